@@ -1,0 +1,53 @@
+/* What ci/golden/run looks at in C: the same functions as in probe.rs. */
+#include <statctr.h>
+
+void probe_inc(statctr_t *counter);
+void probe_dec(statctr_t *counter);
+void probe_add(statctr_t *counter, unsigned long value);
+void probe_loop(statctr_t *counter, unsigned long n);
+void probe_item(statctr_group_t *group, uint64_t value);
+void probe_event2(statctr_group_t *group, uint64_t value);
+void probe_event4(statctr_group_t *group, uint64_t value);
+void probe_event8(statctr_group_t *group, const uint64_t *values);
+
+void probe_inc(statctr_t *counter)
+{
+    statctr_inc(counter);
+}
+
+void probe_dec(statctr_t *counter)
+{
+    statctr_dec(counter);
+}
+
+void probe_add(statctr_t *counter, unsigned long value)
+{
+    statctr_add(counter, value);
+}
+
+void probe_loop(statctr_t *counter, unsigned long n)
+{
+    statctr_t hot = *counter;
+    for (unsigned long i = 0; i < n; i++)
+        statctr_inc(&hot);
+}
+
+void probe_item(statctr_group_t *group, uint64_t value)
+{
+    statctr_group_add(group, 3, value);
+}
+
+void probe_event2(statctr_group_t *group, uint64_t value)
+{
+    statctr_group_event2(group, 12, 1, value);
+}
+
+void probe_event4(statctr_group_t *group, uint64_t value)
+{
+    statctr_group_event4(group, 8, 1, value, 1, value);
+}
+
+void probe_event8(statctr_group_t *group, const uint64_t *values)
+{
+    statctr_group_event8(group, 0, values);
+}

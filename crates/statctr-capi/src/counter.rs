@@ -1,0 +1,206 @@
+//! `statctr_init` and its like: counters in the hands of C.
+//!
+//! Each function is described in `include/statctr.h`. Its safety contract is the same everywhere:
+//! a pointer is NULL, or leads to what its type says (an array of `count` of them), which nobody
+//! else writes meanwhile; a handle is all zero, or was made by this library and not cleaned up.
+
+#![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
+#![allow(clippy::missing_safety_doc)] // once for all in the module's description
+#![allow(clippy::useless_conversion)] // a C long has 32 bits on some targets
+
+use crate::guard::{errno, guard, guard_value};
+use statctr::raw::RawCounter;
+use statctr::topology::CpuId;
+use statctr::{Counter, Pool};
+use std::ffi::{c_int, c_uint, c_ulong};
+
+/// A counter in C's hands: `statctr_handle_t`.
+pub type StatctrHandle = RawCounter;
+
+const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
+const _: () = assert!(align_of::<StatctrHandle>() == align_of::<usize>());
+
+/// What the low bits of a handle's table may say; other values are no handle.
+pub(crate) const TAGS: usize = 63;
+const TAG_RSEQ: usize = 1;
+const TAG_ONE_CPU: usize = 2;
+const TAG_ATOMIC: usize = 4;
+
+/// The handle behind the pointer, if it is one that this library could have made for a counter.
+unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
+    // SAFETY: NULL or a handle, by the module's contract.
+    let handle = unsafe { counter.as_ref() }.copied().ok_or(libc::EINVAL)?;
+    checked(handle)
+}
+
+fn checked(handle: StatctrHandle) -> Result<StatctrHandle, c_int> {
+    match handle.table & TAGS {
+        TAG_RSEQ | TAG_ONE_CPU | TAG_ATOMIC if handle.base != 0 => Ok(handle),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// The `count` handles behind the pointer.
+unsafe fn handles<'a>(counters: *mut StatctrHandle, count: c_int) -> Result<&'a mut [StatctrHandle], c_int> {
+    let count = usize::try_from(count).map_err(|_| libc::EINVAL)?;
+    if counters.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: not NULL, so it leads to `count` handles that nobody else uses, by the module's
+    // contract. They may be of any content: all is valid for two integers.
+    Ok(unsafe { std::slice::from_raw_parts_mut(counters, count) })
+}
+
+unsafe fn init_all(counters: &mut [StatctrHandle], value: u64) -> Result<(), c_int> {
+    counters.fill(StatctrHandle::ZERO);
+    if counters.is_empty() {
+        return Ok(());
+    }
+    let pool = Pool::global().map_err(|error| errno(&error))?;
+    for index in 0..counters.len() {
+        match Counter::new_in(pool, value) {
+            Ok(counter) => counters[index] = RawCounter::from_counter(counter),
+            Err(error) => {
+                // SAFETY: made just now; the others are zero.
+                let _ = unsafe { clean_all(&mut counters[..index]) };
+                return Err(errno(&error));
+            }
+        }
+    }
+    Ok(())
+}
+
+unsafe fn clean_all(counters: &mut [StatctrHandle]) -> Result<(), c_int> {
+    let mut result = Ok(());
+    for slot in counters {
+        match checked(std::mem::replace(slot, StatctrHandle::ZERO)) {
+            // SAFETY: a live handle, and nobody has it any more.
+            Ok(handle) => drop(unsafe { handle.into_counter() }),
+            Err(errno) => result = Err(errno),
+        }
+    }
+    result
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_init(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_ninit(counter, 1, value) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_int, value: c_ulong) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_cleanup(counter: *mut StatctrHandle) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_ncleanup(counter, 1) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_ncleanup(counters: *mut StatctrHandle, count: c_int) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { clean_all(handles(counters, count)?) })
+}
+
+/// An update. Without a guard: it does not panic, and if it did, `extern "C"` would end the process.
+#[inline(always)]
+unsafe fn add(counter: *const StatctrHandle, value: u64) -> c_int {
+    // SAFETY: the module's contract.
+    match unsafe { live(counter) } {
+        // SAFETY: the module's contract.
+        Ok(handle) if unsafe { handle.add(value) } => 0,
+        _ => -libc::EINVAL,
+    }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_add(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { add(counter, u64::from(value)) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_sub(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { add(counter, u64::from(value).wrapping_neg()) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_inc(counter: *mut StatctrHandle) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { add(counter, 1) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { add(counter, u64::MAX) }
+}
+
+/// What an inline update does when its section did not commit; see the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64) -> c_int {
+    let handle = StatctrHandle { base, table };
+    // SAFETY: the module's contract, for the handle that the header took apart.
+    unsafe { add(&handle, value) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_read(counter: *const StatctrHandle) -> c_ulong {
+    // SAFETY: the module's contract.
+    guard_value(0, || unsafe { live(counter).ok()?.with(Counter::read) }.map(|value| value as c_ulong))
+}
+
+/// Writes what `read` finds through `value`.
+unsafe fn read_into(
+    counter: *const StatctrHandle,
+    value: *mut u64,
+    read: impl FnOnce(&Counter) -> u64,
+) -> Result<(), c_int> {
+    if value.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the module's contract.
+    let found = unsafe { live(counter)?.with(read) }.ok_or(libc::EINVAL)?;
+    // SAFETY: not NULL, so it leads to a number, by the module's contract.
+    unsafe { value.write(found) };
+    Ok(())
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_read_checked(counter: *const StatctrHandle, value: *mut u64) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { read_into(counter, value, Counter::read) })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_read_cpu(
+    counter: *const StatctrHandle,
+    cpu: c_uint,
+    value: *mut u64,
+) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { read_into(counter, value, |counter| counter.read_cpu(CpuId::new(cpu))) })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_set(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { live(counter)?.with(|counter| counter.set(u64::from(value))).ok_or(libc::EINVAL) })
+}

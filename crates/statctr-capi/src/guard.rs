@@ -1,0 +1,67 @@
+//! The boundary: results become numbers, panics become an error.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the body of a function that C calls: 0 where it is well, else the negative `errno`, and
+/// `-ENOTRECOVERABLE` where it panicked, which is a fault of this library.
+///
+/// Takes no lock and allocates nothing of its own, so that a body that is async-signal-safe
+/// remains so.
+pub fn guard(body: impl FnOnce() -> Result<(), c_int>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(errno)) => -errno,
+        Err(payload) => {
+            // a payload may panic again when it is dropped
+            std::mem::forget(payload);
+            -libc::ENOTRECOVERABLE
+        }
+    }
+}
+
+/// As [`guard()`], for functions that return a value: `otherwise` where it failed or panicked.
+pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Some(value)) => value,
+        Ok(None) => otherwise,
+        Err(payload) => {
+            std::mem::forget(payload);
+            otherwise
+        }
+    }
+}
+
+/// The error of the library as a positive `errno`.
+pub(crate) fn errno(error: &statctr::Error) -> c_int {
+    error.errno()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        assert_eq!(guard(|| panic!("on purpose")), -libc::ENOTRECOVERABLE);
+        assert_eq!(guard_value(7, || -> Option<i32> { panic!("on purpose") }), 7);
+    }
+
+    #[test]
+    fn a_payload_that_panics_does_too() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("on purpose, again");
+            }
+        }
+        assert_eq!(guard(|| std::panic::panic_any(Bomb)), -libc::ENOTRECOVERABLE);
+    }
+
+    #[test]
+    fn results_become_numbers() {
+        assert_eq!(guard(|| Ok(())), 0);
+        assert_eq!(guard(|| Err(libc::EINVAL)), -libc::EINVAL);
+        assert_eq!(guard_value(1, || None), 1);
+    }
+}

@@ -1,0 +1,25 @@
+//! libstatctr: the C and C++ face of `statctr`.
+//!
+//! The interface, with cost, order, errors and what is safe where, is documented in
+//! `include/statctr.h`, which is written by hand: its updates are inline assembly, the same
+//! sections as the Rust library's. This crate holds what the header cannot do in line: setting up,
+//! reading, and the slow paths. `tests/header.rs` holds the two together, and `ci/golden/run` the instructions.
+//!
+//! It promises: 0 or a negative `errno` from every function that can fail; no panic ever crosses
+//! the boundary (see `guard.rs`); the structs that cross it have no padding.
+//! It leaves out: pools of one's own, arrays without handles, and the registry. Those are Rust's.
+
+mod counter;
+mod group;
+mod guard;
+mod kind;
+mod process;
+
+pub use counter::*;
+pub use group::*;
+pub use guard::guard;
+pub use kind::{StatctrGroupDesc, StatctrItemDesc};
+pub use process::*;
+
+/// The layout that the header's inline code relies on: its `STATCTR_ABI`.
+pub const ABI: u32 = 1;

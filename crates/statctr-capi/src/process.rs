@@ -1,0 +1,228 @@
+//! What C can ask about, and of, the library as a whole.
+//!
+//! Each function is described in `include/statctr.h`. The safety contract is that of
+//! [`counter`](crate): a pointer is NULL or leads to what its type says.
+
+#![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
+#![allow(clippy::missing_safety_doc)] // once for all in the module's description
+
+use crate::guard::{errno, guard};
+use statctr::topology::{CpuSet, Topology};
+use statctr::{Mode, Pool};
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+/// The modes as C numbers them: `enum statctr_mode_value`.
+fn number(mode: Mode) -> Result<c_int, c_int> {
+    match mode {
+        Mode::Rseq => Ok(1),
+        Mode::AtomicFallback => Ok(2),
+        Mode::Uniprocessor => Ok(3),
+        Mode::Shared => Ok(4),
+        _ => Err(libc::EPROTO),
+    }
+}
+
+fn pool() -> Result<&'static Pool, c_int> {
+    Pool::global().map_err(|error| errno(&error))
+}
+
+/// Runs `body`, which finds a mode: its number, or a negative errno.
+fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
+    let mut found = 0;
+    match guard(|| body().and_then(number).map(|number| found = number)) {
+        0 => found,
+        error => error,
+    }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_mode() -> c_int {
+    mode_of(|| Ok(pool()?.mode()))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_thread_mode() -> c_int {
+    mode_of(|| match pool()?.mode() {
+        Mode::Rseq => Ok(statctr::thread_mode()),
+        other => Ok(other),
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_abi() -> c_uint {
+    crate::ABI
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
+    let text: &CStr = match error.checked_neg().unwrap_or(0) {
+        0 => c"no error",
+        libc::EINVAL => c"a NULL, a handle that is not initialised, or an argument that makes no sense",
+        libc::ENOMEM => c"no memory, or no address space",
+        libc::ENOTSUP => c"built for one CPU, but more are possible on this machine",
+        libc::E2BIG => c"more counters in one piece than a unit of memory holds",
+        libc::ENOSPC => c"the target is too small",
+        libc::ERANGE => c"an item or event that lies outside the group, or an event that is not aligned",
+        libc::EPROTO => c"the library and this part of it do not fit together",
+        libc::ENOTRECOVERABLE => c"a fault inside the library",
+        libc::EACCES | libc::EPERM => c"the kernel or a sandbox refused an operation",
+        libc::ENOENT => c"the files that describe the CPUs are not there (is /sys mounted?)",
+        libc::EIO => c"the kernel's account of the memory could not be read",
+        _ => c"what the kernel said; strerror() explains its number",
+    };
+    text.as_ptr()
+}
+
+/// The CPUs that a list like `0-3,8` names; those that are online for NULL.
+unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
+    if list.is_null() {
+        return Topology::current().map(|topology| topology.online().clone()).map_err(|error| errno(&error));
+    }
+    // SAFETY: not NULL, so it leads to a string by the module's contract.
+    let list = unsafe { CStr::from_ptr(list) }.to_str().map_err(|_| libc::EINVAL)?;
+    list.parse().map_err(|error: statctr::Error| errno(&error))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let cpus = unsafe { cpus(cpus_to_touch)? };
+        pool()?.prefault(&cpus).map_err(|error| errno(&error))
+    })
+}
+
+/// What counters cost: `statctr_cost_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct StatctrCost {
+    /// Bytes that a counter takes for each CPU that counts.
+    pub bytes_per_counter_per_cpu: u64,
+    /// CPUs that have a unit.
+    pub units: u64,
+    /// Bytes of counters in a unit.
+    pub unit_bytes: u64,
+    /// Bytes of address space from one unit to the next.
+    pub stride: u64,
+    /// Bytes of the widest store that commits an event.
+    pub vector_bytes: u64,
+}
+
+/// What counters take now: `statctr_memory_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct StatctrMemory {
+    /// Bytes of address space.
+    pub reserved: u64,
+    /// Bytes of memory behind it.
+    pub resident: u64,
+    /// Sets of units.
+    pub reservations: u64,
+    /// Slots that counters and groups have.
+    pub slots: u64,
+}
+
+const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
+    guard(|| {
+        if target.is_null() {
+            return Err(libc::EINVAL);
+        }
+        let cost = pool()?.cost();
+        let cost = StatctrCost {
+            bytes_per_counter_per_cpu: cost.bytes_per_counter_per_cpu as u64,
+            units: cost.cpus as u64,
+            unit_bytes: cost.unit_bytes as u64,
+            stride: cost.stride as u64,
+            vector_bytes: cost.vector_bytes as u64,
+        };
+        // SAFETY: not NULL, so it leads to room for the struct, by the module's contract.
+        unsafe { target.write(cost) };
+        Ok(())
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
+    guard(|| {
+        if target.is_null() {
+            return Err(libc::EINVAL);
+        }
+        let memory = pool()?.memory().map_err(|error| errno(&error))?;
+        let memory = StatctrMemory {
+            reserved: memory.reserved as u64,
+            resident: memory.resident as u64,
+            reservations: memory.reservations as u64,
+            slots: memory.slots as u64,
+        };
+        // SAFETY: as in `statctr_get_cost`.
+        unsafe { target.write(memory) };
+        Ok(())
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_prepare_unload() -> c_int {
+    guard(|| {
+        statctr::forget_section();
+        Ok(())
+    })
+}
+
+/// Whether counters may be plain words; see the header.
+///
+/// Two witnesses, as a container can show a list with one CPU on a machine with many: the list of
+/// possible CPUs, and the kernel's own mask of where this thread may run.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_up_check() -> c_int {
+    guard(|| {
+        let topology = Topology::current().map_err(|error| errno(&error))?;
+        if topology.possible().len() == 1 && allowed_cpus() == Some(1) { Ok(()) } else { Err(libc::ENOTSUP) }
+    })
+}
+
+/// How many CPUs the calling thread may run on.
+fn allowed_cpus() -> Option<u32> {
+    let mut mask = [0u64; 1024];
+    // SAFETY: the kernel writes at most the given number of bytes into the mask, which is aligned
+    // as its words are.
+    let bytes =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    (bytes > 0).then(|| mask.iter().map(|word| word.count_ones()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_text() {
+        for error in [0, 1, -libc::EINVAL, -libc::ENOTSUP, -9999, c_int::MIN, c_int::MAX] {
+            // SAFETY: the function returns static strings.
+            let text = unsafe { CStr::from_ptr(statctr_strerror(error)) };
+            assert!(!text.is_empty() && text.to_str().is_ok());
+        }
+    }
+
+    #[test]
+    fn the_mask_of_this_thread_has_a_cpu() {
+        assert!(allowed_cpus().is_some_and(|count| count >= 1));
+    }
+}

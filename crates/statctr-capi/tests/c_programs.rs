@@ -1,0 +1,309 @@
+//! Compiles the C and C++ programs beside this file with the machine's compilers and runs them.
+//!
+//! `ci/capi` runs this for every compiler, dialect, sanitizer and way of linking, by these variables:
+//! - `STATCTR_TEST_CC`, `STATCTR_TEST_CXX`: the compilers (`cc`, `c++`)
+//! - `STATCTR_TEST_CFLAGS`: more flags for both (none)
+//! - `STATCTR_TEST_LINK`: `static` or `shared` (static)
+//! - `STATCTR_TEST_RUNNER`: a command to run the programs with (none)
+//!
+//! Where there is no compiler, or a program needs what this machine does not have, a test passes
+//! with a message.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const C_STRICT: &[&str] =
+    &["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
+const CXX_STRICT: &[&str] =
+    &["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
+
+/// `-Wconversion` is for the header; the checks compare what they like.
+const C_RELAXED: &[&str] = &["-Wno-conversion", "-Wno-sign-conversion"];
+
+fn variable(name: &str, otherwise: &str) -> String {
+    std::env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.into())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn sanitized() -> bool {
+    variable("STATCTR_TEST_CFLAGS", "").contains("-fsanitize")
+}
+
+fn works(program: &str, argument: &str) -> bool {
+    Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
+}
+
+#[allow(unsafe_code)] // there is no safe way to ask
+fn is_root() -> bool {
+    // SAFETY: takes nothing and always succeeds.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Where cargo put the libraries: beside this test.
+fn libraries() -> PathBuf {
+    let own = std::env::current_exe().expect("the path of this test");
+    own.parent().expect("a folder").to_owned()
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// A program under construction.
+struct Build {
+    name: String,
+    command: Command,
+    target: PathBuf,
+}
+
+impl Build {
+    fn new(compiler: &str, name: &str, flags: &[&str]) -> Option<Build> {
+        if !works(compiler, "--version") {
+            println!("skipped: there is no {compiler}");
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder to build in");
+        let target = folder.join(name);
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-g", "-pthread"]).args(flags);
+        command.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"));
+        command.arg("-o").arg(&target);
+        Some(Build { name: name.into(), command, target })
+    }
+
+    fn c(source: &str) -> Option<Build> {
+        Build::c_named(source, source)
+    }
+
+    fn c_named(name: &str, source: &str) -> Option<Build> {
+        let mut build = Build::new(&variable("STATCTR_TEST_CC", "cc"), name, C_STRICT)?;
+        build.command.args(C_RELAXED).arg(sources().join("c").join(format!("{source}.c")));
+        Some(build)
+    }
+
+    fn flags<'a>(mut self, flags: impl IntoIterator<Item = &'a str>) -> Build {
+        self.command.args(flags);
+        self
+    }
+
+    fn link(mut self) -> Program {
+        self.command.args(words(&variable("STATCTR_TEST_CFLAGS", "")));
+        let libraries = libraries();
+        if variable("STATCTR_TEST_LINK", "static") == "shared" {
+            self.command.arg("-L").arg(&libraries).arg("-lstatctr_capi");
+            self.command.arg(format!("-Wl,-rpath,{}", libraries.display()));
+        } else {
+            self.command.arg(libraries.join("libstatctr_capi.a"));
+        }
+        self.command.args(["-ldl", "-lm"]);
+        let output = self.command.output().expect("the compiler runs");
+        assert!(
+            output.status.success(),
+            "{} does not compile:\n{:?}\n{}",
+            self.name,
+            self.command,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Program(self.target)
+    }
+}
+
+/// A program that was built. Its folder goes with it.
+struct Program(PathBuf);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.parent() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Program {
+    /// The command that runs it, in front of which `prefix` may stand.
+    fn command(&self, prefix: &[&str]) -> Command {
+        let mut line: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
+        line.extend(words(&variable("STATCTR_TEST_RUNNER", "")));
+        line.push(self.0.display().to_string());
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        passes(self.command(&[]).args(arguments));
+    }
+}
+
+fn passes(command: &mut Command) -> Output {
+    let output = command.output().expect("the program starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    print!("{out}");
+    output
+}
+
+/// Builds and runs a program that takes no arguments, inline and without.
+fn both_ways(source: &str) {
+    if let Some(build) = Build::c(source) {
+        build.link().run(&[]);
+    }
+    if let Some(build) = Build::c_named(&format!("{source}-calls"), source) {
+        build.flags(["-DSTATCTR_NO_INLINE"]).link().run(&[]);
+    }
+}
+
+#[test]
+fn counts_are_exact_under_migration() {
+    both_ways("exact");
+}
+
+#[test]
+fn groups_and_events() {
+    both_ways("groups");
+}
+
+#[test]
+fn events_in_wide_registers() {
+    for (level, feature) in [("v3", "avx2"), ("v4", "avx512vl")] {
+        let there = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|info| info.contains(feature));
+        let Some(build) = Build::c_named(&format!("groups-{level}"), "groups") else { return };
+        let program = build.flags([format!("-march=x86-64-{level}").as_str()]).link();
+        if there { program.run(&[]) } else { println!("built, not run: this machine has no {feature}") }
+    }
+    // without optimization the compiler has registers to spare for nothing
+    if let Some(build) = Build::c_named("groups-plain", "groups") {
+        build.flags(["-O0"]).link().run(&[]);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused() {
+    both_ways("errors");
+}
+
+#[test]
+fn signal_handlers_count_too() {
+    both_ways("signals");
+}
+
+#[test]
+fn forked_children_go_on() {
+    both_ways("forks");
+}
+
+#[test]
+fn short_lived_threads() {
+    both_ways("short_threads");
+}
+
+#[test]
+fn threads_without_registration() {
+    both_ways("unregister");
+}
+
+#[test]
+fn updates_keep_their_place() {
+    both_ways("ordering");
+    if let Some(build) = Build::c_named("ordering-o3", "ordering") {
+        build.flags(["-O3"]).link().run(&[]);
+    }
+}
+
+#[test]
+fn processes_without_rseq() {
+    let Some(build) = Build::c("mode") else { return };
+    let program = build.link();
+    let output = program.command(&[]).arg("1").output().expect("the program starts");
+    if output.status.success() {
+        passes(program.command(&[]).arg("2").env("GLIBC_TUNABLES", "glibc.pthread.rseq=0"));
+    } else {
+        println!("this machine has no rseq to begin with");
+        program.run(&["2"]);
+    }
+}
+
+#[test]
+fn under_valgrind() {
+    if sanitized() {
+        println!("skipped: sanitizers and valgrind do not go together");
+        return;
+    }
+    if !works("valgrind", "--version") {
+        println!("skipped: there is no valgrind");
+        return;
+    }
+    let valgrind = ["valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes"];
+    for (name, arguments) in [("mode", &["2"][..]), ("errors", &[])] {
+        let Some(build) = Build::c_named(&format!("{name}-valgrind"), name) else { return };
+        passes(build.link().command(&valgrind).args(arguments));
+    }
+}
+
+#[test]
+fn built_for_one_cpu() {
+    let Some(build) = Build::c("one_cpu") else { return };
+    let program = build.link();
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    if possible.trim() == "0" {
+        program.run(&["works"]);
+        return;
+    }
+    program.run(&["refused"]);
+    // a list with one CPU is not enough: the kernel's own mask has to agree
+    let list = program.0.with_extension("possible");
+    std::fs::write(&list, "0\n").expect("a list of CPUs");
+    let inside = "mount --bind \"$1\" /sys/devices/system/cpu/possible && shift && exec \"$@\"";
+    let unshare = ["unshare", "-m", "sh", "-c", inside, "sh"];
+    let prefix: Vec<&str> = unshare.into_iter().chain([list.to_str().expect("a plain path")]).collect();
+    if !is_root() || !passes_quietly(Command::new(prefix[0]).args(&prefix[1..]).arg("true")) {
+        println!("skipped in part: needs root and mount namespaces");
+        return;
+    }
+    passes(program.command(&prefix).arg("refused"));
+    let on_one: Vec<&str> = prefix.iter().copied().chain(["taskset", "-c", "0"]).collect();
+    passes(program.command(&on_one).arg("works"));
+}
+
+fn passes_quietly(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn code_that_counts_can_be_unloaded() {
+    // the plug-in finds the library's functions in the program, or in the shared library
+    let Some(plugin) = Build::c_named("plugin.so", "plugin") else { return };
+    let shared = variable("STATCTR_TEST_LINK", "static") == "shared";
+    let flags = ["-shared", "-fPIC"];
+    let mut plugin = plugin.flags(flags);
+    plugin.command.args(words(&variable("STATCTR_TEST_CFLAGS", "")));
+    if shared {
+        plugin.command.arg("-L").arg(libraries()).arg("-lstatctr_capi");
+        plugin.command.arg(format!("-Wl,-rpath,{}", libraries().display()));
+    }
+    passes(&mut plugin.command);
+    let plugin = Program(plugin.target);
+    let Some(build) = Build::c("unload") else { return };
+    let program = build.flags(["-rdynamic"]).link();
+    program.run(&[plugin.0.to_str().expect("a plain path")]);
+}
+
+#[test]
+fn from_cxx() {
+    let compiler = variable("STATCTR_TEST_CXX", "c++");
+    for (name, flags) in [
+        ("face", &[][..]),
+        ("face-small", &["-Os", "-ffunction-sections", "-Wl,--gc-sections"]),
+        ("face-o0", &["-O0"]),
+    ] {
+        let Some(mut build) = Build::new(&compiler, name, CXX_STRICT) else { return };
+        for source in ["face.cpp", "elsewhere.cpp"] {
+            build.command.arg(sources().join("cpp").join(source));
+        }
+        build.flags(flags.iter().copied()).link().run(&[]);
+    }
+}

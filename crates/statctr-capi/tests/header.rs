@@ -1,0 +1,156 @@
+//! The header and the library say the same.
+//!
+//! The prototypes of this crate's exported functions are put into C, by their Rust signatures, and
+//! compiled together with the header: a C compiler refuses two declarations that differ. The same
+//! with the layout of the structs. And the header declares no function that is not exported.
+
+use statctr_capi::{
+    StatctrCost, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrMemory,
+};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::mem::offset_of;
+use std::process::{Command, Stdio};
+
+const SOURCES: [&str; 3] =
+    [include_str!("../src/counter.rs"), include_str!("../src/group.rs"), include_str!("../src/process.rs")];
+
+struct Function {
+    name: String,
+    prototype: String,
+}
+
+fn c_type(rust: &str) -> String {
+    let rust = rust.trim();
+    if let Some(inner) = rust.strip_prefix("*mut ") {
+        return format!("{}*", c_type(inner));
+    }
+    if let Some(inner) = rust.strip_prefix("*const ") {
+        return format!("{} const *", c_type(inner));
+    }
+    match rust {
+        "c_int" => "int",
+        "c_uint" => "unsigned",
+        "c_ulong" => "unsigned long",
+        "c_char" => "char",
+        "c_void" => "void",
+        "u64" => "uint64_t",
+        "usize" => "size_t",
+        "StatctrHandle" => "statctr_handle_t",
+        "StatctrGroup" => "statctr_group_t",
+        "StatctrGroupDesc" => "statctr_group_desc_t",
+        "StatctrCost" => "statctr_cost_t",
+        "StatctrMemory" => "statctr_memory_t",
+        other => panic!("what is {other} in C?"),
+    }
+    .into()
+}
+
+/// The functions that are exported, as their sources say.
+fn exported() -> Vec<Function> {
+    let mut functions = Vec::new();
+    for source in SOURCES {
+        for rest in source.split("extern \"C\" fn ").skip(1) {
+            let (name, rest) = rest.split_once('(').expect("parameters");
+            let (parameters, rest) = rest.split_once(')').expect("the end of the parameters");
+            let result = rest.split_once('{').expect("a body").0.trim().trim_start_matches("->");
+            let types = parameters.split(',').filter_map(|parameter| parameter.split_once(':'));
+            let list: Vec<String> = types.map(|(_, of)| c_type(of)).collect();
+            let list = if list.is_empty() { "void".into() } else { list.join(", ") };
+            functions.push(Function {
+                name: name.into(),
+                prototype: format!("extern {} {name}({list});", c_type(result)),
+            });
+        }
+    }
+    assert!(functions.len() > 30, "{} functions found", functions.len());
+    functions
+}
+
+/// Feeds `text` to the C compiler; its standard output.
+fn compile(text: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-x", "c", "-I"]);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).args(arguments).arg("-");
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = spawned else {
+        println!("skipped: there is no cc");
+        return None;
+    };
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("cc reads");
+    let output = child.wait_with_output().expect("cc ends");
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn prototypes_agree() {
+    let mut text = String::from("#define STATCTR_NO_INLINE\n#include <statctr.h>\n");
+    for function in exported() {
+        writeln!(text, "{}", function.prototype).expect("a string");
+    }
+    compile(&text, &["-fsyntax-only"]);
+}
+
+#[test]
+fn every_declaration_is_exported() {
+    let names: BTreeSet<String> = exported().into_iter().map(|function| function.name).collect();
+    for switch in ["STATCTR_NO_INLINE", "STATCTR_INLINE"] {
+        let text = format!("#define {switch}\n#include <statctr.h>\n");
+        let Some(expanded) = compile(&text, &["-E", "-P"]) else { return };
+        let declared = expanded.split("extern ").skip(1).filter_map(|rest| {
+            let name = rest.split_once('(')?.0.rsplit([' ', '*']).next()?;
+            name.starts_with("statctr_").then(|| name.to_owned())
+        });
+        let declared: BTreeSet<String> = declared.collect();
+        assert!(declared.len() > 15, "{declared:?}");
+        let missing: Vec<&String> = declared.difference(&names).collect();
+        assert!(missing.is_empty(), "declared, but not exported: {missing:?}");
+        if switch == "STATCTR_NO_INLINE" {
+            let left_out: Vec<&String> =
+                names.difference(&declared).filter(|name| !expanded.contains(&format!("{name}("))).collect();
+            assert!(left_out.is_empty(), "exported, but not declared: {left_out:?}");
+        }
+    }
+}
+
+#[test]
+fn layouts_agree() {
+    let mut text = String::from("#include <statctr.h>\n");
+    macro_rules! layout {
+        ($($Rust:ident = $c:literal { $($field:ident $(. $inner:ident)? = $c_field:literal),+ })+) => {$(
+            writeln!(
+                text,
+                "_Static_assert(sizeof({0}) == {1} && _Alignof({0}) == {2}, \"{0}\");",
+                $c, size_of::<$Rust>(), align_of::<$Rust>()
+            )
+            .expect("a string");
+            $(writeln!(
+                text,
+                "_Static_assert(offsetof({0}, {1}) == {2}, \"{0}.{1}\");",
+                $c, $c_field, offset_of!($Rust, $field $(. $inner)?)
+            )
+            .expect("a string");)+
+        )+};
+    }
+    layout! {
+        StatctrHandle = "statctr_handle_t" { base = "base", table = "table" }
+        StatctrGroup = "statctr_group_t" {
+            counter.base = "home.base", counter.table = "home.table", schema = "schema",
+            lines = "lines", twin = "twin"
+        }
+        StatctrItemDesc = "statctr_item_desc_t" {
+            name = "name", unit = "unit", help = "help", slot = "slot", width = "width"
+        }
+        StatctrGroupDesc = "statctr_group_desc_t" { items = "items", count = "count", slots = "slots" }
+        StatctrCost = "statctr_cost_t" {
+            bytes_per_counter_per_cpu = "bytes_per_counter_per_cpu", units = "units",
+            unit_bytes = "unit_bytes", stride = "stride", vector_bytes = "vector_bytes"
+        }
+        StatctrMemory = "statctr_memory_t" {
+            reserved = "reserved", resident = "resident", reservations = "reservations", slots = "slots"
+        }
+    }
+    compile(&text, &["-fsyntax-only"]);
+}

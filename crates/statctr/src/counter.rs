@@ -1,0 +1,301 @@
+//! One statistic: [`Counter`]; many of a kind: [`CounterArray`].
+
+use crate::error::{Error, Result};
+use crate::memory::{CHUNK_WORDS, Lines, Word, fold_piece_tiles};
+use crate::placement::Pool;
+use crate::topology::CpuId;
+use std::fmt;
+
+/// A 64-bit statistic that every CPU updates on a line of its own.
+///
+/// Sixteen bytes here, eight per CPU that counts in its [`Pool`].
+///
+/// # Arithmetic
+/// Modulo 2⁶⁴, so that `dec` and `sub` are the opposites of `inc` and `add`; nothing overflows.
+///
+/// # Ordering
+/// An update is relaxed: it orders nothing else. An update that happens before a read (in the sense
+/// of the memory model: same thread, or handed over by a lock, a channel, a join) is in it,
+/// whatever CPU made it. Successive reads by one thread of a counter that is only added to never go
+/// down.
+///
+/// # Where updates are allowed
+/// Any thread; signal handlers; a forked child, which goes on from its parent's counts in memory of
+/// its own. Not in a child of `vfork` or a raw `clone` that shares its parent's memory and thread
+/// area: the kernel keeps no CPU number for such a child, and it would write to another CPU's
+/// word.
+///
+/// Source: *Scalable Statistics Counters* (Sarma, Thirumalai, McKenney); Linux `rseq(2)`.
+///
+/// ```
+/// use statctr::Counter;
+///
+/// let packets = Counter::new(0)?;
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| (0..1000).for_each(|_| packets.inc()));
+///     }
+/// });
+/// assert_eq!(packets.read(), 4000);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+pub struct Counter(Word);
+
+impl Counter {
+    /// A counter with the value `initial`, in the global pool.
+    ///
+    /// Takes the pool's lock, and now and then maps memory: not for signal handlers. An initial
+    /// value other than 0 is a baseline word more.
+    ///
+    /// # Errors
+    /// Where the pool cannot be made ([`PoolBuilder::build`](crate::PoolBuilder::build)), or
+    /// [`Error::OutOfMemory`] for address space.
+    pub fn new(initial: u64) -> Result<Counter> {
+        Counter::new_in(Pool::global()?, initial)
+    }
+
+    /// A counter with the value `initial`, in `pool`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for address space.
+    pub fn new_in(pool: &Pool, initial: u64) -> Result<Counter> {
+        pool.arena().take_word(initial).map(Counter)
+    }
+
+    pub(crate) fn into_word(self) -> Word {
+        self.0
+    }
+
+    pub(crate) fn from_word(word: Word) -> Counter {
+        Counter(word)
+    }
+
+    /// Adds 1. About half a nanosecond; never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.handle().inc();
+    }
+
+    /// Subtracts 1. Cost as [`inc`](Self::inc).
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.0.handle().dec();
+    }
+
+    /// Adds `value`. Cost as [`inc`](Self::inc); again and again on the same counter, as the
+    /// forwarding of a store to a load (4 to 6 cycles).
+    #[inline(always)]
+    pub fn add(&self, value: u64) {
+        self.0.handle().add(value);
+    }
+
+    /// Subtracts `value`. Cost as [`add`](Self::add).
+    #[inline(always)]
+    pub fn sub(&self, value: u64) {
+        self.0.handle().add(value.wrapping_neg());
+    }
+
+    /// The value: the sum over the CPUs that ever counted, and the baseline.
+    ///
+    /// Cost: a cache line per such CPU. Takes no lock and disturbs no writer. Async-signal-safe.
+    #[must_use]
+    #[inline]
+    pub fn read(&self) -> u64 {
+        self.0.handle().read()
+    }
+
+    /// Makes the value `value`, by a baseline that reads add.
+    ///
+    /// An update that runs at the same time is wholly before or wholly after; no later read by a
+    /// thread that has seen the new value is below `value` plus what was added since. Not
+    /// linearizable: two readers may see a concurrent `set` in different order with updates. Takes
+    /// the pool's lock: not for signal handlers.
+    pub fn set(&self, value: u64) {
+        self.0.arena().while_locked(|| self.0.handle().set_locked(value));
+    }
+
+    /// What was counted on one CPU since the counter's slot was last zero; 0 for a CPU that never
+    /// counted. Initial values and what ran in the fallback cell are on no CPU.
+    #[must_use]
+    pub fn read_cpu(&self, cpu: CpuId) -> u64 {
+        self.0.handle().read_cpu(cpu.index())
+    }
+
+    /// Adds `value` as if on `cpu`, a CPU of a made-up topology that this kernel cannot have: to
+    /// see what reads cost on large machines. Takes the pool's lock.
+    ///
+    /// # Errors
+    /// [`Error::CannotImpersonate`] for a CPU that may be real or that the pool has no unit for.
+    pub fn add_as(&self, cpu: CpuId, value: u64) -> Result<()> {
+        impersonate(cpu, || self.0.arena().while_locked(|| self.0.handle().add_as_locked(cpu.index(), value)))
+    }
+}
+
+pub(crate) fn impersonate(cpu: CpuId, add: impl FnOnce() -> bool) -> Result<()> {
+    if !Pool::could_be_real(cpu.get()) && add() {
+        Ok(())
+    } else {
+        Err(Error::CannotImpersonate { cpu: cpu.get() })
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Counter").field(&self.read()).finish()
+    }
+}
+
+/// Many counters made at once, without a handle each: eight bytes per counter and CPU, and nothing
+/// else.
+///
+/// ```
+/// use statctr::CounterArray;
+///
+/// let ports = CounterArray::new(65_536, 0)?;
+/// if let Some(http) = ports.get(80) {
+///     http.inc();
+///     assert_eq!(http.read(), 1);
+/// }
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CounterArray {
+    pieces: Vec<Lines>,
+    /// Counters in each piece but the last.
+    piece_len: usize,
+    len: usize,
+}
+
+/// One counter of a [`CounterArray`].
+#[derive(Debug, Clone, Copy)]
+pub struct CounterRef<'a> {
+    piece: &'a Lines,
+    index: usize,
+}
+
+impl CounterArray {
+    /// `len` counters with the value `initial`, in the global pool.
+    ///
+    /// # Errors
+    /// As [`Counter::new`].
+    pub fn new(len: usize, initial: u64) -> Result<CounterArray> {
+        CounterArray::new_in(Pool::global()?, len, initial)
+    }
+
+    /// `len` counters with the value `initial`, in `pool`.
+    ///
+    /// # Errors
+    /// As [`Counter::new_in`].
+    pub fn new_in(pool: &Pool, len: usize, initial: u64) -> Result<CounterArray> {
+        let arena = pool.arena();
+        let piece_len = arena.unit_words();
+        let mut pieces = Vec::new();
+        let mut left = len;
+        while left > 0 {
+            let words = left.min(piece_len);
+            pieces.push(arena.take_words(words.div_ceil(CHUNK_WORDS), initial)?);
+            left -= words;
+        }
+        Ok(CounterArray { pieces, piece_len, len })
+    }
+
+    /// How many counters there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The counter at `index`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
+        if index >= self.len {
+            return None;
+        }
+        let piece = self.pieces.get(index / self.piece_len)?;
+        Some(CounterRef { piece, index: index % self.piece_len })
+    }
+
+    /// The counters, in order.
+    pub fn iter(&self) -> impl Iterator<Item = CounterRef<'_>> {
+        (0..self.len).filter_map(|index| self.get(index))
+    }
+
+    /// All values into `values`, CPU by CPU, whole lines at a time.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
+    pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
+        let given = values.len();
+        let Some(values) = values.get_mut(..self.len) else {
+            return Err(Error::BufferTooSmall { needed: self.len, given });
+        };
+        for (piece, values) in self.pieces.iter().zip(values.chunks_mut(self.piece_len)) {
+            fold_piece_tiles(piece, values.len().div_ceil(CHUNK_WORDS), |first, sums| {
+                let count = sums.len().min(values.len() - first);
+                values[first..first + count].copy_from_slice(&sums[..count]);
+            });
+        }
+        Ok(())
+    }
+}
+
+impl CounterRef<'_> {
+    /// Adds 1; see [`Counter::inc`].
+    #[inline(always)]
+    pub fn inc(self) {
+        self.piece.inc(self.index);
+    }
+
+    /// Subtracts 1; see [`Counter::dec`].
+    #[inline(always)]
+    pub fn dec(self) {
+        self.piece.dec(self.index);
+    }
+
+    /// Adds `value`; see [`Counter::add`].
+    #[inline(always)]
+    pub fn add(self, value: u64) {
+        self.piece.add(self.index, value);
+    }
+
+    /// Subtracts `value`; see [`Counter::sub`].
+    #[inline(always)]
+    pub fn sub(self, value: u64) {
+        self.add(value.wrapping_neg());
+    }
+
+    /// The value; see [`Counter::read`].
+    #[must_use]
+    pub fn read(self) -> u64 {
+        self.piece.read(self.index).unwrap_or(0)
+    }
+
+    /// Makes the value `value`; see [`Counter::set`].
+    pub fn set(self, value: u64) {
+        self.piece.arena().while_locked(|| self.piece.set_locked(self.index, value));
+    }
+
+    /// One CPU's part; see [`Counter::read_cpu`].
+    #[must_use]
+    pub fn read_cpu(self, cpu: CpuId) -> u64 {
+        self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
+    }
+
+    /// Counts as if on a CPU that is not there; see [`Counter::add_as`].
+    ///
+    /// # Errors
+    /// As [`Counter::add_as`].
+    pub fn add_as(self, cpu: CpuId, value: u64) -> Result<()> {
+        impersonate(cpu, || {
+            let arena = self.piece.arena();
+            arena.while_locked(|| self.piece.add_as_locked(self.index, cpu.index(), value))
+        })
+    }
+}

@@ -1,0 +1,503 @@
+//! A fixed set of items that belong together: [`Group`], many of a kind: [`GroupArray`], and the
+//! macro [`group!`](crate::group!) that declares one.
+
+use crate::counter::impersonate;
+use crate::error::{Error, Result};
+use crate::memory::{Lines, TwinShape};
+use crate::placement::Pool;
+use crate::schema::{Event, Item, Schema};
+use crate::topology::CpuId;
+
+/// Items that are updated together and folded together.
+///
+/// A group lies on whole cache lines of its own, so one fold reads each line of each CPU once. The
+/// items of an *event* lie in one line and are added to by one commit: a reader that sees one of
+/// them sees, for pairs, the other one too.
+///
+/// Arithmetic, ordering, and where updates are allowed: as for [`Counter`](crate::Counter).
+#[derive(Debug)]
+pub struct Group {
+    lines: Lines,
+    schema: Schema,
+}
+
+/// Calls `$commit` with the deltas as an array, for the lengths that an event can have.
+macro_rules! with_array {
+    ($deltas:expr, $commit:expr) => {
+        match $deltas {
+            [a] => $commit(&[*a]),
+            [a, b] => $commit(&[*a, *b]),
+            [a, b, c] => $commit(&[*a, *b, *c]),
+            [a, b, c, d] => $commit(&[*a, *b, *c, *d]),
+            _ => {}
+        }
+    };
+}
+
+impl Group {
+    /// A group of this kind, all zero, in the global pool.
+    ///
+    /// # Errors
+    /// As [`Counter::new`](crate::Counter::new), and [`Error::TooMany`] where it does not fit into
+    /// a unit.
+    pub fn new(schema: &Schema) -> Result<Group> {
+        Group::new_in(Pool::global()?, schema)
+    }
+
+    /// A group of this kind, all zero, in `pool`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for address space, and [`Error::TooMany`].
+    pub fn new_in(pool: &Pool, schema: &Schema) -> Result<Group> {
+        let lines = take(pool, schema, 1)?;
+        Ok(Group { lines, schema: schema.clone() })
+    }
+
+    /// What the group is made of.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    pub(crate) fn into_parts(self) -> (Lines, Schema) {
+        (self.lines, self.schema)
+    }
+
+    pub(crate) fn from_parts(lines: Lines, schema: Schema) -> Group {
+        Group { lines, schema }
+    }
+
+    /// Adds 1 to one item. Cost as [`Counter::inc`](crate::Counter::inc).
+    #[inline(always)]
+    pub fn inc(&self, item: Item) {
+        self.lines.inc(item.slot());
+    }
+
+    /// Adds `value` to one item. Cost as [`Counter::add`](crate::Counter::add).
+    #[inline(always)]
+    pub fn add(&self, item: Item, value: u64) {
+        self.lines.add(item.slot(), value);
+    }
+
+    /// Adds one number to each item of `event`, by one commit.
+    ///
+    /// Cost: about that of two single updates, whatever the number of items. Numbers beyond those
+    /// of the event are left out, and missing ones are 0.
+    #[inline]
+    pub fn commit(&self, event: Event, deltas: &[u64]) {
+        commit(&self.lines, event.slot(), event.items(), deltas);
+    }
+
+    /// For the macro: an event whose place is known when the program is compiled.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn commit_at<const N: usize>(&self, slot: usize, deltas: [u64; N]) {
+        self.lines.commit(slot, &deltas);
+    }
+
+    /// The values of all items, CPU by CPU, each line read once.
+    #[must_use]
+    pub fn read(&self) -> Vec<u64> {
+        let mut values = vec![0; self.schema.len()];
+        fold(&self.lines, &self.schema, &mut values);
+        values
+    }
+
+    /// As [`read`](Self::read), into `values`, in the order of declaration.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
+    pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
+        let (needed, given) = (self.schema.len(), values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        fold(&self.lines, &self.schema, values);
+        Ok(())
+    }
+
+    /// The values in the shape in which the kernel hands out its MIBs (`IFLA_INET6_STATS`): 64-bit
+    /// numbers in the machine's byte order, of which the first is the number of items N and stands
+    /// for item 0, then items 1 to N − 1, and zeros up to the end of `target`.
+    ///
+    /// `target` may begin at any address. Source: Linux `net/ipv6/addrconf.c`,
+    /// `__snmp6_fill_stats64`.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], in bytes; nothing is written then.
+    pub fn fill_stats(&self, target: &mut [u8]) -> Result<()> {
+        let (needed, given) = (self.schema.len() * 8, target.len());
+        if given < needed {
+            return Err(Error::BufferTooSmall { needed, given });
+        }
+        let mut values = self.read();
+        values[0] = self.schema.len() as u64;
+        let (stats, padding) = target.split_at_mut(needed);
+        for (bytes, value) in stats.chunks_exact_mut(8).zip(&values) {
+            bytes.copy_from_slice(&value.to_ne_bytes());
+        }
+        padding.fill(0);
+        Ok(())
+    }
+
+    /// The value of one item: a cache line per CPU that counts.
+    #[must_use]
+    pub fn read_item(&self, item: Item) -> u64 {
+        self.lines.read(item.slot()).unwrap_or(0)
+    }
+
+    /// One CPU's part of one item; see [`Counter::read_cpu`](crate::Counter::read_cpu).
+    #[must_use]
+    pub fn read_cpu(&self, cpu: CpuId, item: Item) -> u64 {
+        self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
+    }
+
+    /// Makes the value of one item `value`; see [`Counter::set`](crate::Counter::set).
+    pub fn set(&self, item: Item, value: u64) {
+        self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
+    }
+
+    /// Counts as if on a CPU that is not there; see [`Counter::add_as`](crate::Counter::add_as).
+    ///
+    /// # Errors
+    /// As [`Counter::add_as`](crate::Counter::add_as).
+    pub fn add_as(&self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
+        add_as(&self.lines, item.slot(), cpu, value)
+    }
+}
+
+fn take(pool: &Pool, schema: &Schema, groups: usize) -> Result<Lines> {
+    // events that no store of this pool can hold need two copies of their line
+    let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
+    let twin = (needs_copies && groups == 1).then(|| TwinShape { lines: schema.chunks() });
+    pool.arena().take_group(schema.chunks() * groups, twin)
+}
+
+fn fold(lines: &Lines, schema: &Schema, values: &mut [u64]) {
+    crate::memory::fold_piece_tiles(lines, schema.chunks(), |first, sums| {
+        schema.scatter(first, sums, values)
+    });
+}
+
+#[inline]
+fn commit(lines: &Lines, slot: usize, items: usize, deltas: &[u64]) {
+    let deltas = &deltas[..deltas.len().min(items)];
+    if deltas.len() <= 4 && deltas.len() == items {
+        return with_array!(deltas, |array| lines.commit(slot, array));
+    }
+    let mut line = [0; 8];
+    line[..deltas.len()].copy_from_slice(deltas);
+    match items {
+        0 | 1 => lines.commit(slot, &[line[0]]),
+        2 => lines.commit(slot, &[line[0], line[1]]),
+        3 | 4 => lines.commit(slot, &[line[0], line[1], line[2], line[3]]),
+        _ => lines.commit(slot, &line),
+    }
+}
+
+fn add_as(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Result<()> {
+    impersonate(cpu, || lines.arena().while_locked(|| lines.add_as_locked(slot, cpu.index(), value)))
+}
+
+/// Many groups of a kind made at once, side by side, which are folded as one piece of memory.
+///
+/// ```
+/// use statctr::{GroupArray, ItemSpec, Schema};
+///
+/// let (schema, _) = Schema::new([ItemSpec::new("hits"), ItemSpec::new("misses")], &[])?;
+/// let caches = GroupArray::new(100, &schema)?;
+/// let hits = schema.item(0).expect("two items");
+/// caches.get(7).expect("a hundred").add(hits, 3);
+/// let mut values = [0; 200];
+/// caches.fold_into(&mut values)?;
+/// assert_eq!(values[14], 3);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GroupArray {
+    pieces: Vec<Lines>,
+    /// Groups in each piece but the last.
+    piece_len: usize,
+    len: usize,
+    schema: Schema,
+}
+
+/// One group of a [`GroupArray`].
+#[derive(Debug, Clone, Copy)]
+pub struct GroupRef<'a> {
+    lines: &'a Lines,
+    /// The group's first slot in the piece.
+    first: usize,
+}
+
+impl GroupArray {
+    /// `len` groups of this kind, all zero, in the global pool.
+    ///
+    /// # Errors
+    /// As [`Group::new`].
+    pub fn new(len: usize, schema: &Schema) -> Result<GroupArray> {
+        GroupArray::new_in(Pool::global()?, len, schema)
+    }
+
+    /// `len` groups of this kind, all zero, in `pool`.
+    ///
+    /// # Errors
+    /// As [`Group::new_in`].
+    pub fn new_in(pool: &Pool, len: usize, schema: &Schema) -> Result<GroupArray> {
+        let in_unit = pool.arena().unit_words() / (schema.chunks() * 8);
+        let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
+        let piece_len = if needs_copies { 1 } else { in_unit.max(1) };
+        let mut pieces = Vec::new();
+        let mut left = len;
+        while left > 0 {
+            let groups = left.min(piece_len);
+            pieces.push(take(pool, schema, groups)?);
+            left -= groups;
+        }
+        Ok(GroupArray { pieces, piece_len, len, schema: schema.clone() })
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What each group is made of.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The group at `index`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
+        if index >= self.len {
+            return None;
+        }
+        let lines = self.pieces.get(index / self.piece_len)?;
+        Some(GroupRef { lines, first: index % self.piece_len * self.schema.chunks() * 8 })
+    }
+
+    /// All values of all groups, group by group, in the order of declaration. One pass over the
+    /// memory of each CPU that counts, several CPUs at a time.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
+    pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
+        let (items, chunks) = (self.schema.len(), self.schema.chunks());
+        let (needed, given) = (self.len * items, values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        for (piece, values) in self.pieces.iter().zip(values.chunks_mut(self.piece_len * items)) {
+            let groups = values.len() / items;
+            crate::memory::fold_rows(piece, chunks, groups, |group, first, sums| {
+                self.schema.scatter(first, sums, &mut values[group * items..(group + 1) * items]);
+            });
+        }
+        Ok(())
+    }
+}
+
+impl GroupRef<'_> {
+    /// Adds 1 to one item; see [`Group::inc`].
+    #[inline(always)]
+    pub fn inc(self, item: Item) {
+        self.lines.inc(self.first + item.slot());
+    }
+
+    /// Adds `value` to one item; see [`Group::add`].
+    #[inline(always)]
+    pub fn add(self, item: Item, value: u64) {
+        self.lines.add(self.first + item.slot(), value);
+    }
+
+    /// Adds one number to each item of `event`, by one commit; see [`Group::commit`].
+    #[inline]
+    pub fn commit(self, event: Event, deltas: &[u64]) {
+        commit(self.lines, self.first + event.slot(), event.items(), deltas);
+    }
+
+    /// The value of one item.
+    #[must_use]
+    pub fn read_item(self, item: Item) -> u64 {
+        self.lines.read(self.first + item.slot()).unwrap_or(0)
+    }
+
+    /// One CPU's part of one item.
+    #[must_use]
+    pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
+        self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
+    }
+
+    /// Makes the value of one item `value`; see [`Counter::set`](crate::Counter::set).
+    pub fn set(self, item: Item, value: u64) {
+        self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
+    }
+
+    /// Counts as if on a CPU that is not there; see [`Counter::add_as`](crate::Counter::add_as).
+    ///
+    /// # Errors
+    /// As [`Counter::add_as`](crate::Counter::add_as).
+    pub fn add_as(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
+        add_as(self.lines, self.first + item.slot(), cpu, value)
+    }
+}
+
+/// The values of many groups of one kind, group by group, into `values`.
+///
+/// Groups that were made one after the other lie side by side and are folded as one piece.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`] where not all are of the same schema, [`Error::BufferTooSmall`].
+pub fn fold_groups(groups: &[&Group], values: &mut [u64]) -> Result<()> {
+    let Some(first) = groups.first() else { return Ok(()) };
+    let schema = first.schema();
+    if groups.iter().any(|group| !group.schema().is_same(schema)) {
+        return Err(Error::SchemaMismatch);
+    }
+    let items = schema.len();
+    let (needed, given) = (groups.len() * items, values.len());
+    let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+    let pieces = groups.iter().map(|group| group.lines());
+    crate::memory::fold_runs(pieces, schema.chunks(), |group, first, sums| {
+        schema.scatter(first, sums, &mut values[group * items..(group + 1) * items]);
+    });
+    Ok(())
+}
+
+/// Declares a kind of group: a type with its items as constants and a method per event.
+///
+/// ```
+/// use statctr::Unit;
+///
+/// statctr::group! {
+///     /// Traffic of one interface.
+///     pub struct Traffic {
+///         /// One packet went round the loop-back interface.
+///         event looped(rx_packets, rx_bytes, tx_packets, tx_bytes);
+///         item rx_packets: Unit::PACKETS, "packets received";
+///         item rx_bytes: Unit::BYTES, "bytes received";
+///         item tx_packets: Unit::PACKETS, "packets sent";
+///         item tx_bytes: Unit::BYTES, "bytes sent";
+///         item drops: Unit::PACKETS, "packets dropped";
+///     }
+/// }
+///
+/// let lo = Traffic::new()?;
+/// lo.looped(1, 1500, 1, 1500); // four items, one commit
+/// lo.add(Traffic::drops, 1);
+/// let values = lo.read();
+/// assert_eq!(values[Traffic::tx_bytes.index()], 1500);
+/// assert_eq!(values, [1, 1500, 1, 1500, 1]);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// An event has one to eight items and an item is in one event at most; both are checked when the
+/// program is compiled.
+#[macro_export]
+macro_rules! group {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $Name:ident {
+            $( $(#[$event_meta:meta])* event $event:ident ( $($member:ident),+ $(,)? ); )*
+            $( item $item:ident : $unit:expr, $help:expr ; )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $vis struct $Name($crate::Group);
+
+        const _: () = {
+            #[allow(non_camel_case_types)]
+            enum Index { $($item),+ }
+            const COUNT: usize = [$(::core::stringify!($item)),+].len();
+            const EVENTS: &[&[usize]] = &[$(&[$(Index::$member as usize),+]),*];
+            const SLOTS: [u16; COUNT] = $crate::slots_of::<COUNT>(EVENTS);
+
+            #[allow(non_upper_case_globals)]
+            impl $Name {
+                $(
+                    #[doc = $help]
+                    pub const $item: $crate::Item = $crate::Item::at(Index::$item as usize, SLOTS[Index::$item as usize]);
+                )+
+
+                /// How many items the group has.
+                pub const LEN: usize = COUNT;
+
+                /// The items with their names, units and help texts.
+                ///
+                /// # Errors
+                /// None in practice: the layout was checked when the program was compiled.
+                pub fn schema() -> $crate::Result<&'static $crate::Schema> {
+                    static SCHEMA: $crate::Once<$crate::Schema> = $crate::Once::new();
+                    if let Some(schema) = SCHEMA.get() {
+                        return Ok(schema);
+                    }
+                    let items = [$($crate::ItemSpec::new(::core::stringify!($item)).unit($unit).help($help)),+];
+                    let (schema, _) = $crate::Schema::new(items, EVENTS)?;
+                    Ok(SCHEMA.get_or(schema))
+                }
+
+                /// A group, all zero, in the global pool.
+                ///
+                /// # Errors
+                /// As `statctr::Group::new`.
+                pub fn new() -> $crate::Result<Self> {
+                    Ok(Self($crate::Group::new(Self::schema()?)?))
+                }
+
+                /// A group, all zero, in `pool`.
+                ///
+                /// # Errors
+                /// As `statctr::Group::new_in`.
+                pub fn new_in(pool: &$crate::Pool) -> $crate::Result<Self> {
+                    Ok(Self($crate::Group::new_in(pool, Self::schema()?)?))
+                }
+
+                /// The group without its type: for folds, registries, single CPUs.
+                pub fn group(&self) -> &$crate::Group {
+                    &self.0
+                }
+
+                /// Adds 1 to one item.
+                #[inline(always)]
+                pub fn inc(&self, item: $crate::Item) {
+                    self.0.inc(item);
+                }
+
+                /// Adds `value` to one item.
+                #[inline(always)]
+                pub fn add(&self, item: $crate::Item, value: u64) {
+                    self.0.add(item, value);
+                }
+
+                /// The values of all items, in the order of declaration.
+                pub fn read(&self) -> [u64; COUNT] {
+                    let mut values = [0; COUNT];
+                    // as long as the group
+                    let _ = self.0.fold_into(&mut values);
+                    values
+                }
+
+                $(
+                    $(#[$event_meta])*
+                    #[allow(clippy::too_many_arguments)]
+                    #[inline(always)]
+                    pub fn $event(&self, $($member: u64),+) {
+                        const FIRST: usize = SLOTS[[$(Index::$member as usize),+][0]] as usize;
+                        self.0.commit_at(FIRST, [$($member),+]);
+                    }
+                )*
+            }
+        };
+    };
+}

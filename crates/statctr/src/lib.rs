@@ -1,0 +1,91 @@
+//! Statistics counters that scale with the CPUs of a machine.
+//!
+//! A counter that many CPUs add to through one word costs each of them the transfer of a cache
+//! line. Here every CPU has a word of its own, which it updates by a few plain instructions and no
+//! lock prefix; a read sums the words of the CPUs that ever counted.
+//!
+//! ```
+//! use statctr::{Counter, Unit};
+//!
+//! // one statistic
+//! let requests = Counter::new(0)?;
+//! requests.inc();
+//! assert_eq!(requests.read(), 1);
+//!
+//! // statistics that belong together: the items of an event are added to by one commit
+//! statctr::group! {
+//!     /// Traffic of one interface.
+//!     pub struct Traffic {
+//!         /// A packet came in.
+//!         event received(packets, bytes);
+//!         item packets: Unit::PACKETS, "packets received";
+//!         item bytes: Unit::BYTES, "bytes received";
+//!         item errors: Unit::PACKETS, "packets that were no good";
+//!     }
+//! }
+//! let eth0 = Traffic::new()?;
+//! eth0.received(1, 1500);
+//! assert_eq!(eth0.read(), [1, 1500, 0]);
+//! # Ok::<(), statctr::Error>(())
+//! ```
+//!
+//! # What is promised
+//! 1. **Exact.** When writers have stopped, a read is the sum of all updates modulo 2⁶⁴, whatever
+//!    the migrations, preemptions, signals, forks, threads without rseq and CPUs that come and go.
+//! 2. **Visible.** An update that happens before a read is in it.
+//! 3. **Monotone.** Successive reads by one reader of what is only added to never go down.
+//! 4. **Writers never wait**: no lock, no allocation, bounded retries, then an atomic fallback cell.
+//!    The first touch of a page is a page fault; see [`Pool::prefault`].
+//! 5. **Readers never disturb writers**: `set` and initial values are baselines that reads add.
+//! 6. **One commit, one event.** The items of an event are applied by one store. A reader sees a
+//!    pair of items together; wider events are seen together where the machine loads whole lines,
+//!    which is measured and not promised by its makers.
+//! 7. **Plain and atomic writers never share a word.**
+//! 8. **Costs can be asked for**: [`Pool::cost`], [`Pool::memory`], [`Pool::mode`], [`thread_mode`].
+//!
+//! # Costs
+//! | | time | memory |
+//! |---|---|---|
+//! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
+//! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
+//! | [`Counter::read`] | a cache line per CPU that counts | |
+//! | [`GroupArray::fold_into`] | memory bandwidth | |
+//!
+//! `tallyline bench` measures them on your machine.
+//!
+//! # What is left out
+//! Values other than 64-bit sums (maxima, histograms); sections for other architectures than x86-64
+//! and for C libraries other than glibc 2.35 and later (counters there are atomic, and
+//! [`Pool::mode`] says so); vfork children that count (see [`Counter`]).
+//!
+//! # Features
+//! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
+//! unlocked instruction, and pools refuse to be made where more CPUs are possible.
+
+mod counter;
+mod error;
+mod group;
+mod memory;
+mod placement;
+#[doc(hidden)]
+pub mod raw;
+mod registry;
+mod rseq;
+mod schema;
+pub mod topology;
+
+pub use counter::{Counter, CounterArray, CounterRef};
+pub use error::{Error, Result};
+pub use group::{Group, GroupArray, GroupRef, fold_groups};
+#[doc(hidden)]
+pub use memory::Once;
+pub use memory::Trimmed;
+pub use placement::{Cost, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth, thread_mode};
+pub use registry::{Description, Registry, Sample, SampleItem, Source};
+pub use rseq::forget_section;
+#[cfg(feature = "inject")]
+#[doc(hidden)]
+pub use rseq::inject;
+#[doc(hidden)]
+pub use schema::slots_of;
+pub use schema::{Event, Item, ItemSpec, Schema, Unit};

@@ -1,0 +1,78 @@
+//! The CPUs that ever wrote: a sticky mask in two levels.
+//!
+//! A writer announces its CPU before its first store there and a reader walks only announced CPUs
+//! (contract 2). The upper level has a bit per 64 CPUs, so that finding one CPU among a thousand
+//! takes two loads instead of sixteen.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A mask that bits are put into and never taken out of.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    summary: Box<[AtomicU64]>,
+    words: Box<[AtomicU64]>,
+}
+
+impl Announced {
+    /// An empty mask for CPUs 0 to `cpus` − 1.
+    pub(crate) fn new(cpus: usize) -> Self {
+        let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
+        let words = cpus.div_ceil(64);
+        Announced { summary: zeros(words.div_ceil(64)), words: zeros(words) }
+    }
+
+    /// Puts a CPU in. After this returns, a store that this thread makes happens after the bit.
+    ///
+    /// Lower level first: a reader that finds the upper bit finds the lower one.
+    pub(crate) fn insert(&self, cpu: usize) {
+        self.words[cpu / 64].fetch_or(1 << (cpu % 64), Ordering::SeqCst);
+        self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
+    }
+
+    pub(crate) fn contains(&self, cpu: usize) -> bool {
+        self.words.get(cpu / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (cpu % 64) & 1 == 1)
+    }
+
+    /// Calls `visit` with each CPU in the mask, by number. A CPU that is put in meanwhile may or
+    /// may not be among them.
+    #[inline]
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
+        for (outer, summary) in self.summary.iter().enumerate() {
+            let mut groups = summary.load(Ordering::Acquire);
+            while groups != 0 {
+                let group = outer * 64 + groups.trailing_zeros() as usize;
+                groups &= groups - 1;
+                // run by run: CPUs mostly come in rows, and a plain loop over a row is three
+                // times as fast as looking for the next bit each time
+                let mut cpus = self.words[group].load(Ordering::Acquire);
+                while cpus != 0 {
+                    let first = cpus.trailing_zeros();
+                    let run = (cpus >> first).trailing_ones();
+                    for cpu in first..first + run {
+                        visit(group * 64 + cpu as usize);
+                    }
+                    cpus = cpus.checked_shr(first + run).map_or(0, |rest| rest << (first + run));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_is_walked_in_order() {
+        let mask = Announced::new(8192);
+        let cpus = [0, 1, 63, 64, 4095, 4096, 8191];
+        for cpu in cpus.iter().rev() {
+            mask.insert(*cpu);
+            mask.insert(*cpu);
+        }
+        let mut walked = Vec::new();
+        mask.for_each(|cpu| walked.push(cpu));
+        assert_eq!(walked, cpus);
+        assert!(mask.contains(4096) && !mask.contains(2) && !mask.contains(1 << 20));
+    }
+}

@@ -1,0 +1,264 @@
+//! A growing set of reservations and the slots in them.
+
+use super::handle::{Handle, Lines, Word};
+use super::lock::{Lock, Rank};
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Layout, Reservation};
+use super::slots::{Slots, Taken};
+use super::twin::{TwinShape, patient_readers};
+use crate::error::{Error, Result};
+use crate::topology::{CpuId, CpuSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// No unit is made smaller than this when address space is short.
+const MIN_UNIT_BYTES: usize = 16 << 10;
+
+/// What an arena is made for.
+#[derive(Debug, Clone)]
+pub(crate) struct ArenaSettings {
+    /// How its reservations are laid out.
+    pub(crate) layout: Layout,
+    /// How single counters are updated.
+    pub(crate) counters: How,
+    /// How groups are updated.
+    pub(crate) groups: How,
+}
+
+/// What an arena takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    /// Reservations made.
+    pub(crate) reservations: usize,
+    /// Bytes of address space.
+    pub(crate) reserved: usize,
+    /// Words taken by counters and groups.
+    pub(crate) words: usize,
+}
+
+/// What a trim gave back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trimmed {
+    /// Chunks whose words are zero again, in every unit.
+    pub chunks: usize,
+    /// Reservations that were given back whole.
+    pub reservations: usize,
+}
+
+/// The reservations of a pool, by the address of their memory.
+#[derive(Debug, Default)]
+struct State {
+    reservations: BTreeMap<usize, Held>,
+    /// Where a slot was found last.
+    hint: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    reservation: Box<Reservation>,
+    slots: Slots,
+}
+
+/// A growing set of reservations. Lives as long as any slot in it.
+pub(crate) struct Arena {
+    settings: ArenaSettings,
+    state: Lock<State>,
+}
+
+impl std::fmt::Debug for Arena {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arena").field("settings", &self.settings).field("usage", &self.usage()).finish()
+    }
+}
+
+impl Arena {
+    pub(crate) fn new(settings: ArenaSettings) -> Arc<Arena> {
+        patient_readers();
+        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, State::default()) })
+    }
+
+    pub(crate) fn settings(&self) -> &ArenaSettings {
+        &self.settings
+    }
+
+    /// Words that a unit holds: no piece can be longer.
+    pub(crate) fn unit_words(&self) -> usize {
+        self.settings.layout.unit_bytes / 8
+    }
+
+    /// Takes a word with the value `initial`.
+    pub(crate) fn take_word(self: &Arc<Self>, initial: u64) -> Result<Word> {
+        let mut state = self.state.lock();
+        let (taken, handle) = self.take(&mut state, 1, self.settings.counters, Slots::take_word)?;
+        if taken.used {
+            handle.set_locked(initial);
+        } else if initial != 0 {
+            handle.store_baseline(initial);
+        }
+        Ok(Word::adopt(handle, self))
+    }
+
+    /// Takes `chunks` chunks in a row, for single counters: each word has the value `initial`.
+    pub(crate) fn take_words(self: &Arc<Self>, chunks: usize, initial: u64) -> Result<Lines> {
+        self.take_lines(chunks, None, self.settings.counters, initial)
+    }
+
+    /// Takes chunks for a group, all words zero.
+    pub(crate) fn take_group(self: &Arc<Self>, chunks: usize, twin: Option<TwinShape>) -> Result<Lines> {
+        let how = match (self.settings.groups, twin) {
+            (How::Rseq, Some(_)) => How::Twin,
+            (how, _) => how,
+        };
+        self.take_lines(chunks, twin.filter(|_| how == How::Twin), how, 0)
+    }
+
+    fn take_lines(
+        self: &Arc<Self>,
+        chunks: usize,
+        twin: Option<TwinShape>,
+        how: How,
+        initial: u64,
+    ) -> Result<Lines> {
+        let total = twin.map_or(chunks, TwinShape::chunks);
+        let words = total.saturating_mul(CHUNK_WORDS);
+        let fits = u32::try_from(total).ok().filter(|&count| count > 0 && words <= self.unit_words());
+        let Some(count) = fits else { return Err(Error::TooMany { asked: words, limit: self.unit_words() }) };
+        let mut state = self.state.lock();
+        let (taken, handle) = self.take(&mut state, words, how, |slots| slots.take_chunks(total))?;
+        let lines = Lines::adopt(handle, count, twin, self);
+        if taken.used || initial != 0 {
+            for index in 0..lines.item_chunks() * CHUNK_WORDS {
+                if taken.used {
+                    lines.set_locked(index, initial);
+                } else if let Some(word) = lines.word(index) {
+                    word.store_baseline(initial);
+                }
+            }
+        }
+        drop(state);
+        Ok(lines)
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        state: &mut State,
+        words: usize,
+        how: How,
+        take: impl Fn(&mut Slots) -> Option<Taken>,
+    ) -> Result<(Taken, Handle)> {
+        let found = |held: &mut Held| {
+            let taken = take(&mut held.slots)?;
+            let handle =
+                Handle { base: held.reservation.home(taken.word), table: held.reservation.table(how) };
+            Some((taken, handle))
+        };
+        let hint = state.hint;
+        if let Some(result) = state.reservations.get_mut(&hint).and_then(found) {
+            return Ok(result);
+        }
+        for (address, held) in state.reservations.iter_mut().rev() {
+            if let Some(result) = found(held) {
+                state.hint = *address;
+                return Ok(result);
+            }
+        }
+        let address = self.grow(state, words)?;
+        let Some(result) = state.reservations.get_mut(&address).and_then(found) else {
+            return Err(Error::TooMany { asked: words, limit: self.unit_words() });
+        };
+        state.hint = address;
+        Ok(result)
+    }
+
+    /// Makes another reservation, with smaller units where address space is short.
+    fn grow(self: &Arc<Self>, state: &mut State, words: usize) -> Result<usize> {
+        let mut layout = self.settings.layout.clone();
+        let smallest = (words * 8).next_multiple_of(super::mapping::PAGE).max(MIN_UNIT_BYTES);
+        let reservation = loop {
+            match Reservation::new(layout.clone(), Arc::as_ptr(self)) {
+                Err(Error::OutOfMemory { .. }) if layout.unit_bytes / 2 >= smallest => layout.unit_bytes /= 2,
+                other => break other?,
+            }
+        };
+        let address = reservation.mapping().addresses().start;
+        let slots = Slots::new(reservation.chunks());
+        state.reservations.insert(address, Held { reservation, slots });
+        Ok(address)
+    }
+
+    pub(crate) fn free_word(&self, handle: Handle) -> bool {
+        self.free(handle, Slots::free_word)
+    }
+
+    pub(crate) fn free_chunks(&self, handle: Handle, chunks: usize) -> bool {
+        self.free(handle, |slots, word| slots.free_chunks(word, chunks))
+    }
+
+    fn free(&self, handle: Handle, give: impl FnOnce(&mut Slots, usize) -> bool) -> bool {
+        let address = handle.base.addr().get();
+        let mut state = self.state.lock();
+        let Some((_, held)) = state.reservations.range_mut(..=address).next_back() else { return false };
+        held.reservation.slot_of(address).is_some_and(|word| give(&mut held.slots, word))
+    }
+
+    /// Runs `change` while no slot is taken, given back or set.
+    pub(crate) fn while_locked<R>(&self, change: impl FnOnce() -> R) -> R {
+        let _state = self.state.lock();
+        change()
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let state = self.state.lock();
+        state.reservations.values().fold(Usage::default(), |usage, held| Usage {
+            reservations: usage.reservations + 1,
+            reserved: usage.reserved + held.reservation.mapping().len(),
+            words: usage.words + held.slots.words(),
+        })
+    }
+
+    /// The addresses of the reservations.
+    pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
+        self.state.lock().reservations.values().map(|held| held.reservation.mapping().addresses()).collect()
+    }
+
+    /// CPUs that ever counted in any of the reservations.
+    pub(crate) fn announced(&self) -> CpuSet {
+        let mut cpus = CpuSet::new();
+        for held in self.state.lock().reservations.values() {
+            held.reservation.announced().for_each(|cpu| cpus.insert(CpuId::new(cpu as u32)));
+        }
+        cpus
+    }
+
+    /// Makes the pages of `cpu`'s words of every counter there is be there.
+    pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
+        let state = self.state.lock();
+        for held in state.reservations.values() {
+            let bytes = held.slots.used_extent() * CHUNK_BYTES;
+            if let Some((offset, len)) = held.reservation.unit_of(cpu, bytes).filter(|(_, len)| *len > 0) {
+                held.reservation.mapping().populate(offset, len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the memory of slots that nobody has.
+    pub(crate) fn trim(&self) -> Result<Trimmed> {
+        let mut state = self.state.lock();
+        let mut trimmed = Trimmed::default();
+        let keep = state.hint;
+        state.reservations.retain(|&address, held| {
+            let keep = address == keep || held.slots.words() > 0;
+            trimmed.reservations += usize::from(!keep);
+            keep
+        });
+        for held in state.reservations.values_mut() {
+            for (first, chunks) in held.slots.used_runs() {
+                // SAFETY: these chunks are free, and the lock keeps them free.
+                unsafe { held.reservation.zero(first, chunks)? };
+                held.slots.mark_unused(first, chunks);
+                trimmed.chunks += chunks;
+            }
+        }
+        Ok(trimmed)
+    }
+}

@@ -1,0 +1,177 @@
+//! The fold: sums over CPUs, whole chunks at a time.
+//!
+//! The kernels are machine code because the words are written by other CPUs while they are read:
+//! plain vector loads would be a data race to the compiler, and atomic loads do not vectorise.
+//! The hardware does not mind: an aligned 8-byte word is loaded whole, also as part of a wider
+//! load, and what an event's 16-byte store put there together is loaded together.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86_64;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use x86_64::add_units;
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod portable;
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+use portable::add_units;
+
+use super::handle::{Handle, Lines};
+use super::reservation::CHUNK_WORDS;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering;
+
+/// Displacements that are gathered before a kernel runs.
+const BATCH: usize = 256;
+
+/// Chunks that are folded in one piece: their sums stay in the first-level cache, and each page of
+/// a unit is walked once.
+const TILE: usize = 256;
+
+/// Room for the sums of a tile, aligned as the kernels want it.
+#[repr(align(64))]
+struct Tile([MaybeUninit<u64>; TILE * CHUNK_WORDS]);
+
+impl Tile {
+    fn new() -> Tile {
+        Tile([MaybeUninit::uninit(); TILE * CHUNK_WORDS])
+    }
+
+    /// The first `chunks` chunks, zeroed; the rest is not touched, or folding one small group
+    /// would mostly be clearing room for large ones.
+    fn zeroed(&mut self, chunks: usize) -> &mut [u64] {
+        let words = &mut self.0[..chunks * CHUNK_WORDS];
+        words.fill(MaybeUninit::new(0));
+        // SAFETY: all of these words were just written.
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
+    }
+}
+
+/// The values of `sums.len() / 8` chunks from `first` on, at most a tile: baselines, home words,
+/// then CPU by CPU all items at once.
+/// `sums` holds zeros before.
+///
+/// # Safety
+/// The chunks belong to one owner or to adjacent ones, which keep them for as long as this runs;
+/// `first` is the first word of a chunk; `sums` begins at a multiple of 64 bytes.
+pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
+    let reservation = first.reservation();
+    let words = sums.len();
+    if reservation.baselines_in_use() {
+        // before the walk, as in `Handle::read`
+        let displacement = reservation.baseline_displacement();
+        for (index, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: inside the chunks by the caller's promise.
+            *sum = unsafe { first.word(index) }.at(displacement).load(Ordering::Acquire);
+        }
+    }
+    // asked after the baselines were loaded: one of them may be made from a count in the first home
+    // word that was ever used
+    if reservation.homes_in_use() {
+        for (index, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *sum = sum.wrapping_add(unsafe { first.word(index) }.at(0).load(Ordering::Relaxed));
+        }
+    }
+    let width = reservation.layout().width;
+    // not cleared: for a small group that would be most of the work
+    let mut batch = [const { MaybeUninit::<usize>::uninit() }; BATCH];
+    let mut filled = 0;
+    let mut flush = |batch: &[MaybeUninit<usize>]| {
+        // SAFETY: only called with elements that were written.
+        let displacements =
+            unsafe { std::slice::from_raw_parts(batch.as_ptr().cast::<usize>(), batch.len()) };
+        // SAFETY: the displacements lead to the same chunks of units of announced CPUs; `sums` has
+        // whole chunks and is aligned.
+        unsafe {
+            add_units(width, sums.as_mut_ptr(), words / CHUNK_WORDS, first.base.as_ptr(), displacements)
+        };
+    };
+    reservation.for_each_announced(|displacement| {
+        batch[filled].write(displacement);
+        filled += 1;
+        if filled == BATCH {
+            flush(&batch);
+            filled = 0;
+        }
+    });
+    flush(&batch[..filled]);
+}
+
+/// Folds many pieces of `chunks` chunks each, and hands the sums on: `sink(piece, first word in
+/// it, sums)`. Pieces that lie side by side are folded as one.
+pub(crate) fn fold_runs<'a>(
+    pieces: impl IntoIterator<Item = &'a Lines>,
+    chunks: usize,
+    mut sink: impl FnMut(usize, usize, &[u64]),
+) {
+    let mut tile = Tile::new();
+    let mut pieces = pieces.into_iter().peekable();
+    let mut index = 0;
+    let at_once = TILE / chunks.max(1);
+    while let Some(first) = pieces.next() {
+        let mut run = 1;
+        let mut last = first;
+        while run < at_once {
+            let Some(next) = pieces.next_if(|next| last.is_followed_by(next)) else { break };
+            last = next;
+            run += 1;
+        }
+        if run > 1 {
+            let sums = tile.zeroed(run * chunks);
+            // SAFETY: the pieces of the run are adjacent, have no second copies, and are borrowed.
+            unsafe { fold_tile(first.handle(), sums) };
+            for (offset, piece) in sums.chunks_exact(chunks * CHUNK_WORDS).enumerate() {
+                sink(index + offset, 0, piece);
+            }
+        } else {
+            fold_piece(first, chunks, &mut tile, |word, sums| sink(index, word, sums));
+        }
+        index += run;
+    }
+}
+
+/// Folds `rows` rows of `chunks` chunks each of one piece: `sink(row, first word in it, sums)`.
+pub(crate) fn fold_rows(
+    lines: &Lines,
+    chunks: usize,
+    rows: usize,
+    mut sink: impl FnMut(usize, usize, &[u64]),
+) {
+    let mut tile = Tile::new();
+    let at_once = (TILE / chunks.max(1)).max(1);
+    let mut row = 0;
+    while row < rows {
+        let step = at_once.min(rows - row);
+        let mut done = 0;
+        while done < step * chunks {
+            let part = (step * chunks - done).min(TILE);
+            let sums = tile.zeroed(part);
+            lines.fold_in_tile(row * chunks + done, sums);
+            if step == 1 {
+                sink(row, done * CHUNK_WORDS, sums);
+            } else {
+                for (offset, sums) in sums.chunks_exact(chunks * CHUNK_WORDS).enumerate() {
+                    sink(row + offset, 0, sums);
+                }
+            }
+            done += part;
+        }
+        row += step;
+    }
+}
+
+/// Folds the first `chunks` chunks of one piece, tile by tile: `sink(first word, sums)`.
+pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
+    fold_piece(lines, chunks, &mut Tile::new(), sink);
+}
+
+fn fold_piece(lines: &Lines, chunks: usize, tile: &mut Tile, mut sink: impl FnMut(usize, &[u64])) {
+    let mut done = 0;
+    while done < chunks {
+        let step = (chunks - done).min(TILE);
+        let sums = tile.zeroed(step);
+        lines.fold_in_tile(done, sums);
+        sink(done * CHUNK_WORDS, sums);
+        done += step;
+    }
+}

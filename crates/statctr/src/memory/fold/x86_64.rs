@@ -1,0 +1,192 @@
+//! The kernels for x86-64: 16, 32 or 64 bytes at a time.
+//!
+//! Two shapes. *Narrow*, up to eight vectors of each unit: the sums stay in registers and the
+//! units are walked one by one; their lines lie in different pages, and the out-of-order window
+//! has several of them under way. *Wide*: four units at a time are added to sums in the
+//! first-level cache, which makes four streams for the prefetchers.
+//!
+//! The kernels are never inlined: some end with `vzeroupper`, and only at a call may nothing be
+//! expected in the upper halves of registers.
+
+use std::arch::asm;
+
+/// Adds `chunks` chunks of each unit to `sums`.
+///
+/// # Safety
+/// `sums` is aligned to 64 bytes and has room for them; `first + d` is a live row of chunks for
+/// each displacement d; the machine has vectors of `width` bytes.
+pub(super) unsafe fn add_units(
+    width: u32,
+    sums: *mut u64,
+    chunks: usize,
+    first: *const u8,
+    displacements: &[usize],
+) {
+    let bytes = chunks * 64;
+    // SAFETY: passed on.
+    unsafe {
+        match width {
+            64.. => add(64, &evex::NARROW, wide_evex, sums.cast(), bytes, first, displacements),
+            32 => add(32, &vex::NARROW, wide_vex, sums.cast(), bytes, first, displacements),
+            _ => add(16, &sse::NARROW, wide_sse, sums.cast(), bytes, first, displacements),
+        }
+    }
+}
+
+/// A narrow kernel: loads the sums of so many vectors, adds each unit's, stores the sums.
+///
+/// Each vector is given as register, destination and source of the addition, offset, clobber.
+macro_rules! narrow {
+    ($name:ident $add:literal $move:literal $after:literal $($reg:literal $operands:literal $offset:literal $clobber:tt),*) => {
+        #[inline(never)]
+        unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize]) {
+            let range = displacements.as_ptr_range();
+            // SAFETY: loads of live words and of the displacements, loads and stores of the sums;
+            // there is at least one displacement.
+            unsafe {
+                asm!(
+                    $(concat!($move, " ", $reg, ", [{sums} + ", $offset, "]"),)*
+                    "2:",
+                    "mov {t}, qword ptr [{d}]",
+                    "add {d}, 8",
+                    "add {t}, {first}",
+                    $(concat!($add, " ", $operands, ", [{t} + ", $offset, "]"),)*
+                    "cmp {d}, {end}",
+                    "jne 2b",
+                    $(concat!($move, " [{sums} + ", $offset, "], ", $reg),)*
+                    $after,
+                    sums = in(reg) sums,
+                    first = in(reg) first,
+                    d = inout(reg) range.start => _,
+                    end = in(reg) range.end,
+                    t = out(reg) _,
+                    $(out($clobber) _,)*
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+/// The wide kernel: four units at a time, sums in memory.
+macro_rules! wide {
+    ($name:ident $bytes:literal $add:literal $move:literal $after:literal $reg:literal $operands:literal $clobber:tt) => {
+        #[inline(never)]
+        unsafe fn $name(sums: *mut u8, bytes: usize, units: [*const u8; 4]) {
+            // SAFETY: loads of live words, loads and stores of the sums.
+            unsafe {
+                asm!(
+                    "2:",
+                    concat!($move, " ", $reg, ", [{sums} + {i}]"),
+                    concat!($add, " ", $operands, ", [{a} + {i}]"),
+                    concat!($add, " ", $operands, ", [{b} + {i}]"),
+                    concat!($add, " ", $operands, ", [{c} + {i}]"),
+                    concat!($add, " ", $operands, ", [{d} + {i}]"),
+                    concat!($move, " [{sums} + {i}], ", $reg),
+                    concat!("add {i}, ", $bytes),
+                    "cmp {i}, {bytes}",
+                    "jb 2b",
+                    $after,
+                    sums = in(reg) sums,
+                    bytes = in(reg) bytes,
+                    a = in(reg) units[0],
+                    b = in(reg) units[1],
+                    c = in(reg) units[2],
+                    d = in(reg) units[3],
+                    i = inout(reg) 0usize => _,
+                    out($clobber) _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+type Narrow = unsafe fn(*mut u8, *const u8, &[usize]);
+type Wide = unsafe fn(*mut u8, usize, [*const u8; 4]);
+
+/// Chooses the shape: `vector` bytes at a time.
+#[inline(always)]
+unsafe fn add(
+    vector: usize,
+    narrow: &[Narrow; 8],
+    wide: Wide,
+    sums: *mut u8,
+    bytes: usize,
+    first: *const u8,
+    displacements: &[usize],
+) {
+    if displacements.is_empty() || bytes == 0 {
+        return;
+    }
+    let in_registers = |from: usize, displacements: &[usize]| {
+        let mut done = from;
+        while done < bytes {
+            let step = (bytes - done).min(8 * vector);
+            // SAFETY: still in range.
+            unsafe { narrow[step / vector - 1](sums.add(done), first.add(done), displacements) };
+            done += step;
+        }
+    };
+    if bytes <= NARROW_BYTES {
+        return in_registers(0, displacements);
+    }
+    let (fours, rest) = displacements.as_chunks::<4>();
+    for four in fours {
+        // SAFETY: passed on.
+        unsafe { wide(sums, bytes, four.map(|displacement| first.wrapping_add(displacement))) };
+    }
+    if !rest.is_empty() {
+        in_registers(0, rest);
+    }
+}
+
+/// Up to this many bytes of each unit the narrow kernels are used, in as many passes as it takes.
+const NARROW_BYTES: usize = 512;
+
+macro_rules! family {
+    ($module:ident $bytes:literal $add:literal $move:literal $after:literal
+     $($name:ident [$($reg:literal $operands:literal $offset:literal $clobber:tt),*])*) => {
+        mod $module {
+            use super::*;
+            $(narrow!($name $add $move $after $($reg $operands $offset $clobber),*);)*
+            pub(super) const NARROW: [Narrow; 8] = [$($name),*];
+        }
+    };
+}
+
+wide!(wide_evex "64" "vpaddq" "vmovdqa64" "" "zmm16" "zmm16, zmm16" "xmm16");
+family! { evex 64 "vpaddq" "vmovdqa64" ""
+    narrow_1 ["zmm16" "zmm16, zmm16" "0" "xmm16"]
+    narrow_2 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17"]
+    narrow_3 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18"]
+    narrow_4 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19"]
+    narrow_5 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20"]
+    narrow_6 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21"]
+    narrow_7 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21", "zmm22" "zmm22, zmm22" "384" "xmm22"]
+    narrow_8 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21", "zmm22" "zmm22, zmm22" "384" "xmm22", "zmm23" "zmm23, zmm23" "448" "xmm23"]
+}
+
+wide!(wide_vex "32" "vpaddq" "vmovdqa" "vzeroupper" "ymm0" "ymm0, ymm0" "xmm0");
+family! { vex 32 "vpaddq" "vmovdqa" "vzeroupper"
+    narrow_1 ["ymm0" "ymm0, ymm0" "0" "xmm0"]
+    narrow_2 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1"]
+    narrow_3 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2"]
+    narrow_4 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3"]
+    narrow_5 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4"]
+    narrow_6 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5"]
+    narrow_7 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5", "ymm6" "ymm6, ymm6" "192" "xmm6"]
+    narrow_8 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5", "ymm6" "ymm6, ymm6" "192" "xmm6", "ymm7" "ymm7, ymm7" "224" "xmm7"]
+}
+
+wide!(wide_sse "16" "paddq" "movdqa" "" "xmm0" "xmm0" "xmm0");
+family! { sse 16 "paddq" "movdqa" ""
+    narrow_1 ["xmm0" "xmm0" "0" "xmm0"]
+    narrow_2 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1"]
+    narrow_3 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2"]
+    narrow_4 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3"]
+    narrow_5 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4"]
+    narrow_6 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5"]
+    narrow_7 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5", "xmm6" "xmm6" "96" "xmm6"]
+    narrow_8 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5", "xmm6" "xmm6" "96" "xmm6", "xmm7" "xmm7" "112" "xmm7"]
+}

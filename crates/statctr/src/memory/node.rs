@@ -1,0 +1,36 @@
+//! Where the kernel takes pages from.
+
+use crate::topology::NodeId;
+
+/// `MPOL_PREFERRED` of the kernel: this node if it has memory, else any.
+const PREFERRED: libc::c_int = 1;
+
+/// Runs `work` while pages that this thread touches first come from `node`, where the kernel lets
+/// us ask for that (sandboxes may not); puts the thread's own policy back afterwards.
+pub(crate) fn prefer_node<R>(node: NodeId, work: impl FnOnce() -> R) -> R {
+    let mut old_mode: libc::c_int = 0;
+    let mut old_nodes = [0u64; 16];
+    let bits = old_nodes.len() * 64;
+    // SAFETY: the kernel writes a mode and at most `bits` bits.
+    let known = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut old_mode,
+            old_nodes.as_mut_ptr(),
+            bits,
+            0usize,
+            0usize,
+        )
+    } == 0;
+    let mut nodes = [0u64; 16];
+    let Some(word) = nodes.get_mut(node.get() as usize / 64).filter(|_| known) else { return work() };
+    *word |= 1 << (node.get() % 64);
+    // SAFETY: the kernel reads at most `bits` bits; the policy concerns this thread only.
+    let set = unsafe { libc::syscall(libc::SYS_set_mempolicy, PREFERRED, nodes.as_ptr(), bits) } == 0;
+    let result = work();
+    if set {
+        // SAFETY: as above, with what the kernel said.
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, old_mode, old_nodes.as_ptr(), bits) };
+    }
+    result
+}

@@ -1,0 +1,73 @@
+//! A value made on first use, without a lock.
+//!
+//! The standard library's `OnceLock` makes others wait while one thread makes the value; a child
+//! forked in that moment would wait for ever. Here every thread that comes too early makes one, and
+//! all but the first are dropped.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A value that is made once and lives as long as the program.
+#[derive(Debug)]
+pub struct Once<T>(AtomicPtr<T>, PhantomData<Box<T>>);
+
+impl<T: Send + Sync + 'static> Once<T> {
+    /// Nothing yet.
+    #[must_use]
+    #[allow(clippy::new_without_default)] // for statics
+    pub const fn new() -> Once<T> {
+        Once(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+    }
+
+    /// The value, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn get(&'static self) -> Option<&'static T> {
+        // SAFETY: null, or a box that `get_or` leaked, published with release ordering.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value, which is `value` where there was none.
+    pub fn get_or(&'static self, value: T) -> &'static T {
+        if let Some(there) = self.get() {
+            return there;
+        }
+        let new = Box::into_raw(Box::new(value));
+        match self.0.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: now nobody's but the static's, and never freed.
+            Ok(_) => unsafe { &*new },
+            Err(first) => {
+                // SAFETY: `new` was not published; `first` was, by the thread that was faster.
+                unsafe {
+                    drop(Box::from_raw(new));
+                    &*first
+                }
+            }
+        }
+    }
+
+    /// The value, made by `make` where there was none; `make` may run more than once.
+    pub fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
+        match self.get() {
+            Some(there) => there,
+            None => self.get_or(make()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_see_the_value_of_the_first() {
+        static ONCE: Once<usize> = Once::new();
+        assert!(ONCE.get().is_none());
+        let seen: Vec<usize> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|id| scope.spawn(move || *ONCE.get_or(id))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("joined")).collect()
+        });
+        assert!(seen.iter().all(|value| *value == seen[0]));
+        assert_eq!(ONCE.get_or_make(|| 99), &seen[0]);
+    }
+}

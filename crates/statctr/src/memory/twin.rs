@@ -1,0 +1,201 @@
+//! Lines with two copies, for events that are wider than one vector store of the machine.
+//!
+//! ```text
+//! per CPU:   copy 0 of L lines │ copy 1 of L lines │ a sequence number per line
+//! ```
+//! A commit writes the copy that the line's sequence number does not name, whole, and then counts
+//! the sequence up: that store is the commit. A reader takes the copy that the number names and
+//! is sure of what it took when the number is still the same afterwards. A writer that never
+//! pauses could keep a reader from ever getting there; after [`PATIENCE`] tries the reader raises
+//! the reservation's *hold*: every section that starts from then on leaves for the fallback cell,
+//! at most one commit per CPU is still under way, and the reader ends.
+
+use super::handle::Handle;
+use super::lock::{Lock, Rank};
+use super::once::Once;
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS};
+use crate::rseq;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How often a reader looks again before it asks writers to keep off.
+const PATIENCE: usize = 100;
+
+/// Where the copies and the sequence numbers of a piece lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TwinShape {
+    /// Lines that hold items.
+    pub(crate) lines: usize,
+}
+
+impl TwinShape {
+    /// Chunks that the piece takes in all.
+    #[inline]
+    pub(crate) fn chunks(self) -> usize {
+        2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)
+    }
+
+    /// From copy 0 to copy 1 of a line, in bytes.
+    fn copies(self) -> usize {
+        self.lines * CHUNK_BYTES
+    }
+
+    /// From the piece's start to the sequence number of a line, in bytes.
+    fn sequence(self, line: usize) -> usize {
+        2 * self.copies() + line * 8
+    }
+
+    /// Adds to one item.
+    #[cold]
+    pub(crate) fn add(self, piece: Handle, index: usize, value: u64) {
+        let sequence = self.sequence(index / CHUNK_WORDS);
+        let reservation = piece.reservation();
+        // SAFETY: `index` and the sequence number lie in the piece (checked by its owner).
+        let (word, sequence) = unsafe { (piece.word(index), piece.base.add(sequence)) };
+        for _ in 0..rseq::TRIES {
+            // SAFETY: the piece is made for this section.
+            let done = unsafe {
+                rseq::twin_add(
+                    word.base.as_ptr(),
+                    piece.table.as_ptr().map_addr(untwin),
+                    self.copies(),
+                    sequence.as_ptr(),
+                    value,
+                )
+            };
+            if done {
+                return;
+            }
+            if !reservation.announce_current() {
+                break;
+            }
+        }
+        word.add_to_fallback(value);
+    }
+
+    /// Adds to the eight items of a line, together.
+    #[cold]
+    pub(crate) fn commit(self, piece: Handle, line: usize, deltas: &[u64; CHUNK_WORDS]) {
+        let reservation = piece.reservation();
+        // SAFETY: the line lies in the piece (checked by its owner).
+        let first = unsafe { piece.word(line * CHUNK_WORDS) };
+        let sequence = self.sequence(line) - line * CHUNK_BYTES;
+        for _ in 0..rseq::TRIES {
+            // SAFETY: the piece is made for this section.
+            let done = unsafe {
+                rseq::twin_commit(
+                    first.base.as_ptr(),
+                    piece.table.as_ptr().map_addr(untwin),
+                    self.copies(),
+                    sequence,
+                    deltas,
+                )
+            };
+            if done {
+                return;
+            }
+            if !reservation.announce_current() || reservation.hold().load(Ordering::SeqCst) != 0 {
+                break;
+            }
+        }
+        for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
+            // SAFETY: inside the line.
+            unsafe { first.word(index) }.add_to_fallback(delta);
+        }
+    }
+
+    /// Counts as if on a CPU that is not there, in the copy that readers look at: a slot's former
+    /// owner may have left any number in its sequence word. The arena's lock is held.
+    pub(super) fn add_as_locked(self, piece: Handle, index: usize, cpu: usize, value: u64) -> bool {
+        let Some(displacement) = piece.reservation().displacement(cpu) else { return false };
+        let sequence = piece_word(piece, self.sequence(index / CHUNK_WORDS) + displacement);
+        let copy = if sequence.load(Ordering::Relaxed) & 1 == 1 { self.copies() } else { 0 };
+        // SAFETY: `index` lies in the piece (checked by its owner).
+        unsafe { piece.word(index) }.add_as_locked_to(cpu, copy, value)
+    }
+
+    /// The values of a line, into `acc`, which holds zeros before.
+    pub(crate) fn fold(self, piece: Handle, line: usize, acc: &mut [u64]) {
+        let reservation = piece.reservation();
+        // SAFETY: the line lies in the piece (checked by its owner).
+        let first = unsafe { piece.word(line * CHUNK_WORDS) };
+        // SAFETY: inside the line.
+        let word = |index: usize| unsafe { first.word(index) };
+        // the baselines, then whether there are home words, as in `Handle::read`
+        if reservation.baselines_in_use() {
+            for (index, sum) in acc.iter_mut().enumerate().take(CHUNK_WORDS) {
+                *sum = word(index).at(reservation.baseline_displacement()).load(Ordering::Acquire);
+            }
+        }
+        if reservation.homes_in_use() {
+            for (index, sum) in acc.iter_mut().enumerate().take(CHUNK_WORDS) {
+                *sum = sum.wrapping_add(word(index).at(0).load(Ordering::Relaxed));
+            }
+        }
+        reservation.announced().for_each(|cpu| {
+            let part = self.read_cpu(piece, line, cpu);
+            for (sum, value) in acc.iter_mut().zip(part) {
+                *sum = sum.wrapping_add(value);
+            }
+        });
+    }
+
+    /// One CPU's part of a line, all items as of one moment.
+    pub(crate) fn read_cpu(self, piece: Handle, line: usize, cpu: usize) -> [u64; CHUNK_WORDS] {
+        let reservation = piece.reservation();
+        let Some(displacement) =
+            reservation.displacement(cpu).filter(|_| reservation.announced().contains(cpu))
+        else {
+            return [0; CHUNK_WORDS];
+        };
+        for _ in 0..PATIENCE {
+            if let Some(values) = self.try_read(piece, line, displacement) {
+                return values;
+            }
+        }
+        // The lock keeps a fork from copying a raised hold into a child whose reader is not there.
+        let _patient = patient_readers().lock();
+        reservation.hold().fetch_add(1, Ordering::SeqCst);
+        let values = loop {
+            // ends: each CPU commits at most once more
+            if let Some(values) = self.try_read(piece, line, displacement) {
+                break values;
+            }
+            std::hint::spin_loop();
+        };
+        reservation.hold().fetch_sub(1, Ordering::SeqCst);
+        values
+    }
+
+    fn try_read(self, piece: Handle, line: usize, displacement: usize) -> Option<[u64; CHUNK_WORDS]> {
+        // SAFETY: line and sequence number lie in the piece.
+        let first = unsafe { piece.word(line * CHUNK_WORDS) };
+        let sequence: &AtomicU64 = piece_word(piece, self.sequence(line) + displacement);
+        let before = sequence.load(Ordering::Acquire);
+        let copy = displacement + if before & 1 == 1 { self.copies() } else { 0 };
+        let mut values = [0; CHUNK_WORDS];
+        for (index, value) in values.iter_mut().enumerate() {
+            // SAFETY: inside the line.
+            *value = unsafe { first.word(index) }.at(copy).load(Ordering::Relaxed);
+        }
+        fence(Ordering::Acquire);
+        (sequence.load(Ordering::Relaxed) == before).then_some(values)
+    }
+}
+
+/// Held while a reader holds writers off. Each arena asks for it once when it is made: afterwards
+/// it is there, and no reader under the pool's lock has to make it.
+pub(super) fn patient_readers() -> &'static Lock<()> {
+    static PATIENT: Once<Lock<()>> = Once::new();
+    PATIENT.get_or_make(|| Lock::new(Rank::Reader, ()))
+}
+
+/// The tag that the sections expect, from the one that keeps callers off the plain sections.
+fn untwin(table: usize) -> usize {
+    (table & !super::reservation::TAG_MASK) | super::reservation::How::Rseq as usize
+}
+
+fn piece_word<'a>(piece: Handle, bytes: usize) -> &'a AtomicU64 {
+    // SAFETY: the caller's offset leads to a word of the piece in some unit; all of these live as
+    // long as the piece.
+    unsafe { piece.base.add(bytes).cast().as_ref() }
+}

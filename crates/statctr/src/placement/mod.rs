@@ -1,0 +1,365 @@
+//! Placements: where a counter's per-CPU versions live, and the [`Pool`] that hands them out.
+//!
+//! A placement is one file here and one line in [`Placement::plan`].
+
+mod fixed;
+mod shared;
+mod uniprocessor;
+mod usage;
+
+use crate::error::{Error, Result};
+use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, How, Layout, Once, Trimmed, prefer_node};
+use crate::rseq;
+use crate::topology::{CpuSet, Topology};
+use std::fmt;
+use std::sync::Arc;
+pub use usage::Memory;
+
+/// Where the per-CPU versions of counters live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Placement {
+    /// One atomic word for all CPUs. Small, and slow as soon as two CPUs write.
+    Shared,
+    /// A plain word, on machines with one possible CPU. Refused elsewhere.
+    Uniprocessor,
+    /// A word per possible CPU, interlaced in chunks of eight counters.
+    Fixed,
+}
+
+impl Placement {
+    fn plan(self, machine: &Machine<'_>) -> Result<Plan> {
+        match self {
+            Placement::Shared => shared::plan(machine),
+            Placement::Uniprocessor => uniprocessor::plan(machine),
+            Placement::Fixed => fixed::plan(machine),
+        }
+    }
+
+    /// What fits the machine: uniprocessor where one CPU is possible, else fixed.
+    fn fitting(topology: &Topology) -> Placement {
+        // A container can show a list with one CPU on a machine with many; so the kernel's own
+        // mask has to agree before counters become plain words.
+        let one =
+            topology.possible().len() == 1 && (topology.is_synthetic() || rseq::affinity_count() == Some(1));
+        if one || cfg!(feature = "uniprocessor") { Placement::Uniprocessor } else { Placement::Fixed }
+    }
+}
+
+/// How updates are done at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mode {
+    /// A restartable sequence on the CPU's own word: a few plain instructions.
+    Rseq,
+    /// A locked instruction on the shared fallback cell: there is no rseq here.
+    AtomicFallback,
+    /// One unlocked instruction: there is one CPU.
+    Uniprocessor,
+    /// A locked instruction, as the shared placement was asked to.
+    Shared,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Rseq => "rseq",
+            Mode::AtomicFallback => "atomic fallback",
+            Mode::Uniprocessor => "uniprocessor",
+            Mode::Shared => "shared",
+        })
+    }
+}
+
+/// How the calling thread's updates are done in a pool of the mode [`Mode::Rseq`]:
+/// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel.
+///
+/// Cost: a few nanoseconds. Async-signal-safe.
+#[must_use]
+pub fn thread_mode() -> Mode {
+    if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
+}
+
+/// The widest vector store that commits an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum VectorWidth {
+    /// Two items: SSE2, which every x86-64 machine has.
+    Bytes16,
+    /// Four items: AVX2.
+    Bytes32,
+    /// Eight items: AVX-512F with AVX-512VL.
+    Bytes64,
+}
+
+impl VectorWidth {
+    /// What this machine has. Found out once.
+    #[must_use]
+    pub fn detect() -> VectorWidth {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
+                return VectorWidth::Bytes64;
+            }
+            if std::is_x86_feature_detected!("avx2") {
+                return VectorWidth::Bytes32;
+            }
+        }
+        VectorWidth::Bytes16
+    }
+
+    /// In bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            VectorWidth::Bytes16 => 16,
+            VectorWidth::Bytes32 => 32,
+            VectorWidth::Bytes64 => 64,
+        }
+    }
+}
+
+/// What a placement looks at.
+struct Machine<'a> {
+    topology: &'a Topology,
+    rseq: bool,
+}
+
+/// What a placement decides.
+struct Plan {
+    mode: Mode,
+    cpus: CpuSet,
+    counters: How,
+    groups: How,
+    home_in_use: bool,
+}
+
+/// Where counters live. Cheap to clone; the memory lives as long as the last counter in it.
+///
+/// ```
+/// use statctr::{Counter, Pool};
+/// use statctr::topology::Topology;
+///
+/// let pool = Pool::builder().topology(Topology::synthetic(192).build()?).build()?;
+/// let counter = Counter::new_in(&pool, 0)?;
+/// counter.inc();
+/// assert_eq!(counter.read(), 1);
+/// println!("{}: {} bytes per counter and CPU", pool.mode(), pool.cost().bytes_per_counter_per_cpu);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Pool {
+    arena: Arc<Arena>,
+    topology: Arc<Topology>,
+    placement: Placement,
+    mode: Mode,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("placement", &self.placement)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a counter of a pool costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cost {
+    /// Bytes that one counter takes in one unit.
+    pub bytes_per_counter_per_cpu: usize,
+    /// CPUs that have a unit. Memory is used only in the units of those that count.
+    pub cpus: usize,
+    /// Bytes of a unit.
+    pub unit_bytes: usize,
+    /// Bytes of address space from one unit to the next.
+    pub stride: usize,
+    /// Bytes of the widest store that commits an event.
+    pub vector_bytes: usize,
+}
+
+/// Builds a [`Pool`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct PoolBuilder {
+    topology: Option<Topology>,
+    placement: Option<Placement>,
+    unit_bytes: usize,
+    max_vector: VectorWidth,
+}
+
+/// 32 768 counters a reservation.
+const DEFAULT_UNIT_BYTES: usize = 256 << 10;
+
+impl PoolBuilder {
+    /// The machine to lay out for; by default the one we run on.
+    pub fn topology(mut self, topology: Topology) -> Self {
+        self.topology = Some(topology);
+        self
+    }
+
+    /// The placement; by default [`Placement::Uniprocessor`] where one CPU is possible, else
+    /// [`Placement::Fixed`].
+    ///
+    /// A made-up topology with one CPU is taken at its word: threads that count in a uniprocessor
+    /// pool must then be kept on one CPU by whoever made it up.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = Some(placement);
+        self
+    }
+
+    /// The size of a unit: whole pages of 4096 bytes, 4 KiB to 1 GiB, by default 256 KiB. It bounds
+    /// the longest group (one counter takes 8 bytes).
+    pub fn unit_bytes(mut self, bytes: usize) -> Self {
+        self.unit_bytes = bytes;
+        self
+    }
+
+    /// Does without vector stores wider than this, as on a machine that does not have them.
+    pub fn max_vector(mut self, width: VectorWidth) -> Self {
+        self.max_vector = width;
+        self
+    }
+
+    /// The pool. Takes no memory until the first counter is made.
+    ///
+    /// # Errors
+    /// Where the topology cannot be read, [`Error::BadSetting`] for a unit size out of range, and
+    /// [`Error::NotUniprocessor`].
+    pub fn build(self) -> Result<Pool> {
+        if !self.unit_bytes.is_multiple_of(4096) || !(4096..=1 << 30).contains(&self.unit_bytes) {
+            return Err(Error::BadSetting("unit_bytes is not a multiple of 4096 between 4 KiB and 1 GiB"));
+        }
+        let topology = match self.topology {
+            Some(topology) => topology,
+            None => Topology::current()?,
+        };
+        let placement = self.placement.unwrap_or_else(|| Placement::fitting(&topology));
+        if cfg!(feature = "uniprocessor") && placement != Placement::Uniprocessor {
+            return Err(Error::BadSetting("a build for one CPU has the uniprocessor placement only"));
+        }
+        let machine = Machine { topology: &topology, rseq: rseq::offset().is_some() };
+        let plan = placement.plan(&machine)?;
+        let layout = Layout {
+            cpus: plan.cpus,
+            unit_bytes: self.unit_bytes,
+            width: self.max_vector.min(VectorWidth::detect()).bytes() as u32,
+            home_in_use: plan.home_in_use,
+        };
+        let arena = Arena::new(ArenaSettings { layout, counters: plan.counters, groups: plan.groups });
+        Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode })
+    }
+}
+
+impl Pool {
+    /// Starts a pool of one's own.
+    pub fn builder() -> PoolBuilder {
+        PoolBuilder {
+            topology: None,
+            placement: None,
+            unit_bytes: DEFAULT_UNIT_BYTES,
+            max_vector: VectorWidth::Bytes64,
+        }
+    }
+
+    /// The pool that counters come from where none is named: this machine, fitting placement.
+    ///
+    /// # Errors
+    /// As [`PoolBuilder::build`], at each call anew.
+    pub fn global() -> Result<&'static Pool> {
+        static GLOBAL: Once<Pool> = Once::new();
+        if let Some(pool) = GLOBAL.get() {
+            return Ok(pool);
+        }
+        let pool = Pool::builder().build()?;
+        Ok(GLOBAL.get_or(pool))
+    }
+
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// How updates are done in this pool.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The placement of this pool.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// The machine that this pool is laid out for.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// What a counter of this pool costs.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let layout = &self.arena.settings().layout;
+        Cost {
+            bytes_per_counter_per_cpu: 64 / CHUNK_WORDS,
+            cpus: layout.cpus.len(),
+            unit_bytes: layout.unit_bytes,
+            stride: layout.stride(),
+            vector_bytes: layout.width as usize,
+        }
+    }
+
+    /// What this pool takes now: address space, and memory by the kernel's own account.
+    ///
+    /// Reads `/proc/self/smaps`: milliseconds in a large program.
+    ///
+    /// # Errors
+    /// [`Error::System`] where that file cannot be read.
+    pub fn memory(&self) -> Result<Memory> {
+        usage::measure(&self.arena)
+    }
+
+    /// CPUs that ever counted in this pool.
+    #[must_use]
+    pub fn announced(&self) -> CpuSet {
+        self.arena.announced()
+    }
+
+    /// Makes the memory in which these CPUs count be there, near to them: afterwards their first
+    /// update of any counter that exists now takes no page fault.
+    ///
+    /// CPUs that this pool has no unit for are passed over. Which node the pages come from is
+    /// asked of the kernel, and left to it where a sandbox forbids to ask.
+    ///
+    /// # Errors
+    /// [`Error::System`] where there is no memory.
+    pub fn prefault(&self, cpus: &CpuSet) -> Result<()> {
+        let several_nodes = self.topology.nodes().count() > 1;
+        for cpu in cpus.iter() {
+            match self.topology.node_of(cpu).filter(|_| several_nodes) {
+                Some(node) => prefer_node(node, || self.arena.prefault(cpu))?,
+                None => self.arena.prefault(cpu)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the memory of dropped counters back to the system.
+    ///
+    /// # Errors
+    /// [`Error::System`] where the kernel refuses; nothing is lost then.
+    pub fn trim(&self) -> Result<Trimmed> {
+        self.arena.trim()
+    }
+
+    /// Whether a thread of this kernel could run on the CPU.
+    pub(crate) fn could_be_real(cpu: u32) -> bool {
+        static REAL: Once<Option<CpuSet>> = Once::new();
+        let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));
+        let in_mask = rseq::cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
+        real.as_ref().map_or(in_mask, |possible| possible.contains(crate::topology::CpuId::new(cpu)))
+    }
+}

@@ -1,0 +1,16 @@
+//! *Shared*: one atomic word. The baseline that the others are measured against.
+
+use super::{Machine, Mode, Plan};
+use crate::error::Result;
+use crate::memory::How;
+use crate::topology::CpuSet;
+
+pub(super) fn plan(_machine: &Machine<'_>) -> Result<Plan> {
+    Ok(Plan {
+        mode: Mode::Shared,
+        cpus: CpuSet::new(),
+        counters: How::Atomic,
+        groups: How::Atomic,
+        home_in_use: true,
+    })
+}

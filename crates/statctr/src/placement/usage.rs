@@ -1,0 +1,48 @@
+//! What a pool takes, by the kernel's account.
+
+use crate::error::{Error, Result};
+use crate::memory::Arena;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+/// What a pool takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Memory {
+    /// Reservations made so far.
+    pub reservations: usize,
+    /// Bytes of address space. Costs nothing but page tables where it is not touched.
+    pub reserved: usize,
+    /// Bytes of memory that are there now.
+    pub resident: usize,
+    /// Slots that counters and groups have now, holes of groups included.
+    pub slots: usize,
+}
+
+pub(super) fn measure(arena: &Arena) -> Result<Memory> {
+    let usage = arena.usage();
+    let ours = arena.addresses();
+    let failed = |error: std::io::Error| Error::System {
+        operation: "reading /proc/self/smaps",
+        errno: error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    let mut resident = 0;
+    let mut inside = false;
+    for line in BufReader::new(File::open("/proc/self/smaps").map_err(failed)?).lines() {
+        let line = line.map_err(failed)?;
+        if let Some(start) = range_start(&line) {
+            inside = ours.iter().any(|range| range.contains(&start));
+        } else if let Some(rest) = line.strip_prefix("Rss:").filter(|_| inside) {
+            let kilobytes: usize = rest.trim().trim_end_matches(" kB").trim().parse().unwrap_or(0);
+            resident += kilobytes * 1024;
+        }
+    }
+    Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
+}
+
+/// The start of the range where the line is the first of a mapping.
+fn range_start(line: &str) -> Option<usize> {
+    let (start, rest) = line.split_once('-')?;
+    rest.split_once(' ').and_then(|(end, _)| usize::from_str_radix(end, 16).ok())?;
+    usize::from_str_radix(start, 16).ok()
+}

@@ -1,0 +1,177 @@
+//! The seam for the C face: handles without owners. Not part of the Rust API.
+
+#![allow(unsafe_code)] // ownership is in the hands of C; each function says what it must keep
+
+use crate::counter::Counter;
+use crate::group::Group;
+use crate::memory::{CHUNK_WORDS, Handle, Lines, TwinShape, Word};
+use crate::schema::Schema;
+use std::ptr::NonNull;
+
+/// The two words of a `statctr_t`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct RawCounter {
+    /// The home word's address.
+    pub base: usize,
+    /// The table's tagged address; 0 in a counter that was not initialised.
+    pub table: usize,
+}
+
+impl RawCounter {
+    /// What a counter is before it is initialised and after it was cleaned up.
+    pub const ZERO: RawCounter = RawCounter { base: 0, table: 0 };
+
+    fn of(handle: Handle) -> RawCounter {
+        RawCounter {
+            base: handle.base.as_ptr().expose_provenance(),
+            table: handle.table.as_ptr().expose_provenance(),
+        }
+    }
+
+    #[inline]
+    fn handle(self) -> Option<Handle> {
+        let pointer = |address: usize| NonNull::new(std::ptr::with_exposed_provenance_mut(address));
+        Some(Handle { base: pointer(self.base)?, table: pointer(self.table)? })
+    }
+
+    /// Gives a counter into C's hands.
+    #[must_use]
+    pub fn from_counter(counter: Counter) -> RawCounter {
+        RawCounter::of(counter.into_word().into_handle())
+    }
+
+    /// Takes a counter back; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or what [`from_counter`](Self::from_counter) made and nobody took back.
+    #[must_use]
+    pub unsafe fn into_counter(self) -> Option<Counter> {
+        // SAFETY: passed on.
+        self.handle().map(|handle| Counter::from_word(unsafe { Word::from_handle(handle) }))
+    }
+
+    /// Uses the counter without taking it; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or a counter that nobody takes back meanwhile.
+    #[must_use]
+    pub unsafe fn with<R>(self, work: impl FnOnce(&Counter) -> R) -> Option<R> {
+        // SAFETY: passed on; never dropped here.
+        let counter = std::mem::ManuallyDrop::new(unsafe { self.into_counter() }?);
+        Some(work(&counter))
+    }
+
+    /// The slow path of an update: what the section in the header did not do. `false` for zeros.
+    ///
+    /// # Safety
+    /// As [`with`](Self::with).
+    #[inline]
+    #[must_use]
+    pub unsafe fn add(self, value: u64) -> bool {
+        self.handle().map(|handle| handle.add(value)).is_some()
+    }
+}
+
+/// A group in C's hands: its handle, its length in chunks, and its schema.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawGroup {
+    /// As a counter's, of the group's first word.
+    pub counter: RawCounter,
+    /// The schema, as `Box<Schema>` would own it.
+    pub schema: *mut Schema,
+    /// Chunks of items.
+    pub lines: u32,
+    /// 1 where events need two copies of their line.
+    pub twin: u32,
+}
+
+impl RawGroup {
+    /// Gives a group into C's hands.
+    #[must_use]
+    pub fn from_group(group: Group) -> RawGroup {
+        let (lines, schema) = group.into_parts();
+        let item_chunks = lines.item_chunks() as u32;
+        let (handle, _, twin) = lines.into_parts();
+        RawGroup {
+            counter: RawCounter::of(handle),
+            schema: Box::into_raw(Box::new(schema)),
+            lines: item_chunks,
+            twin: u32::from(twin.is_some()),
+        }
+    }
+
+    #[inline]
+    unsafe fn lines(self) -> Option<Lines> {
+        let handle = self.counter.handle()?;
+        let shape = (self.twin != 0).then_some(TwinShape { lines: self.lines as usize });
+        let chunks = shape.map_or(self.lines, |shape| shape.chunks() as u32);
+        // SAFETY: passed on.
+        Some(unsafe { Lines::from_parts(handle, chunks, shape) })
+    }
+
+    /// Takes a group back; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or what [`from_group`](Self::from_group) made and nobody took back.
+    #[must_use]
+    pub unsafe fn into_group(self) -> Option<Group> {
+        if self.schema.is_null() {
+            return None;
+        }
+        // SAFETY: passed on; `from_group` made the box.
+        unsafe { Some(Group::from_parts(self.lines()?, *Box::from_raw(self.schema))) }
+    }
+
+    /// Uses the group without taking it; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or a group that nobody takes back meanwhile.
+    #[must_use]
+    pub unsafe fn with<R>(self, work: impl FnOnce(&Group) -> R) -> Option<R> {
+        if self.schema.is_null() {
+            return None;
+        }
+        // SAFETY: passed on; the schema is cloned (a count), the lines are never dropped here.
+        let group =
+            std::mem::ManuallyDrop::new(unsafe { Group::from_parts(self.lines()?, (*self.schema).clone()) });
+        let result = work(&group);
+        let (lines, schema) = std::mem::ManuallyDrop::into_inner(group).into_parts();
+        std::mem::forget(lines);
+        drop(schema);
+        Some(result)
+    }
+
+    /// Adds to the item in `slot`: what the section in the header did not do. `false` for zeros
+    /// and for slots that are not there.
+    ///
+    /// # Safety
+    /// As [`with`](Self::with).
+    #[inline]
+    #[must_use]
+    pub unsafe fn add(self, slot: usize, value: u64) -> bool {
+        // SAFETY: passed on; never dropped here.
+        let Some(lines) = (unsafe { self.lines() }).map(std::mem::ManuallyDrop::new) else { return false };
+        let there = lines.word(slot).is_some();
+        lines.add(slot, value);
+        there
+    }
+
+    /// Applies an event from `slot` on: what the section in the header did not do. `false` for
+    /// zeros, and where the event does not lie in one line of the group, aligned.
+    ///
+    /// # Safety
+    /// As [`with`](Self::with).
+    #[inline]
+    #[must_use]
+    pub unsafe fn commit<const N: usize>(self, slot: usize, deltas: &[u64; N]) -> bool {
+        // SAFETY: passed on; never dropped here.
+        let Some(lines) = (unsafe { self.lines() }).map(std::mem::ManuallyDrop::new) else { return false };
+        if lines.word(slot).is_none() || !slot.is_multiple_of(N.next_power_of_two()) || N > CHUNK_WORDS {
+            return false;
+        }
+        lines.commit(slot, deltas);
+        true
+    }
+}

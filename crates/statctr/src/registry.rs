@@ -1,0 +1,455 @@
+//! Names for counters and groups, so that something can export them.
+//!
+//! A registry does not keep what is registered alive: an entry goes away with its counter, and
+//! reading through the registry costs a counter's writers nothing.
+
+use crate::counter::{Counter, CounterArray};
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::memory::{Lock, Once, Rank};
+use crate::schema::Unit;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// What a counter or a group is called, and what it counts.
+///
+/// ```
+/// use statctr::{Description, Unit};
+///
+/// let description = Description::new("rx_bytes")
+///     .help("bytes received")
+///     .unit(Unit::BYTES)
+///     .label("device", "eth0");
+/// # drop(description);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    name: Cow<'static, str>,
+    help: Cow<'static, str>,
+    unit: Unit,
+    labels: Vec<Label>,
+}
+
+impl Description {
+    /// A name of letters, digits, `_` and `:`, which does not begin with a digit.
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
+        Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
+    }
+
+    /// Sets the help text.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Description {
+        self.help = help.into();
+        self
+    }
+
+    /// Sets what is counted. For a group its items' units hold.
+    #[must_use]
+    pub fn unit(mut self, unit: Unit) -> Description {
+        self.unit = unit;
+        self
+    }
+
+    /// Adds a label: a name of letters, digits and `_`, and any value.
+    #[must_use]
+    pub fn label(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Description {
+        self.labels.push((name.into(), value.into()));
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The help text.
+    #[must_use]
+    pub fn help_text(&self) -> &str {
+        &self.help
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn unit_name(&self) -> &str {
+        self.unit.name()
+    }
+
+    /// The labels, in the order given.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_name = |name: &str, colon: bool| {
+            let mut bytes = name.bytes();
+            let first = |b: u8| b.is_ascii_alphabetic() || b == b'_' || (colon && b == b':');
+            bytes.next().is_some_and(first) && bytes.all(|b| first(b) || b.is_ascii_digit())
+        };
+        if !is_name(&self.name, true) {
+            return Err(Error::BadName(self.name.to_string()));
+        }
+        for (index, (name, _)) in self.labels.iter().enumerate() {
+            let twice = self.labels[..index].iter().any(|(other, _)| other == name);
+            if twice || !is_name(name, false) {
+                return Err(Error::BadName(name.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What no two living entries have in common: the name and the labels, in whatever order.
+    fn key(&self) -> Key {
+        let mut labels = self.labels.clone();
+        labels.sort();
+        (self.name.clone(), labels)
+    }
+}
+
+type Label = (Cow<'static, str>, Cow<'static, str>);
+type Key = (Cow<'static, str>, Vec<Label>);
+
+/// What can be registered. Implemented for counters, arrays and groups.
+pub trait Source: Send + Sync + 'static + sealed::Sealed {
+    /// Hands every value on.
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64));
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Counter {}
+    impl Sealed for super::CounterArray {}
+    impl Sealed for super::Group {}
+}
+
+/// Which value of a source a sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleItem<'a> {
+    /// The value of a counter.
+    Only,
+    /// The value at this index of an array.
+    Index(usize),
+    /// An item of a group.
+    Named {
+        /// Its name.
+        name: &'a str,
+        /// What it counts.
+        unit: &'a str,
+        /// Its help text.
+        help: &'a str,
+    },
+}
+
+impl Source for Counter {
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
+        sink(SampleItem::Only, self.read());
+    }
+}
+
+impl Source for CounterArray {
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
+        let mut values = vec![0; self.len()];
+        // as long as the array
+        let _ = self.fold_into(&mut values);
+        values.into_iter().enumerate().for_each(|(index, value)| sink(SampleItem::Index(index), value));
+    }
+}
+
+impl Source for Group {
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
+        for (spec, value) in self.schema().specs().iter().zip(self.read()) {
+            let item =
+                SampleItem::Named { name: spec.name(), unit: spec.unit_name(), help: spec.help_text() };
+            sink(item, value);
+        }
+    }
+}
+
+/// One value, as [`Registry::visit`] hands it on.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Sample<'a> {
+    /// What was registered.
+    pub description: &'a Description,
+    /// Which value of it this is.
+    pub item: SampleItem<'a>,
+    /// The value.
+    pub value: u64,
+}
+
+struct Entry {
+    description: Arc<Description>,
+    source: Weak<dyn Source>,
+}
+
+impl Entry {
+    fn lives(&self) -> bool {
+        self.source.strong_count() > 0
+    }
+}
+
+/// All entries of one name have one unit and one help text.
+struct Family {
+    unit: Unit,
+    help: Cow<'static, str>,
+    entries: usize,
+}
+
+/// The entries, by their order of registration, and what finds them.
+#[derive(Default)]
+struct Entries {
+    list: BTreeMap<u64, Entry>,
+    by_key: HashMap<Key, u64>,
+    families: HashMap<Cow<'static, str>, Family>,
+    registered: u64,
+    /// Dead entries are taken out when there are this many in all, so that a registration costs
+    /// the same however many there are.
+    sweep_at: usize,
+}
+
+impl Entries {
+    fn remove(&mut self, place: u64) {
+        let Some(entry) = self.list.remove(&place) else { return };
+        self.by_key.remove(&entry.description.key());
+        if let Some(family) = self.families.get_mut(&entry.description.name) {
+            family.entries -= 1;
+            if family.entries == 0 {
+                self.families.remove(&entry.description.name);
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        let dead: Vec<u64> =
+            self.list.iter().filter(|(_, entry)| !entry.lives()).map(|(&place, _)| place).collect();
+        dead.into_iter().for_each(|place| self.remove(place));
+        self.sweep_at = (self.list.len() * 2).max(64);
+    }
+
+    fn is_taken(&mut self, description: &Description, key: &Key) -> bool {
+        if let Some(&place) = self.by_key.get(key) {
+            if self.list.get(&place).is_some_and(Entry::lives) {
+                return true;
+            }
+            self.remove(place);
+        }
+        let other_kind = |entries: &Entries| {
+            let family = entries.families.get(&description.name);
+            family.is_some_and(|family| family.unit != description.unit || family.help != description.help)
+        };
+        // perhaps all of the other kind are dead
+        other_kind(self) && {
+            self.sweep();
+            other_kind(self)
+        }
+    }
+
+    fn insert(&mut self, description: Description, key: Key, source: Weak<dyn Source>) {
+        if self.list.len() >= self.sweep_at {
+            self.sweep();
+        }
+        let (unit, help) = (description.unit.clone(), description.help.clone());
+        let family =
+            self.families.entry(description.name.clone()).or_insert(Family { unit, help, entries: 0 });
+        family.entries += 1;
+        self.by_key.insert(key, self.registered);
+        self.list.insert(self.registered, Entry { description: Arc::new(description), source });
+        self.registered += 1;
+    }
+}
+
+/// Names and what they name.
+///
+/// ```
+/// use statctr::{Counter, Description, Registry};
+/// use std::sync::Arc;
+///
+/// let registry = Registry::new();
+/// let requests = Arc::new(Counter::new(0)?);
+/// registry.register(Description::new("requests").label("method", "get"), &requests)?;
+/// requests.add(3);
+/// let mut seen = Vec::new();
+/// registry.visit(|sample| seen.push((sample.description.name().to_owned(), sample.value)));
+/// assert_eq!(seen, [("requests".to_owned(), 3)]);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+pub struct Registry(Lock<Entries>);
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry::new()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("entries", &self.len()).finish()
+    }
+}
+
+impl Registry {
+    /// An empty registry.
+    #[must_use]
+    pub fn new() -> Registry {
+        Registry(Lock::new(Rank::Registry, Entries::default()))
+    }
+
+    /// The registry of the program.
+    #[must_use]
+    pub fn global() -> &'static Registry {
+        static GLOBAL: Once<Registry> = Once::new();
+        GLOBAL.get_or_make(Registry::new)
+    }
+
+    /// Gives `source` a name for as long as it lives. Cost: a few hundred nanoseconds, however much is
+    /// registered.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
+    /// twice; [`Error::NameTaken`] where something that lives has this name with these labels, or
+    /// this name with another unit or help text.
+    pub fn register<S: Source>(&self, description: Description, source: &Arc<S>) -> Result<()> {
+        description.check()?;
+        let source: Arc<dyn Source> = Arc::clone(source) as Arc<dyn Source>;
+        let key = description.key();
+        let mut entries = self.0.lock();
+        if entries.is_taken(&description, &key) {
+            return Err(Error::NameTaken(description.name.into_owned()));
+        }
+        entries.insert(description, key, Arc::downgrade(&source));
+        Ok(())
+    }
+
+    /// How many living sources are registered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.lock().list.values().filter(|entry| entry.lives()).count()
+    }
+
+    /// Whether nothing is registered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads everything that is registered, in the order of registration.
+    ///
+    /// No lock is held while `sink` runs: it may register, make and drop counters.
+    pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
+        let living: Vec<(Arc<Description>, Arc<dyn Source>)> = {
+            let entries = self.0.lock();
+            let living = |entry: &Entry| Some((Arc::clone(&entry.description), entry.source.upgrade()?));
+            entries.list.values().filter_map(living).collect()
+        };
+        for (description, source) in &living {
+            source.values(&mut |item, value| sink(Sample { description, item, value }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Pool;
+    use crate::schema::{ItemSpec, Schema};
+    use crate::topology::Topology;
+
+    // also in a build for one CPU, on a machine with more: each test counts on one thread
+    fn pool() -> Pool {
+        let one = Topology::synthetic(1).build().expect("topology");
+        Pool::builder().topology(one).build().expect("pool")
+    }
+
+    fn counter() -> Arc<Counter> {
+        Arc::new(Counter::new_in(&pool(), 7).expect("counter"))
+    }
+
+    #[test]
+    fn bad_and_taken_names_are_refused() {
+        let registry = Registry::new();
+        let (a, b) = (counter(), counter());
+        for name in ["", "1a", "a-b", "a b", "ä"] {
+            assert!(
+                matches!(registry.register(Description::new(name), &a), Err(Error::BadName(_))),
+                "{name}"
+            );
+        }
+        let labelled = |value: &'static str| Description::new("x").label("l", value);
+        assert!(registry.register(labelled("1").label("l", "2"), &a).is_err());
+        registry.register(labelled("1"), &a).expect("free");
+        assert!(matches!(registry.register(labelled("1"), &b), Err(Error::NameTaken(_))));
+        assert!(matches!(registry.register(labelled("2").help("other"), &b), Err(Error::NameTaken(_))));
+        registry.register(labelled("2"), &b).expect("other label");
+        assert_eq!(registry.len(), 2);
+    }
+
+    #[test]
+    fn an_entry_goes_with_its_counter_and_its_name_is_free_again() {
+        let registry = Registry::new();
+        let first = counter();
+        registry.register(Description::new("x"), &first).expect("free");
+        drop(first);
+        assert!(registry.is_empty());
+        let second = counter();
+        registry.register(Description::new("x"), &second).expect("free again");
+        let mut values = Vec::new();
+        registry.visit(|sample| values.push(sample.value));
+        assert_eq!(values, [7]);
+    }
+
+    #[test]
+    fn a_family_whose_entries_are_all_dead_may_come_back_with_another_unit() {
+        let registry = Registry::new();
+        let first = counter();
+        registry.register(Description::new("x").label("l", "1").unit(Unit::BYTES), &first).expect("free");
+        let second = counter();
+        let packets = || Description::new("x").label("l", "2").unit(Unit::PACKETS);
+        assert!(registry.register(packets(), &second).is_err());
+        drop(first);
+        registry.register(packets(), &second).expect("nobody else has the name");
+        assert_eq!(registry.len(), 1);
+    }
+
+    #[test]
+    fn the_order_of_labels_does_not_make_another_name_and_dead_entries_do_not_pile_up() {
+        let registry = Registry::new();
+        let counter = counter();
+        let labels = |a: &'static str, b: &'static str| Description::new("x").label(a, "v").label(b, "v");
+        registry.register(labels("a", "b"), &counter).expect("free");
+        assert!(registry.register(labels("b", "a"), &counter).is_err());
+        for round in 0..1000 {
+            let short_lived = Arc::new(Counter::new(0).expect("counter"));
+            registry.register(Description::new(format!("n{round}")), &short_lived).expect("free");
+        }
+        assert!(registry.0.lock().list.len() <= 64);
+        assert_eq!(registry.len(), 1);
+    }
+
+    #[test]
+    fn groups_and_arrays_hand_on_every_item() {
+        let registry = Registry::new();
+        let items = [ItemSpec::new("a").unit(Unit::BYTES).help("first"), ItemSpec::new("b")];
+        let (schema, _) = Schema::new(items, &[]).expect("schema");
+        let group = Arc::new(Group::new_in(&pool(), &schema).expect("group"));
+        let array = Arc::new(CounterArray::new_in(&pool(), 3, 1).expect("array"));
+        registry.register(Description::new("g"), &group).expect("free");
+        registry.register(Description::new("n"), &array).expect("free");
+        group.add(schema.item(1).expect("two"), 5);
+        let mut seen = Vec::new();
+        registry.visit(|sample| {
+            // a sink may use the registry
+            assert_eq!(registry.len(), 2);
+            seen.push((format!("{:?}", sample.item), sample.value));
+        });
+        assert_eq!(seen.len(), 5);
+        assert!(seen[0].0.contains("first") && seen[0].1 == 0 && seen[1].1 == 5);
+        assert_eq!(seen[4], ("Index(2)".to_owned(), 1));
+    }
+}

@@ -1,0 +1,45 @@
+//! Test only: delays and aborts at the named points of the sections.
+//!
+//! Each section has three points (see the specification in [`rseq`](super)): 1 after arming, 2
+//! after the CPU number was read, 3 right before the commit. A delay there makes it likely that
+//! the kernel interrupts the section at just that instruction; an abort takes the way the kernel
+//! would take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many named points a section has.
+pub const POINTS: usize = 3;
+
+/// Read by the sections: for point p (1 to 3) word 2p holds the turns of a delay loop, and word
+/// 2p + 1 how many of the next passages are to be aborted.
+pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+/// From now on every passage of `point` takes `turns` turns of an empty loop.
+pub fn delay(point: usize, turns: u64) {
+    if (1..=POINTS).contains(&point) {
+        INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
+    }
+}
+
+/// The next `count` passages of `point`, on any thread, are aborted.
+///
+/// The count is taken down without a lock prefix: with several threads more passages than that
+/// may abort.
+pub fn abort(point: usize, count: u64) {
+    if (1..=POINTS).contains(&point) {
+        INJECTIONS[2 * point + 1].store(count, Ordering::SeqCst);
+    }
+}
+
+/// How many passages of `point` are still to be aborted.
+#[must_use]
+pub fn aborts_left(point: usize) -> u64 {
+    if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
+}
+
+/// Takes every injection back.
+pub fn clear() {
+    for word in &INJECTIONS {
+        word.store(0, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,129 @@
+//! Restartable sequences: how a thread adds to its CPU's word without a lock prefix.
+//!
+//! The kernel keeps, in an area that glibc (2.35 and later) registers for each thread, the number
+//! of the CPU that the thread runs on. A *section* is a few instructions that end with one store,
+//! the *commit*; where the thread is preempted, migrated or signalled inside a section, the kernel
+//! continues it at the section's abort address, and nothing has been stored. A section therefore
+//! either commits on the CPU whose number it read, or has no effect.
+//!
+//! # The sections, specified once
+//! ```text
+//! T = the reservation's table: T[cpu] is the displacement from a counter's home word to that
+//! CPU's word, 0 while the CPU is not announced; T[-1] = T[-2] = 0, because an unregistered
+//! thread reads CPU number -1, and one whose registration was refused reads -2.
+//!
+//! add(base, T, v):                        commit(base, T, d[0..n]):         n·8 = 16, 32 or 64
+//!   arm: rseq_cs := this section            arm
+//!   [1] c := cpu_id                         [1] c := cpu_id
+//!   [2] t := T[c]                           [2] t := T[c]
+//!       if t = 0 leave for the slow path        if t = 0 leave for the slow path
+//!       t := t + base                           t := t + base
+//!   [3] *t := *t + v          (commit)          x := d + t[0..n]
+//!                                           [3] t[0..n] := x                  (commit)
+//!
+//! twin_commit(base, T, d[0..8]):          two copies of a line and a sequence number, where
+//!   arm                                     one store cannot hold the event
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       if t = 0 or a reader holds the reservation leave for the slow path
+//!       s := sequence of the line
+//!       other copy := this copy + d        this copy = s mod 2; nobody reads the other
+//!   [3] sequence := s + 1     (commit)
+//!
+//! twin_add(base, T, v):
+//!   as add, to the copy that the sequence names
+//! ```
+//! An abort is never retried in line: the slow path announces the CPU, tries again a bounded
+//! number of times ([`TRIES`]) and then uses the fallback cell, so a thread that is stopped after
+//! every instruction (a debugger's single step) gets on all the same.
+//!
+//! Source: Linux `kernel/rseq.c`, `include/uapi/linux/rseq.h`; glibc manual, *Restartable
+//! Sequences*. We use glibc's registration and never register ourselves.
+//!
+//! # What is left out
+//! aarch64 has its seam here and no section yet: there, and on every other architecture, counters
+//! run in the atomic mode.
+
+#![allow(unsafe_code)] // the sections are machine code; see each block's reason
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod x86_64;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+pub(crate) use x86_64::*;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod portable;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+pub(crate) use portable::*;
+
+#[cfg(feature = "inject")]
+pub mod inject;
+
+use crate::memory::Once;
+
+/// How often the slow path tries a section before it uses the fallback cell.
+///
+/// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
+pub(crate) const TRIES: usize = 16;
+
+/// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
+const AREA_SIZE: u32 = 20;
+
+/// Where the threads' rseq areas are, from the thread pointer; `None` where rseq cannot be used.
+///
+/// It cannot where glibc is older than 2.35 or absent, where the kernel or a sandbox refused the
+/// registration of the first thread, where `GLIBC_TUNABLES=glibc.pthread.rseq=0` turned it off,
+/// and under tools that run the program on CPUs of their own (valgrind).
+pub(crate) fn offset() -> Option<isize> {
+    static OFFSET: Once<Option<isize>> = Once::new();
+    *OFFSET.get_or_make(|| {
+        let (offset, size) = glibc_registration()?;
+        (size >= AREA_SIZE && offset != 0 && cpu_bound().is_some()).then_some(offset)
+    })
+}
+
+/// The CPU number that the kernel keeps for the calling thread; `None` where the thread is not
+/// registered. It may be out of date as soon as it is read.
+pub(crate) fn current_cpu() -> Option<u32> {
+    let cpu = area_cpu_id(offset()?);
+    u32::try_from(cpu).ok()
+}
+
+/// One more than the largest CPU number that this kernel can put into an rseq area.
+///
+/// This bounds an index that the sections do not check, so it must come from the kernel and not
+/// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
+/// whole mask, which has a bit for every possible CPU.
+pub(crate) fn cpu_bound() -> Option<usize> {
+    static BOUND: Once<Option<usize>> = Once::new();
+    *BOUND.get_or_make(|| {
+        let mut mask = [0u64; 1024];
+        // SAFETY: the kernel writes at most the given number of bytes into the mask, which is
+        // aligned as its words are.
+        let bytes = unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
+        };
+        usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| bytes * 8)
+    })
+}
+
+/// How many CPUs the calling thread may run on now, by the kernel's own mask.
+pub(crate) fn affinity_count() -> Option<usize> {
+    let mut mask = [0u64; 1024];
+    // SAFETY: as in `cpu_bound`.
+    let bytes = unsafe {
+        libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
+    };
+    usize::try_from(bytes).ok().map(|_| mask.iter().map(|word| word.count_ones() as usize).sum())
+}
+
+/// Makes the calling thread forget the section it was last in.
+///
+/// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
+/// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a
+/// plug-in that counts), every thread that ran it must call this.
+pub fn forget_section() {
+    if let Some(offset) = offset() {
+        clear_section(offset);
+    }
+}

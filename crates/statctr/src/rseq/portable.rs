@@ -1,0 +1,111 @@
+//! The seam for architectures without a section of their own: rseq is never available, so no
+//! handle leads to the functions below, and each of them says "not done".
+
+/// The registration that glibc made, if any: area offset and size.
+pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
+    None
+}
+
+/// The CPU number in the calling thread's area.
+pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
+    -1
+}
+
+/// Takes the section out of the calling thread's area.
+pub(crate) fn clear_section(_offset: isize) {}
+
+/// `add` of the specification, never done here.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool {
+    false
+}
+
+/// `add` of 1, never done here.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
+    false
+}
+
+/// `add` of −1, never done here.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
+    false
+}
+
+/// `commit` of the specification, never done here.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _deltas: &[u64; N]) -> bool {
+    false
+}
+
+/// `twin_commit` of the specification, never done here.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn twin_commit(
+    _line: *mut u8,
+    _table: *const u8,
+    _copies: usize,
+    _sequence: usize,
+    _deltas: &[u64; 8],
+) -> bool {
+    false
+}
+
+/// `twin_add` of the specification, never done here.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn twin_add(
+    _word: *mut u8,
+    _table: *const u8,
+    _copies: usize,
+    _sequence: *mut u8,
+    _value: u64,
+) -> bool {
+    false
+}
+
+/// `*word += value` on a machine with one possible CPU.
+///
+/// # Safety
+/// `word` is an aligned live `u64` that only this function writes.
+#[inline(always)]
+pub(crate) unsafe fn add_on_one_cpu(word: *mut u8, value: u64) {
+    // no architecture but x86 adds to memory in one instruction that an interrupt cannot split
+    // SAFETY: by the caller's promise the word is live and aligned.
+    unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() }
+        .fetch_add(value, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// `*word += 1` on a machine with one possible CPU.
+///
+/// # Safety
+/// As [`add_on_one_cpu`].
+#[inline(always)]
+pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
+    // SAFETY: passed on.
+    unsafe { add_on_one_cpu(word, 1) };
+}
+
+/// `*word -= 1` on a machine with one possible CPU.
+///
+/// # Safety
+/// As [`add_on_one_cpu`].
+#[inline(always)]
+pub(crate) unsafe fn dec_on_one_cpu(word: *mut u8) {
+    // SAFETY: passed on.
+    unsafe { add_on_one_cpu(word, u64::MAX) };
+}

@@ -1,0 +1,531 @@
+//! The sections for x86-64, in the order of the specification in the parent module.
+//!
+//! Shapes that were measured, not guessed:
+//! - The word's address is brought into one register before the commit, and 1 and −1 are
+//!   immediates: then a CPU that renames memory (Intel since Ice Lake, AMD since Zen 2) forwards
+//!   the last sum in no time; an indexed address costs it three times as much.
+//! - The area's offset comes from the table's header by a pure asm block, so that a loop loads it
+//!   once.
+//! - With AVX-512VL the vectors go through registers 16 and up, which need no `vzeroupper`.
+
+use std::arch::asm;
+
+/// The registration that glibc made, if any: area offset and size.
+pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
+    let (offset, size): (*const isize, *const u32);
+    // SAFETY: loads two addresses from the global offset table; they are null where the symbols
+    // are not defined.
+    unsafe {
+        asm!(
+            // weak, so that programs link where glibc is older or absent
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(nostack, preserves_flags, readonly, pure),
+        );
+    }
+    if offset.is_null() || size.is_null() {
+        return None;
+    }
+    // SAFETY: glibc exports both as constants of these types from 2.35 on (`<sys/rseq.h>`), set
+    // before any code of the program runs.
+    let (offset, size) = unsafe { (*offset, *size) };
+    (size != 0).then_some((offset, size))
+}
+
+/// The CPU number in the calling thread's area.
+pub(crate) fn area_cpu_id(offset: isize) -> i32 {
+    let cpu: i32;
+    // SAFETY: `offset` is glibc's, so fs:[offset + 4] is the calling thread's `cpu_id` field. It
+    // is volatile: the kernel writes it.
+    unsafe {
+        asm!(
+            "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
+            cpu = out(reg) cpu,
+            offset = in(reg) offset,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    cpu
+}
+
+/// Takes the section out of the calling thread's area.
+pub(crate) fn clear_section(offset: isize) {
+    // SAFETY: `offset` is glibc's, so fs:[offset + 8] is the calling thread's `rseq_cs` field,
+    // which a thread may set to 0 at any time outside a section.
+    unsafe {
+        asm!(
+            "mov qword ptr fs:[{offset} + 8], 0",
+            offset = in(reg) offset,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Reads the area's offset from the header of a table.
+///
+/// # Safety
+/// `table` is the tagged address of a live table whose tag says "by rseq".
+#[inline(always)]
+pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
+    let offset: usize;
+    // SAFETY: by the caller's promise the header is there. It never changes after it was written,
+    // and between that and the first handle to it lies the unlocking of the pool, an opaque call
+    // which the compiler moves no store across: so, though it loads, the block may be `nomem`, which
+    // is what lets a loop load the offset once.
+    unsafe {
+        asm!(
+            "mov {offset}, qword ptr [{table} - 25]",
+            offset = lateout(reg) offset,
+            table = in(reg) table.addr(),
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    offset
+}
+
+#[cfg(not(feature = "inject"))]
+macro_rules! point {
+    ($delay:literal, $abort:literal) => {
+        ""
+    };
+}
+
+// a loop of {turns}, then the kernel's own way to the abort address
+#[cfg(feature = "inject")]
+macro_rules! point {
+    ($delay:literal, $abort:literal) => {
+        concat!(
+            "mov {x}, qword ptr [rip + {injections} + ",
+            $delay,
+            "]\n",
+            "test {x}, {x}\n",
+            "jz 31f\n",
+            "30: dec {x}\n",
+            "jnz 30b\n",
+            "31: mov {x}, qword ptr [rip + {injections} + ",
+            $abort,
+            "]\n",
+            "test {x}, {x}\n",
+            "jz 32f\n",
+            "dec {x}\n",
+            "mov qword ptr [rip + {injections} + ",
+            $abort,
+            "], {x}\n",
+            "jmp 23f\n",
+            "32:",
+        )
+    };
+}
+
+/// One section: `prepare` runs before it is armed; `body` follows `t := T[cpu] + base` and ends
+/// with the commit; `cleanup` runs after it.
+///
+/// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
+macro_rules! section {
+    (
+        prepare { $($prepare:expr),* }
+        check { $($check:expr),* }
+        body { $($body:expr),* ; commit $commit:expr }
+        cleanup { $($cleanup:expr),* }
+        $($operands:tt)*
+    ) => {
+        section_operands!(
+            [
+                ".pushsection __rseq_cs, \"aw?\"",
+                ".balign 32",
+                "20: .long 0, 0",
+                ".quad 21f, 22f - 21f, 23f",
+                ".popsection",
+                $($prepare,)*
+                "lea {t}, [rip + 20b]",
+                "mov qword ptr fs:[{area} + 8], {t}",
+                "21:",
+                point!("16", "24"),
+                "movsxd {t}, dword ptr fs:[{area} + 4]",
+                point!("32", "40"),
+                "mov {t}, qword ptr [{table} + {t}*8 - 1]",
+                "test {t}, {t}",
+                "jz {slow}",
+                $($check,)*
+                "add {t}, {base}",
+                $($body,)*
+                point!("48", "56"),
+                $commit,
+                "22:",
+                $($cleanup,)*
+                ".pushsection .text.unlikely, \"ax?\"",
+                // ud1 edi, [rip + signature]: the four bytes before the abort address must be glibc's RSEQ_SIG
+                ".byte 0x0f, 0xb9, 0x3d",
+                ".long 0x53053053",
+                "23: jmp {slow}",
+                ".popsection"
+            ]
+            $($operands)*
+        )
+    };
+}
+
+#[cfg(not(feature = "inject"))]
+macro_rules! section_operands {
+    ([$($template:expr),*] $($operands:tt)*) => {
+        asm!($($template,)* $($operands)* slow = label { return false }, options(nostack))
+    };
+}
+
+#[cfg(feature = "inject")]
+macro_rules! section_operands {
+    ([$($template:expr),*] $($operands:tt)*) => {
+        asm!(
+            $($template,)*
+            $($operands)*
+            x = out(reg) _,
+            injections = sym super::inject::INJECTIONS,
+            slow = label { return false },
+            options(nostack)
+        )
+    };
+}
+
+macro_rules! define_add {
+    ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {
+        $(#[$doc])*
+        ///
+        /// `false`: nothing was added, take the slow path.
+        ///
+        /// # Safety
+        /// `table` is the tagged address of a live table whose tag says "by rseq", and for every
+        /// displacement d that can stand in it `base + d` is an aligned live word that only
+        /// sections on that CPU write.
+        #[inline(always)]
+        pub(crate) unsafe fn $name(base: *mut u8, table: *const u8 $(, $value: u64)?) -> bool {
+            // SAFETY: `table` is the caller's.
+            let area = unsafe { offset_of_table(table) };
+            // SAFETY: the table has an entry for every number that the kernel can put into
+            // `cpu_id` (see `cpu_bound`) and zeros for -1 and -2, so the index is in bounds; the
+            // word it leads to is live by the caller's promise. Between labels 21 and 22 there is
+            // one store, the last instruction: an abort leaves no trace.
+            unsafe {
+                section!(
+                    prepare {}
+                    check {}
+                    body { ; commit $commit }
+                    cleanup {}
+                    area = in(reg) area,
+                    table = in(reg) table,
+                    base = in(reg) base,
+                    $($value = in(reg) $value,)?
+                    t = out(reg) _,
+                );
+            }
+            true
+        }
+    };
+}
+
+define_add!(
+    /// `add` of the specification.
+    add, "add qword ptr [{t}], {value}", value
+);
+define_add!(
+    /// `add` of 1.
+    inc, "add qword ptr [{t}], 1"
+);
+define_add!(
+    /// `add` of −1.
+    dec, "add qword ptr [{t}], -1"
+);
+
+/// `commit` of the specification for an event of `N` items, 2 ≤ N ≤ 8, with one vector store.
+///
+/// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
+/// path.
+///
+/// # Safety
+/// As [`add`], for the words at `base` that the event takes: N rounded up to 2, 4 or 8, aligned to
+/// as many words.
+#[inline(always)]
+pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, deltas: &[u64; N]) -> bool {
+    let delta = |index: usize| if index < N { deltas[index] } else { 0 };
+    // SAFETY: the caller's promises are those of the functions called.
+    unsafe {
+        match N {
+            2 => commit_16(base, table, [delta(0), delta(1)]),
+            3 | 4 => {
+                let deltas = [delta(0), delta(1), delta(2), delta(3)];
+                match width_of_table(table) {
+                    64.. => commit_32_evex(base, table, deltas),
+                    32 => commit_32_vex(base, table, deltas),
+                    _ => false,
+                }
+            }
+            5..=8 if width_of_table(table) >= 64 => commit_64(
+                base,
+                table,
+                [delta(0), delta(1), delta(2), delta(3), delta(4), delta(5), delta(6), delta(7)],
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// How many bytes one vector store of this machine has: 16, 32 (AVX2) or 64 (AVX-512F and VL).
+///
+/// # Safety
+/// As [`offset_of_table`].
+#[inline(always)]
+unsafe fn width_of_table(table: *const u8) -> u32 {
+    let width: u32;
+    // SAFETY: as in `offset_of_table`.
+    unsafe {
+        asm!(
+            "mov {width:e}, dword ptr [{table} - 33]",
+            width = lateout(reg) width,
+            table = in(reg) table.addr(),
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    width
+}
+
+use std::arch::x86_64::{__m128i, _mm_set_epi64x};
+
+#[inline(always)]
+fn pair(low: u64, high: u64) -> __m128i {
+    // SAFETY: SSE2 is part of x86-64.
+    #[allow(unused_unsafe)]
+    unsafe {
+        _mm_set_epi64x(high as i64, low as i64)
+    }
+}
+
+// Each of the following has the safety contract of `commit`; N and the width are in the name.
+
+#[inline(always)]
+unsafe fn commit_16(base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
+    // SAFETY: as in `add`; the one store is 16 bytes wide and aligned, so it cannot be split by an
+    // interrupt.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare {}
+            check {}
+            body { "paddq {d0}, xmmword ptr [{t}]" ; commit "movdqa xmmword ptr [{t}], {d0}" }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) base,
+            t = out(reg) _,
+            d0 = inlateout(xmm_reg) pair(d[0], d[1]) => _,
+        );
+    }
+    true
+}
+
+#[inline(always)]
+unsafe fn commit_32_vex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
+    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX2 is there. `vzeroupper`
+    // clears the upper halves of all sixteen registers, in which a function compiled for AVX may
+    // keep something: so all of them are named.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare { "vinserti128 ymm0, ymm0, xmm1, 1" }
+            check {}
+            body { "vpaddq ymm0, ymm0, ymmword ptr [{t}]" ; commit "vmovdqa ymmword ptr [{t}], ymm0" }
+            cleanup { "vzeroupper" }
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) base,
+            t = out(reg) _,
+            inlateout("xmm0") pair(d[0], d[1]) => _,
+            inlateout("xmm1") pair(d[2], d[3]) => _,
+            out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
+            out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+        );
+    }
+    true
+}
+
+#[inline(always)]
+unsafe fn commit_32_evex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
+    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX-512VL is there.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare { "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1" }
+            check {}
+            body { "vpaddq ymm16, ymm16, ymmword ptr [{t}]" ; commit "vmovdqa64 ymmword ptr [{t}], ymm16" }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) base,
+            t = out(reg) _,
+            d0 = in(xmm_reg) pair(d[0], d[1]),
+            d1 = in(xmm_reg) pair(d[2], d[3]),
+            out("xmm16") _,
+        );
+    }
+    true
+}
+
+#[inline(always)]
+unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
+    // SAFETY: as in `commit_16`, 64 bytes; the caller has seen that AVX-512F and VL are there.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare {
+                "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1",
+                "vinserti32x4 ymm17, {d2:y}, {d3:x}, 1",
+                "vinserti64x4 zmm16, zmm16, ymm17, 1"
+            }
+            check {}
+            body { "vpaddq zmm16, zmm16, zmmword ptr [{t}]" ; commit "vmovdqa64 zmmword ptr [{t}], zmm16" }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) base,
+            t = out(reg) _,
+            d0 = in(xmm_reg) pair(d[0], d[1]),
+            d1 = in(xmm_reg) pair(d[2], d[3]),
+            d2 = in(xmm_reg) pair(d[4], d[5]),
+            d3 = in(xmm_reg) pair(d[6], d[7]),
+            out("xmm16") _,
+            out("xmm17") _,
+        );
+    }
+    true
+}
+
+/// `twin_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// `copies` bytes on and whose sequence number lies `sequence` bytes on.
+///
+/// `false`: nothing was added, take the slow path.
+///
+/// # Safety
+/// As [`add`], for both copies of the line and for its sequence number.
+pub(crate) unsafe fn twin_commit(
+    line: *mut u8,
+    table: *const u8,
+    copies: usize,
+    sequence: usize,
+    deltas: &[u64; 8],
+) -> bool {
+    // SAFETY: as in `add`. The stores before the last go to the copy that the sequence number does
+    // not name: an abort leaves them behind, and the next commit writes that copy whole.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare {}
+            check { "cmp qword ptr [{table} - 41], 0", "jne {slow}" }
+            body {
+                "mov {s}, qword ptr [{t} + {sequence}]",
+                "mov {from:e}, {s:e}",
+                "and {from:e}, 1",
+                "imul {from}, {copies}",
+                "mov {to}, {copies}",
+                "sub {to}, {from}",
+                "add {from}, {t}",
+                "add {to}, {t}",
+                "movdqu {v}, xmmword ptr [{deltas}]",
+                "paddq {v}, xmmword ptr [{from}]",
+                "movdqa xmmword ptr [{to}], {v}",
+                "movdqu {v}, xmmword ptr [{deltas} + 16]",
+                "paddq {v}, xmmword ptr [{from} + 16]",
+                "movdqa xmmword ptr [{to} + 16], {v}",
+                "movdqu {v}, xmmword ptr [{deltas} + 32]",
+                "paddq {v}, xmmword ptr [{from} + 32]",
+                "movdqa xmmword ptr [{to} + 32], {v}",
+                "movdqu {v}, xmmword ptr [{deltas} + 48]",
+                "paddq {v}, xmmword ptr [{from} + 48]",
+                "movdqa xmmword ptr [{to} + 48], {v}",
+                "inc {s}" ;
+                commit "mov qword ptr [{t} + {sequence}], {s}"
+            }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) line,
+            copies = in(reg) copies,
+            sequence = in(reg) sequence,
+            deltas = in(reg) deltas.as_ptr(),
+            t = out(reg) _,
+            s = out(reg) _,
+            from = out(reg) _,
+            to = out(reg) _,
+            v = out(xmm_reg) _,
+        );
+    }
+    true
+}
+
+/// `twin_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// the line's home, like `word`.
+///
+/// # Safety
+/// As [`twin_commit`].
+pub(crate) unsafe fn twin_add(
+    word: *mut u8,
+    table: *const u8,
+    copies: usize,
+    sequence: *mut u8,
+    value: u64,
+) -> bool {
+    // SAFETY: as in `add`: one store, to the copy that the sequence number names; a commit that
+    // would change that number ends this section first, or comes after it.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            prepare {}
+            check { "mov {s}, qword ptr [{t} + {sequence}]", "and {s:e}, 1", "imul {s}, {copies}", "add {t}, {s}" }
+            body { ; commit "add qword ptr [{t}], {value}" }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) word,
+            copies = in(reg) copies,
+            sequence = in(reg) sequence,
+            value = in(reg) value,
+            t = out(reg) _,
+            s = out(reg) _,
+        );
+    }
+    true
+}
+
+macro_rules! define_on_one_cpu {
+    ($(#[$doc:meta])* $name:ident, $instruction:literal $(, $value:ident)?) => {
+        $(#[$doc])*
+        ///
+        /// One instruction, which neither an interrupt nor a signal can split, so no lock prefix.
+        ///
+        /// # Safety
+        /// The machine has one CPU; `word` is an aligned live `u64` that only these functions
+        /// write.
+        #[inline(always)]
+        pub(crate) unsafe fn $name(word: *mut u8 $(, $value: u64)?) {
+            // SAFETY: the word is live by the caller's promise.
+            unsafe {
+                asm!($instruction, word = in(reg) word, $($value = in(reg) $value,)? options(nostack));
+            }
+        }
+    };
+}
+
+define_on_one_cpu!(
+    /// `*word += value`.
+    add_on_one_cpu, "add qword ptr [{word}], {value}", value
+);
+define_on_one_cpu!(
+    /// `*word += 1`.
+    inc_on_one_cpu, "inc qword ptr [{word}]"
+);
+define_on_one_cpu!(
+    /// `*word -= 1`.
+    dec_on_one_cpu, "dec qword ptr [{word}]"
+);

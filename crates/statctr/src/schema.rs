@@ -1,0 +1,399 @@
+//! What a group is made of: its items, their names, and which of them form an event.
+
+use crate::error::{Error, Result};
+use crate::memory::CHUNK_WORDS;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// What an item counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Unit(Cow<'static, str>);
+
+impl Unit {
+    /// Nothing in particular: events.
+    pub const NONE: Unit = Unit(Cow::Borrowed(""));
+    /// Bytes.
+    pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
+    /// Packets.
+    pub const PACKETS: Unit = Unit(Cow::Borrowed("packets"));
+    /// Operations.
+    pub const OPERATIONS: Unit = Unit(Cow::Borrowed("operations"));
+    /// Nanoseconds.
+    pub const NANOSECONDS: Unit = Unit(Cow::Borrowed("nanoseconds"));
+    /// Seconds.
+    pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
+
+    /// A unit of one's own, by its name in the plural.
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Unit {
+        Unit(name.into())
+    }
+
+    /// The unit's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One item of a group, as it is declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemSpec {
+    name: Cow<'static, str>,
+    unit: Unit,
+    help: Cow<'static, str>,
+}
+
+impl ItemSpec {
+    /// An item of this name.
+    pub fn new(name: impl Into<Cow<'static, str>>) -> ItemSpec {
+        ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
+    }
+
+    /// Sets what it counts.
+    #[must_use]
+    pub fn unit(mut self, unit: Unit) -> ItemSpec {
+        self.unit = unit;
+        self
+    }
+
+    /// Sets the help text.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> ItemSpec {
+        self.help = help.into();
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn unit_name(&self) -> &str {
+        self.unit.name()
+    }
+
+    /// The help text.
+    #[must_use]
+    pub fn help_text(&self) -> &str {
+        &self.help
+    }
+}
+
+/// An item of a group: its place in the order of declaration, and its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Item {
+    index: u16,
+    slot: u16,
+}
+
+impl Item {
+    /// For the macro.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn at(index: usize, slot: u16) -> Item {
+        Item { index: index as u16, slot }
+    }
+
+    /// The place in the order of declaration, and in what a fold returns.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// The word of the group that the item is kept in.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// Items that are updated together, by one commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Event {
+    slot: u16,
+    len: u16,
+}
+
+impl Event {
+    /// How many items the event has.
+    #[must_use]
+    pub const fn items(self) -> usize {
+        self.len as usize
+    }
+
+    /// The slot of its first item; the others follow.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    /// Bytes of the one store that commits it.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        (self.len as usize).next_power_of_two() * 8
+    }
+}
+
+/// Gives each item of a group its slot: the items of an event lie side by side, at a multiple of
+/// their number rounded up to a power of two, widest events first; the others fill the holes in
+/// the order of declaration. Without events slots are indices.
+///
+/// # Errors
+/// Why it cannot be: an event of no or more than eight items, an unknown item, or an item in two
+/// events.
+const fn place(events: &[&[usize]], slots: &mut [u16]) -> std::result::Result<usize, &'static str> {
+    const NOWHERE: u16 = u16::MAX;
+    if slots.len() > 8192 {
+        return Err("more than 8192 items");
+    }
+    let mut index = 0;
+    while index < slots.len() {
+        slots[index] = NOWHERE;
+        index += 1;
+    }
+    let mut next = 0;
+    let mut width = CHUNK_WORDS;
+    while width >= 1 {
+        let mut event = 0;
+        while event < events.len() {
+            let items = events[event];
+            if items.is_empty() || items.len() > CHUNK_WORDS {
+                return Err("an event has one to eight items");
+            }
+            if items.len().next_power_of_two() == width {
+                let mut place = 0;
+                while place < items.len() {
+                    if items[place] >= slots.len() {
+                        return Err("an event names an item that is not there");
+                    }
+                    if slots[items[place]] != NOWHERE {
+                        return Err("an item is in two events, or twice in one");
+                    }
+                    slots[items[place]] = (next + place) as u16;
+                    place += 1;
+                }
+                next += width;
+            }
+            event += 1;
+        }
+        width /= 2;
+    }
+    fill(slots, next)
+}
+
+/// Puts items without a slot into the first slots that nobody has.
+const fn fill(slots: &mut [u16], extent: usize) -> std::result::Result<usize, &'static str> {
+    let mut free = 0;
+    let mut end = extent;
+    let mut index = 0;
+    while index < slots.len() {
+        if slots[index] == u16::MAX {
+            while is_taken(slots, free) {
+                free += 1;
+            }
+            slots[index] = free as u16;
+        }
+        if slots[index] as usize >= end {
+            end = slots[index] as usize + 1;
+        }
+        index += 1;
+    }
+    Ok(end)
+}
+
+const fn is_taken(slots: &[u16], slot: usize) -> bool {
+    let mut index = 0;
+    while index < slots.len() {
+        if slots[index] as usize == slot {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+/// For the macro: the slots of a group, at compile time.
+#[doc(hidden)]
+#[must_use]
+pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
+    let mut slots = [0; N];
+    match place(events, &mut slots) {
+        Ok(_) => slots,
+        Err(_) => {
+            panic!("an event of this group has no items, more than eight, or one that another event has")
+        }
+    }
+}
+
+/// The items of a kind of group and their layout. Cheap to clone.
+///
+/// ```
+/// use statctr::{Group, ItemSpec, Schema, Unit};
+///
+/// let (schema, events) = Schema::new(
+///     [
+///         ItemSpec::new("errors"),
+///         ItemSpec::new("packets").unit(Unit::PACKETS),
+///         ItemSpec::new("bytes").unit(Unit::BYTES),
+///     ],
+///     &[&[1, 2]],
+/// )?;
+/// let group = Group::new(&schema)?;
+/// group.commit(events[0], &[1, 1500]);
+/// assert_eq!(group.read(), [0, 1, 1500]);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Schema(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    items: Vec<ItemSpec>,
+    slots: Vec<u16>,
+    /// Slots that the group takes: items, and holes between events.
+    extent: usize,
+    /// Bytes of the widest event; 8 where there is none.
+    widest: usize,
+    in_order: bool,
+}
+
+impl Schema {
+    /// A schema of these items, of which each of `events` is to be updated by one commit; the
+    /// events come back in the order given.
+    ///
+    /// # Errors
+    /// [`Error::BadSchema`] where there are no items or more than 8192, where an event has no items
+    /// or more than eight, names one that is not there, or shares one with another event.
+    pub fn new(
+        items: impl IntoIterator<Item = ItemSpec>,
+        events: &[&[usize]],
+    ) -> Result<(Schema, Vec<Event>)> {
+        let items: Vec<ItemSpec> = items.into_iter().collect();
+        if items.is_empty() {
+            return Err(Error::BadSchema("a group has at least one item".into()));
+        }
+        let mut slots = vec![0; items.len()];
+        let extent = place(events, &mut slots).map_err(|why| Error::BadSchema(why.into()))?;
+        let event = |items: &&[usize]| Event { slot: slots[items[0]], len: items.len() as u16 };
+        let events: Vec<Event> = events.iter().map(event).collect();
+        let widest = events.iter().map(|event| event.width()).max().unwrap_or(8);
+        let in_order = slots.iter().enumerate().all(|(index, &slot)| index == slot as usize);
+        Ok((Schema(Arc::new(Inner { items, slots, extent, widest, in_order })), events))
+    }
+
+    /// How many items.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // there is always one
+    pub fn len(&self) -> usize {
+        self.0.items.len()
+    }
+
+    /// The items as they were declared.
+    #[must_use]
+    pub fn specs(&self) -> &[ItemSpec] {
+        &self.0.items
+    }
+
+    /// The item at `index`, in the order of declaration.
+    #[must_use]
+    pub fn item(&self, index: usize) -> Option<Item> {
+        self.0.slots.get(index).map(|&slot| Item { index: index as u16, slot })
+    }
+
+    /// The items, in the order of declaration.
+    pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
+        (0..self.len()).filter_map(|index| self.item(index))
+    }
+
+    /// Chunks that a group takes in each unit.
+    #[must_use]
+    pub fn chunks(&self) -> usize {
+        self.0.extent.div_ceil(CHUNK_WORDS)
+    }
+
+    pub(crate) fn widest_event(&self) -> usize {
+        self.0.widest
+    }
+
+    /// Puts sums of slots from `first` on into the places of their items.
+    pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
+        if self.0.in_order {
+            if let Some(values) = values.get_mut(first..) {
+                let count = values.len().min(sums.len());
+                values[..count].copy_from_slice(&sums[..count]);
+            }
+            return;
+        }
+        for (value, &slot) in values.iter_mut().zip(&self.0.slots) {
+            if let Some(sum) = (slot as usize).checked_sub(first).and_then(|offset| sums.get(offset)) {
+                *value = *sum;
+            }
+        }
+    }
+
+    /// Whether both are the same declaration.
+    #[must_use]
+    pub fn is_same(&self, other: &Schema) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(items: usize, events: &[&[usize]]) -> std::result::Result<(Vec<u16>, usize), &'static str> {
+        let mut slots = vec![0; items];
+        place(events, &mut slots).map(|extent| (slots, extent))
+    }
+
+    #[test]
+    fn without_events_slots_are_indices() {
+        assert_eq!(placed(36, &[]), Ok(((0..36).collect(), 36)));
+    }
+
+    #[test]
+    fn events_are_aligned_to_their_store_and_others_fill_the_holes() {
+        // an event of three leaves a hole of one, which item 0 takes
+        assert_eq!(placed(6, &[&[4, 5], &[1, 2, 3]]), Ok((vec![3, 0, 1, 2, 4, 5], 6)));
+    }
+
+    #[test]
+    fn no_event_crosses_a_line_and_no_slot_is_given_twice() {
+        let events: &[&[usize]] = &[&[0, 1], &[2, 3, 4], &[5, 6, 7, 8, 9], &[10, 11, 12, 13], &[14]];
+        let (slots, extent) = placed(40, events).expect("placed");
+        for event in events {
+            let width = event.len().next_power_of_two();
+            assert_eq!(slots[event[0]] as usize % width, 0);
+            assert!(
+                event
+                    .iter()
+                    .enumerate()
+                    .all(|(place, &item)| slots[item] as usize == slots[event[0]] as usize + place)
+            );
+        }
+        let mut seen = vec![false; extent];
+        slots.iter().for_each(|&slot| assert!(!std::mem::replace(&mut seen[slot as usize], true)));
+    }
+
+    #[test]
+    fn schemas_that_cannot_be_are_refused() {
+        for events in
+            [&[&[][..]][..], &[&[0, 1, 2, 3, 4, 5, 6, 7, 8]], &[&[99]], &[&[0, 1], &[1, 2]], &[&[3, 3]]]
+        {
+            let items = (0..20).map(|index| ItemSpec::new(format!("i{index}")));
+            assert!(matches!(Schema::new(items, events), Err(Error::BadSchema(_))), "{events:?}");
+        }
+        assert!(Schema::new([], &[]).is_err());
+    }
+}

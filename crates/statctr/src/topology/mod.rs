@@ -1,0 +1,166 @@
+//! Which CPUs a machine may have, has and runs, and on which node each of them is.
+//!
+//! A [`Topology`] is a snapshot. It decides where memory is laid out and which CPUs get a unit of
+//! their own; **no count depends on it being right**: a CPU that is not in it counts in the
+//! fallback cell.
+
+mod cpuset;
+mod synthetic;
+mod sysfs;
+
+pub use cpuset::CpuSet;
+pub use synthetic::SyntheticTopology;
+
+use crate::error::Result;
+use std::fmt;
+use std::path::Path;
+
+/// The number of a CPU, as the kernel counts them. Numbers may have gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(u32);
+
+impl CpuId {
+    /// The largest number that is accepted: far above any kernel's `NR_CPUS` (8192 on x86-64 in
+    /// Linux 6.18), and small enough that a hostile file cannot make masks large.
+    pub const MAX: CpuId = CpuId(65_535);
+
+    /// The CPU with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        CpuId(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number, for indexing.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CpuId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The number of a NUMA node. Numbers may have gaps, and node 0 may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The node with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        NodeId(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The CPUs and nodes of a machine, real or made up.
+///
+/// ```
+/// use statctr::topology::{CpuId, CpuSet, NodeId, Topology};
+///
+/// // 192 possible CPUs of which 32 are here, on two nodes, neither of them node 0.
+/// let topology = Topology::synthetic(192)
+///     .present("0-31".parse()?)
+///     .node(NodeId::new(1), "0-95".parse()?)
+///     .node(NodeId::new(2), "96-191".parse()?)
+///     .build()?;
+/// assert_eq!(topology.possible().len(), 192);
+/// assert_eq!(topology.present().to_string(), "0-31");
+/// assert_eq!(topology.node_of(CpuId::new(100)), Some(NodeId::new(2)));
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    possible: CpuSet,
+    present: CpuSet,
+    online: CpuSet,
+    nodes: Vec<(NodeId, CpuSet)>,
+    synthetic: bool,
+}
+
+impl Topology {
+    /// The machine we run on, from `/sys`.
+    ///
+    /// # Errors
+    /// [`Error::TopologyUnreadable`](crate::Error::TopologyUnreadable) where `/sys` is not mounted,
+    /// [`Error::BadCpuList`](crate::Error::BadCpuList) where it is not what the kernel writes.
+    pub fn current() -> Result<Self> {
+        Self::from_sysfs(Path::new("/sys"))
+    }
+
+    /// The machine that the tree under `root` describes: `root` stands for `/sys`.
+    ///
+    /// Reads `devices/system/cpu/{possible,present,online}` and `devices/system/node/`; without the
+    /// latter (a kernel without NUMA) no CPU has a node.
+    ///
+    /// # Errors
+    /// As [`Topology::current`].
+    pub fn from_sysfs(root: &Path) -> Result<Self> {
+        sysfs::read(root)
+    }
+
+    /// A made-up machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
+    pub fn synthetic(possible: u32) -> SyntheticTopology {
+        SyntheticTopology::new((0..possible).map(CpuId::new).collect())
+    }
+
+    /// A made-up machine whose CPU numbers have gaps.
+    pub fn synthetic_sparse(possible: CpuSet) -> SyntheticTopology {
+        SyntheticTopology::new(possible)
+    }
+
+    /// CPUs that this machine may ever have: each has a bit in the kernel's masks.
+    #[must_use]
+    pub fn possible(&self) -> &CpuSet {
+        &self.possible
+    }
+
+    /// CPUs that are plugged in.
+    #[must_use]
+    pub fn present(&self) -> &CpuSet {
+        &self.present
+    }
+
+    /// CPUs that the scheduler used when this snapshot was taken.
+    #[must_use]
+    pub fn online(&self) -> &CpuSet {
+        &self.online
+    }
+
+    /// The node of a CPU; `None` where the machine has no nodes or does not say.
+    #[must_use]
+    pub fn node_of(&self, cpu: CpuId) -> Option<NodeId> {
+        self.nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node)
+    }
+
+    /// The nodes that have CPUs, with them, by node number.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &CpuSet)> {
+        self.nodes.iter().map(|(node, cpus)| (*node, cpus))
+    }
+
+    /// Whether this topology was made up and does not claim to be the machine we run on.
+    #[must_use]
+    pub fn is_synthetic(&self) -> bool {
+        self.synthetic
+    }
+}

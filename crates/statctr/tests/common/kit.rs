@@ -1,0 +1,156 @@
+//! One of everything that counts, updated in turns whose sums are known.
+
+use statctr::{Counter, CounterArray, Event, Group, GroupArray, Item, ItemSpec, Pool, Schema};
+
+/// A group with one event of `N` items, and an item beside it.
+pub(crate) struct Line {
+    pub(crate) group: Group,
+    pub(crate) event: Event,
+    pub(crate) items: Vec<Item>,
+    width: usize,
+}
+
+/// `width` items that are one event, and `others` that are not.
+pub(crate) fn schema(width: usize, others: usize) -> (Schema, Event) {
+    let items = (0..width + others).map(|index| ItemSpec::new(format!("item_{index}")));
+    let members: Vec<usize> = (0..width).collect();
+    let (schema, events) = Schema::new(items, &[&members]).expect("schema");
+    (schema, events[0])
+}
+
+impl Line {
+    pub(crate) fn new(pool: &Pool, width: usize) -> Line {
+        let (schema, event) = schema(width, 1);
+        let items = schema.items().collect();
+        Line { group: Group::new_in(pool, &schema).expect("group"), event, items, width }
+    }
+
+    /// 1 to N + 1 to the items, in two steps.
+    pub(crate) fn turn(&self) {
+        const DELTAS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+        self.group.commit(self.event, &DELTAS[..self.width]);
+        self.group.add(self.items[self.width], self.width as u64 + 1);
+    }
+
+    pub(crate) fn check(&self, turns: u64, context: &str) {
+        for (index, value) in self.group.read().into_iter().enumerate() {
+            assert_eq!(value, turns * (index as u64 + 1), "{context}: event of {}, item {index}", self.width);
+        }
+    }
+}
+
+/// One of everything.
+pub(crate) struct Kit {
+    pub(crate) counter: Counter,
+    pub(crate) neighbours: [Counter; 2],
+    pub(crate) array: CounterArray,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) rows: GroupArray,
+    rows_event: Event,
+}
+
+/// Lengths of the events of a kit.
+pub(crate) const WIDTHS: [usize; 6] = [1, 2, 3, 4, 5, 8];
+const INITIAL: u64 = 1 << 40;
+const ROWS: usize = 3;
+
+impl Kit {
+    pub(crate) fn new(pool: &Pool) -> Kit {
+        let counter = |initial| Counter::new_in(pool, initial).expect("counter");
+        let (schema, rows_event) = schema(4, 7);
+        Kit {
+            neighbours: [counter(0), counter(u64::MAX)],
+            counter: counter(INITIAL),
+            array: CounterArray::new_in(pool, 20, 5).expect("array"),
+            lines: WIDTHS.into_iter().map(|width| Line::new(pool, width)).collect(),
+            rows: GroupArray::new_in(pool, ROWS, &schema).expect("groups"),
+            rows_event,
+        }
+    }
+
+    /// Some updates of everything. Async-signal-safe.
+    #[inline]
+    pub(crate) fn turn(&self) {
+        self.counter.inc();
+        self.counter.add(1000);
+        self.neighbours[0].sub(3);
+        self.counter.dec();
+        self.neighbours[1].inc();
+        self.counter.sub(900);
+        if let (Some(first), Some(last)) = (self.array.get(0), self.array.get(19)) {
+            first.inc();
+            last.add(7);
+            last.dec();
+        }
+        self.lines.iter().for_each(Line::turn);
+        if let Some(row) = self.rows.get(ROWS - 1) {
+            row.commit(self.rows_event, &[1, 10, 100, 1000]);
+        }
+    }
+
+    /// Every value that there is.
+    pub(crate) fn values(&self) -> Vec<u64> {
+        let mut values = vec![self.counter.read(), self.neighbours[0].read(), self.neighbours[1].read()];
+        values.extend(self.array.iter().map(|counter| counter.read()));
+        values.extend(self.lines.iter().flat_map(|line| line.group.read()));
+        let mut rows = [0; ROWS * 11];
+        self.rows.fold_into(&mut rows).expect("room");
+        values.extend(rows);
+        values
+    }
+
+    /// Whether the values are those of `before` and so many turns.
+    pub(crate) fn has_grown(&self, before: &[u64], turns: u64) -> bool {
+        let mut step = vec![100, 0u64.wrapping_sub(3), 1];
+        step.extend((0..20).map(|index| [1, 6, 0][[0, 19].iter().position(|at| *at == index).unwrap_or(2)]));
+        step.extend(WIDTHS.iter().flat_map(|width| 1..=*width as u64 + 1));
+        step.extend((0..ROWS * 11).map(|index| match index.checked_sub((ROWS - 1) * 11) {
+            Some(item @ 0..4) => 10u64.pow(item as u32),
+            _ => 0,
+        }));
+        let now = self.values();
+        now.len() == before.len()
+            && now
+                .iter()
+                .zip(before)
+                .zip(&step)
+                .all(|((now, before), step)| now.wrapping_sub(*before) == step.wrapping_mul(turns))
+    }
+
+    /// Makes every counter `value`.
+    pub(crate) fn set(&self, value: u64) {
+        self.counter.set(value);
+        self.array.iter().for_each(|counter| counter.set(value));
+        for line in &self.lines {
+            line.items.iter().for_each(|item| line.group.set(*item, value));
+        }
+    }
+
+    /// Checks everything after so many turns in all.
+    pub(crate) fn check(&self, turns: u64, context: &str) {
+        assert_eq!(self.counter.read(), INITIAL + 100 * turns, "{context}: counter");
+        assert_eq!(self.neighbours[0].read(), 0u64.wrapping_sub(3 * turns), "{context}: neighbour");
+        assert_eq!(self.neighbours[1].read(), u64::MAX.wrapping_add(turns), "{context}: neighbour");
+        let mut values = [0; 20];
+        self.array.fold_into(&mut values).expect("room");
+        for (index, value) in values.into_iter().enumerate() {
+            let expected = match index {
+                0 => 5 + turns,
+                19 => 5 + 6 * turns,
+                _ => 5,
+            };
+            assert_eq!(value, expected, "{context}: array, {index}");
+            assert_eq!(
+                self.array.get(index).map(|counter| counter.read()),
+                Some(expected),
+                "{context}: array"
+            );
+        }
+        self.lines.iter().for_each(|line| line.check(turns, context));
+        let mut values = [0; ROWS * 11];
+        self.rows.fold_into(&mut values).expect("room");
+        let mut expected = [0; ROWS * 11];
+        expected[(ROWS - 1) * 11..][..4].copy_from_slice(&[turns, 10 * turns, 100 * turns, 1000 * turns]);
+        assert_eq!(values, expected, "{context}: rows");
+    }
+}

@@ -1,0 +1,79 @@
+//! What the tests of this folder share: pools of every kind, a kit of everything that counts with
+//! its expected sums, and ways to move threads about.
+
+#![allow(dead_code)] // each test binary uses a part
+#![allow(unsafe_code)] // system calls that std does not have
+
+pub(crate) mod kit;
+pub(crate) mod os;
+
+use statctr::topology::{CpuId, CpuSet, Topology};
+use statctr::{Placement, Pool, VectorWidth};
+use std::time::{Duration, Instant};
+
+/// How long each test that runs for a time runs: a short while, or `STATCTR_TEST_SECONDS`.
+pub(crate) fn budget() -> Duration {
+    let seconds = std::env::var("STATCTR_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs_f64(seconds.unwrap_or(0.3))
+}
+
+/// `count`, multiplied as the time of the tests is.
+pub(crate) fn scaled(count: usize) -> usize {
+    (count as f64 * (budget().as_secs_f64() / 0.3).max(1.0)) as usize
+}
+
+/// The end of a span of time that begins now.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    pub(crate) fn after(span: Duration) -> Deadline {
+        Deadline(Instant::now() + span)
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+/// A pool and what it is.
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) pool: Pool,
+}
+
+fn named(name: &'static str, builder: statctr::PoolBuilder) -> Named {
+    Named { name, pool: builder.build().expect(name) }
+}
+
+/// The vector widths that this machine has.
+pub(crate) fn widths() -> Vec<VectorWidth> {
+    let all = [VectorWidth::Bytes16, VectorWidth::Bytes32, VectorWidth::Bytes64];
+    all.into_iter().filter(|width| *width <= VectorWidth::detect()).collect()
+}
+
+/// Fresh pools of this machine's CPUs, one per vector width, in units of one page.
+pub(crate) fn pools_by_width() -> Vec<Named> {
+    let name = |width| match width {
+        VectorWidth::Bytes16 => "fixed, 16-byte vectors",
+        VectorWidth::Bytes32 => "fixed, 32-byte vectors",
+        _ => "fixed, 64-byte vectors",
+    };
+    let builder = |width| Pool::builder().placement(Placement::Fixed).unit_bytes(4096).max_vector(width);
+    widths().into_iter().map(|width| named(name(width), builder(width))).collect()
+}
+
+/// Fresh pools of every kind that may be used by threads on any CPU.
+pub(crate) fn pools() -> Vec<Named> {
+    let sparse: CpuSet = "700,5000".parse().expect("list");
+    let strangers = Topology::synthetic_sparse(sparse).build().expect("topology");
+    let half = Topology::synthetic_sparse([CpuId::new(os::cpus()[0] as u32)].into_iter().collect());
+    let half = half.build().expect("topology");
+    let mut pools = pools_by_width();
+    pools.push(named("default settings", Pool::builder().placement(Placement::Fixed)));
+    pools.push(named("made for CPUs that are not here", Pool::builder().topology(strangers)));
+    let one = Pool::builder().placement(Placement::Fixed).topology(half);
+    pools.push(named("made for one of our CPUs", one.max_vector(VectorWidth::Bytes16)));
+    pools.push(named("shared", Pool::builder().placement(Placement::Shared)));
+    pools
+}

@@ -1,0 +1,189 @@
+//! System calls that std does not have, for tests: where threads run, forks, rseq registration.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// CPUs that the calling thread may run on, of the first 1024.
+pub(crate) fn cpus() -> Vec<usize> {
+    // SAFETY: a mask of bits; all zeros is one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: writes at most the size given.
+    unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
+    // SAFETY: reads bits of the set, in range.
+    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// The calling thread's number.
+pub(crate) fn thread_id() -> i32 {
+    // SAFETY: has no arguments.
+    unsafe { libc::gettid() }
+}
+
+/// Restricts a thread (0: the calling one) to some CPUs; `false` where the kernel refuses.
+pub(crate) fn pin(thread: i32, to: &[usize]) -> bool {
+    // SAFETY: a mask of bits; all zeros is one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in to {
+        // SAFETY: `cpu` came from a set of this size.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: reads the size given.
+    unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set) == 0 }
+}
+
+/// Runs `work` while another thread moves the threads of `movable` from CPU to CPU.
+pub(crate) fn while_moving<R>(movable: &[i32], work: impl FnOnce() -> R) -> R {
+    let stop = AtomicBool::new(false);
+    let all = cpus();
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut turn = 0;
+            while !stop.load(Ordering::Relaxed) {
+                turn += 1;
+                for (index, &thread) in movable.iter().enumerate() {
+                    pin(thread, &[all[(turn + index) % all.len()]]);
+                }
+                std::thread::yield_now();
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    });
+    movable.iter().for_each(|&thread| _ = pin(thread, &all));
+    result
+}
+
+/// Runs `child` in a forked child, which must end within half a minute; `parent` meanwhile.
+///
+/// The child's exit status says whether `child` returned `true`; one that hangs is killed.
+pub(crate) fn fork<R>(child: impl FnOnce() -> bool, parent: impl FnOnce() -> R) -> (R, ExitStatus) {
+    // SAFETY: the child runs `child`, which is made for it, and ends without coming back here.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        // SAFETY: sets a timer whose signal ends this process.
+        unsafe {
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::alarm(30);
+        }
+        let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(false);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(if good { 0 } else { 1 }) };
+    }
+    let result = parent();
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } != pid {}
+    (result, ExitStatus::from_raw(status))
+}
+
+/// A command that runs one test of this program again, in a process of its own, with
+/// `STATCTR_TEST_CHILD` set.
+pub(crate) fn this_test(name: &str) -> Vec<String> {
+    let program = std::env::current_exe().expect("own path");
+    let program = program.to_str().expect("a path in UTF-8").to_owned();
+    [&program, "--exact", name, "--nocapture", "--test-threads=1"].map(str::to_owned).into()
+}
+
+/// Runs a command with `STATCTR_TEST_CHILD` set.
+pub(crate) fn run_child(command: &[String], environment: &[(&str, &str)]) -> Output {
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]).env("STATCTR_TEST_CHILD", "1");
+    child.envs(environment.iter().copied()).output().expect("starts")
+}
+
+/// Runs a command with `STATCTR_TEST_CHILD` set, and expects it to end well.
+pub(crate) fn expect_child(command: &[String], environment: &[(&str, &str)]) -> Output {
+    let output = run_child(command, environment);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}\n{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Whether this process was started by [`expect_child`].
+pub(crate) fn is_child() -> bool {
+    std::env::var_os("STATCTR_TEST_CHILD").is_some()
+}
+
+/// Whether a program is there to be started.
+pub(crate) fn has_program(name: &str) -> bool {
+    Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Whether a command ends well.
+pub(crate) fn starts_well(command: &[String]) -> bool {
+    Command::new(&command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Sleeps without the tests' own bookkeeping in the way.
+pub(crate) fn sleep(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// The calling thread's rseq registration.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) mod rseq {
+    const SIGNATURE: u32 = 0x5305_3053;
+    const UNREGISTER: u32 = 1;
+
+    /// glibc's area of the calling thread, where glibc has registered one.
+    fn area() -> Option<usize> {
+        // SAFETY: looks up two constants that glibc may have.
+        let (offset, size) = unsafe {
+            (
+                libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>(),
+                libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>(),
+            )
+        };
+        // SAFETY: glibc's types of these.
+        if offset.is_null() || size.is_null() || unsafe { *size } == 0 {
+            return None;
+        }
+        let thread: usize;
+        // SAFETY: the thread pointer points to itself.
+        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly)) };
+        // SAFETY: as above.
+        Some(thread.wrapping_add_signed(unsafe { *offset }))
+    }
+
+    fn call(size: u32, flags: u32) -> bool {
+        let Some(area) = area() else { return false };
+        // SAFETY: (un)registers glibc's own area for the calling thread.
+        unsafe { libc::syscall(libc::SYS_rseq, area, size, flags, SIGNATURE) == 0 }
+    }
+
+    /// Takes the calling thread's registration away; the size to put it back with. `None` where
+    /// there was none.
+    pub(crate) fn unregister() -> Option<u32> {
+        // which size glibc gave to the kernel depends on its version
+        (20..=256).find(|&size| call(size, UNREGISTER))
+    }
+
+    /// Registers the calling thread again.
+    pub(crate) fn register(size: u32) -> bool {
+        call(size, 0)
+    }
+}
+
+/// The calling thread's rseq registration: there is none here.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(crate) mod rseq {
+    /// Takes the calling thread's registration away; `None` where there was none.
+    pub(crate) fn unregister() -> Option<u32> {
+        None
+    }
+
+    /// Registers the calling thread again.
+    pub(crate) fn register(_size: u32) -> bool {
+        false
+    }
+}

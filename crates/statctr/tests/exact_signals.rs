@@ -1,0 +1,173 @@
+//! Counts are exact where signal handlers count too, in the middle of everything.
+#![cfg(not(feature = "uniprocessor"))]
+#![allow(unsafe_code)] // signal handlers
+
+mod common;
+
+use common::kit::Kit;
+use common::{Deadline, Named, budget, os, pools};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Signals are the whole program's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What the handler counts in.
+static KIT: AtomicPtr<Kit> = AtomicPtr::new(std::ptr::null_mut());
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+static RUNNING: AtomicU64 = AtomicU64::new(0);
+
+const SIGNALS: [i32; 4] = [libc::SIGALRM, libc::SIGPROF, libc::SIGUSR1, libc::SIGUSR2];
+
+extern "C" fn handler(_signal: i32) {
+    RUNNING.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: null, or a kit that lives until no handler runs any more.
+    if let Some(kit) = unsafe { KIT.load(Ordering::SeqCst).as_ref() } {
+        kit.turn();
+        HANDLED.fetch_add(1, Ordering::SeqCst);
+    }
+    RUNNING.fetch_sub(1, Ordering::SeqCst);
+}
+
+fn install_handlers() {
+    for signal in SIGNALS {
+        // SAFETY: plain numbers; an empty mask lets the other signals in.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = handler as extern "C" fn(i32) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: the handler does only what signal handlers may.
+        unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    }
+}
+
+/// Sets the program's timers to go off so often; not at all for zero.
+fn set_timers(microseconds: libc::suseconds_t) {
+    let span = libc::timeval { tv_sec: 0, tv_usec: microseconds };
+    let value = libc::itimerval { it_interval: span, it_value: span };
+    for timer in [libc::ITIMER_REAL, libc::ITIMER_PROF] {
+        // SAFETY: reads the structure.
+        unsafe { libc::setitimer(timer, &raw const value, std::ptr::null_mut()) };
+    }
+}
+
+/// Lets handlers count in `kit` while `work` runs: how many did.
+fn while_signals_count(kit: &Kit, work: impl FnOnce()) -> u64 {
+    HANDLED.store(0, Ordering::SeqCst);
+    KIT.store(std::ptr::from_ref(kit).cast_mut(), Ordering::SeqCst);
+    work();
+    KIT.store(std::ptr::null_mut(), Ordering::SeqCst);
+    while RUNNING.load(Ordering::SeqCst) > 0 {
+        std::thread::yield_now();
+    }
+    HANDLED.load(Ordering::SeqCst)
+}
+
+fn turns_until(kit: &Kit, deadline: Deadline, turns: &AtomicU64) {
+    let mut mine = 0;
+    while !deadline.is_over() {
+        kit.turn();
+        mine += 1;
+    }
+    turns.fetch_add(mine, Ordering::SeqCst);
+}
+
+#[test]
+fn a_timer_whose_handler_counts_too() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    install_handlers();
+    set_timers(100);
+    let mut all = 0;
+    // often anew, so that it is also a handler that announces a CPU
+    for Named { name, pool } in pools().iter().chain(&pools()) {
+        let kit = Kit::new(pool);
+        let turns = AtomicU64::new(0);
+        let handled = while_signals_count(&kit, || {
+            let deadline = Deadline::after(budget() / 8);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| turns_until(&kit, deadline, &turns));
+                }
+            });
+        });
+        kit.check(turns.into_inner() + handled, name);
+        all += handled;
+    }
+    set_timers(0);
+    assert!(all > 0, "the timers never went off");
+}
+
+#[test]
+fn threads_that_are_signalled_all_the_time() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    install_handlers();
+    for Named { name, pool } in &pools() {
+        let kit = Kit::new(pool);
+        let (turns, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let span = budget() / 6;
+        let handled = while_signals_count(&kit, || {
+            let (send, receive) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    let send = send.clone();
+                    let (kit, turns, stop) = (&kit, &turns, &stop);
+                    scope.spawn(move || {
+                        // SAFETY: names this thread.
+                        send.send(unsafe { libc::pthread_self() } as usize).expect("somebody listens");
+                        turns_until(kit, Deadline::after(span), turns);
+                        // stays to be signalled until the sender is done
+                        while !stop.load(Ordering::SeqCst) {
+                            std::thread::yield_now();
+                        }
+                    });
+                }
+                let threads: Vec<usize> = (0..2).map(|_| receive.recv().expect("a thread")).collect();
+                let deadline = Deadline::after(span + Duration::from_millis(5));
+                let mut turn = 0;
+                while !deadline.is_over() || HANDLED.load(Ordering::SeqCst) < 20 {
+                    for &thread in &threads {
+                        // SAFETY: the thread runs until `stop`.
+                        unsafe { libc::pthread_kill(thread as libc::pthread_t, SIGNALS[2 + turn % 2]) };
+                    }
+                    turn += 1;
+                }
+                stop.store(true, Ordering::SeqCst);
+            });
+        });
+        kit.check(turns.into_inner() + handled, name);
+    }
+}
+
+// signals, moves and timers at once
+#[test]
+fn signals_while_threads_are_moved() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    install_handlers();
+    set_timers(200);
+    for Named { name, pool } in &pools() {
+        let kit = Kit::new(pool);
+        let turns = AtomicU64::new(0);
+        let handled = while_signals_count(&kit, || {
+            let deadline = Deadline::after(budget() / 8);
+            let (send, receive) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    let send = send.clone();
+                    let (kit, turns) = (&kit, &turns);
+                    scope.spawn(move || {
+                        send.send(os::thread_id()).expect("somebody listens");
+                        turns_until(kit, deadline, turns);
+                    });
+                }
+                let threads: Vec<i32> = (0..2).map(|_| receive.recv().expect("a thread")).collect();
+                os::while_moving(&threads, || {
+                    while !deadline.is_over() {
+                        os::sleep(Duration::from_millis(1));
+                    }
+                });
+            });
+        });
+        kit.check(turns.into_inner() + handled, name);
+    }
+    set_timers(0);
+}

@@ -1,0 +1,296 @@
+//! Delays and aborts at every named point of every section: the counts are exact, an aborted
+//! section leaves nothing behind, and the number of tries is bounded. As librseq's `param_test`.
+//!
+//! Needs the feature `inject`: `cargo test -p statctr --features inject --test inject`.
+#![cfg(all(feature = "inject", target_arch = "x86_64", not(feature = "uniprocessor")))]
+
+mod common;
+
+use common::kit::{Kit, Line};
+use common::{Deadline, Named, budget, os, pools_by_width};
+use statctr::topology::CpuId;
+use statctr::{Counter, CounterArray, Group, Item, Mode, Pool, inject, thread_mode};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+/// Injections are the whole program's: one test at a time. They are taken back at its end.
+struct Alone(#[allow(dead_code)] MutexGuard<'static, ()>);
+
+impl Alone {
+    fn new() -> Option<Alone> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+        inject::clear();
+        if thread_mode() != Mode::Rseq {
+            println!("skipped: no rseq");
+            return None;
+        }
+        Some(alone)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        inject::clear();
+    }
+}
+
+fn by_cpus(read: impl Fn(CpuId) -> u64) -> u64 {
+    os::cpus().into_iter().map(|cpu| read(CpuId::new(cpu as u32))).fold(0, u64::wrapping_add)
+}
+
+fn items_by_cpus(group: &Group, items: &[Item]) -> Vec<u64> {
+    items.iter().map(|item| by_cpus(|cpu| group.read_cpu(cpu, *item))).collect()
+}
+
+/// One kind of update: what it does, its effect on what is read and on the CPUs' parts of it.
+struct Update<'a> {
+    name: String,
+    run: Box<dyn Fn() + Sync + 'a>,
+    values: Box<dyn Fn() -> Vec<u64> + Sync + 'a>,
+    on_cpus: Box<dyn Fn() -> Vec<u64> + Sync + 'a>,
+    step: Vec<u64>,
+    /// How often the section is tried before the fallback cell is used.
+    tries: u64,
+}
+
+impl Update<'_> {
+    fn check(&self, before: &[u64], times: u64, context: &str) {
+        for (index, (now, before)) in (self.values)().iter().zip(before).enumerate() {
+            let grown = now.wrapping_sub(*before);
+            let expected = self.step[index].wrapping_mul(times);
+            assert_eq!(grown, expected, "{context}: {}, value {index}", self.name);
+        }
+    }
+}
+
+/// What the updates of a pool are done to.
+struct Targets {
+    counter: Counter,
+    array: CounterArray,
+    lines: Vec<Line>,
+    vector_bytes: usize,
+}
+
+impl Targets {
+    fn new(pool: &Pool) -> Targets {
+        Targets {
+            counter: Counter::new_in(pool, 17).expect("counter"),
+            array: CounterArray::new_in(pool, 3, 0).expect("array"),
+            lines: [2, 3, 4, 5, 8].map(|width| Line::new(pool, width)).into(),
+            vector_bytes: pool.cost().vector_bytes,
+        }
+    }
+
+    /// One of each section that there is.
+    fn updates(&self) -> Vec<Update<'_>> {
+        let counter = |name: &str, step: u64, run: fn(&Counter)| Update {
+            name: name.to_owned(),
+            run: Box::new(move || run(&self.counter)),
+            values: Box::new(|| vec![self.counter.read()]),
+            on_cpus: Box::new(|| vec![by_cpus(|cpu| self.counter.read_cpu(cpu))]),
+            step: vec![step],
+            tries: 17,
+        };
+        let mut updates = vec![
+            counter("inc", 1, Counter::inc),
+            counter("dec", u64::MAX, Counter::dec),
+            counter("add", 1 << 33, |counter| counter.add(1 << 33)),
+            counter("sub", 0u64.wrapping_sub(7), |counter| counter.sub(7)),
+            Update {
+                name: "add in an array".to_owned(),
+                run: Box::new(|| _ = self.array.get(2).map(|counter| counter.add(5))),
+                values: Box::new(|| self.array.iter().map(|counter| counter.read()).collect()),
+                on_cpus: Box::new(|| {
+                    self.array.iter().map(|counter| by_cpus(|cpu| counter.read_cpu(cpu))).collect()
+                }),
+                step: vec![0, 0, 5],
+                tries: 17,
+            },
+        ];
+        for line in &self.lines {
+            let width = line.items.len() - 1;
+            let two_copies = width.next_power_of_two() * 8 > self.vector_bytes;
+            let update = |name: &str, step: Vec<u64>, run: Box<dyn Fn() + Sync>| Update {
+                name: format!("{name} of {width}{}", if two_copies { ", two copies" } else { "" }),
+                run,
+                values: Box::new(|| line.group.read()),
+                on_cpus: Box::new(|| items_by_cpus(&line.group, &line.items)),
+                step,
+                tries: if two_copies { 16 } else { 17 },
+            };
+            let commit = (1..=width as u64).chain([0]).collect();
+            updates.push(update(
+                "commit",
+                commit,
+                Box::new(move || line.group.commit(line.event, &[1, 2, 3, 4, 5, 6, 7, 8][..width])),
+            ));
+            let mut add = vec![0; width + 1];
+            add[1] = 9;
+            updates.push(update("add", add, Box::new(move || line.group.add(line.items[1], 9))));
+        }
+        updates
+    }
+}
+
+#[test]
+fn one_abort_at_each_point_is_made_good_by_another_try() {
+    let Some(_alone) = Alone::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let targets = Targets::new(pool);
+        for update in targets.updates() {
+            for point in 1..=inject::POINTS {
+                let context = format!("{name}: point {point}");
+                // announces the CPUs
+                (update.run)();
+                let (before, on_cpus) = ((update.values)(), (update.on_cpus)());
+                inject::abort(point, 1);
+                (update.run)();
+                assert_eq!(inject::aborts_left(point), 0, "{context}: {} passes it", update.name);
+                update.check(&before, 1, &context);
+                let grown: Vec<u64> = (update.on_cpus)()
+                    .iter()
+                    .zip(&on_cpus)
+                    .map(|(now, then)| now.wrapping_sub(*then))
+                    .collect();
+                // unless it was preempted sixteen times besides
+                assert_eq!(grown, update.step, "{context}: {} by a section", update.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_aborts_than_tries_lead_to_the_fallback_cell() {
+    let Some(_alone) = Alone::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let targets = Targets::new(pool);
+        for update in targets.updates() {
+            for point in 1..=inject::POINTS {
+                let context = format!("{name}: point {point}");
+                (update.run)();
+                let (before, on_cpus) = ((update.values)(), (update.on_cpus)());
+                inject::abort(point, 1000);
+                (update.run)();
+                let tries = 1000 - inject::aborts_left(point);
+                inject::clear();
+                // a preemption can end a try before it comes to the point
+                assert!((1..=update.tries).contains(&tries), "{context}: {}: {tries} tries", update.name);
+                update.check(&before, 1, &context);
+                assert_eq!((update.on_cpus)(), on_cpus, "{context}: {} left something behind", update.name);
+                // and on it goes
+                (update.run)();
+                update.check(&before, 2, &context);
+            }
+        }
+    }
+}
+
+/// Runs `update` on three threads, which are moved all the time, while `disturb` disturbs.
+fn many(update: &Update<'_>, context: &str, disturb: impl Fn()) {
+    let before = (update.values)();
+    let (stop, times) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (send, receive) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let send = send.clone();
+            let (stop, times) = (&stop, &times);
+            scope.spawn(move || {
+                send.send(os::thread_id()).expect("somebody listens");
+                let mut mine = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    (update.run)();
+                    mine += 1;
+                }
+                times.fetch_add(mine, Ordering::Relaxed);
+            });
+        }
+        let threads: Vec<i32> = (0..3).map(|_| receive.recv().expect("a thread")).collect();
+        let deadline = Deadline::after(budget() / 40);
+        os::while_moving(&threads, || {
+            while !deadline.is_over() {
+                disturb();
+                std::thread::yield_now();
+            }
+        });
+        inject::clear();
+        stop.store(true, Ordering::Relaxed);
+    });
+    update.check(&before, times.into_inner(), context);
+}
+
+#[test]
+fn aborts_at_each_point_on_threads_that_are_moved() {
+    let Some(_alone) = Alone::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let targets = Targets::new(pool);
+        for update in targets.updates() {
+            for point in 1..=inject::POINTS {
+                for count in [1, 30] {
+                    let context = format!("{name}: {count} aborts at a time at point {point}");
+                    many(&update, &context, || inject::abort(point, count));
+                }
+            }
+        }
+    }
+}
+
+// so long that most sections are interrupted where they wait
+#[test]
+fn delays_at_each_point_on_threads_that_are_moved() {
+    let Some(_alone) = Alone::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let targets = Targets::new(pool);
+        for update in targets.updates() {
+            for point in 1..=inject::POINTS {
+                for turns in [100, 100_000] {
+                    let context = format!("{name}: delays of {turns} turns at point {point}");
+                    inject::delay(point, turns);
+                    many(&update, &context, || ());
+                }
+            }
+        }
+    }
+}
+
+// everything at once, and readers beside it: an event in two copies is never seen half done, except
+// for what was sent to the fallback cell
+#[test]
+fn readers_beside_delays_and_aborts() {
+    let Some(_alone) = Alone::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let kit = Kit::new(pool);
+        let turns = AtomicU64::new(0);
+        for point in 1..=inject::POINTS {
+            inject::clear();
+            let deadline = Deadline::after(budget() / 4);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let mut mine = 0;
+                        while !deadline.is_over() {
+                            kit.turn();
+                            mine += 1;
+                        }
+                        turns.fetch_add(mine, Ordering::Relaxed);
+                    });
+                }
+                let mut last = vec![0; 9];
+                let mut turn = 0;
+                while !deadline.is_over() {
+                    inject::abort(point, 20);
+                    inject::delay(1 + turn % inject::POINTS, 3000 * (turn as u64 % 3));
+                    let now = kit.lines[5].group.read();
+                    assert!(
+                        now.iter().zip(&last).all(|(now, last)| now >= last),
+                        "{name}: {now:?}, {last:?}"
+                    );
+                    last = now;
+                    turn += 1;
+                }
+            });
+            inject::clear();
+            kit.check(turns.load(Ordering::Relaxed), name);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Models of the protocols: every interleaving of a few threads, with the abort of a section as a
+//! branch. The wrong ways to do it fail, so the models can.
+//!
+//! The models repeat the protocols (the sections are machine code, which no model checker runs) as
+//! the comments in `rseq` and `memory` specify them; what they hold is that specification.
+#![cfg(all(target_pointer_width = "64", not(feature = "uniprocessor")))]
+
+#[path = "model/machine.rs"]
+mod machine;
+#[path = "model/twin.rs"]
+mod twin;
+#[path = "model/words.rs"]
+mod words;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use machine::{CALM, PLANS, Plan, Thread};
+
+/// Whether there is time for everything: see `ci/exactness`. Otherwise for a part.
+fn is_thorough() -> bool {
+    std::env::var_os("STATCTR_MODEL_THOROUGH").is_some()
+}
+
+/// Runs a model with up to so many preemptions of its threads: where time is short, and else.
+fn explore(quick: usize, thorough: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(if is_thorough() { thorough } else { quick });
+    builder.check(model);
+}
+
+/// All plans, or a few.
+fn plans() -> &'static [Plan] {
+    if is_thorough() { &PLANS } else { &PLANS[2..4] }
+}
+
+/// Two threads that start on one CPU, whose first updates announce it, and a reader.
+fn announce_update_read(way: words::Way, plans: [Plan; 2]) {
+    explore(2, 3, move || {
+        let counter = Arc::new(words::Counter::new(way));
+        let done = Arc::new(AtomicU64::new(0));
+        let writers = plans.map(|plan| {
+            let (counter, done) = (Arc::clone(&counter), Arc::clone(&done));
+            thread::spawn(move || {
+                counter.add(&mut Thread::on(0, plan), 1);
+                // handed over
+                done.fetch_add(1, Ordering::Release);
+            })
+        });
+        let mut last = 0;
+        for _ in 0..2 {
+            let handed_over = done.load(Ordering::Acquire);
+            let value = counter.read();
+            assert!(value >= handed_over, "{value} of {handed_over}: not visible");
+            assert!(value >= last, "{value} after {last}: not monotone");
+            last = value;
+        }
+        for writer in writers {
+            writer.join().expect("joined");
+        }
+        assert_eq!(counter.read(), 2, "not exact");
+    });
+}
+
+#[test]
+fn an_update_handed_over_is_read() {
+    for &first in plans() {
+        announce_update_read(words::Way::Right, [first, CALM]);
+    }
+    if is_thorough() {
+        announce_update_read(words::Way::Right, [PLANS[2], PLANS[4]]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn it_would_not_be_if_sections_came_before_the_mask() {
+    announce_update_read(words::Way::EntryBeforeMask, [CALM, CALM]);
+}
+
+/// A thread in sections and one without a registration, on one CPU.
+fn plain_and_atomic(way: words::Way, plan: Plan) {
+    explore(2, 3, move || {
+        let counter = Arc::new(words::Counter::new(way));
+        let registered = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                let mut thread = Thread::on(0, plan);
+                counter.add(&mut thread, 1);
+                counter.add(&mut thread, 1);
+            })
+        };
+        counter.add_to_fallback(0, 10);
+        counter.add_to_fallback(0, 10);
+        registered.join().expect("joined");
+        assert_eq!(counter.read(), 22, "not exact");
+    });
+}
+
+#[test]
+fn plain_and_atomic_writers_have_words_of_their_own() {
+    plans().iter().for_each(|&plan| plain_and_atomic(words::Way::Right, plan));
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn in_one_word_they_would_lose_counts() {
+    plain_and_atomic(words::Way::FallbackInTheCpusWord, CALM);
+}
+
+/// A counter that is reset while one thread adds in sections and another reads.
+fn set_and_read(way: words::Way, plan: Plan) {
+    explore(2, 3, move || {
+        let counter = Arc::new(words::Counter::new(way));
+        counter.add(&mut Thread::on(1, CALM), 5);
+        let writer = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || counter.add(&mut Thread::on(1, plan), 1))
+        };
+        let setter = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || counter.set(0))
+        };
+        let value = counter.read();
+        assert!(value <= 6, "{}: less than the baseline", value as i64);
+        writer.join().expect("joined");
+        setter.join().expect("joined");
+        let value = counter.read();
+        assert!(value <= 1, "{}: the update is in once or not at all", value as i64);
+        counter.set(70);
+        assert_eq!(counter.read(), 70, "not exact");
+    });
+}
+
+#[test]
+fn no_reader_sees_less_than_the_baseline() {
+    plans().iter().for_each(|&plan| set_and_read(words::Way::Right, plan));
+}
+
+#[test]
+#[should_panic(expected = "less than the baseline")]
+fn it_would_if_it_added_the_baseline_last() {
+    set_and_read(words::Way::BaselineAfterWalk, CALM);
+}
+
+#[test]
+#[should_panic(expected = "in once or not at all")]
+fn zeroing_words_of_others_would_bring_old_counts_back() {
+    set_and_read(words::Way::RemoteZeroing, CALM);
+}
+
+/// A counter that is reset right after the fallback cell was used for the first time.
+fn set_after_fallback(way: words::Way) {
+    explore(4, 5, move || {
+        let counter = Arc::new(words::Counter::new(way));
+        counter.set(1);
+        let other = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                counter.add_to_fallback(0, 5);
+                counter.set(0);
+            })
+        };
+        let value = counter.read();
+        assert!([0, 1, 6].contains(&value), "{}: less than the baseline", value as i64);
+        other.join().expect("joined");
+        assert_eq!(counter.read(), 0, "not exact");
+    });
+}
+
+#[test]
+fn no_reader_sees_less_than_a_baseline_made_from_the_first_fallback() {
+    set_after_fallback(words::Way::Right);
+}
+
+#[test]
+#[should_panic(expected = "less than the baseline")]
+fn it_would_if_it_asked_for_home_words_too_early() {
+    set_after_fallback(words::Way::HomeAskedBeforeBaseline);
+}
+
+/// Commits in two copies by threads of one CPU, one commit for each plan, and a reader who may lose
+/// its patience.
+fn commits_and_reads(way: twin::Way, threads: &'static [&'static [Plan]]) {
+    explore(1, 2, move || {
+        let line = Arc::new(twin::Line::new(way));
+        let writers: Vec<_> = threads
+            .iter()
+            .map(|plans| {
+                let line = Arc::clone(&line);
+                thread::spawn(move || plans.iter().for_each(|plan| line.commit(&mut Thread::on(0, *plan), 1)))
+            })
+            .collect();
+        let [first, second] = line.read_cpu();
+        assert_eq!(first, second, "half an event");
+        if is_thorough() {
+            let values = line.read();
+            assert!(values.iter().all(|value| *value >= first), "{values:?} after {first}: not monotone");
+        }
+        for writer in writers {
+            writer.join().expect("joined");
+        }
+        let commits = threads.iter().map(|plans| plans.len() as u64).sum();
+        assert_eq!(line.read(), [commits; 2], "not exact");
+    });
+}
+
+#[test]
+fn an_event_in_two_copies_is_whole_and_exact() {
+    let few: [&'static [&'static [Plan]]; 3] =
+        [&[&[CALM, CALM]], &[&[PLANS[3], CALM]], &[&[PLANS[3]], &[CALM]]];
+    let more: [&'static [&'static [Plan]]; 6] = [
+        &[&[CALM, CALM, CALM]],
+        &[&[CALM, PLANS[3]]],
+        &[&[PLANS[1], PLANS[2]]],
+        &[&[PLANS[5], CALM]],
+        &[&[PLANS[4], PLANS[3]]],
+        &[&[PLANS[6]], &[PLANS[4]]],
+    ];
+    few.into_iter().for_each(|threads| commits_and_reads(twin::Way::Right, threads));
+    if is_thorough() {
+        more.into_iter().for_each(|threads| commits_and_reads(twin::Way::Right, threads));
+    }
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn in_one_copy_an_aborted_half_would_stay() {
+    commits_and_reads(twin::Way::OneCopy, &[&[PLANS[3]]]);
+}
+
+#[test]
+#[should_panic(expected = "half an event")]
+fn in_one_copy_a_half_would_be_read() {
+    commits_and_reads(twin::Way::OneCopy, &[&[CALM, CALM]]);
+}
+
+#[test]
+#[should_panic(expected = "half an event")]
+fn a_copy_named_too_early_would_be_read_in_part() {
+    commits_and_reads(twin::Way::SequenceFirst, &[&[CALM, CALM]]);
+}
+
+#[test]
+#[should_panic(expected = "half an event")]
+fn without_a_second_look_a_copy_in_the_making_would_be_read() {
+    commits_and_reads(twin::Way::NoSecondLook, &[&[CALM, CALM]]);
+}
+
+// additions go to the copy that is named, between commits that copy it
+#[test]
+fn additions_between_commits_are_not_lost() {
+    for &plan in plans() {
+        explore(3, 4, move || {
+            let line = Arc::new(twin::Line::new(twin::Way::Right));
+            let adder = {
+                let line = Arc::clone(&line);
+                thread::spawn(move || {
+                    let mut thread = Thread::on(0, plan);
+                    line.add(&mut thread, 10);
+                    line.add(&mut thread, 10);
+                })
+            };
+            let mut thread = Thread::on(0, PLANS[3]);
+            line.commit(&mut thread, 1);
+            line.commit(&mut thread, 1);
+            let [first, second] = line.read();
+            assert!(first == 2 && [2, 12, 22].contains(&second), "{second}");
+            adder.join().expect("joined");
+            assert_eq!(line.read(), [2, 22], "not exact");
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! The protocol of single words: announce, update, fall back, read, set. After `memory/handle.rs` and
+//! `memory/reservation.rs`, with the wrong ways to do it beside the right one.
+
+use super::machine::{Abort, Machine, Thread, load_before_store};
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// How it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As the library does.
+    Right,
+    /// Sections are let onto a CPU's words before readers are told of them.
+    EntryBeforeMask,
+    /// A reader adds the baseline last.
+    BaselineAfterWalk,
+    /// A reader asks whether home words are in use, and then loads the baseline.
+    HomeAskedBeforeBaseline,
+    /// The fallback is an atomic addition to the CPU's own word.
+    FallbackInTheCpusWord,
+    /// A reset stores zeros into the words.
+    RemoteZeroing,
+}
+
+/// How often a section is tried, in the models.
+const TRIES: usize = 2;
+
+/// A counter in a reservation for two CPUs.
+pub(crate) struct Counter {
+    way: Way,
+    machine: Machine,
+    mask: AtomicUsize,
+    entries: [AtomicU64; 2],
+    words: [AtomicU64; 2],
+    home_in_use: AtomicUsize,
+    home: AtomicU64,
+    baseline_in_use: AtomicUsize,
+    baseline: AtomicU64,
+    lock: Mutex<()>,
+}
+
+impl Counter {
+    pub(crate) fn new(way: Way) -> Counter {
+        Counter {
+            way,
+            machine: Machine::new(),
+            mask: AtomicUsize::new(0),
+            entries: [AtomicU64::new(0), AtomicU64::new(0)],
+            words: [AtomicU64::new(0), AtomicU64::new(0)],
+            home_in_use: AtomicUsize::new(0),
+            home: AtomicU64::new(0),
+            baseline_in_use: AtomicUsize::new(0),
+            baseline: AtomicU64::new(0),
+            lock: Mutex::new(()),
+        }
+    }
+
+    /// An update by a registered thread.
+    pub(crate) fn add(&self, thread: &mut Thread, value: u64) {
+        if self.try_add(thread, value) {
+            return;
+        }
+        for _ in 0..TRIES {
+            self.announce(thread.cpu());
+            if self.try_add(thread, value) {
+                return;
+            }
+        }
+        self.add_to_fallback(thread.cpu(), value);
+    }
+
+    fn try_add(&self, thread: &mut Thread, value: u64) -> bool {
+        self.machine.section(thread, |cpu, point| {
+            if self.entries[cpu].load(Ordering::Acquire) == 0 {
+                return Ok(false);
+            }
+            point(Abort::Halfway)?;
+            let sum = load_before_store(&self.words[cpu]).wrapping_add(value);
+            point(Abort::BeforeCommit)?;
+            self.words[cpu].store(sum, Ordering::Release);
+            Ok(true)
+        })
+    }
+
+    fn announce(&self, cpu: usize) {
+        if load_before_store(&self.entries[cpu]) != 0 {
+            return;
+        }
+        if self.way == Way::EntryBeforeMask {
+            self.entries[cpu].store(1, Ordering::Release);
+            self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
+        } else {
+            self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
+            self.entries[cpu].store(1, Ordering::Release);
+        }
+    }
+
+    /// An update by a thread that is not registered, or that was stopped too often.
+    pub(crate) fn add_to_fallback(&self, cpu: usize, value: u64) {
+        if self.way == Way::FallbackInTheCpusWord {
+            self.announce(cpu);
+            self.words[cpu].fetch_add(value, Ordering::Relaxed);
+            return;
+        }
+        self.home_in_use.fetch_or(1, Ordering::SeqCst);
+        self.home.fetch_add(value, Ordering::Relaxed);
+    }
+
+    fn baseline(&self) -> u64 {
+        if self.baseline_in_use.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        self.baseline.load(Ordering::Acquire)
+    }
+
+    fn counted(&self) -> u64 {
+        self.counted_with(self.home_in_use.load(Ordering::Acquire) != 0)
+    }
+
+    fn counted_with(&self, home: bool) -> u64 {
+        let mut sum = if home { self.home.load(Ordering::Relaxed) } else { 0 };
+        let mask = self.mask.load(Ordering::Acquire);
+        for cpu in (0..2).filter(|cpu| mask >> cpu & 1 == 1) {
+            sum = sum.wrapping_add(self.words[cpu].load(Ordering::Relaxed));
+        }
+        sum
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        match self.way {
+            Way::BaselineAfterWalk => {
+                let counted = self.counted();
+                counted.wrapping_add(self.baseline())
+            }
+            Way::HomeAskedBeforeBaseline => {
+                let home = self.home_in_use.load(Ordering::Acquire) != 0;
+                self.baseline().wrapping_add(self.counted_with(home))
+            }
+            _ => {
+                let baseline = self.baseline();
+                baseline.wrapping_add(self.counted())
+            }
+        }
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        let _held = self.lock.lock().expect("no thread of a model panics");
+        if self.way == Way::RemoteZeroing {
+            self.words.iter().chain([&self.home]).for_each(|word| word.store(0, Ordering::Release));
+            return;
+        }
+        let baseline = value.wrapping_sub(self.counted());
+        self.baseline_in_use.fetch_or(1, Ordering::SeqCst);
+        self.baseline.store(baseline, Ordering::Release);
+    }
+}

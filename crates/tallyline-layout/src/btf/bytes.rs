@@ -1,0 +1,58 @@
+//! Reading numbers of either byte order from a slice, with every access checked.
+
+use crate::error::{Error, Result};
+
+/// A slice, a position in it, and its byte order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a> {
+    slice: &'a [u8],
+    position: usize,
+    // what the position is counted from, for messages
+    origin: u64,
+    big_endian: bool,
+}
+
+impl<'a> Bytes<'a> {
+    /// From the start of a slice that lies at `origin` in the BTF.
+    pub(crate) fn new(slice: &'a [u8], origin: u64, big_endian: bool) -> Bytes<'a> {
+        Bytes { slice, position: 0, origin, big_endian }
+    }
+
+    /// Whether everything was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.position >= self.slice.len()
+    }
+
+    /// The offset in the BTF of what is read next.
+    pub(crate) fn offset(&self) -> u64 {
+        self.origin + self.position as u64
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.slice.len() - self.position
+    }
+
+    /// An error at the current position.
+    pub(crate) fn error(&self, reason: &'static str) -> Error {
+        Error::Btf { offset: self.offset(), reason }
+    }
+
+    /// The next number of 4 bytes.
+    pub(crate) fn u32(&mut self) -> Result<u32> {
+        let Some(&word) = self.slice[self.position..].first_chunk::<4>() else {
+            return Err(self.error("the data ends within an entry"));
+        };
+        self.position += 4;
+        Ok(if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
+    }
+
+    /// Leaves out some bytes.
+    pub(crate) fn skip(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.left() {
+            return Err(self.error("the data ends within an entry"));
+        }
+        self.position += bytes;
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! From entries to types.
+
+use super::{Bytes, Header};
+use crate::error::Result;
+use crate::model::{
+    Bitfield, Enum, Enumerator, Member, MemberKind, NameId, Parameter, Pointer, Position, Qualifier, Range,
+    Record, RecordKind, Scope, Type, TypeId, Types,
+};
+use rustc_hash::FxHashMap;
+
+/// The kinds of entries, by their numbers in the format.
+mod kind {
+    pub(super) const INT: u32 = 1;
+    pub(super) const PTR: u32 = 2;
+    pub(super) const ARRAY: u32 = 3;
+    pub(super) const STRUCT: u32 = 4;
+    pub(super) const UNION: u32 = 5;
+    pub(super) const ENUM: u32 = 6;
+    pub(super) const FWD: u32 = 7;
+    pub(super) const TYPEDEF: u32 = 8;
+    pub(super) const VOLATILE: u32 = 9;
+    pub(super) const CONST: u32 = 10;
+    pub(super) const RESTRICT: u32 = 11;
+    pub(super) const FUNC: u32 = 12;
+    pub(super) const FUNC_PROTO: u32 = 13;
+    pub(super) const VAR: u32 = 14;
+    pub(super) const DATASEC: u32 = 15;
+    pub(super) const FLOAT: u32 = 16;
+    pub(super) const DECL_TAG: u32 = 17;
+    pub(super) const TYPE_TAG: u32 = 18;
+    pub(super) const ENUM64: u32 = 19;
+}
+
+/// The start of every entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    name: u32,
+    kind: u32,
+    count: usize,
+    flag: bool,
+    // a size or the id of a type, by kind
+    word: u32,
+}
+
+/// Makes types of one BTF's entries.
+pub(crate) struct Decoder<'a> {
+    bytes: Bytes<'a>,
+    base_strings: &'a [u8],
+    strings: &'a [u8],
+    // names by their offset among the strings
+    names: FxHashMap<u32, NameId>,
+    members: Vec<Member>,
+    enumerators: Vec<Enumerator>,
+    parameters: Vec<Parameter>,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder for the types of `header`, whose strings go on from those of a base.
+    pub(crate) fn new(header: &Header<'a>, base_strings: &'a [u8]) -> Decoder<'a> {
+        Decoder {
+            bytes: Bytes::new(header.types, header.types_offset, header.big_endian),
+            base_strings,
+            strings: header.strings,
+            names: FxHashMap::default(),
+            members: Vec::new(),
+            enumerators: Vec::new(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// Appends every type; ids go on from those that are there.
+    pub(crate) fn decode(mut self, types: &mut Types) -> Result<()> {
+        // a type takes 12 bytes at least, and most take 12 to 24
+        types.types.reserve(self.bytes.left() / 20);
+        while !self.bytes.is_empty() {
+            let entry = self.entry()?;
+            let ty = self.type_of(entry, types)?;
+            types.push(ty)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self) -> Result<Entry> {
+        let (name, info, word) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
+        Ok(Entry {
+            name,
+            kind: info >> 24 & 0x1f,
+            count: (info & 0xffff) as usize,
+            flag: info >> 31 != 0,
+            word,
+        })
+    }
+
+    fn type_of(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let to = TypeId(entry.word);
+        Ok(match entry.kind {
+            kind::INT => self.integer(entry, types)?,
+            kind::FLOAT => {
+                Type::Base { name: self.name(entry.name, types)?, bits: entry.word.saturating_mul(8) }
+            }
+            kind::PTR => Type::Pointer { kind: Pointer::Pointer, to },
+            kind::ARRAY => {
+                let (of, _index, count) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
+                Type::Array(types.push_array(TypeId(of), &[u64::from(count)], false)?)
+            }
+            kind::STRUCT => self.record(entry, RecordKind::Struct, types)?,
+            kind::UNION => self.record(entry, RecordKind::Union, types)?,
+            kind::FWD => self.declaration(entry, types)?,
+            kind::ENUM | kind::ENUM64 => self.enumeration(entry, types)?,
+            kind::TYPEDEF => Type::Typedef { name: self.name(entry.name, types)?, of: to },
+            kind::VOLATILE => Type::Qualified { qualifier: Qualifier::Volatile, of: to },
+            kind::CONST => Type::Qualified { qualifier: Qualifier::Const, of: to },
+            kind::RESTRICT => Type::Qualified { qualifier: Qualifier::Restrict, of: to },
+            kind::TYPE_TAG => Type::Annotated { of: to },
+            kind::FUNC_PROTO => self.prototype(entry, types)?,
+            // these take an id, but are no types
+            kind::FUNC => Type::Missing,
+            kind::VAR | kind::DECL_TAG => self.skipped(4)?,
+            kind::DATASEC => self.skipped(12 * entry.count)?,
+            unknown => self.unknown(unknown, types)?,
+        })
+    }
+
+    fn skipped(&mut self, bytes: usize) -> Result<Type> {
+        self.bytes.skip(bytes)?;
+        Ok(Type::Missing)
+    }
+
+    /// An entry of a kind that is newer than this reader. How long it is nobody says; that it has
+    /// nothing but its start is the one guess under which what follows can be read.
+    fn unknown(&mut self, kind: u32, types: &mut Types) -> Result<Type> {
+        if kind == 0 {
+            return Err(self.bytes.error("an entry of kind 0"));
+        }
+        types.warnings.push(format!("BTF type {}: kind {kind} is not known and was skipped", types.len()));
+        Ok(Type::Missing)
+    }
+
+    fn integer(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let bits = self.bytes.u32()? & 0xff;
+        Ok(Type::Base { name: self.name(entry.name, types)?, bits })
+    }
+
+    fn record(&mut self, entry: Entry, kind: RecordKind, types: &mut Types) -> Result<Type> {
+        let mut members = std::mem::take(&mut self.members);
+        members.clear();
+        for _ in 0..entry.count {
+            let (name, ty, place) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
+            let (bit_offset, bits) = if entry.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
+            members.push(Member {
+                name: self.name(name, types)?,
+                ty: TypeId(ty),
+                offset: u64::from(bit_offset / 8),
+                bit_offset: u64::from(bit_offset),
+                size: 0,
+                bitfield: (bits != 0).then_some(Bitfield { offset: 0, size: bits }),
+                align: 0,
+                kind: MemberKind::Data,
+            });
+        }
+        let range = types.push_members(&members)?;
+        self.members = members;
+        let record = self.bare_record(entry, kind, types)?;
+        Ok(Type::Record(types.push_record(Record {
+            members: range,
+            size: u64::from(entry.word),
+            declaration: false,
+            ..record
+        })?))
+    }
+
+    fn declaration(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let kind = if entry.flag { RecordKind::Union } else { RecordKind::Struct };
+        let record = self.bare_record(entry, kind, types)?;
+        Ok(Type::Record(types.push_record(record)?))
+    }
+
+    fn bare_record(&mut self, entry: Entry, kind: RecordKind, types: &mut Types) -> Result<Record> {
+        Ok(Record {
+            name: self.name(entry.name, types)?,
+            kind,
+            scope: Scope::File,
+            declaration: true,
+            size: 0,
+            align: 0,
+            members: Range::default(),
+            variants: Range::default(),
+            declared_at: Position::default(),
+        })
+    }
+
+    fn enumeration(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let mut items = std::mem::take(&mut self.enumerators);
+        items.clear();
+        for _ in 0..entry.count {
+            let name = self.bytes.u32()?;
+            let low = self.bytes.u32()?;
+            let value = match (entry.kind, entry.flag) {
+                (kind::ENUM64, _) => u64::from(self.bytes.u32()?) << 32 | u64::from(low),
+                (_, true) => i64::from(low as i32) as u64,
+                (_, false) => u64::from(low),
+            };
+            items.push(Enumerator { name: self.name(name, types)?, value });
+        }
+        let enumerators = types.push_enumerators(&items)?;
+        self.enumerators = items;
+        let name = self.name(entry.name, types)?;
+        Ok(Type::Enum(types.push_enum(Enum {
+            name,
+            size: if entry.word == 0 { 4 } else { u64::from(entry.word) },
+            signed: entry.flag,
+            declaration: false,
+            enumerators,
+            declared_at: Position::default(),
+        })?))
+    }
+
+    fn prototype(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let mut parameters = std::mem::take(&mut self.parameters);
+        parameters.clear();
+        let mut variadic = false;
+        for _ in 0..entry.count {
+            let (name, ty) = (self.bytes.u32()?, self.bytes.u32()?);
+            if ty == 0 {
+                variadic = true;
+            } else {
+                parameters.push(Parameter { name: self.name(name, types)?, ty: TypeId(ty) });
+            }
+        }
+        let function = types.push_function(TypeId(entry.word), &parameters, variadic)?;
+        self.parameters = parameters;
+        Ok(Type::Function(function))
+    }
+
+    /// The name at an offset among the strings; offset 0 is no name.
+    fn name(&mut self, offset: u32, types: &mut Types) -> Result<NameId> {
+        if offset == 0 {
+            return Ok(NameId::NONE);
+        }
+        if let Some(name) = self.names.get(&offset) {
+            return Ok(*name);
+        }
+        let (table, start) = match (offset as usize).checked_sub(self.base_strings.len()) {
+            Some(start) => (self.strings, start),
+            None => (self.base_strings, offset as usize),
+        };
+        let rest = table.get(start..).unwrap_or(&[]);
+        let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+            return Err(self.bytes.error("a name beyond the end of the strings"));
+        };
+        let name = types.intern(&rest[..end])?;
+        self.names.insert(offset, name);
+        Ok(name)
+    }
+}

@@ -1,0 +1,64 @@
+//! The reader of BTF, the kernel's compact type format: alone, or in an ELF file's section `.BTF`.
+//!
+//! Ids of the file become ids of the model one to one, base BTF first. Two steps: [`decode`] makes
+//! types of the entries, [`complete`] adds what BTF leaves to its reader: sizes of members, the
+//! units of bitfields, and alignments.
+
+mod bytes;
+mod complete;
+mod decode;
+mod header;
+
+use crate::Request;
+use crate::error::Result;
+use crate::model::{Origin, TypeId, Types};
+use bytes::Bytes;
+use decode::Decoder;
+use header::Header;
+
+/// Whether bytes start like BTF, in either byte order.
+pub(crate) fn is_btf(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x9f, 0xeb]) || bytes.starts_with(&[0xeb, 0x9f])
+}
+
+/// Reads BTF, and the one it continues if there is one.
+pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Result<Types> {
+    let mut types = Types::new(Origin::Btf, 8);
+    let mut base_strings: &[u8] = &[];
+    if let Some(base) = base {
+        let header = Header::parse(base)?;
+        base_strings = header.strings;
+        Decoder::new(&header, &[]).decode(&mut types)?;
+    }
+    let header = Header::parse(bytes)?;
+    Decoder::new(&header, base_strings).decode(&mut types)?;
+    types.listed = (1..types.len() as u32).map(TypeId).collect();
+    types.pointer_size = pointer_size(&types);
+    complete::complete(&mut types, request.cacheline);
+    types.shrink();
+    Ok(types)
+}
+
+/// BTF does not say how long a pointer is, but a `long` is as long wherever BTF is used.
+fn pointer_size(types: &Types) -> u8 {
+    use crate::model::Type;
+    const LONGS: [&[u8]; 8] = [
+        b"long int",
+        b"long",
+        b"int long",
+        b"long unsigned int",
+        b"unsigned long",
+        b"long unsigned",
+        b"unsigned int long",
+        b"unsigned long int",
+    ];
+    for ty in &types.types {
+        if let Type::Base { name, bits } = *ty
+            && LONGS.contains(&types.name(name))
+            && (bits == 32 || bits == 64)
+        {
+            return (bits / 8) as u8;
+        }
+    }
+    8
+}

@@ -1,0 +1,50 @@
+//! What can be computed only when every type is known: sizes of members, and units of bitfields.
+
+use crate::model::{Bitfield, Member, MemberKind, Type, Types};
+use crate::query::size_of;
+
+/// What a bitfield's offset holds when its place is counted from the start of the record.
+const FROM_RECORD: u32 = u32::MAX;
+
+/// Completes every member.
+pub(super) fn finish(types: &mut Types, little_endian: bool) {
+    for index in 0..types.members.len() {
+        let mut member = types.members[index];
+        if member.kind == MemberKind::Static {
+            member.bitfield = None;
+        } else if member.bitfield.is_some() {
+            place_bitfield(types, &mut member, little_endian);
+        } else if member.size == 0 {
+            member.size = size_of(types, member.ty);
+        }
+        types.members[index] = member;
+    }
+}
+
+/// Finds the naturally aligned unit that a bitfield starts in, and its first bit there, counted
+/// from the end that has the lower address.
+fn place_bitfield(types: &Types, member: &mut Member, little_endian: bool) {
+    let Some(Bitfield { offset: stored, size }) = member.bitfield else { return };
+    if member.size == 0 {
+        member.size = size_of(types, types.strip(member.ty));
+    }
+    let unit = i128::from(member.size) * 8;
+    if unit == 0 || !matches!(types.get(types.strip(member.ty)), Type::Base { .. } | Type::Enum(_)) {
+        member.bitfield = Some(Bitfield { offset: 0, size });
+        return;
+    }
+    let start = if stored == FROM_RECORD {
+        i128::from(member.bit_offset)
+    } else {
+        // DWARF 2 and 3 count from the most significant bit
+        let stored = i128::from(stored as i32);
+        let bit = if little_endian { unit - stored - i128::from(size) } else { stored };
+        i128::from(member.offset) * 8 + bit
+    };
+    let start = start.max(0);
+    let offset = start / unit * unit / 8;
+    member.bit_offset = u64::try_from(start).unwrap_or(u64::MAX);
+    member.offset = u64::try_from(offset).unwrap_or(u64::MAX);
+    let bit = u32::try_from(start - offset * 8).unwrap_or(0);
+    member.bitfield = Some(Bitfield { offset: bit, size });
+}

@@ -1,0 +1,387 @@
+//! The second pass: types of the entries that were found, and of what they need.
+
+use super::entry::{Entries, Entry};
+use super::scan::Found;
+use super::units::{Context, Place, Units};
+use super::{damaged, finish};
+use crate::error::{Error, Result};
+use crate::model::{
+    Enum, Enumerator, Member, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record,
+    RecordKind, Scope, Type, TypeId, Types,
+};
+use gimli::constants::{self, DwAt};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// How much of a type is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Need {
+    /// What it is called, for what only points to it.
+    Name,
+    /// How it is laid out.
+    Layout,
+}
+
+/// A type that has an id, and may still have to be read.
+struct Known {
+    id: TypeId,
+    need: Need,
+}
+
+/// Contexts of units that were read last; entries of one unit mostly refer to each other.
+const CONTEXTS: usize = 8;
+
+/// One worker's types.
+pub(super) struct Loader<'u, 'a> {
+    pub(super) units: &'u Units<'a>,
+    pub(super) types: Types,
+    known: FxHashMap<Place, Known>,
+    pending: VecDeque<Place>,
+    contexts: VecDeque<(usize, Context)>,
+    // entries that may still be read: a damaged file can have the same ones read again and again
+    budget: usize,
+    pub(super) members: Vec<Member>,
+}
+
+/// An entry that is being read, with its children ahead.
+pub(super) struct Cursor<'c, 'u, 'a> {
+    pub(super) unit: usize,
+    pub(super) context: &'c Context,
+    pub(super) entries: Entries<'c, 'a>,
+    pub(super) entry: Entry<'a>,
+    place: Place,
+    marker: std::marker::PhantomData<&'u ()>,
+}
+
+impl<'u, 'a> Loader<'u, 'a> {
+    /// A worker without types.
+    pub(super) fn new(units: &'u Units<'a>) -> Loader<'u, 'a> {
+        Loader {
+            units,
+            types: Types::new(Origin::Dwarf, units.pointer_size()),
+            known: FxHashMap::default(),
+            pending: VecDeque::new(),
+            contexts: VecDeque::new(),
+            budget: units.total_bytes().saturating_mul(2).saturating_add(1000),
+            members: Vec::new(),
+        }
+    }
+
+    /// Reads the types that were found, and what they need.
+    pub(super) fn load(mut self, found: &[Found]) -> Result<Types> {
+        for found in found {
+            let id = self.refer(Some(found.place), Need::Layout)?;
+            self.types.listed.push(id);
+            self.drain()?;
+            if !found.top_level
+                && let Type::Record(record) = self.types.get(id)
+            {
+                self.types.records[record.index()].scope = Scope::Inner;
+            }
+        }
+        finish::finish(&mut self.types, self.units.little_endian);
+        Ok(self.types)
+    }
+
+    /// The id of the type at a place, which is read later; void without a place.
+    pub(super) fn refer(&mut self, place: Option<Place>, need: Need) -> Result<TypeId> {
+        let Some(place) = place else { return Ok(TypeId::VOID) };
+        if let Some(known) = self.known.get_mut(&place) {
+            if known.need < need {
+                known.need = need;
+                self.pending.push_back(place);
+            }
+            return Ok(known.id);
+        }
+        let id = self.types.push(Type::Missing)?;
+        self.known.insert(place, Known { id, need });
+        self.pending.push_back(place);
+        Ok(id)
+    }
+
+    /// Counts an entry that is read.
+    pub(super) fn spend(&mut self) -> Result<()> {
+        self.budget = self.budget.checked_sub(1).ok_or(Error::Limit {
+            what: "entries read again and again",
+            limit: self.units.total_bytes() as u64 * 2,
+        })?;
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        while let Some(place) = self.pending.pop_front() {
+            let Some(&Known { id, need }) = self.known.get(&place) else { continue };
+            self.read(place, id, need)?;
+        }
+        Ok(())
+    }
+
+    fn context(&mut self, unit: usize) -> Result<Context> {
+        if let Some((_, context)) = self.contexts.iter().find(|(index, _)| *index == unit) {
+            return Ok(context.clone());
+        }
+        let context = self.units.context(unit)?;
+        self.contexts.push_front((unit, context.clone()));
+        self.contexts.truncate(CONTEXTS);
+        Ok(context)
+    }
+
+    fn read(&mut self, place: Place, id: TypeId, need: Need) -> Result<()> {
+        let unit =
+            self.units.index_of(place).ok_or_else(|| damaged(place.0, "a reference beyond every unit"))?;
+        let context = self.context(unit)?;
+        let mut entries = Entries::at(self.units, unit, &context, place)?;
+        let mut entry = Entry::default();
+        self.spend()?;
+        if entries.is_empty() || !entries.read(&mut entry)? {
+            return Err(damaged(place.0, "a reference to no entry"));
+        }
+        let marker = std::marker::PhantomData;
+        let mut cursor = Cursor { unit, context: &context, entries, entry, place, marker };
+        let ty = self.type_of(&mut cursor, id, need)?;
+        self.types.types[id.index()] = ty;
+        Ok(())
+    }
+
+    fn type_of(&mut self, cursor: &mut Cursor<'_, '_, 'a>, id: TypeId, need: Need) -> Result<Type> {
+        use constants as c;
+        Ok(match cursor.entry.tag {
+            c::DW_TAG_base_type => self.base(cursor)?,
+            c::DW_TAG_pointer_type => self.pointer(cursor, Pointer::Pointer)?,
+            c::DW_TAG_reference_type => self.pointer(cursor, Pointer::Reference)?,
+            c::DW_TAG_rvalue_reference_type => self.pointer(cursor, Pointer::RvalueReference)?,
+            c::DW_TAG_ptr_to_member_type => Type::MemberPointer {
+                class: self.refer_by(cursor, c::DW_AT_containing_type, Need::Name)?,
+                to: self.refer_by(cursor, c::DW_AT_type, Need::Name)?,
+            },
+            c::DW_TAG_const_type => self.qualified(cursor, Qualifier::Const, need)?,
+            c::DW_TAG_volatile_type => self.qualified(cursor, Qualifier::Volatile, need)?,
+            c::DW_TAG_restrict_type => self.qualified(cursor, Qualifier::Restrict, need)?,
+            c::DW_TAG_atomic_type => self.qualified(cursor, Qualifier::Atomic, need)?,
+            c::DW_TAG_typedef | c::DW_TAG_template_alias => {
+                let name = self.name(cursor)?;
+                let of = match need {
+                    Need::Layout => self.refer_by(cursor, c::DW_AT_type, need)?,
+                    Need::Name => TypeId::VOID,
+                };
+                Type::Typedef { name, of }
+            }
+            // ranges and the like are laid out as what they are based on
+            c::DW_TAG_subrange_type
+            | c::DW_TAG_packed_type
+            | c::DW_TAG_shared_type
+            | c::DW_TAG_immutable_type => Type::Annotated { of: self.refer_by(cursor, c::DW_AT_type, need)? },
+            c::DW_TAG_array_type => self.array(cursor, need)?,
+            c::DW_TAG_subroutine_type | c::DW_TAG_subprogram => self.function(cursor)?,
+            c::DW_TAG_structure_type => self.record(cursor, RecordKind::Struct, id, need)?,
+            c::DW_TAG_class_type => self.record(cursor, RecordKind::Class, id, need)?,
+            c::DW_TAG_interface_type => self.record(cursor, RecordKind::Interface, id, need)?,
+            c::DW_TAG_union_type => self.record(cursor, RecordKind::Union, id, need)?,
+            c::DW_TAG_enumeration_type => self.enumeration(cursor, id, need)?,
+            c::DW_TAG_unspecified_type => Type::Opaque { name: self.name(cursor)? },
+            c::DW_TAG_string_type => {
+                let length = cursor.entry.number(c::DW_AT_byte_size).unwrap_or(1);
+                Type::Text { length: u32::try_from(length).unwrap_or(u32::MAX).max(1) }
+            }
+            _ => Type::Missing,
+        })
+    }
+
+    /// The name of the entry; none for the anonymous.
+    pub(super) fn name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
+        let name = cursor.entry.string(self.units, cursor.unit, cursor.context, constants::DW_AT_name);
+        name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
+    }
+
+    /// The type that an attribute of the entry refers to.
+    pub(super) fn refer_by(&mut self, cursor: &Cursor<'_, '_, 'a>, name: DwAt, need: Need) -> Result<TypeId> {
+        let place = cursor.entry.target(self.units, cursor.unit, name);
+        let place = match place {
+            Some(place) if self.units.has_type_units() => Some(self.definition(place)?),
+            place => place,
+        };
+        self.refer(place, need)
+    }
+
+    /// Where a type is defined that may be declared here and defined in a unit of its own.
+    fn definition(&mut self, place: Place) -> Result<Place> {
+        if self.known.contains_key(&place) {
+            return Ok(place);
+        }
+        let Some(unit) = self.units.index_of(place) else { return Ok(place) };
+        let context = self.context(unit)?;
+        let mut entry = Entry::default();
+        Entries::at(self.units, unit, &context, place)?.read(&mut entry)?;
+        Ok(entry.target(self.units, unit, constants::DW_AT_signature).unwrap_or(place))
+    }
+
+    fn base(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Type> {
+        let name = self.name(cursor)?;
+        let bytes = cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0);
+        Ok(Type::Base { name, bits: u32::try_from(bytes.saturating_mul(8)).unwrap_or(0) })
+    }
+
+    fn pointer(&mut self, cursor: &Cursor<'_, '_, 'a>, kind: Pointer) -> Result<Type> {
+        Ok(Type::Pointer { kind, to: self.refer_by(cursor, constants::DW_AT_type, Need::Name)? })
+    }
+
+    fn qualified(&mut self, cursor: &Cursor<'_, '_, 'a>, qualifier: Qualifier, need: Need) -> Result<Type> {
+        Ok(Type::Qualified { qualifier, of: self.refer_by(cursor, constants::DW_AT_type, need)? })
+    }
+
+    fn array(&mut self, cursor: &mut Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
+        let of = self.refer_by(cursor, constants::DW_AT_type, need)?;
+        let vector = cursor.entry.flag(constants::DW_AT_GNU_vector);
+        let mut dimensions = Vec::new();
+        self.children(cursor, |_, child| {
+            if matches!(child.entry.tag, constants::DW_TAG_subrange_type | constants::DW_TAG_enumeration_type)
+            {
+                dimensions.push(dimension(&child.entry));
+            }
+            Ok(())
+        })?;
+        Ok(Type::Array(self.types.push_array(of, &dimensions, vector)?))
+    }
+
+    fn function(&mut self, cursor: &mut Cursor<'_, '_, 'a>) -> Result<Type> {
+        let returns = self.refer_by(cursor, constants::DW_AT_type, Need::Name)?;
+        let mut parameters = Vec::new();
+        let mut variadic = false;
+        self.children(cursor, |loader, child| {
+            match child.entry.tag {
+                constants::DW_TAG_formal_parameter => parameters.push(Parameter {
+                    name: loader.name(child)?,
+                    ty: loader.refer_by(child, constants::DW_AT_type, Need::Name)?,
+                }),
+                constants::DW_TAG_unspecified_parameters => variadic = true,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(Type::Function(self.types.push_function(returns, &parameters, variadic)?))
+    }
+
+    fn enumeration(&mut self, cursor: &mut Cursor<'_, '_, 'a>, id: TypeId, need: Need) -> Result<Type> {
+        let name = self.name(cursor)?;
+        let size = cursor.entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0).unwrap_or(4);
+        let declaration = cursor.entry.flag(constants::DW_AT_declaration);
+        let signed = self.is_signed(cursor)?;
+        let mut items = Vec::new();
+        // an anonymous one is printed where it is used
+        if need == Need::Layout || !name.is_some() {
+            self.children(cursor, |loader, child| {
+                if child.entry.tag == constants::DW_TAG_enumerator {
+                    let name = loader.name(child)?;
+                    let value = child.entry.number(constants::DW_AT_const_value).unwrap_or(0);
+                    items.push(Enumerator { name, value });
+                }
+                Ok(())
+            })?;
+        }
+        let enumerators = self.types.push_enumerators(&items)?;
+        let item = Enum { name, size, signed, declaration, enumerators, declared_at: Position::default() };
+        if let Type::Enum(known) = self.types.get(id) {
+            self.types.enums[known.index()] = item;
+            return Ok(Type::Enum(known));
+        }
+        Ok(Type::Enum(self.types.push_enum(item)?))
+    }
+
+    /// Whether the type that an enumeration is based on is signed.
+    fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
+        let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
+            return Ok(false);
+        };
+        let Some(unit) = self.units.index_of(place) else { return Ok(false) };
+        let context = self.context(unit)?;
+        let mut entry = Entry::default();
+        self.spend()?;
+        let mut entries = Entries::at(self.units, unit, &context, place)?;
+        if entries.is_empty() || !entries.read(&mut entry)? {
+            return Ok(false);
+        }
+        let encoding = entry.number(constants::DW_AT_encoding).unwrap_or(0);
+        Ok(encoding == u64::from(constants::DW_ATE_signed.0)
+            || encoding == u64::from(constants::DW_ATE_signed_char.0))
+    }
+
+    /// Goes over the entries directly below the one that was read.
+    pub(super) fn children(
+        &mut self,
+        cursor: &mut Cursor<'_, '_, 'a>,
+        mut each: impl FnMut(&mut Self, &mut Cursor<'_, '_, 'a>) -> Result<()>,
+    ) -> Result<()> {
+        if !cursor.entry.has_children {
+            return Ok(());
+        }
+        let depth = cursor.entries.depth();
+        while !cursor.entries.is_empty() && cursor.entries.depth() >= depth {
+            self.spend()?;
+            let below = cursor.entries.depth() > depth;
+            if cursor.entries.read(&mut cursor.entry)? && !below {
+                each(self, cursor)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        cursor: &mut Cursor<'_, '_, 'a>,
+        kind: RecordKind,
+        id: TypeId,
+        need: Need,
+    ) -> Result<Type> {
+        let name = self.record_name(cursor)?;
+        let mut record = Record {
+            name,
+            kind,
+            scope: Scope::File,
+            declaration: true,
+            size: cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0),
+            align: cursor.entry.number(constants::DW_AT_alignment).unwrap_or(0),
+            members: Range::default(),
+            variants: Range::default(),
+            declared_at: Position::default(),
+        };
+        // an anonymous one is printed where it is used
+        if need == Need::Layout || !name.is_some() {
+            record.declaration = cursor.entry.flag(constants::DW_AT_declaration);
+            record.members = self.record_members(cursor, kind)?;
+        }
+        if let Type::Record(known) = self.types.get(id) {
+            self.types.records[known.index()] = record;
+            return Ok(Type::Record(known));
+        }
+        Ok(Type::Record(self.types.push_record(record)?))
+    }
+
+    /// The name of a record, which may stand where it is declared.
+    fn record_name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
+        let name = self.name(cursor)?;
+        if name.is_some() {
+            return Ok(name);
+        }
+        let declared = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_specification);
+        let Some(place) = declared.filter(|place| *place != cursor.place) else { return Ok(name) };
+        let Some(unit) = self.units.index_of(place) else { return Ok(name) };
+        let context = self.context(unit)?;
+        let mut entry = Entry::default();
+        self.spend()?;
+        let mut entries = Entries::at(self.units, unit, &context, place)?;
+        if entries.is_empty() || !entries.read(&mut entry)? {
+            return Ok(name);
+        }
+        let name = entry.string(self.units, unit, &context, constants::DW_AT_name);
+        name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
+    }
+}
+
+/// The length of one dimension; 0 where it is not given.
+fn dimension(entry: &Entry<'_>) -> u64 {
+    if let Some(last) = entry.number(constants::DW_AT_upper_bound) {
+        // -1 of 4 or 8 bytes is how "no elements" is written
+        return if last == u64::from(u32::MAX) { 0 } else { last.wrapping_add(1) };
+    }
+    entry.number(constants::DW_AT_count).unwrap_or(0)
+}

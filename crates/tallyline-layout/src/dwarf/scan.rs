@@ -1,0 +1,235 @@
+//! The first pass: which entries define the wanted types.
+
+use super::entry::{Entries, Entry, Step};
+use super::units::{Context, Place, Units};
+use crate::Wanted;
+use crate::error::Result;
+use gimli::constants::{self, DwTag};
+use rayon::prelude::*;
+use rustc_hash::{FxHashSet, FxHasher};
+use std::hash::Hasher;
+use std::ops::Range;
+
+/// An entry that defines a wanted type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) unit: usize,
+    pub(super) place: Place,
+    pub(super) top_level: bool,
+    /// Equal for equal types of the same name: two hashes, as one may collide.
+    key: (u64, u64),
+}
+
+/// How many units a worker takes at a time.
+const BATCH: usize = 16;
+
+/// Finds the wanted types, in the order of the file, equal ones once.
+pub(super) fn scan(units: &Units<'_>, wanted: &Wanted) -> Result<Vec<Found>> {
+    let mut seen = FxHashSet::default();
+    let mut found: Vec<Found> = Vec::new();
+    let mut next = 0;
+    // names may all be found in the first units, so these are looked at first
+    let mut step = match wanted {
+        Wanted::Records => units.len(),
+        Wanted::Named(_) => BATCH * rayon::current_num_threads(),
+    };
+    while next < units.len() && !wanted.is_complete(seen.len()) {
+        let end = next.saturating_add(step).min(units.len());
+        let mut more = scan_units(units, next..end, wanted)?;
+        more.retain(|found| seen.insert(found.key));
+        found.append(&mut more);
+        next = end;
+        step = step.saturating_mul(2);
+    }
+    found.shrink_to_fit();
+    Ok(found)
+}
+
+impl Wanted {
+    /// Whether so many types are all that there can be.
+    fn is_complete(&self, found: usize) -> bool {
+        match self {
+            Wanted::Records => false,
+            Wanted::Named(names) => found >= names.len(),
+        }
+    }
+}
+
+fn scan_units(units: &Units<'_>, range: Range<usize>, wanted: &Wanted) -> Result<Vec<Found>> {
+    let indices: Vec<usize> = range.collect();
+    let batches = indices.par_chunks(BATCH).map(|batch| {
+        let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashSet::default() };
+        for unit in batch {
+            match wanted {
+                Wanted::Records => scanner.records(*unit)?,
+                Wanted::Named(names) => scanner.named(*unit, names)?,
+            }
+        }
+        Ok(scanner.found)
+    });
+    Ok(batches.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+struct Scanner<'u, 'a> {
+    units: &'u Units<'a>,
+    found: Vec<Found>,
+    seen: FxHashSet<(u64, u64)>,
+}
+
+fn is_record(tag: DwTag) -> bool {
+    matches!(
+        tag,
+        constants::DW_TAG_structure_type
+            | constants::DW_TAG_union_type
+            | constants::DW_TAG_class_type
+            | constants::DW_TAG_interface_type
+    )
+}
+
+fn is_named_type(tag: DwTag) -> bool {
+    is_record(tag)
+        || matches!(
+            tag,
+            constants::DW_TAG_typedef | constants::DW_TAG_enumeration_type | constants::DW_TAG_template_alias
+        )
+}
+
+impl<'u, 'a> Scanner<'u, 'a> {
+    /// The records at the top of a unit.
+    fn records(&mut self, unit: usize) -> Result<()> {
+        let context = self.units.context(unit)?;
+        let mut entry = Entry::default();
+        let root = self.units.place(unit, self.units.get(unit).header.root_offset());
+        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
+            return Ok(());
+        }
+        while !entries.is_empty() && entries.depth() > 0 {
+            let place = entries.place();
+            match entries.read_if(&mut entry, is_record)? {
+                Step::End => {}
+                Step::Other => entries.skip_children(&mut entry, &context)?,
+                Step::Wanted => self.record(unit, &context, place, &mut entries, &mut entry)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        unit: usize,
+        context: &'_ Context,
+        place: Place,
+        entries: &mut Entries<'_, 'a>,
+        entry: &mut Entry<'a>,
+    ) -> Result<()> {
+        let name = self.name(unit, context, entry);
+        let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+        let (Some(name), false) = (name, declared) else {
+            return walk_children(entries, entry, |_, _| {});
+        };
+        let mut hash = Hash::default();
+        hash.write(name);
+        entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
+        let units = self.units;
+        walk_children(entries, entry, |depth, child| {
+            if depth == 0 && matches!(child.tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) {
+                hash_member(units, unit, context, child, &mut hash);
+            }
+        })?;
+        self.add(Found { unit, place, top_level: true, key: hash.key() });
+        Ok(())
+    }
+
+    /// The types of given names, wherever they are.
+    fn named(&mut self, unit: usize, names: &[Vec<u8>]) -> Result<()> {
+        let context = self.units.context(unit)?;
+        let mut entry = Entry::default();
+        let root = self.units.place(unit, self.units.get(unit).header.root_offset());
+        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        while !entries.is_empty() {
+            let (place, depth) = (entries.place(), entries.depth());
+            if entries.read_if(&mut entry, is_named_type)? != Step::Wanted {
+                continue;
+            }
+            let Some(name) = self.name(unit, &context, &entry) else { continue };
+            let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+            if !declared && let Some(index) = names.iter().position(|wanted| wanted == name) {
+                // the first of each name is the one that is shown
+                let key = (index as u64, 0);
+                self.add(Found { unit, place, top_level: depth == 1, key });
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, unit: usize, context: &Context, entry: &Entry<'a>) -> Option<&'a [u8]> {
+        entry.string(self.units, unit, context, constants::DW_AT_name)
+    }
+
+    fn add(&mut self, found: Found) {
+        if self.seen.insert(found.key) {
+            self.found.push(found);
+        }
+    }
+}
+
+/// Goes over what is below an entry that was just read, with the depth from its children on.
+fn walk_children<'a>(
+    entries: &mut Entries<'_, 'a>,
+    entry: &mut Entry<'a>,
+    mut each: impl FnMut(isize, &Entry<'a>),
+) -> Result<()> {
+    if !entry.has_children {
+        return Ok(());
+    }
+    let depth = entries.depth();
+    while !entries.is_empty() && entries.depth() >= depth {
+        let below = entries.depth() - depth;
+        if entries.read(entry)? {
+            each(below, entry);
+        }
+    }
+    Ok(())
+}
+
+/// What makes two members equal, whatever their types are.
+fn hash_member<'a>(units: &Units<'a>, unit: usize, context: &Context, member: &Entry<'a>, hash: &mut Hash) {
+    match member.string(units, unit, context, constants::DW_AT_name) {
+        Some(name) => hash.write(name),
+        None => hash.write(b"\0"),
+    }
+    member.hash_numbers(
+        &[
+            constants::DW_AT_data_member_location,
+            constants::DW_AT_data_bit_offset,
+            constants::DW_AT_bit_offset,
+            constants::DW_AT_bit_size,
+        ],
+        hash,
+    );
+}
+
+/// Two hashes at once.
+#[derive(Default)]
+struct Hash {
+    one: FxHasher,
+    other: std::collections::hash_map::DefaultHasher,
+}
+
+impl Hasher for Hash {
+    fn write(&mut self, bytes: &[u8]) {
+        self.one.write(bytes);
+        self.other.write(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.one.finish()
+    }
+}
+
+impl Hash {
+    fn key(&self) -> (u64, u64) {
+        (self.one.finish(), self.other.finish())
+    }
+}

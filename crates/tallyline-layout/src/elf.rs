@@ -1,0 +1,168 @@
+//! The ELF container: sections by name, inflated and relocated where needed.
+
+use crate::error::{Error, Result};
+use crate::{Elsewhere, INFLATED_LIMIT};
+use object::{CompressedData, Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether bytes start like ELF.
+pub(crate) fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+/// An ELF file: its bytes, or something that reads those that are asked for.
+pub(crate) struct File<'a, R: ReadRef<'a>> {
+    object: object::File<'a, R>,
+}
+
+/// A section as it is in the file, and what a linker would do with it.
+pub(crate) struct Part<'a> {
+    compressed: CompressedData<'a>,
+    relocations: Vec<Place>,
+    little_endian: bool,
+}
+
+/// A place that a linker would fill in.
+struct Place {
+    offset: usize,
+    size: usize,
+    value: u64,
+    // whether what is there is a part of the value
+    adds: bool,
+}
+
+impl<'a, R: ReadRef<'a>> File<'a, R> {
+    /// Checks the headers.
+    pub(crate) fn parse(data: R) -> Result<File<'a, R>> {
+        Ok(File { object: object::File::parse(data)? })
+    }
+
+    /// Whether numbers are stored low byte first.
+    pub(crate) fn is_little_endian(&self) -> bool {
+        self.object.is_little_endian()
+    }
+
+    /// Whether there are units of DWARF.
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.sections(".debug_info").next().is_some()
+    }
+
+    /// The BTF of the file, if it has any.
+    pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
+        match self.object.section_by_name(".BTF") {
+            Some(section) => Ok(Some(inflate(section.compressed_data()?, &AtomicU64::new(INFLATED_LIMIT))?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the debug information is if it is in another file.
+    pub(crate) fn elsewhere(&self) -> Result<Elsewhere> {
+        Ok(Elsewhere {
+            build_id: self.object.build_id()?.map(<[u8]>::to_vec),
+            link: self.object.gnu_debuglink()?.map(|(name, _)| name.to_vec()),
+        })
+    }
+
+    /// The sections of a name: object files have one for each type unit.
+    pub(crate) fn parts(&self, name: &str) -> Result<Vec<Part<'a>>> {
+        let part = |section: object::Section<'a, '_, R>| {
+            Ok(Part {
+                compressed: section.compressed_data()?,
+                // in anything but an object file the linker has done it
+                relocations: match self.object.kind() {
+                    object::ObjectKind::Relocatable => self.places(&section),
+                    _ => Vec::new(),
+                },
+                little_endian: self.is_little_endian(),
+            })
+        };
+        self.sections(name).map(part).collect()
+    }
+
+    /// The sections of a name, or of the old name of compressed ones.
+    fn sections<'f>(&'f self, name: &str) -> impl Iterator<Item = object::Section<'a, 'f, R>> {
+        let compressed = name.replacen(".debug_", ".zdebug_", 1);
+        let name = name.to_string();
+        self.object.sections().filter(move |section| {
+            section.name().is_ok_and(|own| own == name || own == compressed) && section.size() != 0
+        })
+    }
+
+    /// The places that refer to other sections. Those that cannot be understood stay as they are,
+    /// as they are addresses of code.
+    fn places(&self, section: &object::Section<'a, '_, R>) -> Vec<Place> {
+        let place = |(offset, relocation): (u64, object::Relocation)| {
+            let size = match relocation.size() {
+                32 => 4,
+                64 => 8,
+                _ => return None,
+            };
+            let base = match relocation.target() {
+                _ if relocation.kind() != object::RelocationKind::Absolute => return None,
+                RelocationTarget::Symbol(index) => self.object.symbol_by_index(index).ok()?.address(),
+                RelocationTarget::Section(_) | RelocationTarget::Absolute => 0,
+                _ => return None,
+            };
+            let value = base.wrapping_add(relocation.addend() as u64);
+            let adds = relocation.has_implicit_addend();
+            Some(Place { offset: usize::try_from(offset).ok()?, size, value, adds })
+        };
+        section.relocations().filter_map(place).collect()
+    }
+}
+
+/// The bytes that parts have together, inflated and relocated. `budget` is what may still be inflated.
+pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(Cow::Borrowed(&[])) };
+    let mut data = first.bytes(budget)?;
+    for part in rest {
+        data.to_mut().extend_from_slice(&part.bytes(budget)?);
+    }
+    Ok(data)
+}
+
+impl<'a> Part<'a> {
+    fn bytes(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+        let mut data = inflate(self.compressed, budget)?;
+        for place in &self.relocations {
+            let Some(end) = place.offset.checked_add(place.size).filter(|end| *end <= data.len()) else {
+                continue;
+            };
+            let bytes = &mut data.to_mut()[place.offset..end];
+            let there = if place.adds { load(bytes, self.little_endian) } else { 0 };
+            store(bytes, self.little_endian, place.value.wrapping_add(there));
+        }
+        Ok(data)
+    }
+}
+
+/// A section's bytes, inflated if they are compressed, within a budget.
+fn inflate<'a>(compressed: CompressedData<'a>, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+    if compressed.format == object::CompressionFormat::None {
+        return Ok(Cow::Borrowed(compressed.data));
+    }
+    let size = compressed.uncompressed_size;
+    budget
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size))
+        .map_err(|_| Error::Limit { what: "bytes of compressed sections", limit: INFLATED_LIMIT })?;
+    // no compressor makes more of debug information; a header that promises more lies
+    let most = (compressed.data.len() as u64).saturating_mul(1 << 15).max(1 << 20);
+    if size > most {
+        return Err(Error::Limit { what: "bytes of a compressed section of this length", limit: most });
+    }
+    Ok(compressed.decompress()?)
+}
+
+fn load(place: &[u8], little: bool) -> u64 {
+    let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+    if little { place.iter().rev().fold(0, fold) } else { place.iter().fold(0, fold) }
+}
+
+fn store(place: &mut [u8], little: bool, value: u64) {
+    let bytes = value.to_le_bytes();
+    for (index, byte) in bytes.iter().take(place.len()).enumerate() {
+        let at = if little { index } else { place.len() - 1 - index };
+        place[at] = *byte;
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong, said once and with the place in the file.
+
+use thiserror::Error;
+
+/// Why a file could not be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are neither ELF nor BTF.
+    #[error("neither ELF nor BTF")]
+    UnknownFormat,
+
+    /// An ELF file without the sections that describe types.
+    #[error("no type information: neither DWARF nor BTF")]
+    NoTypes,
+
+    /// The requested format is not in the file.
+    #[error("no {0} in this file")]
+    NoSuchFormat(&'static str),
+
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+
+    /// The ELF container is damaged.
+    #[error("damaged ELF: {0}")]
+    Elf(#[from] object::Error),
+
+    /// The DWARF is damaged.
+    #[error("damaged DWARF at {section}+{offset:#x}: {reason}")]
+    Dwarf {
+        /// The section, such as `.debug_info`.
+        section: &'static str,
+        /// The offset in it.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+
+    /// The BTF is damaged.
+    #[error("damaged BTF at offset {offset:#x}: {reason}")]
+    Btf {
+        /// The offset from the start of the BTF.
+        offset: u64,
+        /// What is wrong there.
+        reason: &'static str,
+    },
+
+    /// A stated limit was reached; such a file is taken for a hostile one.
+    #[error("{what}: more than {limit}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

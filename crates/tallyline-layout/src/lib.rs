@@ -1,0 +1,165 @@
+//! Struct layouts as the cache sees them.
+//!
+//! This crate reads the types of a program or a kernel from DWARF or BTF into one model, answers
+//! questions about their layout, and prints them in pahole's format.
+//!
+//! ```no_run
+//! use tallyline_layout::{Request, Wanted, print::pahole, query, read};
+//!
+//! let bytes = std::fs::read("/sys/kernel/btf/vmlinux")?;
+//! let request = Request { wanted: Wanted::named(["sk_buff"]), ..Request::default() };
+//! let types = read(&bytes, &request)?;
+//! if let Some(id) = query::find(&types, b"sk_buff") {
+//!     let mut printer = pahole::Printer::new(&types, pahole::Style::default());
+//!     printer.print(id);
+//!     println!("{}", String::from_utf8_lossy(printer.text()));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it promises
+//! - What it prints of a C program equals pahole 1.32 to the byte, except where pahole is wrong.
+//! - Files may be truncated, corrupt or malicious: no panic, no endless loop, memory bounded by the
+//!   size of the file plus [`INFLATED_LIMIT`] for compressed sections, and one error that says where.
+//! - Memory is proportional to the types that were asked for, not to the file.
+//! - No unsafe code, and no files opened: the caller brings the bytes, or the open file.
+//!
+//! # What it leaves out, so far
+//! Split DWARF and dwz alternate files are not followed; debug files of stripped programs the caller
+//! opens, see [`elsewhere`]. Members of C++ classes other than data, and the variants of Rust enums,
+//! have their place in the model but are not read.
+//!
+//! # Where things are
+//! [`model`] is what everything else talks about; the readers (`dwarf`, `btf`) are private and fill
+//! it; [`query`] asks it, one function a question; [`mod@print`] only formats the answers.
+
+mod btf;
+mod dwarf;
+mod elf;
+mod error;
+pub mod model;
+pub mod print;
+pub mod query;
+
+pub use error::{Error, Result};
+use model::Types;
+use std::io::Read;
+
+/// The most bytes that compressed sections of one file may inflate to.
+pub const INFLATED_LIMIT: u64 = 4 << 30;
+
+/// A format that describes types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// DWARF 2 to 5, in ELF.
+    Dwarf,
+    /// BTF, in ELF or alone.
+    Btf,
+}
+
+/// Which types to read. Others are read too where these need them.
+#[derive(Clone, Debug, Default)]
+pub enum Wanted {
+    /// Every named struct, class and union at the top of a unit, equal ones once.
+    #[default]
+    Records,
+    /// The types of these names, of whatever kind, also inside functions and other types.
+    Named(Vec<Vec<u8>>),
+}
+
+impl Wanted {
+    /// The types of these names.
+    pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
+        Wanted::Named(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// What to read, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Which types.
+    pub wanted: Wanted,
+    /// Which format; none for DWARF if there is any, else BTF.
+    pub format: Option<Format>,
+    /// The size of a cache line in bytes: what alignment is inferred to in BTF.
+    pub cacheline: u64,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request { wanted: Wanted::default(), format: None, cacheline: 64 }
+    }
+}
+
+/// Whether bytes start like a file that this crate can read.
+pub fn is_readable(bytes: &[u8]) -> bool {
+    elf::is_elf(bytes) || btf::is_btf(bytes)
+}
+
+/// Reads the types of an ELF file or of raw BTF.
+pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
+    if btf::is_btf(bytes) {
+        return match request.format {
+            Some(Format::Dwarf) => Err(Error::NoSuchFormat("DWARF")),
+            _ => btf::read(bytes, None, request),
+        };
+    }
+    if !elf::is_elf(bytes) {
+        return Err(Error::UnknownFormat);
+    }
+    read_elf(bytes, request)
+}
+
+/// Reads the types of an open ELF file or raw BTF. Of ELF only the sections that are needed are
+/// read, so a kernel with its debug information takes a third of the memory.
+pub fn read_file(mut file: &std::fs::File, request: &Request) -> Result<Types> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if elf::is_elf(&start) {
+        return read_elf(&object::ReadCache::new(file), request);
+    }
+    file.read_to_end(&mut start)?;
+    read(&start, request)
+}
+
+/// Where the debug information of a file may be that was stripped of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What identifies the build; the debug file has the same.
+    pub build_id: Option<Vec<u8>>,
+    /// The name of the debug file.
+    pub link: Option<Vec<u8>>,
+}
+
+/// What an ELF file says about where its debug information is; nothing for other files.
+pub fn elsewhere(file: &std::fs::File) -> Result<Elsewhere> {
+    elf::File::parse(&object::ReadCache::new(file))?.elsewhere()
+}
+
+fn read_elf<'a, R: object::ReadRef<'a>>(data: R, request: &Request) -> Result<Types> {
+    let file = elf::File::parse(data)?;
+    if request.format != Some(Format::Btf) && file.has_dwarf() {
+        return dwarf::read(&file, request);
+    }
+    match (file.btf()?, request.format) {
+        (Some(btf), None | Some(Format::Btf)) => btf::read(&btf, None, request),
+        (_, Some(Format::Dwarf)) => Err(Error::NoSuchFormat("DWARF")),
+        (_, Some(Format::Btf)) => Err(Error::NoSuchFormat("BTF")),
+        (None, None) => Err(Error::NoTypes),
+    }
+}
+
+/// Reads BTF whose types continue those of another BTF, as a kernel module's continue the kernel's.
+pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Types> {
+    btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
+}
+
+fn raw_btf(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {
+    if btf::is_btf(bytes) {
+        return Ok(bytes.into());
+    }
+    if !elf::is_elf(bytes) {
+        return Err(Error::UnknownFormat);
+    }
+    elf::File::parse(bytes)?.btf()?.ok_or(Error::NoSuchFormat("BTF"))
+}

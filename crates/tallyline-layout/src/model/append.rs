@@ -1,0 +1,137 @@
+//! Putting models together that were read in parallel.
+
+use super::{Member, NameId, Position, Range, Type, TypeId, Types};
+use crate::error::{Error, Result};
+
+/// How ids of one model become ids of another.
+struct Shift {
+    types: u32,
+    records: u32,
+    enums: u32,
+    arrays: u32,
+    functions: u32,
+    members: u32,
+    variants: u32,
+    enumerators: u32,
+    parameters: u32,
+    dimensions: u32,
+    names: Vec<NameId>,
+}
+
+impl Types {
+    /// Adds the types of another model of the same file.
+    pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
+        let shift = Shift::new(self, &other)?;
+        other.types.iter_mut().for_each(|ty| shift.ty(ty));
+        self.types.extend(other.types.drain(1..));
+        for mut record in other.records {
+            record.name = shift.name(record.name);
+            record.members = shift.range(record.members, shift.members);
+            record.variants = shift.range(record.variants, shift.variants);
+            record.declared_at = shift.position(record.declared_at);
+            self.records.push(record);
+        }
+        for mut item in other.enums {
+            item.name = shift.name(item.name);
+            item.enumerators = shift.range(item.enumerators, shift.enumerators);
+            item.declared_at = shift.position(item.declared_at);
+            self.enums.push(item);
+        }
+        for mut array in other.arrays {
+            array.of = shift.id(array.of);
+            array.dimensions = shift.range(array.dimensions, shift.dimensions);
+            self.arrays.push(array);
+        }
+        for mut function in other.functions {
+            function.returns = shift.id(function.returns);
+            function.parameters = shift.range(function.parameters, shift.parameters);
+            self.functions.push(function);
+        }
+        self.members.extend(other.members.into_iter().map(|member| shift.member(member)));
+        for mut variant in other.variants {
+            variant.name = shift.name(variant.name);
+            variant.members = shift.range(variant.members, shift.members);
+            self.variants.push(variant);
+        }
+        for mut item in other.enumerators {
+            item.name = shift.name(item.name);
+            self.enumerators.push(item);
+        }
+        for mut parameter in other.parameters {
+            parameter.name = shift.name(parameter.name);
+            parameter.ty = shift.id(parameter.ty);
+            self.parameters.push(parameter);
+        }
+        self.dimensions.append(&mut other.dimensions);
+        self.listed.extend(other.listed.iter().map(|id| shift.id(*id)));
+        self.warnings.append(&mut other.warnings);
+        Ok(())
+    }
+}
+
+impl Shift {
+    fn new(into: &mut Types, from: &Types) -> Result<Shift> {
+        let names = (1..=from.names.len() as u32)
+            .map(|id| into.intern(from.name(NameId(id))))
+            .collect::<Result<_>>()?;
+        let start = |mine: usize, theirs: usize| match mine.checked_add(theirs) {
+            Some(sum) if sum < 1 << 31 => Ok(mine as u32),
+            _ => Err(Error::Limit { what: "entries in a table of types", limit: 1 << 31 }),
+        };
+        Ok(Shift {
+            // void is in both
+            types: start(into.types.len() - 1, from.types.len())?,
+            records: start(into.records.len(), from.records.len())?,
+            enums: start(into.enums.len(), from.enums.len())?,
+            arrays: start(into.arrays.len(), from.arrays.len())?,
+            functions: start(into.functions.len(), from.functions.len())?,
+            members: start(into.members.len(), from.members.len())?,
+            variants: start(into.variants.len(), from.variants.len())?,
+            enumerators: start(into.enumerators.len(), from.enumerators.len())?,
+            parameters: start(into.parameters.len(), from.parameters.len())?,
+            dimensions: start(into.dimensions.len(), from.dimensions.len())?,
+            names,
+        })
+    }
+
+    fn id(&self, id: TypeId) -> TypeId {
+        if id == TypeId::VOID { id } else { TypeId(id.0.saturating_add(self.types)) }
+    }
+
+    fn name(&self, id: NameId) -> NameId {
+        id.index().checked_sub(1).map_or(NameId::NONE, |index| self.names[index])
+    }
+
+    fn range(&self, range: Range, by: u32) -> Range {
+        Range { start: range.start + by, end: range.end + by }
+    }
+
+    fn position(&self, position: Position) -> Position {
+        Position { file: self.name(position.file), ..position }
+    }
+
+    fn member(&self, member: Member) -> Member {
+        Member { name: self.name(member.name), ty: self.id(member.ty), ..member }
+    }
+
+    fn ty(&self, ty: &mut Type) {
+        match ty {
+            Type::Void | Type::Missing | Type::Text { .. } => {}
+            Type::Base { name, .. } | Type::Opaque { name } => *name = self.name(*name),
+            Type::Pointer { to, .. } => *to = self.id(*to),
+            Type::MemberPointer { class, to } => {
+                *class = self.id(*class);
+                *to = self.id(*to);
+            }
+            Type::Qualified { of, .. } | Type::Annotated { of } => *of = self.id(*of),
+            Type::Typedef { name, of } => {
+                *name = self.name(*name);
+                *of = self.id(*of);
+            }
+            Type::Array(id) => id.0 += self.arrays,
+            Type::Function(id) => id.0 += self.functions,
+            Type::Record(id) => id.0 += self.records,
+            Type::Enum(id) => id.0 += self.enums,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How readers fill [`Types`]: the tables only grow, and never beyond what ids can name.
+
+use super::{
+    Array, ArrayId, Enum, EnumId, Enumerator, Function, FunctionId, Member, NameId, Origin, Parameter, Range,
+    Record, RecordId, Type, TypeId, Types,
+};
+use crate::error::{Error, Result};
+
+/// The most entries of a table: ids are 32 bits, and one bit is kept free.
+const LIMIT: usize = 1 << 31;
+
+fn index(len: usize) -> Result<u32> {
+    if len >= LIMIT {
+        return Err(Error::Limit { what: "entries in a table of types", limit: LIMIT as u64 });
+    }
+    Ok(len as u32)
+}
+
+fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<Range> {
+    let start = index(table.len())?;
+    table.extend(items);
+    Ok(Range { start, end: index(table.len())? })
+}
+
+impl Types {
+    /// An empty model, with void.
+    pub(crate) fn new(origin: Origin, pointer_size: u8) -> Types {
+        Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
+    }
+
+    /// Adds a type.
+    pub(crate) fn push(&mut self, ty: Type) -> Result<TypeId> {
+        let id = TypeId(index(self.types.len())?);
+        self.types.push(ty);
+        Ok(id)
+    }
+
+    /// Stores a name.
+    pub(crate) fn intern(&mut self, name: &[u8]) -> Result<NameId> {
+        self.names.intern(name).ok_or(Error::Limit { what: "bytes of names", limit: u64::from(u32::MAX) })
+    }
+
+    /// Adds a record without members.
+    pub(crate) fn push_record(&mut self, record: Record) -> Result<RecordId> {
+        let id = RecordId(index(self.records.len())?);
+        self.records.push(record);
+        Ok(id)
+    }
+
+    /// Adds an enumeration.
+    pub(crate) fn push_enum(&mut self, item: Enum) -> Result<EnumId> {
+        let id = EnumId(index(self.enums.len())?);
+        self.enums.push(item);
+        Ok(id)
+    }
+
+    /// Adds an array, dimensions outermost first.
+    pub(crate) fn push_array(&mut self, of: TypeId, dimensions: &[u64], vector: bool) -> Result<ArrayId> {
+        let dimensions = append(&mut self.dimensions, dimensions.iter().copied())?;
+        let id = ArrayId(index(self.arrays.len())?);
+        self.arrays.push(Array { of, dimensions, vector });
+        Ok(id)
+    }
+
+    /// Adds a function's type.
+    pub(crate) fn push_function(
+        &mut self,
+        returns: TypeId,
+        parameters: &[Parameter],
+        variadic: bool,
+    ) -> Result<FunctionId> {
+        let parameters = append(&mut self.parameters, parameters.iter().copied())?;
+        let id = FunctionId(index(self.functions.len())?);
+        self.functions.push(Function { returns, parameters, variadic });
+        Ok(id)
+    }
+
+    /// Adds members; the range goes into a record or a variant.
+    pub(crate) fn push_members(&mut self, members: &[Member]) -> Result<Range> {
+        append(&mut self.members, members.iter().copied())
+    }
+
+    /// Adds the constants of an enumeration.
+    pub(crate) fn push_enumerators(&mut self, items: &[Enumerator]) -> Result<Range> {
+        append(&mut self.enumerators, items.iter().copied())
+    }
+
+    /// Gives back what the tables have reserved and do not use.
+    pub(crate) fn shrink(&mut self) {
+        self.types.shrink_to_fit();
+        self.members.shrink_to_fit();
+        self.records.shrink_to_fit();
+        self.enumerators.shrink_to_fit();
+        self.parameters.shrink_to_fit();
+    }
+}

@@ -1,0 +1,185 @@
+//! The one type model behind every reader.
+//!
+//! [`Types`] is an arena: one small [`Type`] per id, with the long parts (members, enumerators,
+//! parameters, dimensions, names) in tables of their own. Its size is proportional to the types in
+//! it, not to the file they came from. Ids index the arena; [`TypeId::VOID`] is always there.
+//!
+//! Nothing in here trusts the file: an id that leads nowhere reads as [`Type::Missing`], and every
+//! walk along references is bounded.
+
+mod append;
+mod build;
+mod ids;
+mod names;
+mod types;
+
+pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
+pub use names::Names;
+pub use types::{
+    Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position, Qualifier,
+    Record, RecordKind, Scope, Type, Variant,
+};
+
+/// The longest chain of typedefs, qualifiers and arrays that is followed. Real programs stay below
+/// twenty; a longer chain is a loop or an attack.
+const CHAIN_LIMIT: usize = 256;
+
+/// Where the types were read from. Some facts exist only in one of the formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// DWARF: alignment and positions are as the compiler wrote them.
+    #[default]
+    Dwarf,
+    /// BTF: it carries no alignment, so alignment is inferred from offsets and sizes.
+    Btf,
+}
+
+/// A set of types that refer to each other.
+#[derive(Debug, Default)]
+pub struct Types {
+    pub(crate) origin: Origin,
+    pub(crate) pointer_size: u8,
+    pub(crate) types: Vec<Type>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) enums: Vec<Enum>,
+    pub(crate) arrays: Vec<Array>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) variants: Vec<Variant>,
+    pub(crate) enumerators: Vec<Enumerator>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) dimensions: Vec<u64>,
+    pub(crate) names: Names,
+    pub(crate) listed: Vec<TypeId>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Types {
+    /// Which format the types were read from.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The size of a pointer of the target, in bytes.
+    pub fn pointer_size(&self) -> u64 {
+        u64::from(self.pointer_size)
+    }
+
+    /// The type with an id; [`Type::Missing`] where there is none.
+    pub fn get(&self, id: TypeId) -> Type {
+        self.types.get(id.index()).copied().unwrap_or(Type::Missing)
+    }
+
+    /// The types that were asked for, in the order of the file.
+    pub fn listed(&self) -> &[TypeId] {
+        &self.listed
+    }
+
+    /// What the reader skipped, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// How many types there are, void included.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether there is nothing but void.
+    pub fn is_empty(&self) -> bool {
+        self.types.len() <= 1
+    }
+
+    /// The bytes of a name; empty where there is none.
+    pub fn name(&self, name: NameId) -> &[u8] {
+        self.names.get(name)
+    }
+
+    /// A struct, class or union.
+    pub fn record(&self, id: RecordId) -> &Record {
+        &self.records[id.index()]
+    }
+
+    /// How many records there are: their ids are dense.
+    pub fn record_count(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The record that a type is, if it is one itself (no typedef is followed).
+    pub fn as_record(&self, id: TypeId) -> Option<(RecordId, &Record)> {
+        match self.get(id) {
+            Type::Record(record) => Some((record, self.record(record))),
+            _ => None,
+        }
+    }
+
+    /// An enumeration.
+    pub fn enumeration(&self, id: EnumId) -> &Enum {
+        &self.enums[id.index()]
+    }
+
+    /// An array.
+    pub fn array(&self, id: ArrayId) -> Array {
+        self.arrays[id.index()]
+    }
+
+    /// A function's type.
+    pub fn function(&self, id: FunctionId) -> Function {
+        self.functions[id.index()]
+    }
+
+    /// The members and bases of a record, in the order of the file.
+    pub fn members(&self, record: &Record) -> &[Member] {
+        slice(&self.members, record.members)
+    }
+
+    /// The variants of a Rust enum.
+    pub fn variants(&self, record: &Record) -> &[Variant] {
+        slice(&self.variants, record.variants)
+    }
+
+    /// The members of one variant.
+    pub fn variant_members(&self, variant: &Variant) -> &[Member] {
+        slice(&self.members, variant.members)
+    }
+
+    /// The constants of an enumeration.
+    pub fn enumerators(&self, of: &Enum) -> &[Enumerator] {
+        slice(&self.enumerators, of.enumerators)
+    }
+
+    /// The parameters of a function's type.
+    pub fn parameters(&self, of: Function) -> &[Parameter] {
+        slice(&self.parameters, of.parameters)
+    }
+
+    /// The dimensions of an array, outermost first; 0 where the length is not given.
+    pub fn dimensions(&self, of: Array) -> &[u64] {
+        slice(&self.dimensions, of.dimensions)
+    }
+
+    /// The name a type was declared with, if it is of a kind that has one.
+    pub fn type_name(&self, id: TypeId) -> NameId {
+        match self.get(id) {
+            Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => name,
+            Type::Record(record) => self.record(record).name,
+            Type::Enum(id) => self.enumeration(id).name,
+            _ => NameId::NONE,
+        }
+    }
+
+    /// The type behind typedefs, qualifiers and annotations; arrays are left alone.
+    pub fn strip(&self, mut id: TypeId) -> TypeId {
+        for _ in 0..CHAIN_LIMIT {
+            match self.get(id) {
+                Type::Typedef { of, .. } | Type::Qualified { of, .. } | Type::Annotated { of } => id = of,
+                _ => return id,
+            }
+        }
+        TypeId::VOID
+    }
+}
+
+fn slice<T>(table: &[T], range: Range) -> &[T] {
+    table.get(range.start as usize..range.end as usize).unwrap_or(&[])
+}

@@ -1,0 +1,265 @@
+//! The kinds of types and their parts.
+
+use super::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
+
+/// A type; small and copied freely. What is long lies in the tables of [`Types`](super::Types).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// No type.
+    Void,
+    /// An id that leads nowhere, or a kind that the reader does not know.
+    Missing,
+    /// A number, a character or a truth value.
+    Base {
+        /// Its name.
+        name: NameId,
+        /// Its width.
+        bits: u32,
+    },
+    /// A pointer or a reference.
+    Pointer {
+        /// Which of them.
+        kind: Pointer,
+        /// What it points to.
+        to: TypeId,
+    },
+    /// A C++ pointer to a member.
+    MemberPointer {
+        /// The class that the member is in.
+        class: TypeId,
+        /// The type of the member: a function for pointers to member functions.
+        to: TypeId,
+    },
+    /// A qualified type.
+    Qualified {
+        /// The qualifier.
+        qualifier: Qualifier,
+        /// The type without it.
+        of: TypeId,
+    },
+    /// A typedef.
+    Typedef {
+        /// Its name.
+        name: NameId,
+        /// What it stands for.
+        of: TypeId,
+    },
+    /// An array or a vector.
+    Array(ArrayId),
+    /// A function's type.
+    Function(FunctionId),
+    /// A struct, class or union.
+    Record(RecordId),
+    /// An enumeration.
+    Enum(EnumId),
+    /// A type with a compiler's annotation (`btf_type_tag`), which changes nothing about the layout.
+    Annotated {
+        /// The type without it.
+        of: TypeId,
+    },
+    /// Characters of a fixed number (Fortran).
+    Text {
+        /// How many.
+        length: u32,
+    },
+    /// A type with a name and no known form, such as `decltype(nullptr)`.
+    Opaque {
+        /// Its name.
+        name: NameId,
+    },
+}
+
+/// What points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// `*`
+    Pointer,
+    /// `&`
+    Reference,
+    /// `&&`
+    RvalueReference,
+}
+
+/// What qualifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Qualifier {
+    /// `const`
+    Const,
+    /// `volatile`
+    Volatile,
+    /// `restrict`
+    Restrict,
+    /// `_Atomic`
+    Atomic,
+}
+
+/// An array: its element and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// The type of an element.
+    pub of: TypeId,
+    pub(crate) dimensions: Range,
+    /// Whether it is a vector of the machine (`vector_size`).
+    pub vector: bool,
+}
+
+/// A function's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// What it returns.
+    pub returns: TypeId,
+    pub(crate) parameters: Range,
+    /// Whether more may follow (`...`).
+    pub variadic: bool,
+}
+
+/// A parameter of a function's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name, if it has one.
+    pub name: NameId,
+    /// Its type.
+    pub ty: TypeId,
+}
+
+/// Which kind of record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// `struct`
+    Struct,
+    /// `class`
+    Class,
+    /// `interface`
+    Interface,
+    /// `union`
+    Union,
+}
+
+/// Where a type is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// At the top of a unit.
+    File,
+    /// In a namespace, a function or another type.
+    Inner,
+}
+
+/// A file and a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Position {
+    /// The file's name as the compiler wrote it.
+    pub file: NameId,
+    /// The line, counted from 1; 0 where it is not known.
+    pub line: u32,
+}
+
+/// A struct, class or union.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Its name, if it has one.
+    pub name: NameId,
+    /// Which kind it is.
+    pub kind: RecordKind,
+    /// Where it is declared.
+    pub scope: Scope,
+    /// Whether the members are not known here: a declaration, or read for its name only.
+    pub declaration: bool,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
+    pub align: u64,
+    pub(crate) members: Range,
+    pub(crate) variants: Range,
+    /// Where it is declared.
+    pub declared_at: Position,
+}
+
+impl Record {
+    /// Whether its members follow each other: everything but a union.
+    pub fn is_struct(&self) -> bool {
+        self.kind != RecordKind::Union
+    }
+
+    /// Whether its members lie on top of each other.
+    pub fn is_union(&self) -> bool {
+        self.kind == RecordKind::Union
+    }
+}
+
+/// What a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberKind {
+    /// Data.
+    Data,
+    /// A base class.
+    Base,
+    /// A virtual base class: its place is known at run time only.
+    VirtualBase,
+    /// A static member: it takes no place.
+    Static,
+}
+
+/// The bits of a bitfield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bitfield {
+    /// The first bit, counted from [`Member::offset`].
+    pub offset: u32,
+    /// How many bits.
+    pub size: u32,
+}
+
+/// A member of a record, or one of its bases.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Its name, if it has one.
+    pub name: NameId,
+    /// Its type.
+    pub ty: TypeId,
+    /// The byte it starts at; of a bitfield, where the unit that holds it starts.
+    pub offset: u64,
+    /// The bit it starts at.
+    pub bit_offset: u64,
+    /// Its size in bytes; of a bitfield, the size of the unit that holds it.
+    pub size: u64,
+    /// Its bits, if it is a bitfield.
+    pub bitfield: Option<Bitfield>,
+    /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
+    pub align: u64,
+    /// What it is.
+    pub kind: MemberKind,
+}
+
+/// One variant of a Rust enum.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Its name, if it has one.
+    pub name: NameId,
+    /// The value of the tag that selects it; none for the one that takes every other value.
+    pub tag: Option<i64>,
+    pub(crate) members: Range,
+}
+
+/// An enumeration.
+#[derive(Clone, Copy, Debug)]
+pub struct Enum {
+    /// Its name, if it has one.
+    pub name: NameId,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Whether its values are signed.
+    pub signed: bool,
+    /// Whether its constants are not known here.
+    pub declaration: bool,
+    pub(crate) enumerators: Range,
+    /// Where it is declared.
+    pub declared_at: Position,
+}
+
+/// A constant of an enumeration.
+#[derive(Clone, Copy, Debug)]
+pub struct Enumerator {
+    /// Its name.
+    pub name: NameId,
+    /// Its value, sign-extended.
+    pub value: u64,
+}

@@ -1,0 +1,60 @@
+//! Where in the nesting of types something is printed.
+
+use super::Style;
+use crate::model::{TypeId, Types};
+
+/// The widths and flags that hold at one level; an inner level gets a changed copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'a> {
+    /// The column of types; each inline level takes 8 off.
+    pub(super) type_width: i64,
+    /// The column of names.
+    pub(super) name_width: i64,
+    pub(super) indent: usize,
+    /// The offset of the enclosing record in the outermost.
+    pub(super) base: u64,
+    /// Offsets are relative to the enclosing record.
+    pub(super) relative: bool,
+    /// The name behind an inline type.
+    pub(super) suffix: Option<&'a [u8]>,
+    pub(super) prefix: Option<&'a [u8]>,
+    pub(super) stats: bool,
+    pub(super) offsets: bool,
+    pub(super) first_member: bool,
+    pub(super) last_member: bool,
+    /// Somewhere above is a union.
+    pub(super) in_union: bool,
+}
+
+impl<'a> Frame<'a> {
+    /// The outermost level.
+    pub(super) fn top(style: &Style, types: &Types, id: TypeId) -> Frame<'a> {
+        let is_union = types.as_record(id).is_some_and(|(_, record)| record.is_union());
+        Frame {
+            type_width: 26,
+            name_width: match (style.expand_types, is_union) {
+                (true, _) => 55,
+                (false, true) => 21,
+                (false, false) => 23,
+            },
+            indent: 0,
+            base: 0,
+            relative: style.relative_offsets,
+            suffix: None,
+            prefix: None,
+            stats: style.stats,
+            offsets: style.offsets,
+            first_member: false,
+            last_member: false,
+            in_union: false,
+        }
+    }
+
+    /// The level of a type that is printed inline, with the name that goes behind it.
+    pub(super) fn inline<'b>(&self, suffix: Option<&'b [u8]>) -> Frame<'b>
+    where
+        'a: 'b,
+    {
+        Frame { type_width: self.type_width - 8, prefix: None, suffix, stats: false, ..*self }
+    }
+}

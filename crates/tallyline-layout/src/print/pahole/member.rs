@@ -1,0 +1,151 @@
+//! One member: its declaration, and the comment with its place.
+
+use super::{Printer, frame::Frame};
+use crate::model::{Member, MemberKind, NameId, Type};
+
+/// ` __attribute__((__packed__))`.
+const PACKED_WIDTH: i64 = 28;
+
+impl Printer<'_> {
+    /// Appends a member without the newline.
+    pub(super) fn member(&mut self, member: &Member, of_union: bool, frame: &Frame<'_>) {
+        let mut inner = *frame;
+        let mut offset = member.offset;
+        if !inner.relative {
+            offset = offset.saturating_add(inner.base);
+            if !of_union {
+                inner.base = offset;
+            }
+        }
+        if self.style.comments {
+            self.line_boundary(offset, frame);
+        }
+        let start = self.out.len();
+        let is_base = matches!(member.kind, MemberKind::Base | MemberKind::VirtualBase);
+        if is_base {
+            self.put(b"/* ");
+        }
+        if member.kind == MemberKind::Static {
+            self.put(b"static ");
+        }
+        let anonymous = self.member_declaration(member, is_base, &inner);
+        if let Some(field) = member.bitfield {
+            self.fmt(format_args!(":{}", field.size));
+        }
+        let aligned_at = self.out.len();
+        if self.style.aligned && member.align != 0 {
+            self.fmt(format_args!(" __attribute__((__aligned__({})))", member.align));
+        }
+        let aligned_width = (self.out.len() - aligned_at) as i64;
+        self.put(b";");
+        let columns = inner.type_width + inner.name_width;
+        let width = if anonymous {
+            // as in `pad_from`
+            (columns - 3 - self.inline_width(member, aligned_width)).abs()
+        } else {
+            let mut width = columns - (self.out.len() - start) as i64;
+            if is_base {
+                self.put(b" */");
+                width -= 3;
+            }
+            width
+        };
+        if inner.offsets {
+            self.place(member, offset, width);
+        }
+    }
+
+    /// The type and the name; whether the type is an anonymous one, printed inline.
+    fn member_declaration(&mut self, member: &Member, is_base: bool, frame: &Frame<'_>) -> bool {
+        let own = self.types.name(member.name);
+        let name: Option<&[u8]> = match (is_base, member.name.is_some()) {
+            (true, _) => Some(b"<ancestor>"),
+            (false, true) => Some(own),
+            (false, false) => None,
+        };
+        let type_name = match self.types.get(member.ty) {
+            Type::Record(record) => self.types.record(record).name,
+            Type::Enum(item) => self.types.enumeration(item).name,
+            _ => {
+                self.declaration(member.ty, name, frame);
+                return false;
+            }
+        };
+        // the attributes of the type come before the member's name
+        self.declaration(member.ty, None, frame);
+        if let Some(name) = name {
+            if type_name == NameId::NONE || self.style.expand_types {
+                self.put(b" ");
+            }
+            self.put(name);
+        }
+        type_name == NameId::NONE
+    }
+
+    /// How much wider than its closing brace an inline member's last line is.
+    fn inline_width(&self, member: &Member, aligned: i64) -> i64 {
+        let name = if member.name.is_some() { self.types.name(member.name).len() as i64 } else { -1 };
+        let packed = match self.types.get(member.ty) {
+            Type::Record(record)
+                if self.style.packed
+                    && self.types.record(record).is_struct()
+                    && self.packed.is_packed(record) =>
+            {
+                PACKED_WIDTH
+            }
+            _ => 0,
+        };
+        name + aligned + packed
+    }
+
+    /// The comment with offset and size.
+    fn place(&mut self, member: &Member, offset: u64, width: i64) {
+        self.spaces(usize::try_from(width - 1).unwrap_or(0) + 1);
+        let mut size_width = 5;
+        if self.style.hex {
+            self.fmt(format_args!("/* {:>5}", Hex(offset)));
+        } else {
+            self.fmt(format_args!("/* {offset:5}"));
+        }
+        if let Some(field) = member.bitfield {
+            size_width -= 3;
+            if self.style.hex {
+                self.fmt(format_args!(":{:>2}", Hex(u64::from(field.offset))));
+            } else {
+                self.fmt(format_args!(":{:2}", field.offset));
+            }
+        }
+        if self.style.hex {
+            self.fmt(format_args!(" {:>size_width$} */", Hex(member.size)));
+        } else {
+            self.fmt(format_args!(" {:size_width$} */", member.size));
+        }
+    }
+
+    /// A note when a member is the first in its cache line.
+    fn line_boundary(&mut self, offset: u64, frame: &Frame<'_>) {
+        let line = offset / self.style.cacheline.max(1);
+        if line <= self.line {
+            return;
+        }
+        let into = offset % self.style.cacheline.max(1);
+        let start = offset - into;
+        self.fmt(format_args!("/* --- cacheline {line} boundary ({start} bytes)"));
+        if into != 0 {
+            self.fmt(format_args!(" was {into} byte{} ago", if into > 1 { "s" } else { "" }));
+        }
+        self.put(b" --- */\n");
+        self.tabs(frame.indent);
+        self.line = line;
+    }
+}
+
+/// A number in hexadecimal, as C's `%#x` writes it: zero without a prefix.
+struct Hex(u64);
+
+impl std::fmt::Display for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = if self.0 == 0 { "0".to_string() } else { format!("{:#x}", self.0) };
+        f.pad(&digits)
+    }
+}

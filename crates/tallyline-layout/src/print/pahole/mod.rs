@@ -1,0 +1,137 @@
+//! pahole's format: what people paste into mails and reviews.
+//!
+//! Members in columns with offset and size, notes on holes and cache line boundaries between them,
+//! and the sums at the end. Byte-identical to pahole 1.32 for C, where pahole is right.
+//!
+//! Text is made in a buffer that the caller takes; the widths of columns follow from what was
+//! appended. How much one type may print is bounded by [`Style::budget`]: a damaged file can nest
+//! anonymous types so that they unfold without end.
+
+mod enumeration;
+mod frame;
+mod function;
+mod member;
+mod name;
+mod record;
+mod style;
+mod trailer;
+mod ty;
+mod union;
+
+pub use style::Style;
+
+use crate::model::{RecordId, Type, TypeId, Types};
+use crate::query::{Flexible, Packed, Summary, layout};
+use frame::Frame;
+
+/// How deep types nest in print before the rest is cut; real programs stay below twenty.
+const DEPTH_LIMIT: usize = 64;
+
+/// Prints types.
+pub struct Printer<'t> {
+    types: &'t Types,
+    style: Style,
+    out: Vec<u8>,
+    packed: Packed,
+    flexible: Flexible,
+    summaries: Vec<Option<Summary>>,
+    // the line that the last member printed lies in
+    line: u64,
+    depth: usize,
+    // where the current type may print up to
+    stop: usize,
+}
+
+impl<'t> Printer<'t> {
+    /// A printer for these types. What it prints may depend on what it printed before: whether a
+    /// struct is packed can show in another that holds it.
+    pub fn new(types: &'t Types, style: Style) -> Printer<'t> {
+        Printer {
+            types,
+            style,
+            out: Vec::new(),
+            packed: Packed::new(types),
+            flexible: Flexible::new(types),
+            summaries: vec![None; types.record_count()],
+            line: 0,
+            depth: 0,
+            stop: 0,
+        }
+    }
+
+    /// What was printed since the last [`clear`](Printer::clear).
+    pub fn text(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Forgets the text, but not what is known of the types.
+    pub fn clear(&mut self) {
+        self.out.clear();
+    }
+
+    /// What is known about packed structs, for filters that share it.
+    pub fn packed(&mut self) -> &mut Packed {
+        &mut self.packed
+    }
+
+    /// Prints the definition of a type, ended by `;` and a newline.
+    pub fn print(&mut self, id: TypeId) {
+        self.stop = self.out.len().saturating_add(self.style.budget);
+        self.depth = 0;
+        self.line = 0;
+        let frame = Frame::top(&self.style, self.types, id);
+        match self.types.get(id) {
+            Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),
+            Type::Record(record) => self.record_body(record, &frame),
+            Type::Enum(item) => self.enumeration(item, &frame),
+            Type::Typedef { name, of } => self.typedef(name, of, &frame),
+            _ => self.declaration(id, None, &frame),
+        }
+        self.put(b";\n");
+    }
+
+    /// Goes one level deeper, unless the type unfolds too deep or too far.
+    fn enter(&mut self) -> bool {
+        if self.depth >= DEPTH_LIMIT || self.out.len() >= self.stop {
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn tabs(&mut self, count: usize) {
+        // deeper than this pahole stops indenting
+        self.out.resize(self.out.len() + count.min(16), b'\t');
+    }
+
+    fn spaces(&mut self, count: usize) {
+        self.out.resize(self.out.len() + count, b' ');
+    }
+
+    /// Appends a formatted text. Writing to memory does not fail.
+    fn fmt(&mut self, text: std::fmt::Arguments<'_>) {
+        use std::io::Write;
+        self.out.write_fmt(text).unwrap_or_default();
+    }
+
+    /// Appends blanks until what was written from `start` on is as wide as a column. Deep inside,
+    /// where columns would be narrower than nothing, they grow again, as C's `%*s` has it.
+    fn pad_from(&mut self, start: usize, width: i64) {
+        let width = usize::try_from(width.unsigned_abs()).unwrap_or(0);
+        let written = self.out.len() - start;
+        self.spaces(width.saturating_sub(written));
+    }
+
+    /// The holes of a record in numbers, each record's computed once.
+    fn summary(&mut self, id: RecordId) -> Summary {
+        *self.summaries[id.index()].get_or_insert_with(|| layout(self.types, self.types.record(id)).summary)
+    }
+}

@@ -1,0 +1,99 @@
+//! Types in one line: what stands before a member's name.
+
+use super::{DEPTH_LIMIT, Printer};
+use crate::model::{Pointer, Qualifier, RecordKind, Type, TypeId};
+
+impl Printer<'_> {
+    /// Appends a type in one line, without a declarator's inner parts.
+    pub(super) fn type_name(&mut self, id: TypeId) {
+        if !self.enter() {
+            return;
+        }
+        match self.types.get(id) {
+            Type::Void => self.put(b"void"),
+            Type::Missing => self.put(b"<missing type>"),
+            Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => {
+                self.put(self.types.name(name));
+            }
+            Type::Pointer { kind, to } => self.pointer_name(kind, to),
+            Type::MemberPointer { class, to } => {
+                self.type_name(to);
+                self.put(b" ");
+                self.put(self.types.name(self.types.type_name(class)));
+                self.put(b"::*");
+            }
+            Type::Qualified { qualifier, of } => self.qualified_name(qualifier, of),
+            Type::Annotated { of } => self.type_name(of),
+            Type::Array(array) => self.type_name(self.types.array(array).of),
+            Type::Function(function) => self.prototype(function, None, false, 0),
+            Type::Record(record) => {
+                let record = self.types.record(record);
+                let keyword = self.keyword(record.kind);
+                self.fmt(format_args!("{keyword} "));
+                self.put(self.types.name(record.name));
+            }
+            Type::Enum(item) => {
+                self.put(b"enum ");
+                self.put(self.types.name(self.types.enumeration(item).name));
+            }
+            Type::Text { .. } => self.put(b"string"),
+        }
+        self.leave();
+    }
+
+    /// The word that declares a record.
+    pub(super) fn keyword(&self, kind: RecordKind) -> &'static str {
+        match kind {
+            RecordKind::Union => "union",
+            RecordKind::Class if !self.style.classes_as_structs => "class",
+            RecordKind::Interface if !self.style.classes_as_structs => "interface",
+            _ => "struct",
+        }
+    }
+
+    fn pointer_name(&mut self, kind: Pointer, to: TypeId) {
+        // a constant pointer is written with the qualifier between the stars
+        let mut target = to;
+        let mut between: &[u8] = b"";
+        if let Type::Qualified { qualifier: Qualifier::Const, of } = self.types.get(to)
+            && matches!(self.types.get(of), Type::Pointer { kind: Pointer::Pointer, .. })
+        {
+            target = of;
+            between = b"const ";
+        }
+        self.type_name(target);
+        self.put(b" ");
+        self.put(between);
+        self.put(match kind {
+            Pointer::Pointer => b"*",
+            Pointer::Reference => b"&",
+            Pointer::RvalueReference => b"&&",
+        });
+    }
+
+    /// A qualifier stands before its type, with a blank behind; only `restrict` stands after it.
+    fn qualified_name(&mut self, qualifier: Qualifier, of: TypeId) {
+        self.put(match qualifier {
+            Qualifier::Const => b"const ",
+            Qualifier::Volatile => b"volatile ",
+            Qualifier::Atomic => b"_Atomic ",
+            Qualifier::Restrict => b"",
+        });
+        self.type_name(of);
+        if qualifier == Qualifier::Restrict {
+            self.put(b" restrict");
+        }
+        self.put(b" ");
+    }
+
+    /// The type behind annotations.
+    pub(super) fn skip_annotations(&self, mut id: TypeId) -> TypeId {
+        for _ in 0..DEPTH_LIMIT {
+            match self.types.get(id) {
+                Type::Annotated { of } => id = of,
+                _ => break,
+            }
+        }
+        id
+    }
+}

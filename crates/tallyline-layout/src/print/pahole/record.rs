@@ -1,0 +1,263 @@
+//! Structs and classes: members, and what lies between them.
+
+use super::trailer::{Inner, Sums};
+use super::{Printer, frame::Frame};
+use crate::model::{Member, MemberKind, Origin, RecordId, Type};
+use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, size_of};
+
+/// The member before, as far as the next one needs it.
+struct Last<'t> {
+    member: &'t Member,
+    gap: Gap,
+    /// Its size, or that of the unit that several bitfields share.
+    size: u64,
+}
+
+impl Printer<'_> {
+    /// The definition of a struct, or an inline one with its name behind.
+    pub(super) fn record_body(&mut self, id: RecordId, frame: &Frame<'_>) {
+        if !self.enter() {
+            return;
+        }
+        let types = self.types;
+        let record = types.record(id);
+        let keyword = self.keyword(record.kind);
+        self.head(keyword, record.name, frame);
+        let packed = self.packed.infer(types, id);
+        self.bases(types.members(record));
+        self.put(b" {\n");
+
+        let layout = layout(types, record);
+        let mut inner = Frame { indent: frame.indent + 1, ..*frame };
+        let mut sums = Sums::default();
+        self.members(id, &layout, &mut inner, &mut sums);
+        if frame.stats {
+            self.trailer(id, &layout.summary, &sums, &inner);
+        }
+        self.tabs(frame.indent);
+        self.put(b"}");
+        if packed && self.style.packed {
+            self.put(b" __attribute__((__packed__))");
+        }
+        if let Some(suffix) = frame.suffix {
+            self.put(b" ");
+            self.put(suffix);
+        }
+        // an inferred `packed` explains an odd alignment already
+        if self.style.aligned && record.align != 0 && !packed {
+            self.fmt(format_args!(" __attribute__((__aligned__({})))", record.align));
+        }
+        self.leave();
+    }
+
+    fn bases(&mut self, members: &[Member]) {
+        let bases = members.iter().filter(|m| matches!(m.kind, MemberKind::Base | MemberKind::VirtualBase));
+        for (index, base) in bases.enumerate() {
+            self.put(if index == 0 { b" :" } else { b"," });
+            if base.kind == MemberKind::VirtualBase {
+                self.put(b" virtual");
+            }
+            self.put(b" ");
+            self.put(self.types.name(self.types.type_name(base.ty)));
+        }
+    }
+
+    fn members(&mut self, id: RecordId, layout: &Layout, frame: &mut Frame<'_>, sums: &mut Sums) {
+        let types = self.types;
+        let record = types.record(id);
+        let members = types.members(record);
+        let mut last: Option<Last<'_>> = None;
+        let mut note = self.gap_before_first(layout.first, frame, sums);
+        for (index, member) in members.iter().enumerate() {
+            if self.out.len() >= self.stop {
+                break;
+            }
+            let gap = layout.gaps[index];
+            if self.style.aligned && member.align != 0 {
+                sums.count_alignment(last.as_ref().map_or(layout.first, |last| last.gap));
+            }
+            if let Some(last) = &last
+                && matches!(member.kind, MemberKind::Data | MemberKind::Static)
+                && last.size != 0
+            {
+                note |= self.between(last, member, frame, note);
+            }
+            // one empty line around the notes
+            if note {
+                self.put(b"\n");
+            }
+            frame.first_member = last.is_none();
+            frame.last_member = index + 1 == members.len();
+            self.tabs(frame.indent);
+            self.member(member, false, frame);
+            note = self.notes_after(member, gap, frame, sums);
+            self.put(b"\n");
+            // the tail of a base that holds members of the class
+            let shared = if member.kind == MemberKind::Base { gap.bytes.min(0) } else { 0 };
+            let size = member.size.saturating_add_signed(shared);
+            sums.count_member(member, size);
+            last = Some(Last { member, gap, size: unit_size(last.as_ref(), member, size) });
+        }
+        if let Some(last) = last {
+            self.force_padding(id, layout.summary, last.member, frame);
+        }
+    }
+
+    /// Notes on what is free before the first member; whether there were any.
+    fn gap_before_first(&mut self, gap: Gap, frame: &Frame<'_>, sums: &mut Sums) -> bool {
+        let mut noted = false;
+        for (size, unit) in [(i64::from(gap.bits), "bit"), (gap.bytes, "byte")] {
+            if size <= 0 || !self.style.comments {
+                continue;
+            }
+            if !noted {
+                self.put(b"\n");
+            }
+            noted = true;
+            self.tabs(frame.indent);
+            self.hole(size, unit);
+            self.put(b"\n");
+        }
+        if noted {
+            sums.count_gap(gap);
+        }
+        noted
+    }
+
+    fn hole(&mut self, size: i64, unit: &str) {
+        // "4 bytes hole" is pahole's grammar
+        self.fmt(format_args!(
+            "/* XXX {size} {unit}{} hole, try to pack */",
+            if size == 1 { "" } else { "s" }
+        ));
+    }
+
+    /// What goes between two members that share bytes, or that explicit padding separates. Whether
+    /// a note was added; `noted` says whether there is one already.
+    fn between(&mut self, last: &Last<'_>, member: &Member, frame: &Frame<'_>, noted: bool) -> bool {
+        if last.gap.bits != 0 && member.bitfield.is_some() {
+            self.explicit_bits(last, member, frame);
+        }
+        let combined = if member.offset < last.member.offset
+            || member.offset == last.member.offset
+                && last.member.bitfield.is_none()
+                && member.bitfield.is_some()
+        {
+            "previous"
+        } else if member.offset > last.member.offset && member.offset - last.member.offset < last.size {
+            "next"
+        } else {
+            return false;
+        };
+        if !self.style.comments {
+            return false;
+        }
+        if !noted {
+            self.put(b"\n");
+        }
+        self.tabs(frame.indent);
+        self.fmt(format_args!("/* Bitfield combined with {combined} fields */\n"));
+        true
+    }
+
+    /// An unnamed bitfield that makes the hole between two bitfields explicit.
+    fn explicit_bits(&mut self, last: &Last<'_>, member: &Member, frame: &Frame<'_>) {
+        let mut size = last.gap.bits;
+        if last.member.offset != member.offset {
+            self.put(b"\n");
+            self.tabs(frame.indent);
+            self.put(b"/* Force alignment to the next boundary: */\n");
+            size = 0;
+        }
+        self.tabs(frame.indent);
+        self.declaration(member.ty, Some(b""), frame);
+        self.fmt(format_args!(":{size};\n"));
+    }
+
+    /// Notes on the member's own type and on the hole behind it; whether there were any.
+    fn notes_after(&mut self, member: &Member, gap: Gap, frame: &Frame<'_>, sums: &mut Sums) -> bool {
+        if !self.style.comments {
+            return false;
+        }
+        let mut noted = false;
+        if let Type::Record(record) = self.types.get(member.ty)
+            && self.types.record(record).is_struct()
+        {
+            noted = self.note_on_type(record, frame, sums);
+        }
+        for (size, unit) in [(i64::from(gap.bits), "bit"), (gap.bytes, "byte")] {
+            if size <= 0 {
+                continue;
+            }
+            if !noted {
+                self.put(b"\n");
+            }
+            noted = true;
+            self.put(b"\n");
+            self.tabs(frame.indent);
+            self.hole(size, unit);
+        }
+        sums.count_gap(gap);
+        noted
+    }
+
+    /// What is free inside a member that is a struct.
+    fn note_on_type(&mut self, id: RecordId, frame: &Frame<'_>, sums: &mut Sums) -> bool {
+        self.packed.infer(self.types, id);
+        let summary = self.summary(id);
+        let record = self.types.record(id);
+        let inner = Inner {
+            summary,
+            ends_flexibly: ends_flexibly(self.types, record),
+            holds_flexible: self.flexible.is_held(self.types, id),
+        };
+        if inner.is_plain() {
+            return false;
+        }
+        self.put(b"\n\n");
+        self.tabs(frame.indent);
+        self.put(b"/* XXX last struct has");
+        self.put(inner.text().as_bytes());
+        self.put(b" */");
+        sums.count_inner(&inner);
+        true
+    }
+
+    /// Padding that no alignment explains was made by unnamed bitfields at the end. Only DWARF can
+    /// tell: BTF has no alignment.
+    fn force_padding(&mut self, id: RecordId, summary: Summary, last: &Member, frame: &Frame<'_>) {
+        let explained = self.types.record(id).align != 0 || self.types.origin() != Origin::Dwarf;
+        let size = size_of(self.types, last.ty);
+        if explained
+            || !self.style.force_padding
+            || !size.is_power_of_two()
+            || summary.padding <= self.types.pointer_size()
+        {
+            return;
+        }
+        self.put(b"\n");
+        self.tabs(frame.indent);
+        self.put(b"/* Force padding: */\n");
+        let mut added = 0;
+        while added < summary.padding && self.out.len() < self.stop {
+            self.tabs(frame.indent);
+            self.declaration(last.ty, Some(b""), frame);
+            self.fmt(format_args!(":{};\n", size.saturating_mul(8)));
+            added = added.saturating_add(size);
+        }
+    }
+}
+
+/// The size that the next member is compared with: bitfields at one place share a unit.
+fn unit_size(last: Option<&Last<'_>>, member: &Member, size: u64) -> u64 {
+    match last {
+        Some(last)
+            if last.size != 0
+                && last.member.offset == member.offset
+                && !(last.member.bitfield.is_none() && member.bitfield.is_some()) =>
+        {
+            last.size
+        }
+        _ => size,
+    }
+}

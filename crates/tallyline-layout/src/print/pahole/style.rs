@@ -1,0 +1,59 @@
+//! How to print.
+
+/// The options of the format.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// The size of a cache line in bytes.
+    pub cacheline: u64,
+    /// Unfold the types of members, not just anonymous ones.
+    pub expand_types: bool,
+    /// Offsets, sizes and values in hexadecimal.
+    pub hex: bool,
+    /// Several dimensions as one.
+    pub flat_arrays: bool,
+    /// Offsets relative to the struct that a member is declared in.
+    pub relative_offsets: bool,
+    /// The sums at the end.
+    pub stats: bool,
+    /// Notes on holes, bitfields and cache lines.
+    pub comments: bool,
+    /// Offset and size behind each member.
+    pub offsets: bool,
+    /// Alignments that were asked for, or are inferred.
+    pub aligned: bool,
+    /// What is packed.
+    pub packed: bool,
+    /// The pseudo-members that stand for padding which nothing explains.
+    pub force_padding: bool,
+    /// `struct` also for classes.
+    pub classes_as_structs: bool,
+    /// The most bytes that one type may print.
+    pub budget: usize,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style {
+            cacheline: 64,
+            expand_types: false,
+            hex: false,
+            flat_arrays: false,
+            relative_offsets: false,
+            stats: true,
+            comments: true,
+            offsets: true,
+            aligned: true,
+            packed: true,
+            force_padding: true,
+            classes_as_structs: false,
+            budget: 64 << 20,
+        }
+    }
+}
+
+impl Style {
+    /// Nothing but the declarations.
+    pub fn quiet(self) -> Style {
+        Style { stats: false, comments: false, offsets: false, ..self }
+    }
+}

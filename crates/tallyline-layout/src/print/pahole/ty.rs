@@ -1,0 +1,192 @@
+//! A type and the name that it declares, in columns or unfolded.
+
+use super::{Printer, frame::Frame};
+use crate::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
+use crate::query::size_of;
+
+impl Printer<'_> {
+    /// Appends `type name`. Without a name the caller appends it behind the type itself.
+    pub(super) fn declaration(&mut self, id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        if !self.enter() {
+            return;
+        }
+        let id = if self.style.expand_types { self.unfold_typedefs(id) } else { id };
+        self.declare(id, name, frame);
+        self.leave();
+    }
+
+    fn declare(&mut self, mut id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        let mut frame = *frame;
+        // an inline type has no sums at its end, except where it is qualified
+        let mut stats = false;
+        for _ in 0..super::DEPTH_LIMIT {
+            match self.types.get(id) {
+                Type::Qualified { qualifier: qualifier @ (Qualifier::Const | Qualifier::Atomic), of }
+                    if of != TypeId::VOID =>
+                {
+                    let word: &[u8] = if qualifier == Qualifier::Const { b"const " } else { b"_Atomic " };
+                    self.put(word);
+                    frame.type_width -= word.len() as i64;
+                    stats = frame.stats;
+                    id = of;
+                }
+                Type::Annotated { of } => id = of,
+                Type::Pointer { kind: Pointer::Pointer, to } => {
+                    return self.pointer(id, self.skip_annotations(to), name, &frame);
+                }
+                Type::Function(function) => return self.prototype(function, name, false, frame.type_width),
+                Type::Array(array) => return self.array(array, name.unwrap_or_default(), &frame),
+                Type::Record(record) => {
+                    return self.inline_record(record, name, &Frame { stats, ..frame });
+                }
+                Type::Enum(item) => {
+                    let item_name = self.types.enumeration(item).name;
+                    if !item_name.is_some() || self.style.expand_types {
+                        return self.enumeration(item, &Frame { suffix: name, ..frame });
+                    }
+                    self.put(b"enum ");
+                    return self.column(self.types.name(item_name), frame.type_width - 5, name);
+                }
+                _ => return self.plain(id, name, &frame),
+            }
+        }
+    }
+
+    fn inline_record(&mut self, id: crate::model::RecordId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        let record = self.types.record(id);
+        if record.name.is_some() && !self.style.expand_types {
+            let keyword = self.keyword(record.kind);
+            self.fmt(format_args!("{keyword} "));
+            let width = frame.type_width - if record.is_union() { 6 } else { 7 };
+            return self.column(self.types.name(record.name), width, name);
+        }
+        if record.is_union() {
+            self.union_body(id, &frame.inline(name));
+        } else {
+            self.record_body(id, &Frame { stats: frame.stats, ..frame.inline(name) });
+        }
+    }
+
+    /// A word padded to a column, a blank, and the name.
+    fn column(&mut self, word: &[u8], width: i64, name: Option<&[u8]>) {
+        let start = self.out.len();
+        self.put(word);
+        self.pad_from(start, width);
+        self.put(b" ");
+        self.put(name.unwrap_or_default());
+    }
+
+    fn plain(&mut self, id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        let start = self.out.len();
+        self.type_name(id);
+        self.pad_from(start, frame.type_width);
+        self.put(b" ");
+        self.put(name.unwrap_or_default());
+    }
+
+    /// A pointer: to a function or to an anonymous type it has a form of its own.
+    fn pointer(&mut self, id: TypeId, to: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        let anonymous = match self.types.get(to) {
+            Type::Function(function) => return self.prototype(function, name, true, frame.type_width),
+            Type::Record(record) => !self.types.record(record).name.is_some(),
+            Type::Enum(item) => !self.types.enumeration(item).name.is_some(),
+            _ => false,
+        };
+        if !anonymous {
+            return self.plain(id, name, frame);
+        }
+        let mut starred = b"* ".to_vec();
+        starred.extend_from_slice(name.unwrap_or_default());
+        let inner = Frame {
+            relative: true,
+            type_width: frame.type_width - 8,
+            suffix: Some(&starred),
+            stats: false,
+            ..*frame
+        };
+        match self.types.get(to) {
+            Type::Record(record) if self.types.record(record).is_union() => {
+                self.union_body(record, &inner.inline(Some(&starred)));
+            }
+            Type::Record(record) => self.record_body(record, &inner.inline(Some(&starred))),
+            Type::Enum(item) => self.enumeration(item, &inner),
+            _ => {}
+        }
+    }
+
+    /// With expanded types a typedef shows what it went through: `/* typedef u32 -> __u32 */`.
+    fn unfold_typedefs(&mut self, mut id: TypeId) -> TypeId {
+        let mut unfolded = 0;
+        while let Type::Typedef { name, of } = self.types.get(id) {
+            if unfolded == super::DEPTH_LIMIT {
+                break;
+            }
+            self.put(if unfolded == 0 { b"/* typedef " } else { b" -> " });
+            self.put(self.types.name(name));
+            unfolded += 1;
+            id = of;
+        }
+        if unfolded != 0 {
+            self.put(b" */ ");
+        }
+        id
+    }
+
+    /// An array: its element, the name, and the dimensions.
+    pub(super) fn array(&mut self, id: ArrayId, name: &[u8], frame: &Frame<'_>) {
+        if !self.enter() {
+            return;
+        }
+        let array = self.types.array(id);
+        let (mut element, dimensions) = self.dimensions(id);
+        // a constant array of no elements is shown without the qualifier
+        if dimensions.first() == Some(&0)
+            && let Type::Qualified { qualifier: Qualifier::Const, of } = self.types.get(element)
+        {
+            element = of;
+        }
+        self.declaration(element, Some(name), frame);
+        let open = frame.last_member && !frame.first_member && !frame.in_union;
+        if array.vector {
+            let count = product(&dimensions).max(1);
+            let bytes = count.saturating_mul(size_of(self.types, array.of));
+            self.fmt(format_args!(" __attribute__ ((__vector_size__ ({bytes})))"));
+        } else if self.style.flat_arrays && !dimensions.is_empty() {
+            self.dimension(product(&dimensions), open);
+        } else {
+            for dimension in dimensions {
+                self.dimension(dimension, open);
+            }
+        }
+        self.leave();
+    }
+
+    /// The element and all dimensions: BTF has an array of arrays where C has several dimensions.
+    fn dimensions(&self, id: ArrayId) -> (TypeId, Vec<u64>) {
+        let outer = self.types.array(id);
+        let mut element = outer.of;
+        let mut dimensions = self.types.dimensions(outer).to_vec();
+        for _ in 0..super::DEPTH_LIMIT {
+            let Type::Array(inner) = self.types.get(element) else { break };
+            let inner = self.types.array(inner);
+            if inner.vector || outer.vector {
+                break;
+            }
+            dimensions.extend_from_slice(self.types.dimensions(inner));
+            element = inner.of;
+        }
+        (element, dimensions)
+    }
+
+    /// One dimension; an unknown one of a last member is a flexible array's.
+    fn dimension(&mut self, count: u64, open: bool) {
+        match (count, open) {
+            (0, true) => self.put(b"[]"),
+            _ => self.fmt(format_args!("[{count}]")),
+        }
+    }
+}
+
+fn product(dimensions: &[u64]) -> u64 {
+    dimensions.iter().fold(1, |product, n| product.saturating_mul(*n))
+}

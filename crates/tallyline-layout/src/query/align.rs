@@ -1,0 +1,59 @@
+//! Natural alignment: what the members alone ask for.
+
+use crate::model::{MemberKind, RecordId, Type, TypeId, Types};
+
+/// How deep records nest before the answer is cut short; real programs stay below thirty.
+const DEPTH_LIMIT: usize = 128;
+
+/// Natural alignments, each computed once.
+#[derive(Debug)]
+pub struct Alignments {
+    // 0: not known yet
+    records: Vec<u64>,
+}
+
+impl Alignments {
+    /// For these types; nothing is computed yet.
+    pub fn new(types: &Types) -> Alignments {
+        Alignments { records: vec![0; types.record_count()] }
+    }
+
+    /// The natural alignment of a type in bytes, at least 1.
+    ///
+    /// Typedefs and qualifiers are not looked through: [`Types::strip`] does that. An array aligns
+    /// as its element.
+    pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
+        self.of_type(types, id, 0).max(1)
+    }
+
+    fn of_type(&mut self, types: &Types, mut id: TypeId, depth: usize) -> u64 {
+        for _ in 0..DEPTH_LIMIT {
+            match types.get(id) {
+                Type::Array(array) => id = types.strip(types.array(array).of),
+                Type::Pointer { .. } | Type::MemberPointer { .. } => return types.pointer_size(),
+                Type::Base { bits, .. } => return u64::from(bits / 8),
+                Type::Enum(id) => return types.enumeration(id).size,
+                Type::Record(record) => return self.of_record(types, record, depth),
+                _ => return 1,
+            }
+        }
+        1
+    }
+
+    fn of_record(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
+        if self.records[id.index()] != 0 || depth > DEPTH_LIMIT {
+            return self.records[id.index()].max(1);
+        }
+        // a record that holds itself is damaged: it counts 1 to itself
+        self.records[id.index()] = 1;
+        let mut align = 1;
+        for member in types.members(types.record(id)) {
+            if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+                continue;
+            }
+            align = align.max(self.of_type(types, types.strip(member.ty), depth + 1));
+        }
+        self.records[id.index()] = align;
+        align
+    }
+}

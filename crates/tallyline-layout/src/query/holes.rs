@@ -1,0 +1,216 @@
+//! Holes and padding of a struct.
+
+use crate::model::{Member, MemberKind, Record, Types};
+
+/// What is unused behind a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// Whole bytes; negative where the next member starts before this one ends.
+    pub bytes: i64,
+    /// Bits of the unit that holds a bitfield.
+    pub bits: u8,
+}
+
+/// What is unused in a struct, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Holes of whole bytes.
+    pub holes: u32,
+    /// Holes of bits.
+    pub bit_holes: u32,
+    /// Bytes behind the last member.
+    pub padding: u64,
+    /// Bits behind the last bitfield, if it is the last member.
+    pub bit_padding: u8,
+}
+
+/// Where a struct has holes.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// Before the first member.
+    pub first: Gap,
+    /// Behind each member, in the order of [`Types::members`].
+    pub gaps: Vec<Gap>,
+    /// The numbers.
+    pub summary: Summary,
+}
+
+/// Finds the holes of a struct or class; a union has none.
+pub fn layout(types: &Types, record: &Record) -> Layout {
+    let members = types.members(record);
+    let mut layout = Layout { gaps: vec![Gap::default(); members.len()], ..Layout::default() };
+    if record.is_union() {
+        return layout;
+    }
+    let mut scan = Scan::new(record);
+    let mut last = None;
+    for (index, member) in members.iter().enumerate() {
+        let nowhere = match member.kind {
+            MemberKind::Static | MemberKind::VirtualBase => true,
+            MemberKind::Base => member.size == 0,
+            MemberKind::Data => false,
+        };
+        if nowhere {
+            continue;
+        }
+        let (bytes, bits) = scan.step(member);
+        layout.summary.bit_holes += u32::from(bits != 0);
+        layout.summary.holes += u32::from(bytes > 0);
+        // bits are counted in a unit of at most 8 bytes; more is a struct that overlaps itself
+        let gap = Gap { bytes, bits: bits as u8 };
+        match last {
+            Some(last) => layout.gaps[last] = gap,
+            None => layout.first = gap,
+        }
+        last = Some(index);
+    }
+    scan.finish(record, &mut layout.summary);
+    layout
+}
+
+/// The walk over the members: how far the struct is filled, in bits.
+struct Scan {
+    filled: i64,
+    in_bitfield: bool,
+    unit_end: i64,
+    unit_size: i64,
+}
+
+impl Scan {
+    fn new(record: &Record) -> Scan {
+        Scan { filled: 0, in_bitfield: false, unit_end: bits(record.size), unit_size: 0 }
+    }
+
+    /// The bytes and bits that are free between what is filled and a member; fills up to its end.
+    fn step(&mut self, member: &Member) -> (i64, i64) {
+        let start = clamp(member.bit_offset);
+        let (mut free_bytes, mut free_bits) = (0, 0);
+        if self.in_bitfield {
+            // what is left of the unit of the bitfield before
+            let end = start.min(self.unit_end);
+            free_bits = end - self.filled;
+            self.filled = end;
+        }
+        match member.bitfield {
+            Some(field) => {
+                let unit = bits(member.offset);
+                if self.filled < unit && unit <= start {
+                    free_bytes = clamp(member.offset) - self.filled / 8;
+                    self.filled = unit;
+                }
+                free_bits += start - self.filled;
+                self.filled = start + i64::from(field.size);
+                self.enter_unit(member);
+            }
+            None => {
+                free_bytes = start / 8 - self.filled / 8;
+                self.filled = start + bits(member.size);
+                self.in_bitfield = false;
+                self.unit_size = 0;
+                self.unit_end = self.filled;
+            }
+        }
+        (free_bytes, free_bits)
+    }
+
+    /// A bitfield in a new unit, or in a larger one at the same place.
+    fn enter_unit(&mut self, member: &Member) {
+        self.in_bitfield = true;
+        if self.filled > self.unit_end || bits(member.size) > self.unit_size {
+            self.unit_size = bits(member.size);
+            self.unit_end = bits(member.offset) + self.unit_size;
+            // one that starts in the unit before and ends in the next
+            if self.filled > self.unit_end {
+                self.unit_end += self.unit_size;
+            }
+        }
+    }
+
+    fn finish(mut self, record: &Record, summary: &mut Summary) {
+        if self.in_bitfield {
+            let end = bits(record.size).min(self.unit_end);
+            summary.bit_padding = (end - self.filled) as u8;
+            self.filled = end;
+        }
+        summary.padding = u64::try_from(clamp(record.size) - self.filled / 8).unwrap_or(0);
+    }
+}
+
+/// Bytes to bits, without overflow.
+fn bits(bytes: u64) -> i64 {
+    clamp(bytes.saturating_mul(8))
+}
+
+/// Larger than any address space: where a damaged file would overflow.
+fn clamp(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX).min(1 << 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bitfield, NameId, Origin, Position, Range, RecordKind, Scope, TypeId};
+
+    /// Byte, size, and for bitfields the first bit and the number of bits.
+    type Short = (u64, u64, Option<(u32, u32)>);
+
+    fn layout_of(size: u64, members: &[Short]) -> Layout {
+        let mut types = Types::new(Origin::Dwarf, 8);
+        let member = |&(offset, size, bits): &Short| Member {
+            name: NameId::NONE,
+            ty: TypeId::VOID,
+            offset,
+            bit_offset: offset * 8 + bits.map_or(0, |(first, _)| u64::from(first)),
+            size,
+            bitfield: bits.map(|(offset, size)| Bitfield { offset, size }),
+            align: 0,
+            kind: MemberKind::Data,
+        };
+        let members: Vec<Member> = members.iter().map(member).collect();
+        let record = Record {
+            name: NameId::NONE,
+            kind: RecordKind::Struct,
+            scope: Scope::File,
+            declaration: false,
+            size,
+            align: 0,
+            members: types.push_members(&members).expect("room"),
+            variants: Range::default(),
+            declared_at: Position::default(),
+        };
+        layout(&types, &record)
+    }
+
+    #[test]
+    fn bytes_between_and_behind_members() {
+        let layout = layout_of(24, &[(0, 1, None), (4, 4, None), (16, 4, None)]);
+        assert_eq!(layout.gaps.iter().map(|gap| gap.bytes).collect::<Vec<_>>(), [3, 8, 0]);
+        assert_eq!(layout.summary, Summary { holes: 2, padding: 4, ..Summary::default() });
+        assert_eq!(layout_of(8, &[(4, 4, None)]).first.bytes, 4);
+    }
+
+    #[test]
+    fn bits_between_and_behind_bitfields() {
+        // 3 bits, a hole of 5, 8 bits, the rest of the unit free
+        let layout = layout_of(4, &[(0, 4, Some((0, 3))), (0, 4, Some((8, 8)))]);
+        assert_eq!(layout.gaps[0].bits, 5);
+        assert_eq!(layout.summary, Summary { bit_holes: 1, bit_padding: 16, ..Summary::default() });
+        // a byte in the unit of the bitfield before it
+        let layout = layout_of(4, &[(0, 4, Some((0, 3))), (2, 1, None)]);
+        assert_eq!(layout.gaps[0], Gap { bytes: 0, bits: 13 });
+    }
+
+    #[test]
+    fn what_pahole_counts_modulo_is_counted() {
+        assert_eq!(layout_of(100_000, &[(0, 1, None)]).summary.padding, 99_999);
+        let many: Vec<_> = (0..300).map(|n| (n * 8, 4, None)).collect();
+        assert_eq!(layout_of(2400, &many).summary.holes, 299);
+    }
+
+    #[test]
+    fn offsets_beyond_any_memory_do_no_harm() {
+        let layout = layout_of(u64::MAX, &[(u64::MAX / 16, u64::MAX, None), (3, u64::MAX, None)]);
+        assert!(layout.gaps[0].bytes < 0);
+        layout_of(0, &[(u64::MAX / 16, 8, Some((u32::MAX, u32::MAX)))]);
+    }
+}

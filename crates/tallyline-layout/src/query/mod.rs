@@ -1,0 +1,23 @@
+//! Questions about types: sizes, alignments, holes, what is packed, which types there are.
+//!
+//! One function each, on [`Types`](crate::model::Types) alone; printers only format the answers.
+
+mod align;
+mod filter;
+mod flexible;
+mod holes;
+mod packed;
+mod relations;
+mod select;
+mod size;
+mod sort;
+
+pub use align::Alignments;
+pub use filter::Filter;
+pub use flexible::{Flexible, ends_flexibly};
+pub use holes::{Gap, Layout, Summary, layout};
+pub use packed::Packed;
+pub use relations::{containers, pointers_to};
+pub use select::{distinct_records, find, find_mentioned, is_same_record};
+pub use size::size_of;
+pub use sort::sort_by_name;

@@ -1,0 +1,91 @@
+//! Which structs must have been declared packed.
+//!
+//! Neither format says so. It shows in a struct without holes that has a member off its natural
+//! alignment, in a size that is no multiple of its alignment, or in where a struct lies in another.
+
+use super::{Alignments, layout};
+use crate::model::{MemberKind, RecordId, TypeId, Types};
+
+const DECIDED: u8 = 1;
+const PACKED: u8 = 2;
+
+/// What is known so far. Looking at one record can decide about others that it holds, so the
+/// answer for a record may depend on which records were looked at before.
+#[derive(Debug)]
+pub struct Packed {
+    alignments: Alignments,
+    state: Vec<u8>,
+}
+
+impl Packed {
+    /// For these types; nothing is decided yet.
+    pub fn new(types: &Types) -> Packed {
+        Packed { alignments: Alignments::new(types), state: vec![0; types.record_count()] }
+    }
+
+    /// Whether a record is packed, as far as is known now.
+    pub fn is_packed(&self, id: RecordId) -> bool {
+        self.state[id.index()] & PACKED != 0
+    }
+
+    /// Decides about a record and about what it holds.
+    pub fn infer(&mut self, types: &Types, id: RecordId) -> bool {
+        if self.state[id.index()] & DECIDED == 0 {
+            if types.record(id).is_union() {
+                self.infer_in_union(types, id);
+            } else {
+                let packed = self.infer_struct(types, id);
+                self.state[id.index()] = DECIDED | if packed { PACKED } else { 0 };
+            }
+        }
+        types.record(id).is_struct() && self.is_packed(id)
+    }
+
+    fn infer_struct(&mut self, types: &Types, id: RecordId) -> bool {
+        let record = types.record(id);
+        let summary = layout(types, record).summary;
+        if summary.padding != 0 || summary.holes != 0 {
+            self.mark_misplaced(types, id);
+            return false;
+        }
+        let mut largest = 1;
+        for member in types.members(record) {
+            if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+                continue;
+            }
+            let natural = self.alignments.of(types, types.strip(member.ty));
+            largest = largest.max(natural);
+            if !member.offset.is_multiple_of(natural) {
+                return true;
+            }
+        }
+        (largest != 1 && record.align == 1) || !record.size.is_multiple_of(largest)
+    }
+
+    /// A struct off its natural alignment in one that is not packed must itself be packed.
+    fn mark_misplaced(&mut self, types: &Types, id: RecordId) {
+        for member in types.members(types.record(id)) {
+            self.mark_unless(types, member.ty, |natural| member.offset.is_multiple_of(natural));
+        }
+    }
+
+    /// A struct in a union whose size does not fit its alignment must be packed: an array of the
+    /// unions would put it off.
+    fn infer_in_union(&mut self, types: &Types, id: RecordId) {
+        let record = types.record(id);
+        for member in types.members(record) {
+            self.mark_unless(types, member.ty, |natural| record.size.is_multiple_of(natural));
+        }
+        self.state[id.index()] |= DECIDED;
+    }
+
+    fn mark_unless(&mut self, types: &Types, ty: TypeId, fits: impl Fn(u64) -> bool) {
+        let ty = types.strip(ty);
+        if let Some((id, record)) = types.as_record(ty)
+            && record.is_struct()
+            && !fits(self.alignments.of(types, ty))
+        {
+            self.state[id.index()] = DECIDED | PACKED;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Which types: by name, and each once.
+
+use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
+use rustc_hash::FxHashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+/// The first type of this name that is defined: a record, an enumeration or a typedef.
+pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
+    types.listed().iter().copied().find(|id| {
+        let defined = match types.get(*id) {
+            Type::Record(id) => !types.record(id).declaration,
+            Type::Enum(id) => !types.enumeration(id).declaration,
+            Type::Typedef { .. } => true,
+            _ => false,
+        };
+        let own = types.type_name(*id);
+        defined && own.is_some() && types.name(own) == name
+    })
+}
+
+/// The first type of this name, also one that others only refer to.
+pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
+    let named = |id: &TypeId| {
+        let own = types.type_name(*id);
+        own.is_some() && types.name(own) == name
+    };
+    find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
+}
+
+/// The records with a name that are defined, in the order of the file, equal ones once.
+pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
+    // the hash is keyed: a file cannot be made so that all of its types collide
+    let state = RandomState::new();
+    let mut seen: FxHashMap<u64, Vec<RecordId>> = FxHashMap::default();
+    let mut distinct = Vec::new();
+    for id in types.listed().iter().copied() {
+        let Some((record_id, record)) = types.as_record(id) else { continue };
+        if !record.name.is_some() || record.declaration {
+            continue;
+        }
+        let alike = seen.entry(hash(types, record, &state)).or_default();
+        if !alike.iter().any(|other| is_same_record(types, types.record(*other), record)) {
+            alike.push(record_id);
+            distinct.push((id, record_id));
+        }
+    }
+    distinct
+}
+
+/// Whether two records are one type, seen from two units: the same name and size, and members of
+/// the same names at the same bits. The members' types are not compared.
+pub fn is_same_record(types: &Types, a: &Record, b: &Record) -> bool {
+    a.name == b.name && a.size == b.size && keys(types, a).eq(keys(types, b))
+}
+
+fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
+    let mut hasher = state.build_hasher();
+    (record.name, record.size).hash(&mut hasher);
+    keys(types, record).for_each(|key| key.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// What makes members equal.
+fn keys<'t>(types: &'t Types, record: &Record) -> impl Iterator<Item = (NameId, u64, Option<u32>)> + 't {
+    let placed = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
+    placed.map(|member| (member.name, member.bit_offset, member.bitfield.map(|field| field.size)))
+}

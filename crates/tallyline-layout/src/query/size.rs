@@ -1,0 +1,54 @@
+//! Sizes.
+
+use crate::model::{MemberKind, Pointer, Type, TypeId, Types};
+
+/// The longest chain of typedefs, qualifiers and arrays that is followed.
+const CHAIN_LIMIT: usize = 256;
+
+/// The size of a type in bytes; 0 where it has none or is not known.
+///
+/// An empty C++ class counts 0, as it does where it is a base.
+pub fn size_of(types: &Types, id: TypeId) -> u64 {
+    let mut id = id;
+    let mut times = 1_u64;
+    for _ in 0..CHAIN_LIMIT {
+        let one = match types.get(id) {
+            Type::Typedef { of, .. } | Type::Qualified { of, .. } | Type::Annotated { of } => {
+                id = of;
+                continue;
+            }
+            Type::Array(array) => {
+                let array = types.array(array);
+                times = types.dimensions(array).iter().fold(times, |times, n| times.saturating_mul(*n));
+                id = array.of;
+                continue;
+            }
+            Type::Base { bits, .. } => u64::from(bits / 8),
+            Type::Pointer {
+                kind: Pointer::Pointer | Pointer::Reference | Pointer::RvalueReference, ..
+            } => types.pointer_size(),
+            Type::MemberPointer { to, .. } => member_pointer_size(types, to),
+            Type::Function(_) => types.pointer_size(),
+            Type::Enum(id) => types.enumeration(id).size,
+            Type::Record(_) => record_size(types, id),
+            Type::Text { length } => u64::from(length),
+            Type::Void | Type::Missing | Type::Opaque { .. } => 0,
+        };
+        return times.saturating_mul(one);
+    }
+    0
+}
+
+/// A pointer to a member function is a pair in the common C++ ABI.
+fn member_pointer_size(types: &Types, to: TypeId) -> u64 {
+    match types.get(types.strip(to)) {
+        Type::Function(_) => 2 * types.pointer_size(),
+        _ => types.pointer_size(),
+    }
+}
+
+fn record_size(types: &Types, id: TypeId) -> u64 {
+    let Some((_, record)) = types.as_record(id) else { return 0 };
+    let empty = || types.members(record).iter().all(|member| member.kind == MemberKind::Static);
+    if record.size == 1 && empty() { 0 } else { record.size }
+}

@@ -1,0 +1,34 @@
+/* Holes, padding, cache lines, alignment, and what is packed. */
+struct dense { long a; int b; int c; };
+struct one_hole { char a; int b; };
+struct holes { char a; int b; char c; long d; char e; };
+struct padded { long a; char b; };
+struct lines { char a[60]; long b; char c[56]; char d; char e[200]; long f; };
+struct aligned_member { char a; int b __attribute__((aligned(32))); char c; };
+struct aligned_type { char a; } __attribute__((aligned(64)));
+struct on_a_line { int a; struct aligned_type b; int c __attribute__((aligned(64))); };
+struct packed { char a; int b; short c; } __attribute__((packed));
+struct packed_inside { char a; struct packed b; int c; };
+struct packed_misplaced { int a; char b; struct { int x; } __attribute__((packed)) c; char d[3]; };
+struct inner_holes { struct one_hole a; struct holes b; struct padded c; };
+struct forced_padding { int a; int b : 4; long : 0; } __attribute__((aligned(32)));
+struct big_tail { int a; char b[3]; long c __attribute__((aligned(128))); };
+struct empty {};
+struct with_empty { int a; struct empty b; int c; };
+struct flexible { int n; char data[]; };
+struct holds_flexible { int a; struct flexible b; };
+struct deep_flexible { struct holds_flexible a; };
+union sizes { char a; struct holes b; struct lines c; struct { short x; int y; } d; };
+
+struct dense dense;
+struct inner_holes inner_holes;
+struct lines lines;
+struct aligned_member aligned_member;
+struct on_a_line on_a_line;
+struct packed_inside packed_inside;
+struct packed_misplaced packed_misplaced;
+struct forced_padding forced_padding;
+struct big_tail big_tail;
+struct with_empty with_empty;
+struct deep_flexible deep_flexible;
+union sizes sizes;

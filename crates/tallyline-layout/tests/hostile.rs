@@ -1,0 +1,184 @@
+//! Damaged files: bits flipped, bytes overwritten, ends cut off. No panic, and no endless work.
+//!
+//! This is the quick part of what the targets in `fuzz/` do for as long as they are left to.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::{Request, Wanted, query, read, read_with_base};
+
+/// Far more than any of the small files takes, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const ROUNDS: u64 = 400;
+
+fn data(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).expect("committed")
+}
+
+/// A small generator of numbers that are the same on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+}
+
+/// Does with a file what a user could.
+fn use_it(bytes: &[u8]) {
+    let named = Wanted::named(["nested", "arrays", "holes", "simple", "row_t", "signs"]);
+    for wanted in [Wanted::Records, named] {
+        let Ok(types) = read(bytes, &Request { wanted, ..Request::default() }) else { continue };
+        for expand_types in [false, true] {
+            let style = Style { expand_types, budget: 1 << 20, ..Style::default() };
+            let mut printer = Printer::new(&types, style);
+            for id in types.listed() {
+                printer.print(*id);
+                printer.clear();
+            }
+        }
+        for (id, record) in query::distinct_records(&types) {
+            query::Flexible::new(&types).is_held(&types, record);
+            query::containers(&types, id).len();
+        }
+    }
+}
+
+fn damage(original: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    match numbers.below(8) {
+        0 => bytes.truncate(numbers.below(original.len())),
+        1 => {
+            let from = numbers.below(original.len());
+            let value = [0, 0xff, 0x7f, 0x80][numbers.below(4)];
+            bytes[from..].iter_mut().take(1 + numbers.below(8)).for_each(|byte| *byte = value);
+        }
+        2 => {
+            let (from, to) = (numbers.below(original.len()), numbers.below(original.len()));
+            let length = numbers.below(32).min(original.len() - from).min(original.len() - to);
+            bytes.copy_within(from..from + length, to);
+        }
+        _ => {
+            for _ in 0..=numbers.below(4) {
+                let at = numbers.below(bytes.len());
+                bytes[at] ^= 1 << numbers.below(8);
+            }
+        }
+    }
+    bytes
+}
+
+fn survive(names: &[&str]) {
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    for name in names {
+        let original = data(name);
+        use_it(&original);
+        for round in 0..ROUNDS {
+            let damaged = damage(&original, &mut numbers);
+            let start = Instant::now();
+            use_it(&damaged);
+            assert!(start.elapsed() < PATIENCE, "{name}, round {round}: {:?}", start.elapsed());
+        }
+    }
+}
+
+#[test]
+fn damaged_btf_does_no_harm() {
+    survive(&["kinds.btf", "nesting.btf", "bitfields.btf"]);
+}
+
+#[test]
+fn damaged_dwarf_does_no_harm() {
+    survive(&["kinds.o", "nesting.o", "bitfields.o"]);
+}
+
+#[test]
+fn a_file_cut_off_anywhere_gives_an_error_or_types() {
+    let original = data("holes.btf");
+    for length in 0..original.len() {
+        use_it(&original[..length]);
+        let _ = read_with_base(&original, &original[..length], &Request::default());
+    }
+}
+
+#[test]
+fn types_that_unfold_without_end_are_cut() {
+    // anonymous struct n holds two anonymous structs n + 1: 2^60 lines if nobody stops
+    let depth = 60_u32;
+    let mut types = Vec::new();
+    let mut word = |value: u32| types.extend_from_slice(&value.to_le_bytes());
+    for level in 0..depth {
+        word(u32::from(level == 0));
+        word(4 << 24 | 2);
+        word(8);
+        for _ in 0..2 {
+            word(0);
+            word(if level + 1 == depth { depth + 1 } else { level + 2 });
+            word(0);
+        }
+    }
+    // an int at the end
+    [1, 1 << 24, 4, 32].into_iter().for_each(&mut word);
+    let btf = raw_btf(&types, b"\0x\0");
+    let start = Instant::now();
+    use_it(&btf);
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
+#[test]
+fn deep_chains_of_structs_take_no_square_time() {
+    // struct n holds struct n + 1, and each has a name of its own by its size
+    let depth = 20_000_u32;
+    let mut types = Vec::new();
+    let mut word = |value: u32| types.extend_from_slice(&value.to_le_bytes());
+    for level in 1..=depth {
+        [1, 4 << 24 | 1, level, 1, level + 1, 0].into_iter().for_each(&mut word);
+    }
+    [1, 1 << 24, 4, 32].into_iter().for_each(&mut word);
+    let btf = raw_btf(&types, b"\0x\0");
+    let types = read(&btf, &Request::default()).expect("sound");
+    let start = Instant::now();
+    let mut printer = Printer::new(&types, Style::default());
+    for (id, _) in query::distinct_records(&types) {
+        printer.print(id);
+        printer.clear();
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
+#[test]
+fn typedefs_of_themselves_end() {
+    let mut types = Vec::new();
+    let mut word = |value: u32| types.extend_from_slice(&value.to_le_bytes());
+    // typedef x x; const of itself; an array of itself; a struct with all of them, and itself
+    [1, 8 << 24, 1].into_iter().for_each(&mut word);
+    [0, 10 << 24, 2].into_iter().for_each(&mut word);
+    [0, 3 << 24, 0, 3, 1, 7].into_iter().for_each(&mut word);
+    [1, 4 << 24 | 4, 64].into_iter().for_each(&mut word);
+    for member in 1..=4 {
+        [1, member, 0].into_iter().for_each(&mut word);
+    }
+    // a pointer to itself, and a function that returns and takes itself
+    [0, 2 << 24, 5].into_iter().for_each(&mut word);
+    [0, 13 << 24 | 1, 6, 1, 6].into_iter().for_each(&mut word);
+    use_it(&raw_btf(&types, b"\0x\0"));
+}
+
+fn raw_btf(types: &[u8], strings: &[u8]) -> Vec<u8> {
+    let mut btf = vec![0x9f, 0xeb, 1, 0];
+    for value in [24, 0, types.len() as u32, types.len() as u32, strings.len() as u32] {
+        btf.extend_from_slice(&value.to_le_bytes());
+    }
+    btf.extend_from_slice(types);
+    btf.extend_from_slice(strings);
+    btf
+}

@@ -1,0 +1,326 @@
+//! The paired runner: all sides of a comparison in turn, in one process, on the same threads.
+//!
+//! A crew of threads, each kept on a CPU of its own, runs one side after another. First each side
+//! is tried at each of its places in the code and keeps the best one; then come the rounds. In
+//! every round each side runs once, in an order that turns from round to round, for about the same
+//! time; whatever disturbs the machine disturbs all sides alike. Within one run the threads start
+//! together, each takes its own time, and the figure is their mean.
+
+use super::sides::{Side, os};
+use anyhow::{Context, Result, bail};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long and how often to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Rounds in which each side runs once.
+    pub(crate) rounds: usize,
+    /// For how long one side runs in one round, about; at least one operation is done.
+    pub(crate) slice: Duration,
+    /// How often each place of each side is tried.
+    pub(crate) trials: usize,
+}
+
+/// What one side came to.
+pub(crate) struct Outcome {
+    /// Nanoseconds per operation and thread, round by round.
+    pub(crate) rounds: Vec<f64>,
+    /// Whether the side counted exactly what was asked of it; `None` where it does not count.
+    pub(crate) exact: Option<bool>,
+}
+
+/// Measures all sides on threads that are kept on `cpus`, one each.
+///
+/// `progress` is called after each run with how many of how many are done.
+pub(crate) fn measure(
+    cpus: &[usize],
+    sides: &[&dyn Side],
+    settings: Settings,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<Outcome>> {
+    let shared = Shared::default();
+    std::thread::scope(|scope| {
+        // whatever happens below, the threads are told to end
+        let _end = End(&shared);
+        for (thread, &cpu) in cpus.iter().enumerate() {
+            let (shared, threads) = (&shared, cpus.len());
+            std::thread::Builder::new()
+                .name(format!("bench-{cpu}"))
+                .spawn_scoped(scope, move || work(shared, sides, threads, thread, cpu))
+                .context("cannot start a thread")?;
+        }
+        let mut crew = Crew { shared: &shared, threads: cpus.len(), operations: vec![0; sides.len()] };
+        calibrate_and_run(&mut crew, sides, settings, progress)
+    })
+}
+
+/// Calibrates every side, then runs the rounds.
+fn calibrate_and_run(
+    crew: &mut Crew<'_>,
+    sides: &[&dyn Side],
+    settings: Settings,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<Outcome>> {
+    let before: Vec<Option<u64>> = sides.iter().map(|side| side.total()).collect();
+    let all = (sides.len() + settings.rounds * sides.len()) as u64;
+    let mut done = 0;
+    let mut tick = || {
+        done += 1;
+        progress(done, all);
+    };
+    let mut plans = Vec::with_capacity(sides.len());
+    for (index, side) in sides.iter().enumerate() {
+        plans.push(calibrate(crew, index, side.placements(), settings)?);
+        tick();
+    }
+    let mut series = vec![Vec::with_capacity(settings.rounds); sides.len()];
+    for round in 0..settings.rounds {
+        for index in order(round, sides.len()) {
+            let Plan { placement, n } = plans[index];
+            series[index].push(crew.run(index, placement, n)?);
+            tick();
+        }
+    }
+    let exact = |index: usize| {
+        let (after, before) = sides[index].total().zip(before[index])?;
+        let due = crew.operations[index].wrapping_mul(sides[index].per_operation());
+        Some(after.wrapping_sub(before) == due)
+    };
+    Ok(series
+        .into_iter()
+        .enumerate()
+        .map(|(index, rounds)| Outcome { rounds, exact: exact(index) })
+        .collect())
+}
+
+/// How a side runs in the rounds.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    placement: usize,
+    n: u64,
+}
+
+/// Finds how many operations fill a slice, and the place where the loop is fastest.
+fn calibrate(crew: &mut Crew<'_>, index: usize, placements: usize, settings: Settings) -> Result<Plan> {
+    let slice = settings.slice.as_nanos() as f64;
+    let mut n = 1;
+    let mut cost = crew.run(index, 0, n)?;
+    while cost * (n as f64) < slice / 8.0 {
+        n *= 2;
+        cost = crew.run(index, 0, n)?;
+    }
+    let n = ((slice / cost) as u64).max(1);
+    let mut best = Plan { placement: 0, n };
+    let mut least = f64::INFINITY;
+    if placements > 1 {
+        // the best of several short runs: a place is not to blame for an interruption
+        for _ in 0..settings.trials {
+            for placement in 0..placements {
+                let cost = crew.run(index, placement, (n / 4).max(1))?;
+                if cost < least {
+                    least = cost;
+                    best.placement = placement;
+                }
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// The order of the sides in a round: everyone is first once in a while, and everyone's neighbours
+/// change sides.
+fn order(round: usize, sides: usize) -> impl Iterator<Item = usize> {
+    let backwards = round % 2 == 1;
+    (0..sides).map(move |step| {
+        let step = if backwards { sides - 1 - step } else { step };
+        (step + round / 2) % sides
+    })
+}
+
+/// The threads, as the one who gives them work sees them.
+struct Crew<'s> {
+    shared: &'s Shared,
+    threads: usize,
+    operations: Vec<u64>,
+}
+
+impl Crew<'_> {
+    /// Runs a side once on all threads; nanoseconds per operation, the mean of the threads.
+    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<f64> {
+        let warm_up = n / 16;
+        let mut board = self.shared.lock();
+        board.job = Some(Job { side, placement, n, warm_up });
+        board.number += 1;
+        board.finished = 0;
+        board.nanoseconds = 0.0;
+        self.shared.given.notify_all();
+        while board.finished < self.threads && board.failure.is_none() {
+            board = self.shared.taken.wait(board).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(failure) = board.failure.take() {
+            bail!(failure);
+        }
+        self.operations[side] += (n + warm_up) * self.threads as u64;
+        Ok(board.nanoseconds / self.threads as f64 / n as f64)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    side: usize,
+    placement: usize,
+    n: u64,
+    warm_up: u64,
+}
+
+/// What the threads and their master write on.
+#[derive(Default)]
+struct Board {
+    /// Counts the jobs; the last of them is `None`, the end.
+    number: u64,
+    job: Option<Job>,
+    finished: usize,
+    nanoseconds: f64,
+    failure: Option<String>,
+}
+
+#[derive(Default)]
+struct Shared {
+    board: Mutex<Board>,
+    given: Condvar,
+    taken: Condvar,
+    /// Threads that have reached the start of their jobs, of all jobs so far.
+    at_start: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, failure: String) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.lock().failure.get_or_insert(failure);
+        self.taken.notify_all();
+    }
+
+    /// Waits until all threads have come here for the same job.
+    fn start_together(&self, job: u64, threads: usize) {
+        self.at_start.fetch_add(1, Ordering::AcqRel);
+        let mut turns = 0u32;
+        while self.at_start.load(Ordering::Acquire) < job * threads as u64
+            && !self.ended.load(Ordering::Relaxed)
+        {
+            // each thread has its CPU, but others may be on it
+            turns += 1;
+            if turns.is_multiple_of(1 << 12) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+}
+
+/// Ends the crew when dropped.
+struct End<'s>(&'s Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Relaxed);
+        let mut board = self.0.lock();
+        board.job = None;
+        board.number += 1;
+        self.0.given.notify_all();
+    }
+}
+
+/// Says so if its thread panics, so that nobody waits for it.
+struct Alive<'s>(&'s Shared);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("a benchmark thread panicked".into());
+        }
+    }
+}
+
+/// One thread: waits for jobs and does them.
+fn work(shared: &Shared, sides: &[&dyn Side], threads: usize, thread: usize, cpu: usize) {
+    let _alive = Alive(shared);
+    if let Err(error) = os::pin(cpu) {
+        shared.fail(format!("cannot keep a thread on CPU {cpu}: {error}"));
+        return;
+    }
+    let mut number = 0;
+    loop {
+        let mut board = shared.lock();
+        while board.number == number {
+            board = shared.given.wait(board).unwrap_or_else(PoisonError::into_inner);
+        }
+        number = board.number;
+        let Some(job) = board.job else { return };
+        drop(board);
+        let side = sides[job.side];
+        if job.warm_up > 0 {
+            side.run(thread, job.placement, job.warm_up);
+        }
+        shared.start_together(number, threads);
+        let start = Instant::now();
+        side.run(thread, job.placement, job.n);
+        let time = start.elapsed();
+        let mut board = shared.lock();
+        board.nanoseconds += time.as_nanos() as f64;
+        board.finished += 1;
+        if board.finished == threads {
+            shared.taken.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sides::plain;
+    use super::*;
+
+    fn quick() -> Settings {
+        Settings { rounds: 3, slice: Duration::from_micros(50), trials: 1 }
+    }
+
+    #[test]
+    fn every_side_runs_once_in_a_round() {
+        for sides in 1..6 {
+            for round in 0..8 {
+                let mut seen: Vec<usize> = order(round, sides).collect();
+                seen.sort_unstable();
+                assert_eq!(seen, (0..sides).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn sides_count_what_the_runner_asked_for() {
+        let cpus = os::allowed_cpus().expect("affinity");
+        let threads = cpus.len().min(2);
+        let (first, second) = (plain::inc(threads, false), plain::inc(threads, true));
+        let mut last = (0, 0);
+        let outcomes =
+            measure(&cpus[..threads], &[first.as_ref(), second.as_ref()], quick(), &mut |done, all| {
+                last = (done, all)
+            })
+            .expect("measured");
+        assert_eq!(outcomes.len(), 2);
+        for outcome in outcomes {
+            assert_eq!(outcome.rounds.len(), 3);
+            assert_eq!(outcome.exact, Some(true));
+        }
+        assert_eq!(last.0, last.1);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error() {
+        let side = plain::nothing(false);
+        let error = measure(&[65_000], &[side.as_ref()], quick(), &mut |_, _| ()).err().expect("error");
+        assert!(error.to_string().contains("65000"), "{error}");
+    }
+}

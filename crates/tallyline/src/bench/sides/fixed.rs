@@ -1,0 +1,113 @@
+//! Ours: counters and groups of `statctr` in the *fixed* placement, through its public interface.
+
+use super::looped::{Looped, Step, opaque};
+use super::{GROUPS, PACKET_LENGTH, PACKET_SUM, Side, packet_length};
+use statctr::{Counter, Pool, Result, Unit};
+
+statctr::group! {
+    /// Traffic of one interface.
+    pub(crate) struct Interface {
+        /// One packet looped back.
+        event packet(rx_packets, rx_bytes, tx_packets, tx_bytes);
+        item rx_packets: Unit::PACKETS, "packets received";
+        item rx_bytes: Unit::BYTES, "bytes received";
+        item tx_packets: Unit::PACKETS, "packets sent";
+        item tx_bytes: Unit::BYTES, "bytes sent";
+    }
+}
+
+/// The four counters of a packet by one commit.
+#[inline(always)]
+fn one_commit(interface: &Interface) {
+    let length = packet_length();
+    interface.packet(1, length, 1, length);
+}
+
+/// The four counters of a packet one by one.
+#[inline(always)]
+fn four_updates(interface: &Interface) {
+    let length = packet_length();
+    interface.add(Interface::rx_packets, 1);
+    interface.add(Interface::rx_bytes, length);
+    interface.add(Interface::tx_packets, 1);
+    interface.add(Interface::tx_bytes, length);
+}
+
+fn sum(interface: &Interface) -> u64 {
+    interface.read().iter().fold(0, |sum, item| sum.wrapping_add(*item))
+}
+
+/// Interfaces that the packets go round.
+type Interfaces = [Interface; GROUPS];
+
+fn interfaces(pool: &Pool) -> Result<Interfaces> {
+    let made = (0..GROUPS).map(|_| Interface::new_in(pool)).collect::<Result<Vec<_>>>()?;
+    Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were asked for")))
+}
+
+fn sum_of_all(interfaces: &Interfaces) -> u64 {
+    interfaces.iter().fold(0, |all, interface| all.wrapping_add(sum(interface)))
+}
+
+/// Declares a side: a type, its state and its step.
+macro_rules! steps {
+    ($($(#[$doc:meta])* $name:ident($state:ident: $type:ty, $turn:ident) $body:block)*) => {
+        $(
+            $(#[$doc])*
+            struct $name;
+
+            impl Step for $name {
+                type State = $type;
+
+                #[inline(always)]
+                fn step($state: &$type, $turn: u64) $body
+            }
+        )*
+    };
+}
+
+steps! {
+    Inc(counter: Counter, _turn) { counter.inc(); }
+    Read(counter: Counter, _turn) { opaque(counter.read()); }
+    Add(counter: Counter, _turn) { counter.add(packet_length()); }
+    Packet4(interfaces: Interfaces, turn) { one_commit(&interfaces[turn as usize % GROUPS]); }
+    Packet4One(interface: Interface, _turn) { one_commit(interface); }
+    Inc4(interfaces: Interfaces, turn) { four_updates(&interfaces[turn as usize % GROUPS]); }
+    Inc4One(interface: Interface, _turn) { four_updates(interface); }
+}
+
+/// `fixed/inc`.
+pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Inc>::on_one(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
+}
+
+/// `fixed/read`.
+pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
+    Looped::<Read>::on_one(counter, |_| 0).counting(0).boxed()
+}
+
+/// `fixed/add`: an addend that is only known when the program runs.
+pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Add>::on_one(Counter::new_in(pool, 0)?, Counter::read).counting(PACKET_LENGTH).boxed())
+}
+
+/// `fixed/packet4`: one commit for each packet, packets go round the interfaces.
+pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
+    let side = Looped::<Packet4>::on_one(interfaces(pool)?, sum_of_all);
+    Ok(side.counting(PACKET_SUM).thinking(think).boxed())
+}
+
+/// `fixed/packet4-1group`: all packets on one interface.
+pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Packet4One>::on_one(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
+}
+
+/// `fixed/inc4`: four updates for each packet, packets go round the interfaces.
+pub(crate) fn inc4(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Inc4>::on_one(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
+}
+
+/// `fixed/inc4-1group`: four updates for each packet, all on one interface.
+pub(crate) fn inc4_one(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Inc4One>::on_one(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
+}

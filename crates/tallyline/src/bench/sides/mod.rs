@@ -1,0 +1,79 @@
+//! The sides: every loop that a benchmark times, ours and the others', each in its best shape.
+//!
+//! A side is one way to do one thing, behind the trait [`Side`]; the runner knows nothing else of
+//! it. One file per way. The only `unsafe` of this program is here: hand-written sections, scans
+//! and calls into C have no other form.
+
+#![allow(unsafe_code)] // machine code, C and memory maps are what is measured here
+
+pub(crate) mod os;
+
+pub(crate) mod c;
+#[cfg(feature = "contatori")]
+pub(crate) mod contatori;
+pub(crate) mod fixed;
+pub(crate) mod getcpu;
+pub(crate) mod looped;
+pub(crate) mod plain;
+pub(crate) mod rseq_minimal;
+pub(crate) mod scan;
+pub(crate) mod shared;
+pub(crate) mod slots;
+pub(crate) mod units;
+
+/// One side of a comparison: a loop that the runner can time.
+pub(crate) trait Side: Sync {
+    /// At how many places in the code the loop exists; the runner takes the best of them.
+    fn placements(&self) -> usize {
+        1
+    }
+
+    /// Does the operation `n` times as thread `thread`, with the loop at one of its places.
+    fn run(&self, thread: usize, placement: usize, n: u64);
+
+    /// The sum of everything that was counted; `None` for a side that does not count.
+    ///
+    /// Only read when no thread is in [`Side::run`].
+    fn total(&self) -> Option<u64> {
+        None
+    }
+
+    /// By how much one operation raises [`Side::total`].
+    fn per_operation(&self) -> u64 {
+        1
+    }
+}
+
+/// A side, or why it cannot be had here, for the user to read.
+pub(crate) type Available = Result<Box<dyn Side>, String>;
+
+/// A side made of a closure: called with the thread's number and how often to do it.
+pub(crate) struct Calls<F>(pub(crate) F);
+
+impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
+    fn run(&self, thread: usize, _placement: usize, n: u64) {
+        (self.0)(thread, n);
+    }
+}
+
+/// A value on cache lines of its own: two, as processors fetch lines in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Padded<T>(pub(crate) T);
+
+/// How many interfaces the packets go round.
+pub(crate) const GROUPS: usize = 16;
+
+/// The bytes of a packet.
+const PACKET_LENGTH: u64 = 100;
+
+/// By how much one packet raises the sum of its four counters: a packet and its bytes, received
+/// and sent.
+pub(crate) const PACKET_SUM: u64 = 2 * (1 + PACKET_LENGTH);
+
+/// The bytes of the packet at hand, in a register, as a program has them: it does not know them
+/// when it is compiled.
+#[inline(always)]
+pub(crate) fn packet_length() -> u64 {
+    looped::opaque(PACKET_LENGTH)
+}

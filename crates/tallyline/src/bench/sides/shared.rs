@@ -1,0 +1,92 @@
+//! What most programs do: one atomic word that all threads add to.
+
+use super::looped::{Looped, Step, opaque};
+use super::{GROUPS, PACKET_SUM, Side, packet_length};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Inc;
+
+impl Step for Inc {
+    type State = AtomicU64;
+
+    #[inline(always)]
+    fn step(word: &AtomicU64, _turn: u64) {
+        word.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `shared-atomic/inc`.
+pub(crate) fn inc(think: bool) -> Box<dyn Side> {
+    Looped::<Inc>::on_one(AtomicU64::new(0), |word| word.load(Ordering::Relaxed)).thinking(think).boxed()
+}
+
+struct Read;
+
+impl Step for Read {
+    type State = AtomicU64;
+
+    #[inline(always)]
+    fn step(word: &AtomicU64, _turn: u64) {
+        opaque(word.load(Ordering::Relaxed));
+    }
+}
+
+/// `shared-atomic/read`.
+pub(crate) fn read() -> Box<dyn Side> {
+    Looped::<Read>::on_one(AtomicU64::new(0), |_| 0).counting(0).boxed()
+}
+
+/// The four counters of an interface, on one cache line: the best place for counters that are
+/// updated together.
+#[repr(align(64))]
+#[derive(Default)]
+pub(crate) struct Interface([AtomicU64; 4]);
+
+impl Interface {
+    #[inline(always)]
+    fn packet(&self, length: u64) {
+        self.0[0].fetch_add(1, Ordering::Relaxed);
+        self.0[1].fetch_add(length, Ordering::Relaxed);
+        self.0[2].fetch_add(1, Ordering::Relaxed);
+        self.0[3].fetch_add(length, Ordering::Relaxed);
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().fold(0u64, |sum, item| sum.wrapping_add(item.load(Ordering::Relaxed)))
+    }
+}
+
+struct Packet4;
+
+impl Step for Packet4 {
+    type State = [Interface; GROUPS];
+
+    #[inline(always)]
+    fn step(interfaces: &[Interface; GROUPS], turn: u64) {
+        interfaces[turn as usize % GROUPS].packet(packet_length());
+    }
+}
+
+/// `shared-atomic/packet4`: packets go round the interfaces.
+pub(crate) fn packet4(think: bool) -> Box<dyn Side> {
+    Looped::<Packet4>::on_one(Default::default(), |all| all.iter().map(Interface::sum).sum())
+        .counting(PACKET_SUM)
+        .thinking(think)
+        .boxed()
+}
+
+struct Packet4One;
+
+impl Step for Packet4One {
+    type State = Interface;
+
+    #[inline(always)]
+    fn step(interface: &Interface, _turn: u64) {
+        interface.packet(packet_length());
+    }
+}
+
+/// `shared-atomic/packet4-1group`: all packets on one interface.
+pub(crate) fn packet4_one() -> Box<dyn Side> {
+    Looped::<Packet4One>::on_one(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
+}

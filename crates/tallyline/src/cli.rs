@@ -1,0 +1,70 @@
+//! The command line.
+
+use crate::bench;
+use crate::demo;
+use crate::layout;
+use crate::manual;
+use crate::output::{Color, Output};
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Makes statistics and hot data structures scale on machines with many CPUs.
+#[derive(Debug, Parser)]
+#[command(name = "tallyline", version, after_help = EXAMPLES, propagate_version = true)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
+    color: Color,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline demo                         what counting costs here, in half a minute
+  tallyline bench update                 what an update costs here, against the other ways to count
+  tallyline bench fold --json -o fold.json
+  tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
+  tallyline man | man -l -
+
+Exit status: 0 for success, 2 for an error. A reader that closes the pipe is no error.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure the counters against the ways that others count
+    #[command(subcommand)]
+    Bench(bench::Bench),
+
+    /// Count packets with all CPUs, shared words against ours; shows a table and writes a page
+    Demo(demo::DemoArgs),
+
+    /// Show structs as the cache sees them: offsets, holes, padding, cache lines
+    Layout(layout::LayoutArgs),
+
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Print the manual page
+    Man,
+}
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> Result<()> {
+    match &cli.command {
+        Command::Bench(bench) => bench::run(bench, cli.color),
+        Command::Demo(args) => demo::run(args, cli.color),
+        Command::Layout(args) => layout::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);
+            Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(&script)?))
+        }
+        Command::Man => Output::open(None, Color::Always)?.write(|out| manual::write(Cli::command(), out)),
+    }
+}

@@ -1,0 +1,245 @@
+//! The checks: whether every packet is in the sums, and what a reader sees while threads count.
+
+use super::Stopped;
+use super::workload::{COUNTERS, INTERFACES, Label, Ring, Values, Way, values_after};
+use crate::bench::os;
+use anyhow::Result;
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whether what was read is what was counted, counter by counter.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Exactness {
+    /// The way's key.
+    pub(crate) case: String,
+    /// Packets that the threads say they counted.
+    pub(crate) packets: u64,
+    /// Counters that were compared.
+    pub(crate) counters: usize,
+    /// How many of them were not what they had to be.
+    pub(crate) wrong: usize,
+    /// By how much, all together, they were too small.
+    pub(crate) lost: u64,
+    /// By how much, all together, they were too large.
+    pub(crate) doubled: u64,
+}
+
+impl Exactness {
+    /// Compares with what the threads did. They must have ended.
+    pub(crate) fn check(label: &Label, way: &dyn Way, ring_rounds: u64) -> Exactness {
+        let mut result = Exactness {
+            case: label.key.into(),
+            packets: ring_rounds * INTERFACES as u64,
+            counters: INTERFACES * COUNTERS,
+            ..Exactness::default()
+        };
+        for interface in 0..INTERFACES {
+            let due = values_after(interface, ring_rounds);
+            for (due, read) in due.into_iter().zip(way.read(interface)) {
+                result.wrong += usize::from(due != read);
+                result.lost = result.lost.saturating_add(due.saturating_sub(read));
+                result.doubled = result.doubled.saturating_add(read.saturating_sub(due));
+            }
+        }
+        result
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn holds(&self) -> bool {
+        self.wrong == 0
+    }
+}
+
+/// What a reader saw while threads counted and moved from CPU to CPU.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Watched {
+    /// The way's key.
+    pub(crate) case: String,
+    /// Threads that counted.
+    pub(crate) writers: usize,
+    /// How often they moved to another CPU.
+    pub(crate) moves: u64,
+    /// How often the reader read all four counters of an interface.
+    pub(crate) reads: u64,
+    /// Counters that were smaller than the time before.
+    pub(crate) went_down: u64,
+    /// Reads in which packets and bytes did not fit together, received or sent.
+    pub(crate) misfits: u64,
+    /// Whether this way promises that they always fit.
+    pub(crate) pairs_promised: bool,
+    /// Reads in which what was received was not what was sent. Nobody promises that it is: the
+    /// figure is measured.
+    pub(crate) split_events: u64,
+    /// For JSON readers: how often the threads carried their rings round.
+    #[serde(skip)]
+    pub(crate) ring_rounds: u64,
+}
+
+/// How often a thread carries its ring round before it moves on to the next CPU.
+const STAY: u64 = 2000;
+
+/// Watches one way for some time, while `writers` threads count.
+pub(crate) fn watch(
+    label: &Label,
+    way: &dyn Way,
+    cpus: &[usize],
+    writers: usize,
+    time: Duration,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Watched> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = End(&stop);
+        let threads: Vec<_> = (0..writers)
+            .filter_map(|thread| {
+                let wanderer = Wanderer { way, stop: &stop, cpus, thread, threads: writers };
+                // fewer threads are not as good a check, but one
+                std::thread::Builder::new().spawn_scoped(scope, move || wanderer.wander()).ok()
+            })
+            .collect();
+        let mut reader = Reader::new(way);
+        let start = Instant::now();
+        let mut ticked = Duration::ZERO;
+        while start.elapsed() < time && !Stopped::asked() {
+            reader.read_all();
+            let now = start.elapsed().min(time);
+            if now > ticked + Duration::from_millis(20) {
+                tick(now - ticked);
+                ticked = now;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut seen = Watched { case: label.key.into(), writers: threads.len(), ..reader.seen };
+        for thread in threads {
+            let (ring_rounds, moves) = thread.join().unwrap_or_default();
+            seen.ring_rounds += ring_rounds;
+            seen.moves += moves;
+        }
+        Stopped::check()?;
+        tick(time.saturating_sub(ticked));
+        Ok(seen)
+    })
+}
+
+struct End<'s>(&'s AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A thread that counts and does not stay on its CPU.
+struct Wanderer<'s> {
+    way: &'s dyn Way,
+    stop: &'s AtomicBool,
+    cpus: &'s [usize],
+    thread: usize,
+    threads: usize,
+}
+
+impl Wanderer<'_> {
+    fn wander(&self) -> (u64, u64) {
+        let ring = Ring::new(self.thread, self.threads);
+        let (mut ring_rounds, mut moves) = (0, 0);
+        while !self.stop.load(Ordering::Relaxed) {
+            // threads set out from different CPUs and take different ways
+            let next = self.thread + moves as usize * (1 + self.thread / self.cpus.len());
+            let moved = self.cpus.len() > 1 && os::pin(self.cpus[next % self.cpus.len()]).is_ok();
+            moves += u64::from(moved);
+            // the moves fall into all places of the ring
+            let stay = STAY + ring_rounds % 97;
+            for _ in 0..stay.div_ceil(50) {
+                self.way.carry(&ring, 50);
+                ring_rounds += 50;
+                if self.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+        (ring_rounds, moves)
+    }
+}
+
+/// Reads all interfaces again and again, and compares with the time before.
+struct Reader<'s> {
+    way: &'s dyn Way,
+    before: [Values; INTERFACES],
+    seen: Watched,
+}
+
+impl<'s> Reader<'s> {
+    fn new(way: &'s dyn Way) -> Self {
+        let before = std::array::from_fn(|interface| way.read(interface));
+        Reader { way, before, seen: Watched::default() }
+    }
+
+    fn read_all(&mut self) {
+        for interface in 0..INTERFACES {
+            let values = self.way.read(interface);
+            self.note(interface, values);
+        }
+    }
+
+    fn note(&mut self, interface: usize, values: Values) {
+        let before = std::mem::replace(&mut self.before[interface], values);
+        let [rx_packets, rx_bytes, tx_packets, tx_bytes] = values;
+        let fit = |packets: u64, bytes: u64| values_after(interface, packets)[1] == bytes;
+        self.seen.reads += 1;
+        self.seen.went_down += before.iter().zip(&values).filter(|(before, now)| now < before).count() as u64;
+        self.seen.misfits += u64::from(!fit(rx_packets, rx_bytes) || !fit(tx_packets, tx_bytes));
+        self.seen.split_events += u64::from((rx_packets, rx_bytes) != (tx_packets, tx_bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::{LABELS, LENGTHS};
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Counters that hold what a test wants.
+    struct Told(Mutex<Vec<Values>>);
+
+    impl Way for Told {
+        fn carry(&self, _ring: &Ring, _rounds: u64) {}
+
+        fn read(&self, interface: usize) -> Values {
+            self.0.lock().expect("not poisoned")[interface]
+        }
+    }
+
+    fn told(packets: u64) -> Told {
+        Told(Mutex::new((0..INTERFACES).map(|interface| values_after(interface, packets)).collect()))
+    }
+
+    #[test]
+    fn lost_and_doubled_counts_are_found() {
+        let way = told(10);
+        assert!(Exactness::check(&LABELS[0], &way, 10).holds());
+        {
+            let mut values = way.0.lock().expect("not poisoned");
+            values[3][0] -= 2;
+            values[5][1] += 7;
+        }
+        let found = Exactness::check(&LABELS[0], &way, 10);
+        assert!(!found.holds());
+        assert_eq!((found.packets, found.wrong, found.lost, found.doubled), (160, 2, 2, 7));
+    }
+
+    #[test]
+    fn a_reader_notices_what_does_not_fit() {
+        let way = told(10);
+        let mut reader = Reader::new(&way);
+        reader.read_all();
+        assert_eq!((reader.seen.reads, reader.seen.went_down, reader.seen.misfits), (16, 0, 0));
+        let bytes = 11 * LENGTHS[2];
+        reader.note(2, [11, bytes, 10, 10 * LENGTHS[2]]); // between the halves of an event
+        assert_eq!((reader.seen.misfits, reader.seen.split_events), (0, 1));
+        reader.note(2, [12, bytes, 11, bytes]); // between a packet and its bytes
+        assert_eq!((reader.seen.misfits, reader.seen.went_down), (1, 0));
+        reader.note(2, [11, bytes, 11, bytes]);
+        assert_eq!((reader.seen.misfits, reader.seen.went_down), (1, 1));
+    }
+}

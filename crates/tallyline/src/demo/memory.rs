@@ -1,0 +1,83 @@
+//! What the counters take: the demo's own, and a million on a large machine that is made up.
+
+use super::Stopped;
+use super::figures::plural;
+use super::reading::POSSIBLE;
+use crate::bench::os;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use statctr::topology::{CpuId, Topology};
+use statctr::{CounterArray, Placement, Pool};
+
+/// What a pool takes.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Footprint {
+    /// Counters in use.
+    pub(crate) counters: usize,
+    /// CPUs that the pool is laid out for.
+    pub(crate) possible_cpus: usize,
+    /// CPUs that counted in it.
+    pub(crate) counting_cpus: usize,
+    /// Counters that there is room for on the cache lines in use: groups take whole lines.
+    pub(crate) slots: usize,
+    /// Bytes of one counter on one CPU.
+    pub(crate) bytes_per_counter_per_cpu: usize,
+    /// Bytes of memory that are there, by the kernel's account; whole pages.
+    pub(crate) resident_bytes: usize,
+    /// Bytes of address space.
+    pub(crate) reserved_bytes: usize,
+    /// Bytes that it would be with memory for every possible CPU. Arithmetic, not measured.
+    pub(crate) bytes_if_all_cpus_had_memory: usize,
+}
+
+impl Footprint {
+    /// Whether each CPU that counts does so in memory of its own.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.counting_cpus > 0
+    }
+
+    /// Who counted where: `2 of 192 CPUs`, or `one word each` where nobody has memory of its own.
+    pub(crate) fn counted(&self) -> String {
+        if self.is_apart() {
+            format!("{} of {}", self.counting_cpus, plural(self.possible_cpus, "CPU"))
+        } else {
+            "one word each".into()
+        }
+    }
+}
+
+/// What `pool` takes, in which `counters` counters are in use.
+pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
+    let (cost, memory) = (pool.cost(), pool.memory().context("cannot find out what the counters take")?);
+    Ok(Footprint {
+        counters,
+        slots: memory.slots,
+        possible_cpus: pool.topology().possible().len(),
+        counting_cpus: pool.announced().len(),
+        bytes_per_counter_per_cpu: cost.bytes_per_counter_per_cpu,
+        resident_bytes: memory.resident,
+        reserved_bytes: memory.reserved,
+        bytes_if_all_cpus_had_memory: cost.bytes_per_counter_per_cpu * memory.slots * cost.cpus.max(1),
+    })
+}
+
+/// Makes `counters` counters on a made-up machine, and lets threads on up to two real CPUs count
+/// with each of them.
+pub(crate) fn of_many(counters: usize, cpus: &[usize]) -> Result<Footprint> {
+    // the numbers of the real CPUs are among the possible ones: their threads count there
+    let real = Topology::current()?.possible().last().map_or(0, CpuId::get);
+    let topology = Topology::synthetic(POSSIBLE.max(real + 1)).build()?;
+    let pool = Pool::builder().topology(topology).placement(Placement::Fixed).build()?;
+    let array = CounterArray::new_in(&pool, counters, 0)?;
+    for &cpu in cpus.iter().take(2) {
+        Stopped::check()?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // where this is forbidden the count of CPUs below says on how many it was
+                let _ = os::pin(cpu);
+                (0..counters).filter_map(|index| array.get(index)).for_each(|counter| counter.inc());
+            });
+        });
+    }
+    of(&pool, counters)
+}

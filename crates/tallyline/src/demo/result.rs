@@ -1,0 +1,358 @@
+//! What the demo found: the numbers behind the table, the page and the JSON.
+
+use super::checks::{Exactness, Watched};
+use super::figures::{count, plural, ratio, short};
+use super::memory::Footprint;
+use super::race::Outcome;
+use super::reading::{Cost, WalkRatio, What};
+use super::workload::{Family, LABELS, Label, ONE_COMMIT};
+use crate::bench::{Machine, Summary};
+use serde::Serialize;
+use statctr::Mode;
+
+/// Everything. The fields are what `--json` prints, under `schema` 1.
+#[derive(Debug, Serialize)]
+pub(crate) struct Results {
+    /// Version of this structure.
+    pub(crate) schema: u32,
+    /// What was counted.
+    pub(crate) demo: &'static str,
+    /// Whether the rounds were few and short: then figures mean little.
+    pub(crate) quick: bool,
+    /// When it was over, in seconds since 1970.
+    pub(crate) unix_time: u64,
+    /// How long it took.
+    pub(crate) seconds: f64,
+    /// The machine.
+    pub(crate) machine: Machine,
+    /// How ours were updated: `rseq`, or what else was possible here.
+    pub(crate) mode: String,
+    /// Bytes of the widest store that commits an event here.
+    pub(crate) vector_bytes: usize,
+    /// Interfaces that the packets went round.
+    pub(crate) interfaces: usize,
+    /// Counters that a packet raises.
+    pub(crate) counters_per_packet: usize,
+    /// Numbers of threads that were measured.
+    pub(crate) threads: Vec<usize>,
+    /// Every way to count at every number of threads.
+    pub(crate) cases: Vec<Case>,
+    /// How much each of the others costs over one commit.
+    pub(crate) ratios: Vec<Ratio>,
+    /// Whether every count of every way was found again.
+    pub(crate) exact: bool,
+    /// The same, way by way.
+    pub(crate) exactness: Vec<Exactness>,
+    /// What a reader saw meanwhile.
+    pub(crate) watched: Vec<Watched>,
+    /// What reading costs.
+    pub(crate) reads: Vec<Cost>,
+    /// What walking all possible CPUs costs over walking those present, made up.
+    pub(crate) read_ratios: Vec<WalkRatio>,
+    /// What the counters of the demo take.
+    pub(crate) memory: Footprint,
+    /// What a million counters take on a made-up machine.
+    pub(crate) memory_of_many: Footprint,
+    /// What should be known about the figures.
+    pub(crate) notes: Vec<String>,
+    /// All of it in a sentence.
+    pub(crate) headline: String,
+    /// Where the page is.
+    pub(crate) page: Option<String>,
+}
+
+/// One way to count at one number of threads.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Case {
+    pub(crate) case: &'static str,
+    pub(crate) threads: usize,
+    /// Always `ns/packet`: the time of one thread for one packet.
+    pub(crate) unit: &'static str,
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) rounds: usize,
+    /// Packets per second, all threads together: the middle round.
+    pub(crate) packets_per_second: f64,
+    /// Round by round, for plots.
+    #[serde(skip)]
+    pub(crate) series: Vec<f64>,
+    #[serde(skip)]
+    pub(crate) label: &'static Label,
+}
+
+/// How much more one way costs than another, at the same number of threads.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Ratio {
+    pub(crate) over: &'static str,
+    pub(crate) under: &'static str,
+    pub(crate) threads: usize,
+    /// The middle of the ratios that the rounds came to.
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// The cases that a race came to; one for each of [`LABELS`].
+pub(crate) fn cases(threads: usize, outcomes: &[Outcome]) -> Vec<Case> {
+    let case = |(label, outcome): (&'static Label, &Outcome)| {
+        let all = Summary::of(&outcome.nanoseconds)?;
+        Some(Case {
+            case: label.key,
+            threads,
+            unit: "ns/packet",
+            median: all.median,
+            min: all.min,
+            max: all.max,
+            rounds: all.rounds,
+            packets_per_second: Summary::of(&outcome.rates)?.median,
+            series: outcome.nanoseconds.clone(),
+            label,
+        })
+    };
+    LABELS.iter().zip(outcomes).filter_map(case).collect()
+}
+
+/// What each of the other ways costs over one commit.
+pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
+    let under = |over: &Case| {
+        cases.iter().find(|case| case.threads == over.threads && *case.label == LABELS[ONE_COMMIT])
+    };
+    let ratio = |over: &Case| {
+        let under = under(over)?;
+        let all = Summary::of_ratio(&over.series, &under.series)?;
+        let (over, under, threads) = (over.case, under.case, over.threads);
+        Some(Ratio { over, under, threads, median: all.median, min: all.min, max: all.max })
+    };
+    let others =
+        cases.iter().filter(|case| case.label.family != Family::Nobody && *case.label != LABELS[ONE_COMMIT]);
+    others.filter_map(ratio).collect()
+}
+
+impl Results {
+    /// The case of a way at a number of threads.
+    pub(crate) fn case(&self, label: &Label, threads: usize) -> Option<&Case> {
+        self.cases.iter().find(|case| case.threads == threads && case.label == label)
+    }
+
+    /// The ratio of a way over one commit.
+    pub(crate) fn ratio(&self, label: &Label, threads: usize) -> Option<&Ratio> {
+        self.ratios.iter().find(|ratio| ratio.threads == threads && ratio.over == label.key)
+    }
+
+    /// The most threads that were measured.
+    pub(crate) fn most_threads(&self) -> usize {
+        self.threads.last().copied().unwrap_or(1)
+    }
+
+    /// The shared atomics that did best at a number of threads: what ours are held against.
+    pub(crate) fn best_atomics(&self, threads: usize) -> Option<&Case> {
+        let atomics =
+            self.cases.iter().filter(|case| case.threads == threads && case.label.family == Family::Atomics);
+        atomics.min_by(|a, b| a.median.total_cmp(&b.median))
+    }
+
+    /// The costs of reading something, on this machine or on the made-up one.
+    pub(crate) fn reads_of(
+        &self,
+        what: What,
+        case: &'static str,
+        made_up: bool,
+    ) -> impl Iterator<Item = &Cost> {
+        self.reads
+            .iter()
+            .filter(move |cost| cost.what == what && cost.case == case && cost.made_up == made_up)
+    }
+
+    /// Packets that were counted with our counters, in all.
+    pub(crate) fn packets(&self) -> u64 {
+        let ours = self.exactness.iter().filter(|check| check.case.starts_with("statctr"));
+        ours.map(|check| check.packets).sum()
+    }
+
+    /// All of it in a sentence: what it costs, and whether anything was lost.
+    pub(crate) fn sentence(&self) -> String {
+        let threads = self.most_threads();
+        let costs = match (self.best_atomics(threads), self.case(&LABELS[ONE_COMMIT], threads), self.factor())
+        {
+            (Some(shared), Some(ours), Some(factor)) => format!(
+                "On this machine, counting a packet costs {} ns with shared atomics and {} ns with statctr at {}: {} (median of {} rounds)",
+                short(shared.median),
+                short(ours.median),
+                plural(threads, "thread"),
+                compare(factor),
+                ours.rounds,
+            ),
+            _ => "Nothing could be measured".into(),
+        };
+        format!("{costs}; {}.", self.verdict())
+    }
+
+    /// How many times less ours cost than the better atomics, with all threads.
+    fn factor(&self) -> Option<f64> {
+        let threads = self.most_threads();
+        Some(self.ratio(self.best_atomics(threads)?.label, threads)?.median)
+    }
+
+    /// The same in words: `32 times less at 2 threads`.
+    pub(crate) fn comparison(&self) -> Option<String> {
+        Some(format!("{} at {}", compare(self.factor()?), plural(self.most_threads(), "thread")))
+    }
+
+    /// Whether anything was lost, in words.
+    pub(crate) fn verdict(&self) -> String {
+        if self.exact {
+            format!("no count was lost in {} packets", count(self.packets()))
+        } else {
+            "COUNTS WERE LOST OR DOUBLED, see the checks".into()
+        }
+    }
+}
+
+/// A factor in words.
+fn compare(factor: f64) -> String {
+    if factor >= 1.05 {
+        format!("{} times less", ratio(factor))
+    } else if factor <= 0.95 {
+        format!("{} times more", ratio(1.0 / factor))
+    } else {
+        "about the same".into()
+    }
+}
+
+/// What the reader must know about how our counters are updated here, if anything.
+pub(crate) fn note_about(mode: Mode) -> Option<String> {
+    let note = match mode {
+        Mode::Rseq => return None,
+        Mode::AtomicFallback => {
+            "statctr uses its atomic fallback here, which shares words as the atomics do: restartable \
+             sequences (rseq) are not registered. They need Linux on x86-64 and glibc 2.35 or later, \
+             GLIBC_TUNABLES without glibc.pthread.rseq=0, and no valgrind or sandbox that refuses them."
+        }
+        Mode::Uniprocessor => {
+            "This machine has one possible CPU: statctr counts with one unlocked instruction, and there \
+             is nobody to share a cache line with."
+        }
+        _ => "statctr was asked to share its words.",
+    };
+    Some(note.into())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::reading;
+    use super::*;
+
+    /// Results as another machine could have them.
+    pub(crate) fn sample(threads: &[usize]) -> Results {
+        let cases: Vec<Case> = threads
+            .iter()
+            .flat_map(|&n| {
+                let more = n as f64 - 1.0;
+                let costs = [18.0 + 31.3 * more, 18.1 + 24.9 * more, 4.4, 1.6 + 0.01 * more, 0.14];
+                let outcomes = costs.map(|cost| Outcome {
+                    nanoseconds: vec![cost * 1.2, cost, cost * 0.97],
+                    rates: vec![n as f64 * 1e9 / cost],
+                    ring_rounds: 1000,
+                });
+                super::cases(n, &outcomes)
+            })
+            .collect();
+        let ways = || LABELS.iter().filter(|label| label.family != Family::Nobody);
+        let exactness = ways().map(|label| Exactness {
+            case: label.key.into(),
+            packets: 12_345_678_901,
+            counters: 64,
+            ..Exactness::default()
+        });
+        let watched = ways().map(|label| Watched {
+            case: label.key.into(),
+            writers: 2 * threads.len(),
+            moves: 47_545,
+            reads: 15_305_216,
+            misfits: if *label == LABELS[ONE_COMMIT] { 0 } else { 765_173 },
+            pairs_promised: *label == LABELS[ONE_COMMIT],
+            ..Watched::default()
+        });
+        let footprint = Footprint {
+            counters: 1_000_000,
+            slots: 1_000_000,
+            possible_cpus: 192,
+            counting_cpus: 2,
+            bytes_per_counter_per_cpu: 8,
+            resident_bytes: 16_400_000,
+            reserved_bytes: 1_600_000_000,
+            bytes_if_all_cpus_had_memory: 1_536_000_000,
+        };
+        let reads = reading::tests::sample();
+        let mut results = Results {
+            schema: 1,
+            demo: "packets",
+            quick: false,
+            unix_time: 1_792_550_000,
+            seconds: 19.5,
+            machine: Machine::describe(),
+            mode: "rseq".into(),
+            vector_bytes: 64,
+            interfaces: 16,
+            counters_per_packet: 4,
+            threads: threads.into(),
+            ratios: ratios(&cases),
+            cases,
+            exact: true,
+            exactness: exactness.collect(),
+            watched: watched.collect(),
+            read_ratios: reading::ratios(&reads),
+            reads,
+            memory: footprint.clone(),
+            memory_of_many: footprint,
+            notes: vec!["<odd> & busy".into()],
+            headline: String::new(),
+            page: Some("/home/someone/tallyline-demo.html".into()),
+        };
+        results.headline = results.sentence();
+        results
+    }
+
+    #[test]
+    fn the_sentence_names_the_better_atomics_and_what_was_lost() {
+        let mut results = sample(&[1, 2]);
+        assert_eq!(
+            results.sentence(),
+            "On this machine, counting a packet costs 43.0 ns with shared atomics and 1.61 ns with statctr at \
+             2 threads: 27 times less (median of 3 rounds); no count was lost in 24,691,357,802 packets."
+        );
+        results.exact = false;
+        assert!(results.sentence().ends_with("COUNTS WERE LOST OR DOUBLED, see the checks."));
+    }
+
+    #[test]
+    fn factors_are_told_in_the_right_direction() {
+        assert_eq!(compare(34.4), "34 times less");
+        assert_eq!(compare(1.01), "about the same");
+        assert_eq!(compare(0.5), "2.0 times more");
+    }
+
+    #[test]
+    fn ratios_are_over_one_commit_round_by_round() {
+        let outcome = |nanoseconds: [f64; 3]| Outcome {
+            nanoseconds: nanoseconds.into(),
+            rates: vec![1.0],
+            ring_rounds: 0,
+        };
+        let outcomes = [[40.0, 80.0, 42.0], [60.0; 3], [4.0; 3], [2.0, 4.0, 2.0], [0.1; 3]].map(outcome);
+        let cases = cases(2, &outcomes);
+        assert_eq!(cases.len(), LABELS.len());
+        let ratios = ratios(&cases);
+        assert_eq!(ratios.len(), 3);
+        assert_eq!((ratios[0].over, ratios[0].median), ("shared-atomic/packed", 20.0));
+    }
+
+    #[test]
+    fn only_the_full_speed_goes_without_a_note() {
+        assert_eq!(note_about(Mode::Rseq), None);
+        for mode in [Mode::AtomicFallback, Mode::Uniprocessor, Mode::Shared] {
+            assert!(note_about(mode).is_some());
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The packets, and the ways to count them.
+//!
+//! A thread carries packets round sixteen loop-back interfaces: each packet is sent and received on
+//! the same interface, which raises four counters of it. Every interface carries packets of one
+//! length, so that whoever reads its counters can tell whether packets and bytes fit together.
+//!
+//! A new way to count is one type here and one line in [`LABELS`] and [`Store::ways`].
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many interfaces the packets go round.
+pub(crate) const INTERFACES: usize = 16;
+
+/// How many counters a packet raises.
+pub(crate) const COUNTERS: usize = 4;
+
+/// The length of the packets on each interface, in bytes: small, middle and large ones at about
+/// 7 : 4 : 1, the mix that network gear is commonly tested with ("simple IMIX").
+pub(crate) const LENGTHS: [u64; INTERFACES] =
+    [64, 594, 64, 64, 1518, 64, 594, 64, 594, 64, 64, 1518, 594, 64, 594, 64];
+
+/// The values of one interface's counters, in the order of declaration.
+pub(crate) type Values = [u64; COUNTERS];
+
+/// What the counters of an interface hold after `packets` packets.
+pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
+    let bytes = packets.wrapping_mul(LENGTHS[interface]);
+    [packets, bytes, packets, bytes]
+}
+
+statctr::group! {
+    /// The traffic of one interface.
+    pub(crate) struct Traffic {
+        /// One packet went round the loop-back interface.
+        event looped(rx_packets, rx_bytes, tx_packets, tx_bytes);
+        item rx_packets: statctr::Unit::PACKETS, "packets received";
+        item rx_bytes: statctr::Unit::BYTES, "bytes received";
+        item tx_packets: statctr::Unit::PACKETS, "packets sent";
+        item tx_bytes: statctr::Unit::BYTES, "bytes sent";
+    }
+}
+
+/// A packet, as far as counting is concerned.
+#[derive(Debug, Clone, Copy)]
+struct Packet {
+    interface: u32,
+    length: u32,
+}
+
+/// One packet of each interface: what a thread carries again and again.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Ring([Packet; INTERFACES]);
+
+impl Ring {
+    /// A ring that starts at another interface for each of several threads, so that they do not
+    /// run after one another all the time.
+    pub(crate) fn new(thread: usize, threads: usize) -> Ring {
+        let first = thread * INTERFACES / threads.max(1);
+        Ring(std::array::from_fn(|place| {
+            let interface = (first + place) % INTERFACES;
+            Packet { interface: interface as u32, length: LENGTHS[interface] as u32 }
+        }))
+    }
+}
+
+/// One way to count packets.
+pub(crate) trait Way: Sync {
+    /// Counts `rounds` times the packets of the ring.
+    fn carry(&self, ring: &Ring, rounds: u64);
+
+    /// Reads the counters of one interface.
+    fn read(&self, interface: usize) -> Values;
+}
+
+/// What a way does for one packet.
+trait Count: Sync {
+    fn count(&self, interface: usize, length: u64);
+    fn read(&self, interface: usize) -> Values;
+}
+
+impl<C: Count> Way for C {
+    // a loop of its own for each way, the same source for all of them
+    #[inline(never)]
+    fn carry(&self, ring: &Ring, rounds: u64) {
+        for _ in 0..rounds {
+            for packet in &ring.0 {
+                self.count(packet.interface as usize % INTERFACES, u64::from(packet.length));
+            }
+        }
+    }
+
+    fn read(&self, interface: usize) -> Values {
+        Count::read(self, interface)
+    }
+}
+
+/// The loop without counting: how much of the time is not the counters'.
+struct Nothing;
+
+impl Count for Nothing {
+    #[inline(always)]
+    fn count(&self, interface: usize, length: u64) {
+        black_box((interface, length));
+    }
+
+    fn read(&self, _interface: usize) -> Values {
+        [0; COUNTERS]
+    }
+}
+
+/// The four counters of an interface as atomic words.
+type Atomics = [AtomicU64; COUNTERS];
+
+#[inline(always)]
+fn count_atomically(atomics: &Atomics, length: u64) {
+    let [rx_packets, rx_bytes, tx_packets, tx_bytes] = atomics;
+    rx_packets.fetch_add(1, Ordering::Relaxed);
+    rx_bytes.fetch_add(length, Ordering::Relaxed);
+    tx_packets.fetch_add(1, Ordering::Relaxed);
+    tx_bytes.fetch_add(length, Ordering::Relaxed);
+}
+
+fn read_atomics(atomics: &Atomics) -> Values {
+    std::array::from_fn(|item| atomics[item].load(Ordering::Relaxed))
+}
+
+/// Shared atomics, interface after interface: what most programs do. Two interfaces share a cache
+/// line.
+#[derive(Default)]
+struct Packed([Atomics; INTERFACES]);
+
+impl Count for &Packed {
+    #[inline(always)]
+    fn count(&self, interface: usize, length: u64) {
+        count_atomically(&self.0[interface], length);
+    }
+
+    fn read(&self, interface: usize) -> Values {
+        read_atomics(&self.0[interface])
+    }
+}
+
+/// Two cache lines: processors fetch lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Alone<T>(T);
+
+/// Shared atomics, each interface on cache lines of its own: what is left is the sharing of the
+/// counters themselves. A line for each single counter is worse: four lines move for one packet.
+#[derive(Default)]
+struct Padded([Alone<Atomics>; INTERFACES]);
+
+impl Count for &Padded {
+    #[inline(always)]
+    fn count(&self, interface: usize, length: u64) {
+        count_atomically(&self.0[interface].0, length);
+    }
+
+    fn read(&self, interface: usize) -> Values {
+        read_atomics(&self.0[interface].0)
+    }
+}
+
+/// The groups of all interfaces.
+pub(crate) type Groups = [Traffic; INTERFACES];
+
+/// Groups in `pool`, all zero.
+pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
+    let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
+    Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
+}
+
+/// `statctr`, counter by counter.
+struct FourUpdates<'g>(&'g Groups);
+
+impl Count for FourUpdates<'_> {
+    #[inline(always)]
+    fn count(&self, interface: usize, length: u64) {
+        let traffic = &self.0[interface];
+        traffic.add(Traffic::rx_packets, 1);
+        traffic.add(Traffic::rx_bytes, length);
+        traffic.add(Traffic::tx_packets, 1);
+        traffic.add(Traffic::tx_bytes, length);
+    }
+
+    fn read(&self, interface: usize) -> Values {
+        self.0[interface].read()
+    }
+}
+
+/// `statctr`, the four counters by one commit.
+struct OneCommit<'g>(&'g Groups);
+
+impl Count for OneCommit<'_> {
+    #[inline(always)]
+    fn count(&self, interface: usize, length: u64) {
+        self.0[interface].looped(1, length, 1, length);
+    }
+
+    fn read(&self, interface: usize) -> Values {
+        self.0[interface].read()
+    }
+}
+
+/// Whose counters a way uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Nobody's: it does not count.
+    Nobody,
+    /// Words that all threads add to.
+    Atomics,
+    /// Ours.
+    Statctr,
+}
+
+/// What a way is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// In JSON.
+    pub(crate) key: &'static str,
+    /// For people.
+    pub(crate) name: &'static str,
+    /// Whose counters it uses.
+    pub(crate) family: Family,
+}
+
+const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
+    Label { key, name, family }
+}
+
+/// The ways, as they are shown.
+pub(crate) const LABELS: [Label; 5] = [
+    label("shared-atomic/packed", "shared atomics", Family::Atomics),
+    label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
+    label("statctr/four-updates", "statctr, four updates", Family::Statctr),
+    label("statctr/one-commit", "statctr, one commit", Family::Statctr),
+    label("loop", "the loop alone", Family::Nobody),
+];
+
+/// The place of the way that we recommend in [`LABELS`].
+pub(crate) const ONE_COMMIT: usize = 3;
+
+/// The counters that the ways count with.
+pub(crate) struct Store {
+    packed: Packed,
+    padded: Padded,
+    one_by_one: Groups,
+    together: Groups,
+}
+
+impl Store {
+    /// Makes them, ours in `pool`.
+    pub(crate) fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
+        Ok(Box::new(Store {
+            packed: Packed::default(),
+            padded: Padded::default(),
+            one_by_one: groups(pool)?,
+            together: groups(pool)?,
+        }))
+    }
+
+    /// The ways, in the order of [`LABELS`].
+    pub(crate) fn ways(&self) -> [Box<dyn Way + '_>; 5] {
+        [
+            Box::new(&self.packed),
+            Box::new(&self.padded),
+            Box::new(FourUpdates(&self.one_by_one)),
+            Box::new(OneCommit(&self.together)),
+            Box::new(Nothing),
+        ]
+    }
+
+    /// The groups of the way that we recommend.
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.together
+    }
+
+    /// One of the shared atomics.
+    pub(crate) fn shared_word(&self, interface: usize, item: usize) -> &AtomicU64 {
+        &self.packed.0[interface][item]
+    }
+}

@@ -1,0 +1,30 @@
+//! `tallyline`: makes statistics and hot data structures scale on machines with many CPUs.
+//!
+//! This is the program; the counters are the crate `statctr`. One folder or file per sub-command;
+//! results go to standard output, progress and complaints to standard error.
+
+mod bench;
+mod cli;
+mod demo;
+mod layout;
+mod manual;
+mod output;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// The exit status for errors; 1 is kept for findings.
+const ERROR: u8 = 2;
+
+fn main() -> ExitCode {
+    // a command line that cannot be understood ends here, with status 2
+    let cli = cli::Cli::parse();
+    match cli::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tallyline: {error:#}");
+            ExitCode::from(ERROR)
+        }
+    }
+}

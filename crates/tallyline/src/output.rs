@@ -1,0 +1,94 @@
+//! Where results go: standard output or a file, with colours where they are wanted.
+
+use anstream::{AutoStream, ColorChoice, StripStream};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    fn choice(self) -> ColorChoice {
+        match self {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// The place where results go.
+///
+/// It is opened before anything is measured, so that a path that cannot be written is found before
+/// minutes are spent; what a file held is kept until there is something to replace it by. Colours
+/// go into a file only with `--color always`.
+pub(crate) struct Output {
+    place: Place,
+    name: String,
+}
+
+enum Place {
+    Stdout(ColorChoice),
+    File { file: File, colors: bool },
+}
+
+impl Output {
+    /// Opens the file, or standard output where there is none.
+    pub(crate) fn open(path: Option<&Path>, color: Color) -> Result<Self> {
+        let Some(path) = path else {
+            return Ok(Output { place: Place::Stdout(stdout_choice(color)), name: "standard output".into() });
+        };
+        let name = path.display().to_string();
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.with_context(|| format!("cannot write {name}"))?;
+        Ok(Output { place: Place::File { file, colors: color == Color::Always }, name })
+    }
+
+    /// Writes the results.
+    pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let Output { place, name } = self;
+        let written = || -> Result<()> {
+            let mut stream: Box<dyn Write> = match place {
+                Place::Stdout(choice) => Box::new(AutoStream::new(io::stdout(), choice)),
+                Place::File { file, colors } => {
+                    if file.metadata()?.is_file() {
+                        file.set_len(0)?;
+                    }
+                    if colors { Box::new(file) } else { Box::new(StripStream::new(file)) }
+                }
+            };
+            let mut stream = BufWriter::new(&mut *stream);
+            write(&mut stream)?;
+            Ok(stream.flush()?)
+        };
+        written().with_context(|| format!("cannot write {name}"))
+    }
+}
+
+fn stdout_choice(color: Color) -> ColorChoice {
+    match color {
+        Color::Auto => AutoStream::choice(&io::stdout()),
+        other => other.choice(),
+    }
+}
+
+/// Whether an error is that nobody reads any more what we write (`tallyline … | head -1`): that is
+/// the reader's right and no failure.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io.or(json) == Some(io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,155 @@
+//! The program's benchmarks from outside: what they write, and how they end. Never how fast
+//! anything is.
+
+mod common;
+
+use common::{run, run_in, stdout};
+use serde_json::Value;
+
+/// A short run of a benchmark, as JSON.
+fn measured(bench: &str) -> Value {
+    let output = run(&["bench", bench, "--quick", "--rounds", "2", "--threads", "1", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["bench"], bench);
+    assert!(report["machine"]["cpus"].as_u64().is_some_and(|cpus| cpus > 0));
+    assert!(report["machine"]["cpu"].is_string());
+    report
+}
+
+fn cases(report: &Value) -> &[Value] {
+    report["cases"].as_array().expect("cases")
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    cases(report).iter().map(|case| case["case"].as_str().expect("name")).collect()
+}
+
+fn check_figures(report: &Value, unit: &str) {
+    for case in cases(report) {
+        assert_eq!(case["unit"], unit, "{case}");
+        assert!(case["threads"].as_u64().is_some_and(|threads| threads > 0), "{case}");
+        assert!(case["rounds"].as_u64().is_some_and(|rounds| rounds > 0), "{case}");
+        let figure = |name: &str| case[name].as_f64().expect("figure");
+        let (min, median, max) = (figure("min"), figure("median"), figure("max"));
+        assert!(min <= median && median <= max, "{case}");
+    }
+    for ratio in report["ratios"].as_array().expect("ratios") {
+        assert!(ratio["over"].is_string() && ratio["under"].is_string(), "{ratio}");
+        assert!(ratio["threads"].is_u64() && ratio["median"].is_f64(), "{ratio}");
+    }
+}
+
+/// The sides that are there or are listed with the reason why not.
+fn check_sides(report: &Value, wanted: &[&str]) {
+    let there = names(report);
+    let not_run = report["not_run"].as_array().expect("not run");
+    for name in wanted {
+        let excused = not_run.iter().any(|case| case["case"] == *name && case["reason"].is_string());
+        assert!(there.contains(name) || excused, "{name}: {there:?}, {not_run:?}");
+    }
+}
+
+#[test]
+fn updates_have_all_sides_and_lose_no_count() {
+    let report = measured("update");
+    check_figures(&report, "ns/op");
+    check_sides(
+        &report,
+        &[
+            "fixed/inc",
+            "fixed/inc-c",
+            "fixed/inc-c-call",
+            "fixed/packet4",
+            "fixed/packet4-1group",
+            "fixed/inc4",
+            "fixed/inc4-1group",
+            "shared-atomic/inc",
+            "shared-atomic/packet4",
+            "shared-atomic/packet4-1group",
+            "plain/inc",
+            "rseq-minimal/inc",
+            "getcpu-atomic/inc",
+            "thread-slots/inc",
+            "contatori/inc",
+            "fixed/inc+think",
+            "shared-atomic/inc+think",
+        ],
+    );
+    for case in cases(&report) {
+        assert_eq!(case["exact"], true, "{case}");
+    }
+    let ratio = |over: &str, under: &str| {
+        let ratios = report["ratios"].as_array().expect("ratios");
+        ratios.iter().any(|ratio| ratio["over"] == over && ratio["under"] == under)
+    };
+    assert!(ratio("shared-atomic/inc", "fixed/inc"));
+    assert!(ratio("shared-atomic/packet4", "fixed/packet4"));
+    assert!(ratio("fixed/packet4", "fixed/inc4"));
+}
+
+#[test]
+fn folds_have_all_ways_with_their_cpus() {
+    let report = measured("fold");
+    check_figures(&report, "ns/group");
+    for name in ["item-major", "cpu-major", "bulk", "read-bandwidth"] {
+        for cpus in [8, 32] {
+            let there = |case: &&Value| case["case"] == name && case["cpus"] == cpus;
+            let case = cases(&report).iter().find(there).unwrap_or_else(|| panic!("{name} at {cpus}"));
+            assert!(case["gb_per_s"].is_f64() && case["bytes"].is_u64(), "{case}");
+        }
+    }
+    check_sides(&report, &["possible-192", "present-32", "possible-192-cow"]);
+}
+
+#[test]
+fn reads_have_used_and_possible_cpus() {
+    let report = measured("read");
+    check_figures(&report, "ns/read");
+    let there = |used: u32, cpus: u32| {
+        cases(&report)
+            .iter()
+            .any(|case| case["case"] == "fixed/read" && case["used"] == used && case["cpus"] == cpus)
+    };
+    assert!(there(1, 32) && there(1, 8), "{report:#}");
+}
+
+#[test]
+fn memory_tells_what_comes_on_top() {
+    let report = measured("memory");
+    check_figures(&report, "bytes");
+    check_sides(&report, &["pool/counted", "+handles-of-single-counters", "+initial-values-other-than-0"]);
+}
+
+#[test]
+fn a_table_has_a_unit_behind_each_figure() {
+    let output = run(&["bench", "update", "--quick", "--threads", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    let table = stdout(&output);
+    let line = table.lines().find(|line| line.starts_with("fixed/inc ")).expect("a line for fixed/inc");
+    assert!(line.contains(" ns/op"), "{line}");
+    assert!(table.contains("Every count was found again"), "{table}");
+    assert!(!table.contains('\x1b'), "colours where nobody looks");
+}
+
+#[test]
+fn colours_can_be_asked_for_and_refused() {
+    let always = run(&["bench", "memory", "--quick", "--threads", "1", "--color", "always"]);
+    assert!(stdout(&always).contains('\x1b'));
+    let never = run(&["bench", "memory", "--quick", "--threads", "1", "--color", "never"]);
+    assert!(!stdout(&never).contains('\x1b'));
+}
+
+#[test]
+fn results_go_to_the_file_that_is_named() {
+    let folder = common::folder("results");
+    let args = ["bench", "memory", "--quick", "--threads", "1", "--json", "-o", "memory.json"];
+    let output = run_in(&folder, &args);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let text = std::fs::read_to_string(folder.join("memory.json")).expect("the file");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["bench"], "memory");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

@@ -1,0 +1,81 @@
+//! The command line: what it refuses, what it explains, and how it ends.
+
+mod common;
+
+use common::{run, stderr, stdout, tallyline};
+use std::io::Read;
+use std::process::Stdio;
+
+#[test]
+fn what_cannot_be_understood_ends_with_status_2_and_a_reason() {
+    let bad: [&[&str]; 13] = [
+        &[],
+        &["bench"],
+        &["count"],
+        &["bench", "everything"],
+        &["bench", "update", "--threads", "0"],
+        &["bench", "update", "--threads", "two"],
+        &["bench", "update", "--threads", "100000"],
+        &["bench", "update", "--rounds", "-1"],
+        &["bench", "update", "--seconds", "0"],
+        &["bench", "update", "--seconds", "NaN"],
+        &["bench", "memory", "--quick", "-o", "no/such/folder/result"],
+        &["bench", "memory", "--color", "sometimes"],
+        &["completions", "cmd"],
+    ];
+    for args in bad {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        assert!(!stderr(&output).is_empty(), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn help_has_examples() {
+    for args in [&["--help"][..], &["bench", "update", "--help"], &["bench", "fold", "--help"]] {
+        let output = run(args);
+        assert!(output.status.success(), "{output:?}");
+        assert!(stdout(&output).contains("Examples:"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for args in [
+        &["man"][..],
+        &["completions", "bash"],
+        &["bench", "memory", "--quick", "--threads", "1"],
+        &["bench", "memory", "--quick", "--json"],
+    ] {
+        let mut child =
+            tallyline().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+        drop(child.stdout.take());
+        let mut complaints = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut complaints).expect("read");
+        let status = child.wait().expect("ended");
+        assert!(status.success(), "{args:?}: {status}, {complaints}");
+        assert_eq!(complaints, "", "{args:?}");
+    }
+}
+
+#[test]
+fn completions_are_there_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(&["completions", shell]);
+        assert!(output.status.success(), "{output:?}");
+        let script = stdout(&output);
+        assert!(script.contains("tallyline") && script.contains("bench"), "{shell}");
+    }
+}
+
+#[test]
+fn the_manual_page_has_every_sub_command() {
+    let output = run(&["man"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = stdout(&output);
+    assert!(page.contains(".TH"), "{page}");
+    for name in ["update", "read", "fold", "memory", "completions"] {
+        assert!(page.contains(name), "{name}");
+    }
+}

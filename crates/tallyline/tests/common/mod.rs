@@ -1,0 +1,40 @@
+//! Running the program.
+
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The program, ready to be given arguments.
+pub(crate) fn tallyline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tallyline"));
+    command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(args: &[&str]) -> Output {
+    tallyline().args(args).output().expect("the program runs")
+}
+
+/// Runs the program in a folder.
+pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Output {
+    tallyline().args(args).current_dir(folder).output().expect("the program runs")
+}
+
+/// What it wrote as its result.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// What it complained about.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// A new folder for one test.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
