@@ -37,11 +37,13 @@ mod btf;
 mod dwarf;
 mod elf;
 mod error;
+mod language;
 pub mod model;
 pub mod print;
 pub mod query;
 
 pub use error::{Error, Result};
+pub use language::{UnitFilter, language};
 use model::Types;
 use std::io::Read;
 
@@ -83,11 +85,21 @@ pub struct Request {
     pub format: Option<Format>,
     /// The size of a cache line in bytes: what alignment is inferred to in BTF.
     pub cacheline: u64,
+    /// Which units to look at.
+    pub units: UnitFilter,
+    /// Whether to read in which file, line and unit types are declared.
+    pub positions: bool,
 }
 
 impl Default for Request {
     fn default() -> Request {
-        Request { wanted: Wanted::default(), format: None, cacheline: 64 }
+        Request {
+            wanted: Wanted::default(),
+            format: None,
+            cacheline: 64,
+            units: UnitFilter::default(),
+            positions: false,
+        }
     }
 }
 

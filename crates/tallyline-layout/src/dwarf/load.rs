@@ -1,13 +1,14 @@
 //! The second pass: types of the entries that were found, and of what they need.
 
 use super::entry::{Entries, Entry};
+use super::position::Paths;
 use super::scan::Found;
 use super::units::{Context, Place, Units};
 use super::{damaged, finish};
 use crate::error::{Error, Result};
 use crate::model::{
-    Enum, Enumerator, Member, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record,
-    RecordKind, Scope, Type, TypeId, Types,
+    Enum, Enumerator, Member, NameId, Origin, Parameter, Pointer, Qualifier, Range, Record, RecordKind,
+    Scope, Type, TypeId, Types,
 };
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
@@ -41,6 +42,8 @@ pub(super) struct Loader<'u, 'a> {
     // entries that may still be read: a damaged file can have the same ones read again and again
     budget: usize,
     pub(super) members: Vec<Member>,
+    // none where positions are not wanted
+    pub(super) paths: Option<Paths<'a>>,
 }
 
 /// An entry that is being read, with its children ahead.
@@ -55,7 +58,7 @@ pub(super) struct Cursor<'c, 'u, 'a> {
 
 impl<'u, 'a> Loader<'u, 'a> {
     /// A worker without types.
-    pub(super) fn new(units: &'u Units<'a>) -> Loader<'u, 'a> {
+    pub(super) fn new(units: &'u Units<'a>, positions: bool) -> Loader<'u, 'a> {
         Loader {
             units,
             types: Types::new(Origin::Dwarf, units.pointer_size()),
@@ -64,6 +67,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             contexts: VecDeque::new(),
             budget: units.total_bytes().saturating_mul(2).saturating_add(1000),
             members: Vec::new(),
+            paths: positions.then(Paths::default),
         }
     }
 
@@ -72,6 +76,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         for found in found {
             let id = self.refer(Some(found.place), Need::Layout)?;
             self.types.listed.push(id);
+            self.note_source(found)?;
             self.drain()?;
             if !found.top_level
                 && let Type::Record(record) = self.types.get(id)
@@ -266,6 +271,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let size = cursor.entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0).unwrap_or(4);
         let declaration = cursor.entry.flag(constants::DW_AT_declaration);
         let signed = self.is_signed(cursor)?;
+        let declared_at = self.position(cursor)?;
         let mut items = Vec::new();
         // an anonymous one is printed where it is used
         if need == Need::Layout || !name.is_some() {
@@ -279,7 +285,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             })?;
         }
         let enumerators = self.types.push_enumerators(&items)?;
-        let item = Enum { name, size, signed, declaration, enumerators, declared_at: Position::default() };
+        let item = Enum { name, size, signed, declaration, enumerators, declared_at };
         if let Type::Enum(known) = self.types.get(id) {
             self.types.enums[known.index()] = item;
             return Ok(Type::Enum(known));
@@ -342,7 +348,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             align: cursor.entry.number(constants::DW_AT_alignment).unwrap_or(0),
             members: Range::default(),
             variants: Range::default(),
-            declared_at: Position::default(),
+            declared_at: self.position(cursor)?,
         };
         // an anonymous one is printed where it is used
         if need == Need::Layout || !name.is_some() {

@@ -12,6 +12,7 @@ mod entry;
 mod finish;
 mod load;
 mod member;
+mod position;
 mod scan;
 mod sections;
 mod units;
@@ -32,14 +33,14 @@ type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
 /// Reads the wanted types of an ELF file with DWARF.
 pub(crate) fn read<'a, R: ReadRef<'a>>(file: &File<'a, R>, request: &Request) -> Result<Types> {
-    let sections = Sections::load(file)?;
+    let sections = Sections::load(file, request.positions)?;
     let dwarf = sections.dwarf();
     let units = Units::index(&dwarf, file.is_little_endian())?;
-    let found = scan::scan(&units, &request.wanted)?;
+    let found = scan::scan(&units, request)?;
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
     let parts = chunks(&found)
         .into_par_iter()
-        .map(|chunk| Loader::new(&units).load(chunk))
+        .map(|chunk| Loader::new(&units, request.positions).load(chunk))
         .collect::<Result<Vec<_>>>()?;
     for part in parts {
         types.append(part)?;

@@ -2,11 +2,12 @@
 
 use super::entry::{Entries, Entry, Step};
 use super::units::{Context, Place, Units};
-use crate::Wanted;
 use crate::error::Result;
+use crate::{Request, UnitFilter, Wanted};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::hash_map;
 use std::hash::Hasher;
 use std::ops::Range;
 
@@ -16,6 +17,8 @@ pub(super) struct Found {
     pub(super) unit: usize,
     pub(super) place: Place,
     pub(super) top_level: bool,
+    /// How many units define it.
+    pub(super) definitions: u32,
     /// Equal for equal types of the same name: two hashes, as one may collide.
     key: (u64, u64),
 }
@@ -24,8 +27,9 @@ pub(super) struct Found {
 const BATCH: usize = 16;
 
 /// Finds the wanted types, in the order of the file, equal ones once.
-pub(super) fn scan(units: &Units<'_>, wanted: &Wanted) -> Result<Vec<Found>> {
-    let mut seen = FxHashSet::default();
+pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
+    let wanted = &request.wanted;
+    let mut seen: FxHashMap<(u64, u64), usize> = FxHashMap::default();
     let mut found: Vec<Found> = Vec::new();
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
@@ -35,9 +39,18 @@ pub(super) fn scan(units: &Units<'_>, wanted: &Wanted) -> Result<Vec<Found>> {
     };
     while next < units.len() && !wanted.is_complete(seen.len()) {
         let end = next.saturating_add(step).min(units.len());
-        let mut more = scan_units(units, next..end, wanted)?;
-        more.retain(|found| seen.insert(found.key));
-        found.append(&mut more);
+        for more in scan_units(units, next..end, request)? {
+            match seen.entry(more.key) {
+                hash_map::Entry::Occupied(known) => {
+                    let known: &mut Found = &mut found[*known.get()];
+                    known.definitions = known.definitions.saturating_add(more.definitions);
+                }
+                hash_map::Entry::Vacant(new) => {
+                    new.insert(found.len());
+                    found.push(more);
+                }
+            }
+        }
         next = end;
         step = step.saturating_mul(2);
     }
@@ -55,12 +68,15 @@ impl Wanted {
     }
 }
 
-fn scan_units(units: &Units<'_>, range: Range<usize>, wanted: &Wanted) -> Result<Vec<Found>> {
+fn scan_units(units: &Units<'_>, range: Range<usize>, request: &Request) -> Result<Vec<Found>> {
     let indices: Vec<usize> = range.collect();
     let batches = indices.par_chunks(BATCH).map(|batch| {
-        let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashSet::default() };
+        let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashMap::default() };
         for unit in batch {
-            match wanted {
+            if !request.units.is_everything() && !scanner.accepts(*unit, &request.units)? {
+                continue;
+            }
+            match &request.wanted {
                 Wanted::Records => scanner.records(*unit)?,
                 Wanted::Named(names) => scanner.named(*unit, names)?,
             }
@@ -73,7 +89,7 @@ fn scan_units(units: &Units<'_>, range: Range<usize>, wanted: &Wanted) -> Result
 struct Scanner<'u, 'a> {
     units: &'u Units<'a>,
     found: Vec<Found>,
-    seen: FxHashSet<(u64, u64)>,
+    seen: FxHashMap<(u64, u64), usize>,
 }
 
 fn is_record(tag: DwTag) -> bool {
@@ -95,6 +111,12 @@ fn is_named_type(tag: DwTag) -> bool {
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
+    /// Whether types of a unit are wanted.
+    fn accepts(&self, unit: usize, filter: &UnitFilter) -> Result<bool> {
+        let about = self.units.about(unit)?;
+        Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
+    }
+
     /// The records at the top of a unit.
     fn records(&mut self, unit: usize) -> Result<()> {
         let context = self.units.context(unit)?;
@@ -137,7 +159,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 hash_member(units, unit, context, child, &mut hash);
             }
         })?;
-        self.add(Found { unit, place, top_level: true, key: hash.key() });
+        self.add(Found { unit, place, top_level: true, definitions: 1, key: hash.key() });
         Ok(())
     }
 
@@ -157,7 +179,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
             if !declared && let Some(index) = names.iter().position(|wanted| wanted == name) {
                 // the first of each name is the one that is shown
                 let key = (index as u64, 0);
-                self.add(Found { unit, place, top_level: depth == 1, key });
+                self.add(Found { unit, place, top_level: depth == 1, definitions: 1, key });
             }
         }
         Ok(())
@@ -168,8 +190,15 @@ impl<'u, 'a> Scanner<'u, 'a> {
     }
 
     fn add(&mut self, found: Found) {
-        if self.seen.insert(found.key) {
-            self.found.push(found);
+        match self.seen.get(&found.key) {
+            Some(known) => {
+                let known = &mut self.found[*known];
+                known.definitions = known.definitions.saturating_add(1);
+            }
+            None => {
+                self.seen.insert(found.key, self.found.len());
+                self.found.push(found);
+            }
         }
     }
 }

@@ -10,14 +10,15 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
-/// The sections that types need; the others are left alone.
-const NEEDED: [SectionId; 6] = [
+/// The sections that types need; the others are left alone. The last is for positions only.
+const NEEDED: [SectionId; 7] = [
     SectionId::DebugInfo,
     SectionId::DebugTypes,
     SectionId::DebugAbbrev,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
     SectionId::DebugLineStr,
+    SectionId::DebugLine,
 ];
 
 /// The bytes of the needed sections.
@@ -28,9 +29,10 @@ pub(super) struct Sections<'a> {
 
 impl<'a> Sections<'a> {
     /// Takes the sections from a file: read one after another, inflated and relocated in parallel.
-    pub(super) fn load<R: ReadRef<'a>>(file: &File<'a, R>) -> Result<Sections<'a>> {
+    pub(super) fn load<R: ReadRef<'a>>(file: &File<'a, R>, positions: bool) -> Result<Sections<'a>> {
         let budget = AtomicU64::new(INFLATED_LIMIT);
-        let parts = NEEDED.iter().map(|id| file.parts(id.name())).collect::<Result<Vec<_>>>()?;
+        let needed = NEEDED.iter().filter(|id| positions || **id != SectionId::DebugLine);
+        let parts = needed.map(|id| file.parts(id.name())).collect::<Result<Vec<_>>>()?;
         let bytes = parts.par_iter().map(|parts| join(parts, &budget)).collect::<Result<Vec<_>>>()?;
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         Ok(Sections { bytes, endian })

@@ -186,6 +186,16 @@ impl<'a> Units<'a> {
         Some(slice.slice())
     }
 
+    /// The header of a line program; none if it is damaged.
+    pub(super) fn line_program(
+        &self,
+        offset: gimli::DebugLineOffset<usize>,
+        address_size: u8,
+    ) -> Option<gimli::LineProgramHeader<Slice<'a>>> {
+        let program = self.dwarf.debug_line.program(offset, address_size, None, None).ok()?;
+        Some(program.header().clone())
+    }
+
     /// What could not be read, one line each.
     pub(super) fn warnings(&self) -> Option<String> {
         self.split

@@ -1,6 +1,6 @@
 //! Putting models together that were read in parallel.
 
-use super::{Member, NameId, Position, Range, Type, TypeId, Types};
+use super::{Member, NameId, Position, Range, Source, Type, TypeId, Types};
 use crate::error::{Error, Result};
 
 /// How ids of one model become ids of another.
@@ -64,6 +64,9 @@ impl Types {
         }
         self.dimensions.append(&mut other.dimensions);
         self.listed.extend(other.listed.iter().map(|id| shift.id(*id)));
+        self.sources.extend(
+            other.sources.into_iter().map(|source| Source { unit: shift.name(source.unit), ..source }),
+        );
         self.warnings.append(&mut other.warnings);
         Ok(())
     }

@@ -17,7 +17,7 @@ pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
 pub use names::Names;
 pub use types::{
     Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position, Qualifier,
-    Record, RecordKind, Scope, Type, Variant,
+    Record, RecordKind, Scope, Source, Type, Variant,
 };
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed. Real programs stay below
@@ -51,6 +51,8 @@ pub struct Types {
     pub(crate) dimensions: Vec<u64>,
     pub(crate) names: Names,
     pub(crate) listed: Vec<TypeId>,
+    // none, or one for each that is listed
+    pub(crate) sources: Vec<Source>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -73,6 +75,11 @@ impl Types {
     /// The types that were asked for, in the order of the file.
     pub fn listed(&self) -> &[TypeId] {
         &self.listed
+    }
+
+    /// Where the listed types were found; nothing where positions were not asked for, or are not known.
+    pub fn sources(&self) -> impl Iterator<Item = (TypeId, Source)> + '_ {
+        self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 
     /// What the reader skipped, one line each.

@@ -153,6 +153,17 @@ pub struct Position {
     pub line: u32,
 }
 
+/// Where a type was found that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The name of the unit.
+    pub unit: NameId,
+    /// The offset of the entry in the section of units.
+    pub entry: u64,
+    /// How many units define it.
+    pub definitions: u32,
+}
+
 /// A struct, class or union.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {

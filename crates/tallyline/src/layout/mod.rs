@@ -128,7 +128,8 @@ fn relations(args: &LayoutArgs, types: &Types, wanted: TypeId, out: &mut dyn Wri
 }
 
 fn read(args: &LayoutArgs, file: &Path, wanted: Wanted) -> Result<Types> {
-    let request = Request { wanted, format: args.format(), cacheline: args.cacheline_size };
+    let request =
+        Request { wanted, format: args.format(), cacheline: args.cacheline_size, ..Request::default() };
     let cannot = |path: &Path| format!("cannot read {}", path.display());
     let types = match args.btf_base.clone().or_else(|| base_of_module(file)) {
         Some(base) => {

@@ -1,0 +1,132 @@
+//! Where types come from: the unit, and the file and line of a declaration.
+
+use super::Slice;
+use super::damaged;
+use super::load::{Cursor, Loader};
+use super::scan::Found;
+use super::units::Units;
+use crate::error::Result;
+use crate::model::{NameId, Position, Source};
+use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
+use rustc_hash::FxHashMap;
+
+/// What a unit says about itself.
+#[derive(Default)]
+pub(super) struct About<'a> {
+    pub(super) name: Option<&'a [u8]>,
+    pub(super) language: u64,
+    folder: Option<&'a [u8]>,
+    lines: Option<DebugLineOffset<usize>>,
+}
+
+impl<'a> Units<'a> {
+    /// Reads what a unit says about itself.
+    pub(super) fn about(&self, index: usize) -> Result<About<'a>> {
+        let at = |error| damaged(self.place(index, gimli::UnitOffset(0)).0, error);
+        let context = self.context(index)?;
+        let mut about = About { language: context.language, ..About::default() };
+        let header = &self.get(index).header;
+        let mut entries = header.entries_raw(&context.abbreviations, None).map_err(at)?;
+        let Some(root) = entries.read_abbreviation().map_err(at)? else { return Ok(about) };
+        for spec in root.attributes() {
+            let attribute = entries.read_attribute(*spec).map_err(at)?;
+            let value = attribute.raw_value();
+            match (attribute.name(), attribute.value()) {
+                (constants::DW_AT_name, _) => about.name = self.string(index, &context, &value),
+                (constants::DW_AT_comp_dir, _) => about.folder = self.string(index, &context, &value),
+                (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
+                    about.lines = Some(offset);
+                }
+                _ => {}
+            }
+        }
+        Ok(about)
+    }
+
+    /// The table of files of a unit; none where it is missing or damaged: types are shown without.
+    fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
+        let about = self.about(index)?;
+        let Some(offset) = about.lines else { return Ok(None) };
+        let size = self.get(index).header.address_size();
+        let program = self.line_program(offset, size);
+        Ok(program.map(|header| Files { header, folder: about.folder }))
+    }
+}
+
+/// The files that a unit was made of.
+pub(super) struct Files<'a> {
+    header: LineProgramHeader<Slice<'a>>,
+    folder: Option<&'a [u8]>,
+}
+
+impl<'a> Files<'a> {
+    /// The path of a file, made absolute where the unit says what it is relative to.
+    fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
+        let context = units.context(unit)?;
+        let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, &context, value);
+        let Some(file) = self.header.file(index) else { return Ok(None) };
+        let Some(name) = string(&file.path_name()) else { return Ok(None) };
+        let mut path = Vec::new();
+        let parts = [self.folder, file.directory(&self.header).as_ref().and_then(string), Some(name)];
+        for part in parts.into_iter().flatten() {
+            if part.starts_with(b"/") {
+                path.clear();
+            } else if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(part);
+        }
+        Ok(Some(path))
+    }
+}
+
+/// Tables of files, and the paths that were made of them, each once.
+#[derive(Default)]
+pub(super) struct Paths<'a> {
+    files: Option<(usize, Option<Files<'a>>)>,
+    names: FxHashMap<(usize, u64), NameId>,
+}
+
+impl<'a> Loader<'_, 'a> {
+    /// Where the entry that was read is declared; nowhere if positions are not wanted.
+    pub(super) fn position(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Position> {
+        if self.paths.is_none() {
+            return Ok(Position::default());
+        }
+        let line = cursor.entry.number(constants::DW_AT_decl_line).unwrap_or(0);
+        let line = u32::try_from(line).unwrap_or(0);
+        let Some(file) = cursor.entry.number(constants::DW_AT_decl_file) else {
+            return Ok(Position { line, ..Position::default() });
+        };
+        Ok(Position { file: self.path(cursor.unit, file)?, line })
+    }
+
+    fn path(&mut self, unit: usize, file: u64) -> Result<NameId> {
+        let Some(paths) = &mut self.paths else { return Ok(NameId::NONE) };
+        if let Some(name) = paths.names.get(&(unit, file)) {
+            return Ok(*name);
+        }
+        if paths.files.as_ref().is_none_or(|(of, _)| *of != unit) {
+            paths.files = Some((unit, self.units.files(unit)?));
+        }
+        let path = match &paths.files {
+            Some((_, Some(files))) => files.path(self.units, unit, file)?,
+            _ => None,
+        };
+        let name = path.map_or(Ok(NameId::NONE), |path| self.types.intern(&path))?;
+        paths.names.insert((unit, file), name);
+        Ok(name)
+    }
+
+    /// Notes the unit and the entry that a wanted type was found in.
+    pub(super) fn note_source(&mut self, found: &Found) -> Result<()> {
+        if self.paths.is_none() {
+            return Ok(());
+        }
+        let name = self.units.about(found.unit)?.name;
+        let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
+        let entry = found.place.0 as u64;
+        self.types.sources.push(Source { unit, entry, definitions: found.definitions });
+        Ok(())
+    }
+}
