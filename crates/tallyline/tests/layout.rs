@@ -2,14 +2,7 @@
 
 mod common;
 
-use common::{run, stderr, stdout};
-use std::path::PathBuf;
-
-/// A file of the layout crate's tests, made by a real compiler, and what pahole prints of it.
-fn data(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tallyline-layout/tests/data").join(name);
-    path.to_str().expect("a plain path").to_string()
-}
+use common::{data, run, stderr, stdout};
 
 fn golden(name: &str) -> String {
     std::fs::read_to_string(data(name)).expect("committed")

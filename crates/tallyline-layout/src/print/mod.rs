@@ -1,4 +1,8 @@
 //! Output formats. Each is a folder or file of its own and only formats what
 //! [`query`](crate::query) answers.
 
+pub mod json;
 pub mod pahole;
+mod type_text;
+
+pub use type_text::{element_text, type_text};

@@ -3,8 +3,10 @@
 //! One function each, on [`Types`](crate::model::Types) alone; printers only format the answers.
 
 mod align;
+mod effective;
 mod filter;
 mod flexible;
+mod gaps;
 mod holes;
 mod packed;
 mod relations;
@@ -13,8 +15,10 @@ mod size;
 mod sort;
 
 pub use align::Alignments;
+pub use effective::Effective;
 pub use filter::Filter;
 pub use flexible::{Flexible, ends_flexibly};
+pub use gaps::{BitHole, Hole, Holes, holes, is_placed};
 pub use holes::{Gap, Layout, Summary, layout};
 pub use packed::Packed;
 pub use relations::{containers, pointers_to};

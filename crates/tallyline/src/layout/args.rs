@@ -4,9 +4,9 @@ use crate::layout::select::Names;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tallyline_layout::is_readable;
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
-use tallyline_layout::{Format, is_readable};
 
 /// Show structs as the cache sees them: offsets, holes, padding, cache lines
 #[derive(Debug, Args)]
@@ -25,8 +25,17 @@ pub(crate) struct LayoutArgs {
     file: Option<PathBuf>,
 
     /// Read this format
-    #[arg(short = 'F', long, value_enum, value_name = "FORMAT")]
-    format: Option<FormatArg>,
+    #[arg(short = 'F', long, alias = "format_path", value_enum, value_name = "FORMAT")]
+    format_path: Option<FormatArg>,
+
+    /// How to show the types
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    #[arg(conflicts_with_all = ["contains", "find_pointers_to"])]
+    pub(super) format: Format,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 
     /// The BTF that the file's goes on from, for a kernel module
     #[arg(long, alias = "btf_base", value_name = "FILE")]
@@ -74,12 +83,22 @@ Examples:
   tallyline layout tcp_sock sock ./vmlinux
   tallyline layout ./program             every struct of a program with debug information
   tallyline layout --sizes ./program | sort -k2n | tail
+  tallyline layout --format json -o types.json ./program
   tallyline layout --holes 2 --prefix tcp_";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
     Dwarf,
     Btf,
+}
+
+/// How types are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// As pahole does
+    Text,
+    /// For programs, one type a line
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -203,10 +222,10 @@ impl LayoutArgs {
     }
 
     /// The format to read, if one is wanted.
-    pub(super) fn format(&self) -> Option<Format> {
-        self.format.map(|format| match format {
-            FormatArg::Dwarf => Format::Dwarf,
-            FormatArg::Btf => Format::Btf,
+    pub(super) fn format_path(&self) -> Option<tallyline_layout::Format> {
+        self.format_path.map(|format| match format {
+            FormatArg::Dwarf => tallyline_layout::Format::Dwarf,
+            FormatArg::Btf => tallyline_layout::Format::Btf,
         })
     }
 

@@ -2,16 +2,20 @@
 
 mod args;
 mod debug_file;
-mod select;
+mod json;
+pub(crate) mod select;
+pub(crate) mod source;
 
 pub(crate) use args::LayoutArgs;
 
-use anyhow::{Context, Result, bail};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use crate::output::{Color, Output};
+use anyhow::{Result, bail};
+use args::Format;
+use std::io::Write;
 use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
-use tallyline_layout::{Error, Request, Wanted, query};
+use tallyline_layout::query::Packed;
+use tallyline_layout::{Request, Wanted, query};
 
 /// How much text is collected before it is written.
 const FLUSH: usize = 1 << 16;
@@ -19,32 +23,51 @@ const FLUSH: usize = 1 << 16;
 /// Does what the command line says.
 pub(crate) fn run(args: &LayoutArgs) -> Result<()> {
     let (file, names) = args.file_and_names()?;
+    // there are no colours in here that would have to be taken out
+    let output = Output::open(args.output.as_deref(), Color::Always)?;
     let related = args.contains.as_ref().or(args.find_pointers_to.as_ref());
     let wanted = if related.is_some() { Wanted::Records } else { names.wanted() };
-    let types = read(args, &file, wanted)?;
-    for warning in types.warnings() {
-        eprintln!("tallyline: {}: {warning}", file.display());
-    }
+    let request = Request {
+        wanted,
+        format: args.format_path(),
+        cacheline: args.cacheline_size,
+        ..Request::default()
+    };
+    let types = source::read(&file, &request, args.btf_base.as_deref())?;
+    source::warn(&file, &types);
     let mut missing = Vec::new();
-    // there are no colours in here that would have to be taken out
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    match related {
-        Some(name) => match query::find_mentioned(&types, name.as_bytes()) {
-            Some(id) => relations(args, &types, id, &mut out)?,
-            None => missing.push(name.as_str()),
-        },
-        None if names.is_empty() => all(args, &types, &mut out)?,
-        None => {
-            let (found, unknown) = names.resolve(&types);
-            missing = unknown;
-            some(args, &types, &found, &mut out)?;
+    output.write(|out| {
+        if let Some(name) = related {
+            match query::find_mentioned(&types, name.as_bytes()) {
+                Some(id) => relations(args, &types, id, out)?,
+                None => missing.push(name.as_str()),
+            }
+            return Ok(());
         }
-    }
-    out.flush()?;
+        let (found, unknown) = names.resolve(&types);
+        missing = unknown;
+        match args.format {
+            Format::Text if names.is_empty() => all(args, &types, out),
+            Format::Text => some(args, &types, &found, out),
+            Format::Json if names.is_empty() => json::write(args, &types, &filtered(args, &types), out),
+            Format::Json => json::write(args, &types, &found, out),
+        }
+    })?;
     if !missing.is_empty() {
         bail!("{}: no type named {}", file.display(), missing.join(", "));
     }
     Ok(())
+}
+
+/// Every type that passes the filter.
+fn filtered(args: &LayoutArgs, types: &Types) -> Vec<TypeId> {
+    let (filter, mut packed) = (args.filter(), Packed::new(types));
+    let mut records = query::distinct_records(types);
+    if args.sort {
+        query::sort_by_name(types, &mut records);
+    }
+    records.retain(|(_, record)| filter.accepts(types, *record, &mut packed));
+    records.into_iter().map(|(id, _)| id).collect()
 }
 
 /// Shows every type that passes the filter.
@@ -125,32 +148,4 @@ fn relations(args: &LayoutArgs, types: &Types, wanted: TypeId, out: &mut dyn Wri
         writeln!(out)?;
     }
     Ok(())
-}
-
-fn read(args: &LayoutArgs, file: &Path, wanted: Wanted) -> Result<Types> {
-    let request =
-        Request { wanted, format: args.format(), cacheline: args.cacheline_size, ..Request::default() };
-    let cannot = |path: &Path| format!("cannot read {}", path.display());
-    let types = match args.btf_base.clone().or_else(|| base_of_module(file)) {
-        Some(base) => {
-            let bytes = std::fs::read(file).with_context(|| cannot(file))?;
-            let base = std::fs::read(&base).with_context(|| cannot(&base))?;
-            tallyline_layout::read_with_base(&bytes, &base, &request)
-        }
-        None => {
-            let open = std::fs::File::open(file).with_context(|| cannot(file))?;
-            match tallyline_layout::read_file(&open, &request) {
-                Err(Error::NoTypes) => debug_file::read(file, &request).unwrap_or(Err(Error::NoTypes)),
-                types => types,
-            }
-        }
-    };
-    types.with_context(|| file.display().to_string())
-}
-
-/// The BTF of a module of the running kernel goes on from the kernel's.
-fn base_of_module(file: &Path) -> Option<PathBuf> {
-    let folder = Path::new("/sys/kernel/btf");
-    let is_module = file.parent() == Some(folder) && file.file_name() != Some("vmlinux".as_ref());
-    is_module.then(|| folder.join("vmlinux"))
 }

@@ -1,0 +1,79 @@
+//! JSON: what is known of types, for programs.
+//!
+//! A [`Document`] writes one type after another, each on a line of its own, and keeps none of them:
+//! memory is that of the largest type. Schema 1; what is added later keeps the number, what changes
+//! or goes away raises it.
+//!
+//! ```json
+//! {"schema":1,"origin":"dwarf","pointer_size":8,"cacheline":64,"types":[
+//! {"id":7,"name":"packet","kind":"struct","size":24,"align":8, …},
+//! …
+//! ]}
+//! ```
+//!
+//! | of a type | |
+//! |---|---|
+//! | `id` | a number that no other type of the document has; names repeat, ids do not |
+//! | `name` | null for an anonymous type |
+//! | `kind` | `struct`, `class`, `interface`, `union`, `enum`, `typedef`, `other` |
+//! | `size`, `align` | in bytes; the alignment is that in effect, in BTF (`"origin":"btf"`) as inferred |
+//! | `cachelines` | how many lines it takes, if it starts on one |
+//! | `packed` | whether it shows that it was declared packed |
+//! | `bases` | of C++: `type`, `type_id`, `offset`, `size`, `virtual` (its offset is known at run time only, and is null) |
+//! | `members` | in the order of the file, see below |
+//! | `variants` | of Rust: `name`, `tag` (null for the one that takes every other value), `members` |
+//! | `statics` | names of static members, which take no place |
+//! | `holes` | `offset`, `size` in bytes, `after`: the name of the member before, null for none or an anonymous one |
+//! | `bit_holes` | `bit_offset` from the start of the type, `bits`, `after` |
+//! | `padding`, `bit_padding` | bytes behind the last member, bits behind the last bitfield |
+//! | `flexible` | whether it ends with an array of no given length |
+//! | `declared_at` | `file` and `line`, or null |
+//! | `enumerators` | of an enumeration: `name`, `value` |
+//! | `of`, `of_id` | of a typedef: the type it stands for |
+//!
+//! | of a member | |
+//! |---|---|
+//! | `name` | null for an anonymous one |
+//! | `type`, `type_id` | the type, of an array that of its element, as C writes it; an id |
+//! | `dims` | the dimensions of an array, outermost first, 0 for one of no given length; `[]` for what is no array |
+//! | `offset` | the byte it starts at; of a bitfield, where the unit that holds it starts |
+//! | `bit_offset`, `bit_size` | of a bitfield: its first bit, counted from `offset`, and how many; else null |
+//! | `size` | in bytes; of a bitfield, that of the unit |
+//! | `align` | the alignment that was asked for; left out where none was |
+//! | `inner` | of an anonymous struct or union: its own `kind`, `size`, `members`, `holes`, …, offsets counted from its own start; null where they nest too deep |
+
+mod view;
+
+use crate::model::{TypeId, Types};
+use std::io::{self, Write};
+use view::Views;
+
+/// A document that is being written.
+pub struct Document<'t, W: Write> {
+    views: Views<'t>,
+    out: W,
+    any: bool,
+}
+
+impl<'t, W: Write> Document<'t, W> {
+    /// Writes the head. `cacheline` is the size of a line in bytes.
+    pub fn start(types: &'t Types, cacheline: u64, mut out: W) -> io::Result<Document<'t, W>> {
+        let views = Views::new(types, cacheline);
+        let head = serde_json::to_string(&views.head())?;
+        // the head is an object that is left open
+        write!(out, "{},\"types\":[", head.strip_suffix('}').unwrap_or(&head))?;
+        Ok(Document { views, out, any: false })
+    }
+
+    /// Writes a type.
+    pub fn add(&mut self, id: TypeId) -> io::Result<()> {
+        self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
+        self.any = true;
+        Ok(serde_json::to_writer(&mut self.out, &self.views.of(id))?)
+    }
+
+    /// Writes the end.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(b"\n]}\n")
+    }
+}

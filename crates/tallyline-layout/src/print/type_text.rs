@@ -1,0 +1,191 @@
+//! A type in one line, as C declares it without a name: `const char *(*)(int)`.
+
+use crate::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
+
+/// How deep types nest before the rest is cut; real programs stay below twenty.
+const DEPTH_LIMIT: usize = 64;
+
+/// The longest text in bytes: functions that take functions can unfold without end.
+const LENGTH_LIMIT: usize = 16 << 10;
+
+/// A type's text. What is cut shows as `…`; bytes that are no UTF-8 as the replacement character.
+pub fn type_text(types: &Types, id: TypeId) -> String {
+    let mut budget = LENGTH_LIMIT;
+    declare(types, id, String::new(), 0, &mut budget)
+}
+
+/// The text of an array's element, and the dimensions, outermost first; a type that is no array has
+/// none. Vectors of the machine and arrays behind typedefs count as one thing.
+pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
+    let mut element = id;
+    let mut dimensions = Vec::new();
+    for _ in 0..DEPTH_LIMIT {
+        match types.get(element) {
+            Type::Array(array) if !types.array(array).vector => {
+                let array = types.array(array);
+                dimensions.extend_from_slice(types.dimensions(array));
+                element = array.of;
+            }
+            Type::Annotated { of } => element = of,
+            _ => break,
+        }
+    }
+    (type_text(types, element), dimensions)
+}
+
+/// The word that declares a record.
+pub(crate) fn keyword(record: &Record) -> &'static str {
+    match record.kind {
+        RecordKind::Struct => "struct",
+        RecordKind::Class => "class",
+        RecordKind::Interface => "interface",
+        RecordKind::Union => "union",
+    }
+}
+
+/// Builds a declaration from the inside: `inner` is what stands where the name would be.
+fn declare(types: &Types, id: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
+    if depth > DEPTH_LIMIT || inner.len() >= *budget {
+        return "…".into();
+    }
+    *budget -= 1;
+    let next = depth + 1;
+    let named = |name: &str| join(name, &inner);
+    let text = |name| String::from_utf8_lossy(types.name(name));
+    match types.get(id) {
+        Type::Void => named("void"),
+        Type::Missing => named("(missing)"),
+        Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => named(&text(name)),
+        Type::Text { length } => named(&format!("string({length})")),
+        Type::Annotated { of } => declare(types, of, inner, next, budget),
+        Type::Record(record) => {
+            let record = types.record(record);
+            named(&tagged(keyword(record), &text(record.name)))
+        }
+        Type::Enum(item) => named(&tagged("enum", &text(types.enumeration(item).name))),
+        Type::Pointer { kind, to } => {
+            let sign = match kind {
+                Pointer::Pointer => "*",
+                Pointer::Reference => "&",
+                Pointer::RvalueReference => "&&",
+            };
+            point(types, to, format!("{sign}{inner}"), next, budget)
+        }
+        Type::MemberPointer { class, to } => {
+            let class = text(types.type_name(class));
+            point(types, to, format!("{class}::*{inner}"), next, budget)
+        }
+        Type::Qualified { qualifier, of } => qualify(types, qualifier, of, inner, next, budget),
+        Type::Array(array) => {
+            let array = types.array(array);
+            let dimensions = types.dimensions(array).iter();
+            let dimensions: String = dimensions.map(|n| format!("[{n}]")).collect();
+            let outer =
+                if array.vector { format!("{inner} vector{dimensions}") } else { inner + &dimensions };
+            declare(types, array.of, outer, next, budget)
+        }
+        Type::Function(function) => {
+            let function = types.function(function);
+            let mut parameters: Vec<String> = Vec::new();
+            for parameter in types.parameters(function) {
+                let text = declare(types, parameter.ty, String::new(), next, budget);
+                *budget = budget.saturating_sub(text.len());
+                parameters.push(text);
+            }
+            match (parameters.is_empty(), function.variadic) {
+                (true, _) => parameters.push("void".into()),
+                (false, true) => parameters.push("...".into()),
+                (false, false) => {}
+            }
+            declare(types, function.returns, format!("{inner}({})", parameters.join(", ")), next, budget)
+        }
+    }
+}
+
+/// What points binds weaker than what is called or indexed.
+fn point(types: &Types, to: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
+    let mut target = to;
+    for _ in 0..DEPTH_LIMIT {
+        let Type::Annotated { of } = types.get(target) else { break };
+        target = of;
+    }
+    let bracketed = matches!(types.get(target), Type::Array(_) | Type::Function(_));
+    let inner = if bracketed { format!("({inner})") } else { inner };
+    declare(types, target, inner, depth, budget)
+}
+
+/// A qualifier of a pointer stands behind the star, of anything else before the type.
+fn qualify(
+    types: &Types,
+    qualifier: Qualifier,
+    of: TypeId,
+    inner: String,
+    depth: usize,
+    budget: &mut usize,
+) -> String {
+    let word = match qualifier {
+        Qualifier::Const => "const",
+        Qualifier::Volatile => "volatile",
+        Qualifier::Restrict => "restrict",
+        Qualifier::Atomic => "_Atomic",
+    };
+    if matches!(types.get(of), Type::Pointer { .. } | Type::MemberPointer { .. }) {
+        let inner = if inner.is_empty() { word.into() } else { format!("{word} {inner}") };
+        return declare(types, of, inner, depth, budget);
+    }
+    format!("{word} {}", declare(types, of, inner, depth, budget))
+}
+
+fn tagged(keyword: &str, name: &str) -> String {
+    if name.is_empty() { keyword.into() } else { format!("{keyword} {name}") }
+}
+
+fn join(name: &str, inner: &str) -> String {
+    // brackets of arrays stand close
+    match inner.as_bytes().first() {
+        None => name.into(),
+        Some(b'[') => format!("{name}{inner}"),
+        Some(_) => format!("{name} {}", inner.trim_start()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Origin, Parameter};
+
+    #[test]
+    fn declarations_are_those_of_c() {
+        let mut types = Types::new(Origin::Dwarf, 8);
+        let name = types.intern(b"char").expect("room");
+        let plain = types.push(Type::Base { name, bits: 8 }).expect("room");
+        let constant = types.push(Type::Qualified { qualifier: Qualifier::Const, of: plain }).expect("room");
+        let mut point = |to| types.push(Type::Pointer { kind: Pointer::Pointer, to }).expect("room");
+        let (text, deep) = (point(constant), point(plain));
+        let fixed = types.push(Type::Qualified { qualifier: Qualifier::Const, of: deep }).expect("room");
+        let array = types.push_array(text, &[2, 3], false).expect("room");
+        let array = types.push(Type::Array(array)).expect("room");
+        let to_array = types.push(Type::Pointer { kind: Pointer::Pointer, to: array }).expect("room");
+        let parameter = Parameter { name, ty: to_array };
+        let function = types.push_function(text, &[parameter], true).expect("room");
+        let function = types.push(Type::Function(function)).expect("room");
+        let callback = types.push(Type::Pointer { kind: Pointer::Pointer, to: function }).expect("room");
+        assert_eq!(type_text(&types, text), "const char *");
+        assert_eq!(type_text(&types, fixed), "char *const");
+        assert_eq!(type_text(&types, array), "const char *[2][3]");
+        assert_eq!(type_text(&types, to_array), "const char *(*)[2][3]");
+        assert_eq!(type_text(&types, callback), "const char *(*)(const char *(*)[2][3], ...)");
+        assert_eq!(element_text(&types, array), ("const char *".to_string(), vec![2, 3]));
+    }
+
+    #[test]
+    fn a_function_that_takes_itself_twice_is_cut() {
+        let mut types = Types::new(Origin::Dwarf, 8);
+        let own = TypeId(types.len() as u32);
+        let parameter = Parameter { name: crate::model::NameId::NONE, ty: own };
+        let function = types.push_function(own, &[parameter, parameter], false).expect("room");
+        types.push(Type::Function(function)).expect("room");
+        let text = type_text(&types, own);
+        assert!(text.contains('…') && text.len() < 20 * LENGTH_LIMIT, "{}", text.len());
+    }
+}

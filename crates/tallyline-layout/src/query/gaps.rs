@@ -1,0 +1,75 @@
+//! Holes with their places.
+
+use super::{Layout, layout};
+use crate::model::{Member, MemberKind, Record, Types};
+
+/// Unused bytes between members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// The first unused byte.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+    /// The member before it, by its index; none before the first.
+    pub after: Option<usize>,
+}
+
+/// Unused bits in the unit of a bitfield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BitHole {
+    /// The first unused bit, counted from the start of the record.
+    pub bit_offset: u64,
+    /// How many.
+    pub bits: u8,
+    /// The member before it, by its index; none before the first.
+    pub after: Option<usize>,
+}
+
+/// What is unused in a record, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Holes {
+    /// Whole bytes.
+    pub bytes: Vec<Hole>,
+    /// Bits.
+    pub bits: Vec<BitHole>,
+    /// Bytes behind the last member.
+    pub padding: u64,
+    /// Bits behind the last bitfield, if it is the last member.
+    pub bit_padding: u8,
+}
+
+/// Whether a member takes a place of its own in the record.
+pub fn is_placed(member: &Member) -> bool {
+    match member.kind {
+        MemberKind::Static | MemberKind::VirtualBase => false,
+        MemberKind::Base => member.size != 0,
+        MemberKind::Data => true,
+    }
+}
+
+/// Where the holes of a struct are; a union has none.
+pub fn holes(types: &Types, record: &Record) -> Holes {
+    let members = types.members(record);
+    let Layout { first, gaps, summary } = layout(types, record);
+    let mut found = Holes { padding: summary.padding, bit_padding: summary.bit_padding, ..Holes::default() };
+    if record.is_union() {
+        return found;
+    }
+    let mut before = None;
+    for (index, member) in members.iter().enumerate().filter(|(_, member)| is_placed(member)) {
+        let gap = before.map_or(first, |before: usize| gaps[before]);
+        if let Ok(bytes @ 1..) = u64::try_from(gap.bytes) {
+            found.bytes.push(Hole { offset: member.offset.saturating_sub(bytes), bytes, after: before });
+        }
+        if gap.bits != 0 {
+            let end = before.and_then(|before| {
+                let before = &members[before];
+                before.bitfield.map(|field| before.bit_offset.saturating_add(field.size.into()))
+            });
+            let bit_offset = end.unwrap_or(member.bit_offset.saturating_sub(gap.bits.into()));
+            found.bits.push(BitHole { bit_offset, bits: gap.bits, after: before });
+        }
+        before = Some(index);
+    }
+    found
+}

@@ -1,0 +1,43 @@
+//! The file that types are read from, and where its debug information really is.
+
+use super::debug_file;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tallyline_layout::model::Types;
+use tallyline_layout::{Error, Request, read_file, read_with_base};
+
+/// Reads the types of a file: of its debug file if it is stripped, and going on from `base`, or from
+/// the kernel's if it is the BTF of a module.
+pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Result<Types> {
+    let cannot = |path: &Path| format!("cannot read {}", path.display());
+    let types = match base.map(Path::to_path_buf).or_else(|| base_of_module(file)) {
+        Some(base) => {
+            let bytes = std::fs::read(file).with_context(|| cannot(file))?;
+            let base = std::fs::read(&base).with_context(|| cannot(&base))?;
+            read_with_base(&bytes, &base, request)
+        }
+        None => {
+            let open = File::open(file).with_context(|| cannot(file))?;
+            match read_file(&open, request) {
+                Err(Error::NoTypes) => debug_file::read(file, request).unwrap_or(Err(Error::NoTypes)),
+                types => types,
+            }
+        }
+    };
+    types.with_context(|| file.display().to_string())
+}
+
+/// Says what the reader skipped.
+pub(crate) fn warn(file: &Path, types: &Types) {
+    for warning in types.warnings() {
+        eprintln!("tallyline: {}: {warning}", file.display());
+    }
+}
+
+/// The BTF of a module of the running kernel goes on from the kernel's.
+fn base_of_module(file: &Path) -> Option<PathBuf> {
+    let folder = Path::new("/sys/kernel/btf");
+    let is_module = file.parent() == Some(folder) && file.file_name() != Some("vmlinux".as_ref());
+    is_module.then(|| folder.join("vmlinux"))
+}
