@@ -27,8 +27,13 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<()> {
     let output = Output::open(args.output.as_deref(), Color::Always)?;
     let related = args.contains.as_ref().or(args.find_pointers_to.as_ref());
     let wanted = if related.is_some() { Wanted::Records } else { names.wanted() };
-    let request =
-        Request { wanted, format: args.format_path(), cacheline: args.cacheline_size, ..Request::default() };
+    let request = Request {
+        wanted,
+        format: args.format_path(),
+        cacheline: args.cacheline_size,
+        positions: args.format == Format::Json,
+        ..Request::default()
+    };
     let types = source::read(&file, &request, args.btf_base.as_deref())?;
     source::warn(&file, &types);
     let mut missing = Vec::new();
