@@ -1,6 +1,7 @@
 //! The ELF container: sections by name, inflated and relocated where needed.
 
 use crate::error::{Error, Result};
+use crate::model::Target;
 use crate::{Elsewhere, INFLATED_LIMIT};
 use object::{CompressedData, Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget};
 use std::borrow::Cow;
@@ -41,6 +42,17 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     /// Whether numbers are stored low byte first.
     pub(crate) fn is_little_endian(&self) -> bool {
         self.object.is_little_endian()
+    }
+
+    /// The machine that the file is for.
+    pub(crate) fn target(&self) -> Target {
+        use object::read::elf::FileHeader;
+        let machine = match &self.object {
+            object::File::Elf32(file) => file.elf_header().e_machine(file.endian()).0,
+            object::File::Elf64(file) => file.elf_header().e_machine(file.endian()).0,
+            _ => 0,
+        };
+        Target { machine, big_endian: !self.is_little_endian() }
     }
 
     /// Whether there are units of DWARF.

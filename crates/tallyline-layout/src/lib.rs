@@ -154,7 +154,11 @@ fn read_elf<'a, R: object::ReadRef<'a>>(data: R, request: &Request) -> Result<Ty
         return dwarf::read(&file, request);
     }
     match (file.btf()?, request.format) {
-        (Some(btf), None | Some(Format::Btf)) => btf::read(&btf, None, request),
+        (Some(btf), None | Some(Format::Btf)) => {
+            let mut types = btf::read(&btf, None, request)?;
+            types.target = file.target();
+            Ok(types)
+        }
         (_, Some(Format::Dwarf)) => Err(Error::NoSuchFormat("DWARF")),
         (_, Some(Format::Btf)) => Err(Error::NoSuchFormat("BTF")),
         (None, None) => Err(Error::NoTypes),

@@ -143,7 +143,12 @@ impl<'u, 'a> Loader<'u, 'a> {
         }
         let marker = std::marker::PhantomData;
         let mut cursor = Cursor { unit, context: &context, entries, entry, place, marker };
+        // a record keeps its own
+        let align = cursor.entry.number(constants::DW_AT_alignment).filter(|align| *align != 0);
         let ty = self.type_of(&mut cursor, id, need)?;
+        if let (Some(align), false) = (align, matches!(ty, Type::Record(_))) {
+            self.types.alignments.insert(id, align);
+        }
         self.types.types[id.index()] = ty;
         Ok(())
     }

@@ -45,6 +45,7 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(file: &File<'a, R>, request: &Request) ->
     for part in parts {
         types.append(part)?;
     }
+    types.target = file.target();
     types.warnings.extend(units.warnings());
     types.shrink();
     Ok(types)

@@ -67,6 +67,7 @@ impl Types {
         self.sources.extend(
             other.sources.into_iter().map(|source| Source { unit: shift.name(source.unit), ..source }),
         );
+        self.alignments.extend(other.alignments.into_iter().map(|(id, align)| (shift.id(id), align)));
         self.warnings.append(&mut other.warnings);
         Ok(())
     }

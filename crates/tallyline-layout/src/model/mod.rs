@@ -20,6 +20,8 @@ pub use types::{
     Record, RecordKind, Scope, Source, Type, Variant,
 };
 
+use rustc_hash::FxHashMap;
+
 /// The longest chain of typedefs, qualifiers and arrays that is followed. Real programs stay below
 /// twenty; a longer chain is a loop or an attack.
 const CHAIN_LIMIT: usize = 256;
@@ -34,10 +36,20 @@ pub enum Origin {
     Btf,
 }
 
+/// The machine that types are laid out for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Target {
+    /// ELF's number of the machine (`e_machine`); 0 where it is not known, as in BTF alone.
+    pub machine: u16,
+    /// Whether the high byte comes first.
+    pub big_endian: bool,
+}
+
 /// A set of types that refer to each other.
 #[derive(Debug, Default)]
 pub struct Types {
     pub(crate) origin: Origin,
+    pub(crate) target: Target,
     pub(crate) pointer_size: u8,
     pub(crate) types: Vec<Type>,
     pub(crate) records: Vec<Record>,
@@ -53,6 +65,8 @@ pub struct Types {
     pub(crate) listed: Vec<TypeId>,
     // none, or one for each that is listed
     pub(crate) sources: Vec<Source>,
+    // by type; few have one
+    pub(crate) alignments: FxHashMap<TypeId, u64>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -60,6 +74,17 @@ impl Types {
     /// Which format the types were read from.
     pub fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// The machine that the types are laid out for.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// The alignment in bytes that a type other than a record was declared with, such as a typedef's
+    /// `aligned`; it may be less than the type's own.
+    pub fn declared_alignment(&self, id: TypeId) -> Option<u64> {
+        self.alignments.get(&id).copied()
     }
 
     /// The size of a pointer of the target, in bytes.
