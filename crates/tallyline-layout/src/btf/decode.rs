@@ -3,8 +3,8 @@
 use super::{Bytes, Header};
 use crate::error::Result;
 use crate::model::{
-    Bitfield, Enum, Enumerator, Member, MemberKind, NameId, Parameter, Pointer, Position, Qualifier, Range,
-    Record, RecordKind, Scope, Type, TypeId, Types,
+    Bitfield, Enum, Enumerator, Member, NameId, Parameter, Pointer, Position, Qualifier, Record, RecordKind,
+    Type, TypeId, Types,
 };
 use rustc_hash::FxHashMap;
 
@@ -148,14 +148,9 @@ impl<'a> Decoder<'a> {
             let (name, ty, place) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
             let (bit_offset, bits) = if entry.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
             members.push(Member {
-                name: self.name(name, types)?,
-                ty: TypeId(ty),
-                offset: u64::from(bit_offset / 8),
                 bit_offset: u64::from(bit_offset),
-                size: 0,
                 bitfield: (bits != 0).then_some(Bitfield { offset: 0, size: bits }),
-                align: 0,
-                kind: MemberKind::Data,
+                ..Member::new(self.name(name, types)?, TypeId(ty), u64::from(bit_offset / 8))
             });
         }
         let range = types.push_members(&members)?;
@@ -176,17 +171,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn bare_record(&mut self, entry: Entry, kind: RecordKind, types: &mut Types) -> Result<Record> {
-        Ok(Record {
-            name: self.name(entry.name, types)?,
-            kind,
-            scope: Scope::File,
-            declaration: true,
-            size: 0,
-            align: 0,
-            members: Range::default(),
-            variants: Range::default(),
-            declared_at: Position::default(),
-        })
+        Ok(Record { declaration: true, ..Record::new(kind, self.name(entry.name, types)?, 0) })
     }
 
     fn enumeration(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {

@@ -19,6 +19,36 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         }
         types.members[index] = member;
     }
+    for record in 0..types.records.len() {
+        order(types, record);
+    }
+}
+
+/// Puts members into the order they lie in. C's always do. Rust's do as the compiler likes, and in
+/// C++ bases may lie behind what is declared after them. What is static stays where it is declared.
+fn order(types: &mut Types, record: usize) {
+    let record = types.records[record];
+    if record.is_union() || !record.language.has_scopes() {
+        return;
+    }
+    let Some(members) = types.members.get_mut(record.members.start as usize..record.members.end as usize)
+    else {
+        return;
+    };
+    let placed = || members.iter().filter(|member| member.kind != MemberKind::Static);
+    if placed().is_sorted_by_key(|member| member.bit_offset) {
+        return;
+    }
+    let mut before = 0;
+    let mut keyed: Vec<(u64, Member)> = Vec::with_capacity(members.len());
+    for member in members.iter() {
+        if member.kind != MemberKind::Static {
+            before = member.bit_offset;
+        }
+        keyed.push((before, *member));
+    }
+    keyed.sort_by_key(|(place, _)| *place);
+    members.iter_mut().zip(keyed).for_each(|(slot, (_, member))| *slot = member);
 }
 
 /// Finds the naturally aligned unit that a bitfield starts in, and its first bit there, counted

@@ -4,10 +4,10 @@ use super::entry::{Entries, Entry};
 use super::position::Paths;
 use super::scan::Found;
 use super::units::{Context, Place, Units};
-use super::{damaged, finish};
+use super::{damaged, finish, variant};
 use crate::error::{Error, Result};
 use crate::model::{
-    Enum, Enumerator, Member, NameId, Origin, Parameter, Pointer, Qualifier, Range, Record, RecordKind,
+    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
     Scope, Type, TypeId, Types,
 };
 use gimli::constants::{self, DwAt};
@@ -52,7 +52,7 @@ pub(super) struct Cursor<'c, 'u, 'a> {
     pub(super) context: &'c Context,
     pub(super) entries: Entries<'c, 'a>,
     pub(super) entry: Entry<'a>,
-    place: Place,
+    pub(super) place: Place,
     marker: std::marker::PhantomData<&'u ()>,
 }
 
@@ -85,6 +85,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             }
         }
         finish::finish(&mut self.types, self.units.little_endian);
+        variant::finish(&mut self.types);
         Ok(self.types)
     }
 
@@ -299,7 +300,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Whether the type that an enumeration is based on is signed.
-    fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
+    pub(super) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
         let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
             return Ok(false);
         };
@@ -329,6 +330,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         while !cursor.entries.is_empty() && cursor.entries.depth() >= depth {
             self.spend()?;
             let below = cursor.entries.depth() > depth;
+            cursor.place = cursor.entries.place();
             if cursor.entries.read(&mut cursor.entry)? && !below {
                 each(self, cursor)?;
             }
@@ -345,20 +347,16 @@ impl<'u, 'a> Loader<'u, 'a> {
     ) -> Result<Type> {
         let name = self.record_name(cursor)?;
         let mut record = Record {
-            name,
-            kind,
-            scope: Scope::File,
+            language: Language(cursor.context.language as u16),
             declaration: true,
-            size: cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0),
             align: cursor.entry.number(constants::DW_AT_alignment).unwrap_or(0),
-            members: Range::default(),
-            variants: Range::default(),
             declared_at: self.position(cursor)?,
+            ..Record::new(kind, name, cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0))
         };
         // an anonymous one is printed where it is used
         if need == Need::Layout || !name.is_some() {
             record.declaration = cursor.entry.flag(constants::DW_AT_declaration);
-            record.members = self.record_members(cursor, kind)?;
+            self.record_members(cursor, &mut record)?;
         }
         if let Type::Record(known) = self.types.get(id) {
             self.types.records[known.index()] = record;

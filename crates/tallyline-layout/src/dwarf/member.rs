@@ -2,50 +2,52 @@
 
 use super::load::{Cursor, Loader, Need};
 use crate::error::Result;
-use crate::model::{Bitfield, Member, MemberKind, Range, RecordKind};
+use crate::model::{Access, Bitfield, Member, MemberKind, Record, RecordKind, UNPLACED};
 use gimli::constants;
 
 /// The bit offset of a member whose place is given from the other end, as DWARF 2 and 3 do, until
 /// the size of its unit is known: see [`finish`](super::finish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BitPlace {
+enum BitPlace {
     /// Counted from the start of the record.
     FromRecord,
     /// Counted in the unit at the member's offset, by the order of the machine.
     InUnit,
 }
 
-const LANGUAGE_RUST: u64 = 0x1c;
-
 impl<'a> Loader<'_, 'a> {
-    /// Reads the members and bases of the record that was read.
+    /// Reads the members, bases and variants of the record that was read.
     pub(super) fn record_members(
         &mut self,
         cursor: &mut Cursor<'_, '_, 'a>,
-        kind: RecordKind,
-    ) -> Result<Range> {
+        record: &mut Record,
+    ) -> Result<()> {
         let mut members = std::mem::take(&mut self.members);
         members.clear();
+        let kind = record.kind;
         self.children(cursor, |loader, child| {
-            if matches!(child.entry.tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) {
-                members.push(loader.member(child, kind)?);
+            match child.entry.tag {
+                constants::DW_TAG_member | constants::DW_TAG_inheritance => {
+                    members.push(Member {
+                        declared: u16::try_from(members.len()).unwrap_or(u16::MAX),
+                        ..loader.member(child, kind)?
+                    });
+                }
+                // since version 5, what is static in a class is a variable
+                constants::DW_TAG_variable => members.push(loader.static_member(child, kind)?),
+                constants::DW_TAG_variant_part => loader.variant_part(child, record)?,
+                _ => {}
             }
             Ok(())
         })?;
-        // Rust lists members as they are declared, not as they lie
-        if cursor.context.language == LANGUAGE_RUST {
-            members.sort_by_key(|member| member.offset);
-        }
-        let range = self.types.push_members(&members);
+        record.members = self.types.push_members(&members)?;
         self.members = members;
-        range
+        Ok(())
     }
 
-    fn member(&mut self, cursor: &Cursor<'_, '_, 'a>, record: RecordKind) -> Result<Member> {
+    /// Reads a member or a base.
+    pub(super) fn member(&mut self, cursor: &Cursor<'_, '_, 'a>, record: RecordKind) -> Result<Member> {
         let entry = &cursor.entry;
-        let name = self.name(cursor)?;
-        let place = entry.offset(constants::DW_AT_data_member_location);
-        let from_record = entry.offset(constants::DW_AT_data_bit_offset);
         let kind = match entry.tag {
             constants::DW_TAG_inheritance => match entry.number(constants::DW_AT_virtuality) {
                 Some(virtuality) if virtuality != 0 => MemberKind::VirtualBase,
@@ -53,12 +55,14 @@ impl<'a> Loader<'_, 'a> {
             },
             _ if entry.has(constants::DW_AT_data_member_location)
                 || entry.has(constants::DW_AT_data_bit_offset)
-                || record == RecordKind::Union =>
+                || record == RecordKind::Union && !entry.flag(constants::DW_AT_external) =>
             {
                 MemberKind::Data
             }
-            _ => MemberKind::Static,
+            _ => return self.static_member(cursor, record),
         };
+        let name = self.name(cursor)?;
+        let from_record = entry.offset(constants::DW_AT_data_bit_offset);
         let bits = entry.number(constants::DW_AT_bit_size).unwrap_or(0);
         let (how, bit) = match from_record {
             Some(bit) => (BitPlace::FromRecord, bit),
@@ -69,16 +73,53 @@ impl<'a> Loader<'_, 'a> {
             offset: if how == BitPlace::InUnit { bit as u32 } else { u32::MAX },
             size: u32::try_from(bits).unwrap_or(u32::MAX),
         });
-        let offset = place.unwrap_or(0);
+        let offset = match entry.offset(constants::DW_AT_data_member_location) {
+            Some(offset) => offset,
+            None if kind == MemberKind::VirtualBase => UNPLACED,
+            None => 0,
+        };
+        let ty = self.refer_by(cursor, constants::DW_AT_type, Need::Layout)?;
+        // in Rust nobody asks for the alignment of a member: it is the natural one of its type
+        let align = if self.is_rust(cursor) { None } else { entry.number(constants::DW_AT_alignment) };
         Ok(Member {
-            name,
-            ty: self.refer_by(cursor, constants::DW_AT_type, Need::Layout)?,
-            offset: if how == BitPlace::FromRecord { bit / 8 } else { offset },
             bit_offset: if how == BitPlace::FromRecord { bit } else { offset.saturating_mul(8) },
             size: entry.number(constants::DW_AT_byte_size).unwrap_or(0),
             bitfield,
-            align: entry.number(constants::DW_AT_alignment).unwrap_or(0),
+            align: align.unwrap_or(0),
             kind,
+            access: access(cursor, record),
+            artificial: entry.flag(constants::DW_AT_artificial),
+            declared_at: self.position(cursor)?,
+            ..Member::new(name, ty, if how == BitPlace::FromRecord { bit / 8 } else { offset })
         })
+    }
+
+    /// Reads a member that takes no place.
+    fn static_member(&mut self, cursor: &Cursor<'_, '_, 'a>, record: RecordKind) -> Result<Member> {
+        let name = self.name(cursor)?;
+        let ty = self.refer_by(cursor, constants::DW_AT_type, Need::Name)?;
+        Ok(Member {
+            kind: MemberKind::Static,
+            access: access(cursor, record),
+            artificial: cursor.entry.flag(constants::DW_AT_artificial),
+            declared_at: self.position(cursor)?,
+            ..Member::new(name, ty, 0)
+        })
+    }
+
+    /// Whether the unit is Rust's.
+    pub(super) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
+        cursor.context.language == u64::from(constants::DW_LANG_Rust.0)
+    }
+}
+
+/// Who may use a member: where it is not said, it is as the kind of the record has it.
+fn access(cursor: &Cursor<'_, '_, '_>, record: RecordKind) -> Access {
+    let said = cursor.entry.number(constants::DW_AT_accessibility);
+    match said.and_then(|access| u8::try_from(access).ok()).map(constants::DwAccess) {
+        Some(constants::DW_ACCESS_private) => Access::Private,
+        Some(constants::DW_ACCESS_protected) => Access::Protected,
+        None if record == RecordKind::Class && cursor.context.is_cpp() => Access::Private,
+        _ => Access::Public,
     }
 }

@@ -16,6 +16,7 @@ mod position;
 mod scan;
 mod sections;
 mod units;
+mod variant;
 
 use crate::Request;
 use crate::elf::File;

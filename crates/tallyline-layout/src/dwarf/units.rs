@@ -2,6 +2,7 @@
 
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
+use crate::model::Language;
 use gimli::{Abbreviations, AttributeValue, DebugStrOffsetsBase, Section, UnitHeader, UnitType, constants};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -35,6 +36,13 @@ pub(super) struct Context {
     pub(super) abbreviations: Arc<Abbreviations>,
     strings_base: DebugStrOffsetsBase<usize>,
     pub(super) language: u64,
+}
+
+impl Context {
+    /// Whether the unit is C++'s.
+    pub(super) fn is_cpp(&self) -> bool {
+        u16::try_from(self.language).is_ok_and(|language| Language(language).is_cpp())
+    }
 }
 
 impl<'a> Units<'a> {

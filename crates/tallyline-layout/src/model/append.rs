@@ -26,6 +26,8 @@ impl Types {
         self.types.extend(other.types.drain(1..));
         for mut record in other.records {
             record.name = shift.name(record.name);
+            record.path = shift.name(record.path);
+            record.tag = shift.range(record.tag, shift.members);
             record.members = shift.range(record.members, shift.members);
             record.variants = shift.range(record.variants, shift.variants);
             record.declared_at = shift.position(record.declared_at);
@@ -50,6 +52,7 @@ impl Types {
         self.members.extend(other.members.into_iter().map(|member| shift.member(member)));
         for mut variant in other.variants {
             variant.name = shift.name(variant.name);
+            variant.ty = shift.id(variant.ty);
             variant.members = shift.range(variant.members, shift.members);
             self.variants.push(variant);
         }
@@ -115,7 +118,12 @@ impl Shift {
     }
 
     fn member(&self, member: Member) -> Member {
-        Member { name: self.name(member.name), ty: self.id(member.ty), ..member }
+        Member {
+            name: self.name(member.name),
+            ty: self.id(member.ty),
+            declared_at: self.position(member.declared_at),
+            ..member
+        }
     }
 
     fn ty(&self, ty: &mut Type) {

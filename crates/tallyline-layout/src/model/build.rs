@@ -2,7 +2,7 @@
 
 use super::{
     Array, ArrayId, Enum, EnumId, Enumerator, Function, FunctionId, Member, NameId, Origin, Parameter, Range,
-    Record, RecordId, Type, TypeId, Types,
+    Record, RecordId, Type, TypeId, Types, Variant,
 };
 use crate::error::{Error, Result};
 
@@ -78,6 +78,11 @@ impl Types {
     /// Adds members; the range goes into a record or a variant.
     pub(crate) fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
+    }
+
+    /// Adds the variants of a record.
+    pub(crate) fn push_variants(&mut self, variants: &[Variant]) -> Result<Range> {
+        append(&mut self.variants, variants.iter().copied())
     }
 
     /// Adds the constants of an enumeration.

@@ -10,14 +10,17 @@
 mod append;
 mod build;
 mod ids;
+mod language;
 mod names;
 mod types;
 
 pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
+pub use language::Language;
 pub use names::Names;
+pub(crate) use types::UNPLACED;
 pub use types::{
-    Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position, Qualifier,
-    Record, RecordKind, Scope, Source, Type, Variant,
+    Access, Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position,
+    Qualifier, Record, RecordKind, Scope, Source, Type, Variant,
 };
 
 use rustc_hash::FxHashMap;
@@ -165,6 +168,13 @@ impl Types {
         slice(&self.members, record.members)
     }
 
+    /// The member that says which variant a value is; none where there is one variant only.
+    ///
+    /// It may lie in the bytes of a variant's member: a niche.
+    pub fn tag(&self, record: &Record) -> Option<&Member> {
+        slice(&self.members, record.tag).first()
+    }
+
     /// The variants of a Rust enum.
     pub fn variants(&self, record: &Record) -> &[Variant] {
         slice(&self.variants, record.variants)
@@ -197,6 +207,18 @@ impl Types {
             Type::Record(record) => self.record(record).name,
             Type::Enum(id) => self.enumeration(id).name,
             _ => NameId::NONE,
+        }
+    }
+
+    /// The name of a type with the scopes that it is declared in, as far as they are known.
+    pub fn qualified_name(&self, id: TypeId) -> std::borrow::Cow<'_, [u8]> {
+        let name = self.name(self.type_name(id));
+        match self.get(id) {
+            Type::Record(record) if self.record(record).path.is_some() => {
+                let path = self.name(self.record(record).path);
+                [path, b"::", name].concat().into()
+            }
+            _ => name.into(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The kinds of types and their parts.
 
-use super::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
+use super::{ArrayId, EnumId, FunctionId, Language, NameId, Range, RecordId, TypeId};
 
 /// A type; small and copied freely. What is long lies in the tables of [`Types`](super::Types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,8 +167,13 @@ pub struct Source {
 /// A struct, class or union.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Its name, if it has one.
+    /// Its name, if it has one, without the scopes that it is declared in.
     pub name: NameId,
+    /// The scopes that it is declared in, with `::` between, outermost first; none at the top of a
+    /// unit, and where the type is only known from what refers to it.
+    pub path: NameId,
+    /// The language of its unit.
+    pub language: Language,
     /// Which kind it is.
     pub kind: RecordKind,
     /// Where it is declared.
@@ -181,11 +186,33 @@ pub struct Record {
     pub align: u64,
     pub(crate) members: Range,
     pub(crate) variants: Range,
+    // one member at most: what says which variant a value is
+    pub(crate) tag: Range,
+    pub(crate) tag_signed: bool,
     /// Where it is declared.
     pub declared_at: Position,
 }
 
 impl Record {
+    /// A record without members.
+    pub(crate) fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
+        Record {
+            name,
+            path: NameId::NONE,
+            language: Language::default(),
+            kind,
+            scope: Scope::File,
+            declaration: false,
+            size,
+            align: 0,
+            members: Range::default(),
+            variants: Range::default(),
+            tag: Range::default(),
+            tag_signed: false,
+            declared_at: Position::default(),
+        }
+    }
+
     /// Whether its members follow each other: everything but a union.
     pub fn is_struct(&self) -> bool {
         self.kind != RecordKind::Union
@@ -204,7 +231,7 @@ pub enum MemberKind {
     Data,
     /// A base class.
     Base,
-    /// A virtual base class: its place is known at run time only.
+    /// A virtual base class: in an object of a derived class it may lie elsewhere.
     VirtualBase,
     /// A static member: it takes no place.
     Static,
@@ -217,6 +244,18 @@ pub struct Bitfield {
     pub offset: u32,
     /// How many bits.
     pub size: u32,
+}
+
+/// Who may use a member, where the language has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Everyone; also where the file does not say.
+    #[default]
+    Public,
+    /// The class and those derived from it.
+    Protected,
+    /// The class.
+    Private,
 }
 
 /// A member of a record, or one of its bases.
@@ -238,7 +277,49 @@ pub struct Member {
     pub align: u64,
     /// What it is.
     pub kind: MemberKind,
+    /// Who may use it.
+    pub access: Access,
+    /// Whether the compiler made it, as it does pointers to virtual tables.
+    pub artificial: bool,
+    /// Its position in the declaration, bases first; members are kept in the order they lie in.
+    pub declared: u16,
+    /// Where it is declared.
+    pub declared_at: Position,
 }
+
+impl Member {
+    /// A member that is data, of no known size.
+    pub(crate) fn new(name: NameId, ty: TypeId, offset: u64) -> Member {
+        Member {
+            name,
+            ty,
+            offset,
+            bit_offset: offset.saturating_mul(8),
+            size: 0,
+            bitfield: None,
+            align: 0,
+            kind: MemberKind::Data,
+            access: Access::default(),
+            artificial: false,
+            declared: 0,
+            declared_at: Position::default(),
+        }
+    }
+
+    /// Whether it is a base class, virtual or not.
+    pub fn is_base(&self) -> bool {
+        matches!(self.kind, MemberKind::Base | MemberKind::VirtualBase)
+    }
+
+    /// Whether [`offset`](Member::offset) is where it lies. A static member lies nowhere, and the
+    /// place of a virtual base may be known at run time only.
+    pub fn is_placed(&self) -> bool {
+        self.kind != MemberKind::Static && self.offset != UNPLACED
+    }
+}
+
+/// The offset of what has no known place.
+pub(crate) const UNPLACED: u64 = u64::MAX;
 
 /// One variant of a Rust enum.
 #[derive(Clone, Copy, Debug)]
@@ -246,7 +327,9 @@ pub struct Variant {
     /// Its name, if it has one.
     pub name: NameId,
     /// The value of the tag that selects it; none for the one that takes every other value.
-    pub tag: Option<i64>,
+    pub tag: Option<i128>,
+    /// The type of what it holds.
+    pub ty: TypeId,
     pub(crate) members: Range,
 }
 

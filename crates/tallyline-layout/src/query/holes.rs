@@ -149,7 +149,7 @@ fn clamp(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bitfield, NameId, Origin, Position, Range, RecordKind, Scope, TypeId};
+    use crate::model::{Bitfield, NameId, Origin, RecordKind, TypeId};
 
     /// Byte, size, and for bitfields the first bit and the number of bits.
     type Short = (u64, u64, Option<(u32, u32)>);
@@ -157,26 +157,15 @@ mod tests {
     fn layout_of(size: u64, members: &[Short]) -> Layout {
         let mut types = Types::new(Origin::Dwarf, 8);
         let member = |&(offset, size, bits): &Short| Member {
-            name: NameId::NONE,
-            ty: TypeId::VOID,
-            offset,
             bit_offset: offset * 8 + bits.map_or(0, |(first, _)| u64::from(first)),
             size,
             bitfield: bits.map(|(offset, size)| Bitfield { offset, size }),
-            align: 0,
-            kind: MemberKind::Data,
+            ..Member::new(NameId::NONE, TypeId::VOID, offset)
         };
         let members: Vec<Member> = members.iter().map(member).collect();
         let record = Record {
-            name: NameId::NONE,
-            kind: RecordKind::Struct,
-            scope: Scope::File,
-            declaration: false,
-            size,
-            align: 0,
             members: types.push_members(&members).expect("room"),
-            variants: Range::default(),
-            declared_at: Position::default(),
+            ..Record::new(RecordKind::Struct, NameId::NONE, size)
         };
         layout(&types, &record)
     }

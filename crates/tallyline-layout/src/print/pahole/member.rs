@@ -17,7 +17,7 @@ impl Printer<'_> {
                 inner.base = offset;
             }
         }
-        if self.style.comments {
+        if self.style.comments && member.is_placed() {
             self.line_boundary(offset, frame);
         }
         let start = self.out.len();
@@ -102,7 +102,10 @@ impl Printer<'_> {
     fn place(&mut self, member: &Member, offset: u64, width: i64) {
         self.spaces(usize::try_from(width - 1).unwrap_or(0) + 1);
         let mut size_width = 5;
-        if self.style.hex {
+        if member.kind == MemberKind::VirtualBase && !member.is_placed() {
+            // where it lies is known at run time only
+            self.put(b"/*     ?");
+        } else if self.style.hex {
             self.fmt(format_args!("/* {:>5}", Hex(offset)));
         } else {
             self.fmt(format_args!("/* {offset:5}"));

@@ -1,0 +1,48 @@
+//! Languages.
+
+use gimli::constants::{self as c, DwLang};
+
+/// C++23, which gimli has no name for.
+const CPP_23: DwLang = DwLang(0x3a);
+
+/// The language of a unit, by DWARF's number; 0 where it is not known, as in BTF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Language(pub u16);
+
+impl Language {
+    /// Whether it is a version of C++.
+    pub fn is_cpp(self) -> bool {
+        matches!(
+            DwLang(self.0),
+            c::DW_LANG_C_plus_plus
+                | c::DW_LANG_C_plus_plus_03
+                | c::DW_LANG_C_plus_plus_11
+                | c::DW_LANG_C_plus_plus_14
+                | c::DW_LANG_C_plus_plus_17
+                | c::DW_LANG_C_plus_plus_20
+                | CPP_23
+                | c::DW_LANG_ObjC_plus_plus
+        )
+    }
+
+    /// Whether it is Rust.
+    pub fn is_rust(self) -> bool {
+        DwLang(self.0) == c::DW_LANG_Rust
+    }
+
+    /// Whether it is Go.
+    pub fn is_go(self) -> bool {
+        DwLang(self.0) == c::DW_LANG_Go
+    }
+
+    /// Whether it is Zig.
+    pub fn is_zig(self) -> bool {
+        DwLang(self.0) == c::DW_LANG_Zig
+    }
+
+    /// Whether types are declared in other types and in namespaces, so that a name alone does not
+    /// say which type is meant.
+    pub fn has_scopes(self) -> bool {
+        self.is_cpp() || self.is_rust() || self.is_zig()
+    }
+}
