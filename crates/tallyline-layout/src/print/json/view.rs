@@ -98,7 +98,7 @@ struct InnerView<'t> {
 #[derive(Serialize)]
 struct VariantView<'t> {
     name: Name<'t>,
-    tag: Option<i64>,
+    tag: Option<i128>,
     members: Vec<MemberView<'t>>,
 }
 
