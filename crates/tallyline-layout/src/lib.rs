@@ -37,6 +37,7 @@ mod btf;
 mod dwarf;
 mod elf;
 mod error;
+pub mod groups;
 mod language;
 pub mod model;
 pub mod print;

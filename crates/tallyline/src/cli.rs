@@ -2,6 +2,7 @@
 
 use crate::bench;
 use crate::demo;
+use crate::groups;
 use crate::layout;
 use crate::manual;
 use crate::output::{Color, Output};
@@ -44,6 +45,9 @@ enum Command {
     /// Show structs as the cache sees them: offsets, holes, padding, cache lines
     Layout(layout::LayoutArgs),
 
+    /// Show cache line groups: what lies in them, on which lines, and what else does
+    Groups(groups::GroupsArgs),
+
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -60,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Bench(bench) => bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args),
+        Command::Groups(args) => groups::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

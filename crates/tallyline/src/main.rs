@@ -6,6 +6,7 @@
 mod bench;
 mod cli;
 mod demo;
+mod groups;
 mod layout;
 mod manual;
 mod output;

@@ -3,9 +3,11 @@
 use anstream::{AutoStream, ColorChoice, StripStream};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use tallyline_layout::model::{Position, Types};
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,6 +83,23 @@ fn stdout_choice(color: Color) -> ColorChoice {
         Color::Auto => AutoStream::choice(&io::stdout()),
         other => other.choice(),
     }
+}
+
+/// A name from a file as it can be shown on a terminal: control characters could do anything there.
+pub(crate) fn printable(name: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(name);
+    if text.chars().any(char::is_control) {
+        return text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect();
+    }
+    text
+}
+
+/// `file:line` behind some words; nothing where it is not known.
+pub(crate) fn place(types: &Types, position: Position, words: &str) -> String {
+    if !position.file.is_some() || position.line == 0 {
+        return String::new();
+    }
+    format!("{words}{}:{}", printable(types.name(position.file)), position.line)
 }
 
 /// Whether an error is that nobody reads any more what we write (`tallyline … | head -1`): that is

@@ -4,6 +4,7 @@
 
 mod align;
 mod effective;
+mod fields;
 mod filter;
 mod flexible;
 mod gaps;
@@ -16,6 +17,7 @@ mod sort;
 
 pub use align::Alignments;
 pub use effective::Effective;
+pub use fields::{Field, field_at, fields};
 pub use filter::Filter;
 pub use flexible::{Flexible, ends_flexibly};
 pub use gaps::{BitHole, Hole, Holes, holes, is_placed};

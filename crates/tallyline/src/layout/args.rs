@@ -1,10 +1,10 @@
 //! The command line of `tallyline layout`.
 
+use crate::layout::operands;
 use crate::layout::select::Names;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tallyline_layout::is_readable;
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
 
@@ -191,23 +191,10 @@ struct FilterArgs {
     with_embedded_flexible_array: bool,
 }
 
-/// The kernel's own description of its types.
-const KERNEL: &str = "/sys/kernel/btf/vmlinux";
-
 impl LayoutArgs {
     /// The file, and the types that are asked for.
     pub(super) fn file_and_names(&self) -> Result<(PathBuf, Names)> {
-        let mut operands = self.operands.clone();
-        let file = match (&self.file, operands.last()) {
-            (Some(file), _) => file.clone(),
-            (None, Some(last)) if last.contains('/') || opens_as_types(last) => PathBuf::from(last),
-            (None, _) => PathBuf::from(KERNEL),
-        };
-        if self.file.is_none() && file.to_str() != Some(KERNEL)
-            || operands.last().map(String::as_str) == Some(KERNEL)
-        {
-            operands.pop();
-        }
+        let (file, operands) = operands::split(&self.operands, self.file.as_deref());
         let mut names = Names::default();
         for name in operands {
             names.add_one(&name)?;
@@ -271,12 +258,4 @@ impl LayoutArgs {
     pub(super) fn names_only(&self) -> bool {
         self.filter.hole_size != 0
     }
-}
-
-/// Whether an operand without a slash is a file with types, and not the name of a type.
-fn opens_as_types(operand: &str) -> bool {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let read = std::fs::File::open(operand).and_then(|file| file.take(4).read_to_end(&mut start));
-    read.is_ok() && is_readable(&start)
 }

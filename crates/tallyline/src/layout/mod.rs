@@ -3,6 +3,7 @@
 mod args;
 mod debug_file;
 mod json;
+pub(crate) mod operands;
 pub(crate) mod select;
 pub(crate) mod source;
 

@@ -7,18 +7,18 @@ use tallyline_layout::query;
 
 /// The names on the command line, in order.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     names: Vec<String>,
 }
 
 impl Names {
     /// Whether every type is meant.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
     /// Adds a name or a pattern.
-    pub(super) fn add_one(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn add_one(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             bail!("an empty name");
         }
@@ -27,7 +27,7 @@ impl Names {
     }
 
     /// Adds names with commas between, or those of a `file://` list.
-    pub(super) fn add_list(&mut self, list: &str) -> Result<()> {
+    pub(crate) fn add_list(&mut self, list: &str) -> Result<()> {
         if let Some(path) = list.strip_prefix("file://") {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
             return text
@@ -40,7 +40,7 @@ impl Names {
     }
 
     /// What a reader has to look for.
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(crate) fn wanted(&self) -> Wanted {
         if self.is_empty() || self.names.iter().any(|name| is_pattern(name)) {
             return Wanted::Records;
         }
@@ -48,7 +48,7 @@ impl Names {
     }
 
     /// The types of the names, and the names that there is no type of.
-    pub(super) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
+    pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for name in &self.names {
             let before = found.len();

@@ -44,3 +44,24 @@ pub(crate) fn data(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tallyline-layout/tests/data").join(name);
     path.to_str().expect("a plain path").to_string()
 }
+
+/// Compiles a C program to an object file with debug information; none, with a message, where there
+/// is no compiler.
+pub(crate) fn object(folder: &Path, name: &str, source: &str) -> Option<String> {
+    let (from, to) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.o")));
+    std::fs::write(&from, source).expect("written");
+    let to = to.to_str().expect("a plain path").to_string();
+    compiles(Command::new("cc").args(["-g", "-c", "-o", &to]).arg(&from)).then_some(to)
+}
+
+/// Whether a compiler accepts a program; a compiler that is not there makes it false, with a message.
+pub(crate) fn compiles(compiler: &mut Command) -> bool {
+    match compiler.output() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => panic!("{compiler:?}: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            eprintln!("skipped: {compiler:?}: {error}");
+            false
+        }
+    }
+}

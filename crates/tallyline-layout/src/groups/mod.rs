@@ -1,0 +1,177 @@
+//! Cache line groups: members of a struct that are used together and so should lie together.
+//!
+//! The kernel marks them by members of no size, `__cacheline_group_begin__G` and
+//! `__cacheline_group_end__G`, which may lie in anonymous structs. Programs without markers name
+//! the members, see [`Group::listed`].
+
+mod asserts;
+mod find;
+
+pub use asserts::{Dialect, asserts};
+pub use find::{Found, find};
+
+use crate::model::{Position, Record, TypeId, Types};
+use crate::query::{Field, field_at, fields};
+
+/// Members that are used together, and how they lie.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What it is called.
+    pub name: String,
+    /// Whether markers in the struct say where it begins and ends.
+    pub marked: bool,
+    /// Its first byte.
+    pub start: u64,
+    /// The byte behind it.
+    pub end: u64,
+    /// The alignment that was asked for, in bytes; 0 where none was.
+    pub align: u64,
+    /// Its members, in the order of their places.
+    pub members: Vec<Named>,
+    /// Unused bytes between its start and its end: first byte and how many.
+    pub holes: Vec<(u64, u64)>,
+    /// Members of the struct that lie on its lines and are not of the group.
+    pub foreign: Vec<Foreign>,
+    /// Where it is declared.
+    pub declared_at: Position,
+}
+
+/// A member, and how a program names it.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its name, or the path to it, such as `stats.rx`.
+    pub path: String,
+    /// Its place.
+    pub field: Field,
+}
+
+/// A member that lies on the lines of a group that it is not of.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// The member.
+    pub field: Field,
+    /// Whether it lies between the group's start and end, and not just beside it.
+    pub inside: bool,
+}
+
+impl Group {
+    /// A group of members that are named, for structs without markers. The names that there is no
+    /// member of, if there are any.
+    pub fn listed(
+        types: &Types,
+        record: &Record,
+        name: &str,
+        members: &[String],
+        line: u64,
+    ) -> Result<Group, Vec<String>> {
+        let mut missing = Vec::new();
+        let mut found = Vec::new();
+        for path in members {
+            match field_at(types, record, path) {
+                Some(field) => found.push(Named { path: path.clone(), field }),
+                None => missing.push(path.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        let group = Group {
+            name: name.into(),
+            marked: false,
+            start: found.iter().map(|named| named.field.start()).min().unwrap_or(0),
+            end: found.iter().map(|named| named.field.end()).max().unwrap_or(0),
+            align: 0,
+            declared_at: found.first().map_or(record.declared_at, |named| named.field.declared_at),
+            members: found,
+            holes: Vec::new(),
+            foreign: Vec::new(),
+        };
+        Ok(group.complete(types, record, line))
+    }
+
+    /// How many bytes it spans.
+    pub fn bytes(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Its first and its last line, if the struct starts on a line.
+    pub fn lines(&self, line: u64) -> (u64, u64) {
+        let line = line.max(1);
+        (self.start / line, self.end.saturating_sub(1).max(self.start) / line)
+    }
+
+    /// On how many lines it lies; none if it is empty.
+    pub fn line_count(&self, line: u64) -> u64 {
+        let (first, last) = self.lines(line);
+        if self.bytes() == 0 { 0 } else { last - first + 1 }
+    }
+
+    /// Whether it lies on more lines than it would need.
+    pub fn straddles(&self, line: u64) -> bool {
+        self.line_count(line) > self.bytes().div_ceil(line.max(1))
+    }
+
+    /// How many of its bytes are unused.
+    pub fn hole_bytes(&self) -> u64 {
+        self.holes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.1))
+    }
+
+    /// Whether a field lies between its start and end.
+    pub fn spans(&self, field: &Field) -> bool {
+        field.start() >= self.start && field.end() <= self.end
+    }
+
+    /// Finds the holes and what else lies on its lines.
+    fn complete(mut self, types: &Types, record: &Record, line: u64) -> Group {
+        let all = fields(types, record);
+        self.members.sort_by_key(|named| named.field.bit_offset);
+        let mut inside: Vec<&Field> = all.iter().filter(|field| self.spans(field)).collect();
+        inside.sort_by_key(|field| field.bit_offset);
+        let mut filled = self.start;
+        for field in inside {
+            if field.start() > filled {
+                self.holes.push((filled, field.start() - filled));
+            }
+            filled = filled.max(field.end());
+        }
+        if filled < self.end {
+            self.holes.push((filled, self.end - filled));
+        }
+        if self.bytes() != 0 {
+            let (first, last) = self.lines(line);
+            let line = line.max(1);
+            let on_lines = |field: &&Field| {
+                field.bits != 0
+                    && field.start() / line <= last
+                    && field.end().saturating_sub(1) / line >= first
+                    && !self.owns(field)
+            };
+            self.foreign = all
+                .iter()
+                .filter(on_lines)
+                .map(|field| Foreign {
+                    field: *field,
+                    inside: field.start() < self.end && field.end() > self.start,
+                })
+                .collect();
+        }
+        self
+    }
+
+    /// Whether a field is a member, or holds one or lies in one.
+    fn owns(&self, field: &Field) -> bool {
+        if self.marked {
+            return self.spans(field);
+        }
+        let end = |field: &Field| field.bit_offset.saturating_add(field.bits);
+        let overlaps = |own: &Field| own.bit_offset < end(field) && field.bit_offset < end(own);
+        self.members.iter().any(|own| overlaps(&own.field))
+    }
+}
+
+/// The records that have groups, in the order of the file.
+pub fn grouped(types: &Types) -> Vec<TypeId> {
+    let has_groups = |record: &Record| find::has_markers(types, record);
+    let records = crate::query::distinct_records(types).into_iter();
+    records.filter(|(_, record)| has_groups(types.record(*record))).map(|(id, _)| id).collect()
+}

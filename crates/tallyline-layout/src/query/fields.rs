@@ -1,0 +1,143 @@
+//! The members of a record as a program names them: those of anonymous structs and unions, and of
+//! bases, count as the record's own.
+
+use crate::model::{Member, MemberKind, NameId, Position, Record, Type, TypeId, Types};
+
+/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+const DEPTH_LIMIT: usize = 64;
+
+/// How many fields one record has at most: anonymous types in a damaged file unfold without end.
+const FIELD_LIMIT: usize = 1 << 18;
+
+/// A named member with its place in the whole record.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: NameId,
+    /// Its type.
+    pub ty: TypeId,
+    /// The bit it starts at, counted from the start of the record.
+    pub bit_offset: u64,
+    /// How many bits it takes.
+    pub bits: u64,
+    /// Whether it is a bitfield.
+    pub bitfield: bool,
+    /// The alignment that was asked for, in bytes; 0 where none was.
+    pub align: u64,
+    /// Where it is declared.
+    pub declared_at: Position,
+}
+
+impl Field {
+    /// The byte it starts in.
+    pub fn start(&self) -> u64 {
+        self.bit_offset / 8
+    }
+
+    /// The byte behind it; that of its start for one without a size.
+    pub fn end(&self) -> u64 {
+        self.bit_offset.saturating_add(self.bits).div_ceil(8)
+    }
+
+    /// How many bytes it touches.
+    pub fn bytes(&self) -> u64 {
+        self.end() - self.start()
+    }
+
+    fn new(member: &Member, base: u64) -> Field {
+        let bits = match member.bitfield {
+            Some(field) => u64::from(field.size),
+            None => member.size.saturating_mul(8),
+        };
+        Field {
+            name: member.name,
+            ty: member.ty,
+            bit_offset: base.saturating_mul(8).saturating_add(member.bit_offset),
+            bits,
+            bitfield: member.bitfield.is_some(),
+            align: member.align,
+            declared_at: Position::default(),
+        }
+    }
+}
+
+/// The fields of a record in the order of the file.
+pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
+    let mut found = Vec::new();
+    collect(types, record, 0, 0, &mut found);
+    found
+}
+
+fn collect(types: &Types, record: &Record, base: u64, depth: usize, found: &mut Vec<Field>) {
+    for member in types.members(record) {
+        if found.len() >= FIELD_LIMIT {
+            return;
+        }
+        if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+            continue;
+        }
+        if !member.name.is_some() || member.kind == MemberKind::Base {
+            let inner = types.as_record(types.strip(member.ty));
+            if let Some((_, inner)) = inner.filter(|_| depth < DEPTH_LIMIT) {
+                collect(types, inner, base.saturating_add(member.offset), depth + 1, found);
+            }
+            continue;
+        }
+        found.push(Field::new(member, base));
+    }
+}
+
+/// The field that a path names, such as `stats.rx[2].bytes`; none if there is no such field.
+pub fn field_at(types: &Types, record: &Record, path: &str) -> Option<Field> {
+    let mut record = record;
+    let mut base = 0_u64;
+    let mut parts = path.split('.').peekable();
+    loop {
+        let (name, indices) = split_indices(parts.next()?)?;
+        let mut field =
+            fields(types, record).into_iter().find(|field| types.name(field.name) == name.as_bytes())?;
+        field.bit_offset = field.bit_offset.saturating_add(base.saturating_mul(8));
+        index(types, &mut field, &indices)?;
+        if parts.peek().is_none() {
+            return Some(field);
+        }
+        let (_, inner) = types.as_record(types.strip(field.ty))?;
+        (record, base) = (inner, field.start());
+    }
+}
+
+/// A name, and the numbers in brackets behind it.
+fn split_indices(part: &str) -> Option<(&str, Vec<u64>)> {
+    let Some((name, rest)) = part.split_once('[') else { return Some((part, Vec::new())) };
+    let numbers = rest.strip_suffix(']')?.split("][").map(|number| number.trim().parse().ok());
+    Some((name, numbers.collect::<Option<_>>()?))
+}
+
+/// Goes to an element of an array.
+fn index(types: &Types, field: &mut Field, indices: &[u64]) -> Option<()> {
+    let mut rest = indices;
+    while !rest.is_empty() {
+        let Type::Array(array) = types.get(types.strip(field.ty)) else { return None };
+        let array = types.array(array);
+        let dimensions = types.dimensions(array);
+        // how many elements one step of each dimension spans
+        let mut place = 0_u64;
+        for (at, length) in dimensions.iter().enumerate() {
+            let here = rest.split_first().map(|(first, tail)| {
+                rest = tail;
+                *first
+            });
+            let here = here?;
+            if here >= *length && *length != 0 {
+                return None;
+            }
+            let span = dimensions[at + 1..].iter().fold(1_u64, |span, n| span.saturating_mul(*n));
+            place = place.saturating_add(here.saturating_mul(span));
+        }
+        let size = super::size_of(types, array.of);
+        field.bit_offset = field.bit_offset.saturating_add(place.saturating_mul(size).saturating_mul(8));
+        field.bits = size.saturating_mul(8);
+        field.ty = array.of;
+    }
+    Some(())
+}

@@ -1,0 +1,94 @@
+//! The command line of `tallyline groups`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tallyline_layout::groups::Dialect;
+
+/// Show cache line groups: what lies in them, on which lines, and what else does
+///
+/// A group is what lies between members named __cacheline_group_begin__G and
+/// __cacheline_group_end__G, as the kernel marks them, or what a policy lists for programs without
+/// markers. Lines are counted as if the struct started on one.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GroupsArgs {
+    /// The types, then the file: without types all that have groups, without a file the running kernel
+    #[arg(value_name = "TYPE… FILE")]
+    pub(super) operands: Vec<String>,
+
+    /// Show these types: names with commas between, patterns with * and ?, or file://LIST
+    #[arg(short = 'C', long = "class", value_name = "TYPE")]
+    pub(super) classes: Vec<String>,
+
+    /// Read this file, whatever the operands look like
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+
+    /// The BTF that the file's goes on from, for a kernel module
+    #[arg(long, alias = "btf_base", value_name = "FILE")]
+    pub(super) btf_base: Option<PathBuf>,
+
+    /// The size of a cache line in bytes
+    #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(super) cacheline_size: u64,
+
+    /// One line for each group, without members
+    #[arg(short, long)]
+    pub(super) brief: bool,
+
+    /// Write assertions that hold the groups as they are now, for a compiler to check
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["brief", "format"])]
+    pub(super) asserts: Option<DialectArg>,
+
+    /// How to show the groups
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline groups tcp_sock              the groups of a struct of the running kernel
+  tallyline groups --brief ./vmlinux     one line for each group of a kernel
+  tallyline groups --asserts kernel tcp_sock ./vmlinux
+  tallyline groups --asserts c11 connection ./server > groups_check.h
+
+Exit status: 0 for success, 2 for an error. A rule that groups have to keep: tallyline check.";
+
+/// How groups are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A table
+    Text,
+    /// For programs
+    Json,
+}
+
+/// In which language assertions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum DialectArg {
+    /// CACHELINE_ASSERT_GROUP_MEMBER and _SIZE
+    Kernel,
+    /// _Static_assert
+    C11,
+    /// static_assert
+    #[value(name = "c++")]
+    Cpp,
+    /// const _: () = assert!(…)
+    Rust,
+}
+
+impl From<DialectArg> for Dialect {
+    fn from(arg: DialectArg) -> Dialect {
+        match arg {
+            DialectArg::Kernel => Dialect::Kernel,
+            DialectArg::C11 => Dialect::C11,
+            DialectArg::Cpp => Dialect::Cpp,
+            DialectArg::Rust => Dialect::Rust,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `tallyline groups`: cache line groups, where they lie, and assertions that hold them.
+
+mod args;
+mod json;
+mod text;
+
+pub(crate) use args::GroupsArgs;
+
+use crate::layout::{operands, select::Names, source};
+use crate::output::{Color, Output};
+use anyhow::{Result, bail};
+use args::Format;
+use tallyline_layout::groups::{self, Found};
+use tallyline_layout::model::{Record, Types};
+use tallyline_layout::{Request, Wanted};
+
+/// A struct and its groups.
+struct Grouped<'t> {
+    types: &'t Types,
+    record: &'t Record,
+    found: Found,
+}
+
+/// Does what the command line says.
+pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
+    let (file, operands) = operands::split(&args.operands, args.file.as_deref());
+    let mut names = Names::default();
+    operands.iter().try_for_each(|name| names.add_one(name))?;
+    args.classes.iter().try_for_each(|list| names.add_list(list))?;
+    let output = Output::open(args.output.as_deref(), color)?;
+    let wanted = if names.is_empty() { Wanted::Records } else { names.wanted() };
+    let request = Request { wanted, cacheline: args.cacheline_size, positions: true, ..Request::default() };
+    let types = source::read(&file, &request, args.btf_base.as_deref())?;
+    source::warn(&file, &types);
+    let (ids, missing) =
+        if names.is_empty() { (groups::grouped(&types), Vec::new()) } else { names.resolve(&types) };
+    let structs: Vec<Grouped<'_>> = ids
+        .into_iter()
+        .filter_map(|id| types.as_record(id))
+        .map(|(_, record)| Grouped {
+            types: &types,
+            record,
+            found: groups::find(&types, record, args.cacheline_size),
+        })
+        .collect();
+    output.write(|out| match (args.asserts, args.format) {
+        (Some(dialect), _) => structs.iter().try_for_each(|of| {
+            let groups = &of.found.groups;
+            let text = groups::asserts(&types, of.record, groups, dialect.into(), args.cacheline_size);
+            Ok(out.write_all(text.as_bytes())?)
+        }),
+        (None, Format::Text) => text::write(args, &structs, out),
+        (None, Format::Json) => json::write(args, &structs, out),
+    })?;
+    if !missing.is_empty() {
+        bail!("{}: no type named {}", file.display(), missing.join(", "));
+    }
+    if names.is_empty() && structs.is_empty() {
+        eprintln!("tallyline: {}: no struct has cache line groups", file.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! The help of commands, word for word: it is part of what they promise.
+//!
+//! `TALLYLINE_UPDATE_HELP=1 cargo test -p tallyline --test help` writes the files anew.
+
+mod common;
+
+use common::{run, stdout};
+use std::path::Path;
+
+#[test]
+fn help_is_as_it_was_read_and_approved() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
+    let update = std::env::var_os("TALLYLINE_UPDATE_HELP").is_some();
+    for command in ["groups"] {
+        let help = stdout(&run(&[command, "--help"]));
+        assert!(help.contains("Examples:"), "{command}");
+        let path = folder.join(format!("{command}.txt"));
+        if update {
+            std::fs::write(&path, &help).expect("written");
+        }
+        let approved = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(help, approved, "{}: TALLYLINE_UPDATE_HELP=1 writes it anew", path.display());
+    }
+}
