@@ -42,6 +42,7 @@ mod language;
 pub mod model;
 pub mod print;
 pub mod query;
+pub mod reorganize;
 
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};

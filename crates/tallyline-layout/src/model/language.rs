@@ -2,6 +2,9 @@
 
 use gimli::constants::{self as c, DwLang};
 
+/// C23, which gimli has no name for.
+const C_23: DwLang = DwLang(0x3e);
+
 /// C++23, which gimli has no name for.
 const CPP_23: DwLang = DwLang(0x3a);
 
@@ -22,6 +25,20 @@ impl Language {
                 | c::DW_LANG_C_plus_plus_20
                 | CPP_23
                 | c::DW_LANG_ObjC_plus_plus
+        )
+    }
+
+    /// Whether it is a version of C, Objective-C among them.
+    pub fn is_c(self) -> bool {
+        matches!(
+            DwLang(self.0),
+            c::DW_LANG_C
+                | c::DW_LANG_C89
+                | c::DW_LANG_C99
+                | c::DW_LANG_C11
+                | c::DW_LANG_C17
+                | C_23
+                | c::DW_LANG_ObjC
         )
     }
 

@@ -1,0 +1,70 @@
+//! Where compilers put bitfields: the rule of the System V ABIs, which gcc and clang follow.
+
+/// One bitfield, or the unnamed bits before one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Bits {
+    /// How many; 0 starts a new unit (`int : 0`).
+    pub(super) width: u64,
+    /// The bits of the declared type.
+    pub(super) unit: u64,
+    /// The alignment of the declared type in bits; 1 where it is packed.
+    pub(super) align: u64,
+    /// The alignment that was asked for, in bits; 1 where none was.
+    pub(super) asked: u64,
+    /// Whether it is packed: it may lie across units.
+    pub(super) packed: bool,
+    /// Whether it has a name. What has none does not align the struct.
+    pub(super) named: bool,
+}
+
+impl Bits {
+    /// The first bit that it takes when everything before `position` is taken.
+    pub(super) fn start(&self, position: u64) -> u64 {
+        if self.width == 0 {
+            return position.next_multiple_of(self.unit_align());
+        }
+        let start = position.next_multiple_of(self.asked.max(1));
+        if self.packed || self.fits(start) { start } else { start.next_multiple_of(self.unit_align()) }
+    }
+
+    /// The first bit behind it.
+    pub(super) fn end(&self, position: u64) -> u64 {
+        self.start(position) + self.width
+    }
+
+    /// Whether it touches no more of its alignment's units than its type does.
+    fn fits(&self, start: u64) -> bool {
+        let align = self.unit_align();
+        (start + self.width).div_ceil(align) - start / align <= self.unit / align
+    }
+
+    fn unit_align(&self) -> u64 {
+        self.align.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(width: u64, unit: u64, align: u64) -> Bits {
+        Bits { width, unit, align, asked: 1, packed: false, named: true }
+    }
+
+    #[test]
+    fn a_bitfield_does_not_lie_across_units_of_its_type() {
+        assert_eq!(bits(5, 32, 32).start(30), 32);
+        assert_eq!(bits(2, 32, 32).start(30), 30);
+        assert_eq!(bits(5, 8, 8).start(4), 8);
+        assert_eq!(Bits { packed: true, ..bits(5, 32, 32) }.start(30), 30);
+        // i386: a long long takes two units of 4 bytes, wherever they start
+        assert_eq!(bits(40, 64, 32).start(20), 20);
+        assert_eq!(bits(60, 64, 32).start(20), 32);
+    }
+
+    #[test]
+    fn no_bits_start_a_new_unit() {
+        assert_eq!(bits(0, 32, 32).end(1), 32);
+        assert_eq!(bits(0, 32, 32).end(32), 32);
+    }
+}

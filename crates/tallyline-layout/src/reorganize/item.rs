@@ -1,0 +1,133 @@
+//! What moves as one: a member, or a run of bitfields.
+
+use super::bits::Bits;
+use super::replay::{Placed, Replay};
+use super::{Options, is_marker};
+use crate::model::{Member, MemberKind, Types};
+use crate::query::ends_flexibly;
+
+/// Where an item goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Body {
+    /// Whole bytes, both in bits.
+    Bytes {
+        /// How many.
+        size: u64,
+        /// To what multiple.
+        align: u64,
+    },
+    /// Bitfields, which begin where the item before them ends.
+    Run(Vec<Bits>),
+}
+
+impl Body {
+    /// The first bit behind it, when everything before `position` is taken.
+    pub(super) fn end(&self, position: u64) -> u64 {
+        match self {
+            Body::Bytes { size, align } => position.next_multiple_of((*align).max(8)) + size,
+            Body::Run(run) => run.iter().fold(position, |position, bits| bits.end(position)),
+        }
+    }
+
+    /// The bits that it takes wherever it is.
+    pub(super) fn least(&self) -> u64 {
+        match self {
+            Body::Bytes { size, .. } => *size,
+            Body::Run(run) => run.iter().map(|bits| bits.width).sum(),
+        }
+    }
+
+    /// After how many bits places look the same to it.
+    pub(super) fn period(&self) -> u64 {
+        match self {
+            Body::Bytes { align, .. } => (*align).max(8),
+            Body::Run(run) => {
+                run.iter().map(|bits| bits.unit.max(bits.align).max(bits.asked)).max().unwrap_or(8).max(8)
+            }
+        }
+    }
+}
+
+/// Consecutive members that move as one.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// The first of them, by its index among the record's members.
+    pub(super) first: usize,
+    /// How many they are, static members among them.
+    pub(super) count: usize,
+    /// Where they go.
+    pub(super) body: Body,
+    /// Whether it stays, and nothing moves past it.
+    pub(super) fence: bool,
+}
+
+/// Cuts a record's members into items.
+pub(super) fn items(types: &Types, members: &[Member], replay: &Replay, options: &Options) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    // static members go with the one behind them
+    let mut waiting = 0;
+    for (index, placed) in replay.members.iter().enumerate() {
+        let behind = || replay.behind.iter().filter(move |(at, _)| *at == index).map(|(_, bits)| *bits);
+        match placed {
+            Placed::Nowhere => waiting += 1,
+            Placed::Bytes { size, align } => {
+                let body = Body::Bytes { size: size * 8, align: align * 8 };
+                let fence = stays(types, &members[index], *size, options);
+                items.push(Item { first: index - waiting, count: waiting + 1, body, fence });
+                waiting = 0;
+            }
+            Placed::Bits { before, field } => {
+                let bits = before.iter().copied().chain([*field]).chain(behind());
+                let fence = options.pinned(types.name(members[index].name)).unwrap_or(false);
+                match items.last_mut() {
+                    Some(Item { count, body: Body::Run(run), fence: stays, .. }) if waiting == 0 => {
+                        run.extend(bits);
+                        *count += 1;
+                        *stays |= fence;
+                    }
+                    _ => {
+                        let body = Body::Run(bits.collect());
+                        items.push(Item { first: index - waiting, count: waiting + 1, body, fence });
+                    }
+                }
+                waiting = 0;
+            }
+        }
+    }
+    if let Some(last) = items.last_mut() {
+        last.count += waiting;
+    }
+    pin_ends(types, members, &mut items, options);
+    items
+}
+
+/// Whether a member stays where it is for what it is, or because someone said so.
+fn stays(types: &Types, member: &Member, size: u64, options: &Options) -> bool {
+    let name = types.name(member.name);
+    if member.kind == MemberKind::Base || member.artificial || is_marker(name) {
+        return true;
+    }
+    // members of no size mark a place, or separate what is on both sides
+    options.pinned(name).unwrap_or(size == 0 || holds_flexible(types, member))
+}
+
+/// Whether a member's type ends with an array of no given length: it can only be the last.
+fn holds_flexible(types: &Types, member: &Member) -> bool {
+    types.as_record(types.strip(member.ty)).is_some_and(|(_, record)| ends_flexibly(types, record))
+}
+
+/// The first member is what casts to and from other structs rely on, the last is what is often
+/// longer than declared.
+fn pin_ends(types: &Types, members: &[Member], items: &mut [Item], options: &Options) {
+    let freed = |item: &Item| {
+        members[item.first..item.first + item.count]
+            .iter()
+            .any(|member| options.pinned(types.name(member.name)) == Some(false))
+    };
+    if let Some(first) = items.first_mut() {
+        first.fence |= options.pin_first && !freed(first);
+    }
+    if let Some(last) = items.last_mut() {
+        last.fence |= options.pin_last && !freed(last);
+    }
+}

@@ -1,0 +1,314 @@
+//! Smaller layouts: the order of a struct's members that takes the fewest bytes under the ABI's
+//! rules, with the fewest moves.
+//!
+//! ```no_run
+//! use tallyline_layout::{Request, read, query, reorganize::{Options, Outcome, Reorganizer}};
+//!
+//! let types = read(&std::fs::read("program")?, &Request::default())?;
+//! let reorganizer = Reorganizer::new(&types, Options::default());
+//! if let Some(id) = query::find(&types, b"connection")
+//!     && let Outcome::Smaller(proposal) = reorganizer.propose(id)
+//! {
+//!     println!("{} bytes instead of {}", proposal.new.size, proposal.old.size);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How
+//! `replay` lays a record out by the rules of `abi` and `bits`, and only what that reproduces
+//! exactly goes on. `item` cuts it into what moves as one: members, and runs of bitfields. Fences
+//! stay, and nothing moves past them: the first and the last member, markers of groups and other
+//! members without a size, flexible arrays, bases, what the caller pins. `smallest` finds the
+//! least size, `moves` the fewest moves that lead there; `proposal` lays the result out again and
+//! makes steps of it.
+//!
+//! # What it costs
+//! [`Reorganizer::new`] looks at every member of every type once. A proposal is exact for up to
+//! [`EXACT_MEMBERS`] members between two fences whatever they are, and for more where they are of
+//! few kinds, which nearly all are; time and memory of the searches are bounded, to about a second
+//! for a type made to be bad.
+
+mod abi;
+mod bits;
+mod item;
+mod moves;
+mod proposal;
+mod replay;
+mod smallest;
+
+pub use proposal::{Extent, Move, Original, Proposal, Proven, print};
+
+use crate::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
+use abi::Abi;
+use replay::{Manner, Unexplained, replay};
+use std::fmt;
+
+/// So many members between two fences are always reorganised exactly.
+pub const EXACT_MEMBERS: u32 = 20;
+
+/// What may be moved.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The size of a cache line in bytes.
+    pub cacheline: u64,
+    /// Keep the first member first: casts between structs rely on it.
+    pub pin_first: bool,
+    /// Keep the last member last: it may be longer than declared.
+    pub pin_last: bool,
+    /// Members that stay, and past which nothing moves.
+    pub pin: Vec<Vec<u8>>,
+    /// Members that may move although they would stay.
+    pub unpin: Vec<Vec<u8>>,
+    /// Also what others rely on: packed structs, those declared for programs (`uapi/`), classes that
+    /// are not of standard layout, and gaps that no alignment explains.
+    pub force: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cacheline: 64,
+            pin_first: true,
+            pin_last: true,
+            pin: Vec::new(),
+            unpin: Vec::new(),
+            force: false,
+        }
+    }
+}
+
+impl Options {
+    /// What was said about a member, if anything was.
+    fn pinned(&self, name: &[u8]) -> Option<bool> {
+        let has = |names: &[Vec<u8>]| !name.is_empty() && names.iter().any(|known| known == name);
+        match (has(&self.pin), has(&self.unpin)) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
+    }
+}
+
+/// What came of a type.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It can be smaller.
+    Smaller(Box<Proposal>),
+    /// It cannot, or no smaller layout was found.
+    Smallest {
+        /// Whether that is proven, for what may move.
+        proven: bool,
+    },
+    /// It is not for this.
+    Refused(Refusal),
+}
+
+/// Why a type is not reorganised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Not a struct or class.
+    NotAStruct,
+    /// Its members are not known.
+    Declaration,
+    /// The compiler orders the members: Rust without `repr(C)`.
+    CompilersChoice,
+    /// A language whose structs are not reorganised here, by its name.
+    Language(&'static str),
+    /// A class with bases, virtual functions or members of mixed access.
+    NotStandardLayout,
+    /// Declared in a header that programs use.
+    UserInterface(String),
+    /// Packed.
+    Packed,
+    /// Free bytes before a member, or at the end (no member), that no alignment explains.
+    Deliberate(Option<String>),
+    /// No rule known here leads to the layout.
+    Unexplained(Option<String>),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NotAStruct => write!(f, "not a struct: only the members of structs can be reordered"),
+            Refusal::Declaration => write!(f, "only declared in this file: give a file that defines it"),
+            Refusal::CompilersChoice => {
+                write!(f, "laid out by the compiler already: only repr(C) can be reordered")
+            }
+            Refusal::Language(name) => {
+                write!(f, "a type of {name}: only C, C++ and repr(C) are reordered")
+            }
+            Refusal::NotStandardLayout => write!(
+                f,
+                "not of standard layout (bases, virtual functions, mixed access): --force moves the members that may move"
+            ),
+            Refusal::UserInterface(file) => {
+                write!(f, "declared in {file}, which programs rely on: --force reorders it anyway")
+            }
+            Refusal::Packed => write!(f, "packed, so others rely on its layout: --force reorders it anyway"),
+            Refusal::Deliberate(Some(member)) => write!(
+                f,
+                "padding before {member} that no alignment explains: --force takes it for an alignment"
+            ),
+            Refusal::Deliberate(None) => {
+                write!(f, "padding at the end that no alignment explains: --force takes it for an alignment")
+            }
+            Refusal::Unexplained(Some(member)) => {
+                write!(f, "no rule known here puts {member} where it is")
+            }
+            Refusal::Unexplained(None) => write!(f, "no rule known here leads to its size"),
+        }
+    }
+}
+
+/// Reorganises types of one file.
+pub struct Reorganizer<'t> {
+    abi: Abi<'t>,
+    options: Options,
+}
+
+impl<'t> Reorganizer<'t> {
+    /// For these types. All of them are looked at: one type's layout may tell about another's.
+    pub fn new(types: &'t Types, options: Options) -> Reorganizer<'t> {
+        Reorganizer { abi: Abi::new(types), options }
+    }
+
+    /// The types that it is for.
+    pub fn types(&self) -> &'t Types {
+        self.abi.types
+    }
+
+    /// Whether alignments are inferred, as everywhere in BTF, and not as the file says.
+    pub fn is_inferred(&self, id: RecordId) -> bool {
+        self.abi.types.origin() == Origin::Btf || self.abi.shape(id).guessed
+    }
+
+    /// The smallest layout of a struct, or of the one that a typedef stands for.
+    pub fn propose(&self, id: TypeId) -> Outcome {
+        let types = self.types();
+        let Some((id, record)) = types.as_record(types.strip(id)) else {
+            return Outcome::Refused(Refusal::NotAStruct);
+        };
+        if let Some(refusal) = self.refuse(id, record) {
+            return Outcome::Refused(refusal);
+        }
+        let shape = self.abi.shape(id);
+        let Ok(replayed) = replay(&self.abi, id, shape.manner, shape.guessed) else {
+            return Outcome::Refused(Refusal::Unexplained(None));
+        };
+        let members = types.members(record);
+        let items = item::items(types, members, &replayed, &self.options);
+        let smallest = smallest::smallest(&items, replayed.align);
+        let size = |end: u64| end.div_ceil(8).next_multiple_of(replayed.align);
+        let new_size = size(smallest.end).max(1);
+        if new_size >= record.size {
+            return Outcome::Smallest { proven: smallest.exact };
+        }
+        let fewest = moves::fewest(&items, new_size * 8);
+        let (order, fewest) = match fewest {
+            Some(found) => (found.order, found.exact),
+            None => (smallest.order, false),
+        };
+        let proven = proposal::Proven { size: smallest.exact, moves: fewest };
+        match proposal::lay_out(types, id, &items, &order, replayed.align, proven, self) {
+            // what was found is laid out again, from nothing: it has to hold
+            Some(proposal) if proposal.new.size == new_size => Outcome::Smaller(Box::new(proposal)),
+            _ => Outcome::Refused(Refusal::Unexplained(None)),
+        }
+    }
+
+    fn refuse(&self, id: RecordId, record: &Record) -> Option<Refusal> {
+        let types = self.types();
+        if record.is_union() {
+            return Some(Refusal::NotAStruct);
+        }
+        if record.declaration {
+            return Some(Refusal::Declaration);
+        }
+        let members = types.members(record);
+        if let Some(refusal) = refuse_language(types, record) {
+            return Some(refusal);
+        }
+        if !self.options.force && record.language.is_cpp() && !has_standard_layout(types, record) {
+            return Some(Refusal::NotStandardLayout);
+        }
+        let name_of = |at: usize| {
+            let name = String::from_utf8_lossy(types.name(members[at].name)).into_owned();
+            if name.is_empty() { format!("member {}", at + 1) } else { name }
+        };
+        let shape = self.abi.shape(id);
+        match shape.unexplained {
+            Some(Unexplained::Misplaced(at) | Unexplained::Gap(at)) => {
+                return Some(Refusal::Unexplained(Some(name_of(at))));
+            }
+            Some(_) => return Some(Refusal::Unexplained(None)),
+            None => {}
+        }
+        if self.options.force {
+            return None;
+        }
+        let file = types.name(record.declared_at.file);
+        if is_user_interface(file) {
+            return Some(Refusal::UserInterface(String::from_utf8_lossy(file).into_owned()));
+        }
+        if matches!(shape.manner, Manner::Packed | Manner::Most(_)) {
+            return Some(Refusal::Packed);
+        }
+        if shape.guessed && types.origin() == Origin::Dwarf {
+            let at = match replay(&self.abi, id, shape.manner, false) {
+                Err(Unexplained::Gap(at)) => Some(name_of(at)),
+                _ => None,
+            };
+            return Some(Refusal::Deliberate(at));
+        }
+        None
+    }
+}
+
+/// Refuses what is not ordered by its declaration. rustc orders members for size, so a struct of Rust
+/// that lies as declared and can be smaller was declared `repr(C)`.
+fn refuse_language(types: &Types, record: &Record) -> Option<Refusal> {
+    let members = types.members(record);
+    let language = record.language;
+    if language.is_rust() {
+        let as_declared = members.is_sorted_by_key(|member| member.declared);
+        return (!types.variants(record).is_empty() || !as_declared).then_some(Refusal::CompilersChoice);
+    }
+    match language {
+        _ if language.is_c() || language.is_cpp() => None,
+        _ if language.is_go() => Some(Refusal::Language("Go")),
+        _ if language.is_zig() => Some(Refusal::Language("Zig")),
+        Language(0) => None,
+        _ => Some(Refusal::Language("another language")),
+    }
+}
+
+/// Whether a class has no bases and no virtual functions, and one access for all of its data.
+fn has_standard_layout(types: &Types, record: &Record) -> bool {
+    let mut data = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
+    let access = data.clone().next().map(|member| member.access);
+    data.all(|member| !member.is_base() && !member.artificial && Some(member.access) == access)
+}
+
+/// Whether a header is one of those by which a kernel and its programs agree.
+fn is_user_interface(file: &[u8]) -> bool {
+    file.split(|byte| *byte == b'/').rev().skip(1).any(|folder| folder == b"uapi")
+}
+
+/// Whether a member marks where a group of the kernel's begins or ends.
+fn is_marker(name: &[u8]) -> bool {
+    name.starts_with(b"__cacheline_group_begin__") || name.starts_with(b"__cacheline_group_end__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_for_programs_are_known_by_their_folder() {
+        assert!(is_user_interface(b"./include/uapi/linux/tcp.h"));
+        assert!(is_user_interface(b"uapi/tcp.h"));
+        assert!(!is_user_interface(b"include/linux/uapi"));
+        assert!(!is_user_interface(b"include/linux/uapi.h"));
+    }
+}

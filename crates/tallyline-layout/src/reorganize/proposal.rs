@@ -1,0 +1,306 @@
+//! A proposed layout: laid out anew, with the moves that lead to it, and printed.
+
+use super::item::{Body, Item};
+use super::{Reorganizer, moves};
+use crate::model::{Bitfield, Member, Record, RecordId, TypeId, Types};
+use crate::print::pahole::{Printer, Style};
+
+/// How much a layout takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes.
+    pub size: u64,
+    /// Cache lines, where the struct starts with one.
+    pub lines: u64,
+}
+
+/// What is proven about a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proven {
+    /// No layout is smaller, for what may move.
+    pub size: bool,
+    /// No layout of this size takes fewer moves.
+    pub moves: bool,
+}
+
+/// One step from the old layout to the new.
+#[derive(Clone, Debug)]
+pub struct Move {
+    /// The members that move, by their index among the members of the old layout: one, or a run of
+    /// bitfields.
+    pub members: std::ops::Range<usize>,
+    /// The member they were behind, by index; none if they were first.
+    pub from: Option<usize>,
+    /// The member they are put behind; none if they are first now.
+    pub to: Option<usize>,
+    /// What the struct takes then.
+    pub extent: Extent,
+    // the items in their order then
+    order: Vec<usize>,
+}
+
+/// A smaller layout.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The struct.
+    pub record: RecordId,
+    /// The members in the new order, by their index in the old.
+    pub order: Vec<usize>,
+    /// The members in the new order, at their new places.
+    pub members: Vec<Member>,
+    /// What it takes.
+    pub old: Extent,
+    /// What it would take.
+    pub new: Extent,
+    /// How many moves lead there.
+    pub move_count: usize,
+    /// What is proven.
+    pub proven: Proven,
+    /// Whether alignments are inferred and not known.
+    pub inferred: bool,
+    /// The alignment of the struct in bytes.
+    pub align: u64,
+    cacheline: u64,
+    items: Vec<Item>,
+    // items in the new order
+    arranged: Vec<usize>,
+}
+
+/// Lays items out in an order and collects the moves. None if numbers are beyond any struct's.
+pub(super) fn lay_out(
+    types: &Types,
+    id: RecordId,
+    items: &[Item],
+    order: &[usize],
+    align: u64,
+    proven: Proven,
+    by: &Reorganizer<'_>,
+) -> Option<Proposal> {
+    let record = types.record(id);
+    let line = by.options.cacheline.max(1);
+    let extent = |size: u64| Extent { size, lines: size.div_ceil(line) };
+    let old_members = types.members(record);
+    let (indices, members, size) = place(old_members, items, order, align)?;
+    Some(Proposal {
+        record: id,
+        order: indices,
+        members,
+        old: extent(record.size),
+        new: extent(size),
+        move_count: moves::kept(order).iter().filter(|kept| !**kept).count(),
+        proven,
+        inferred: by.is_inferred(id),
+        align,
+        cacheline: line,
+        items: items.to_vec(),
+        arranged: order.to_vec(),
+    })
+}
+
+/// The members in an order of items at the places that this gives them, and the size.
+fn place(
+    members: &[Member],
+    items: &[Item],
+    order: &[usize],
+    align: u64,
+) -> Option<(Vec<usize>, Vec<Member>, u64)> {
+    let (mut indices, mut placed) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len()));
+    let mut position = 0_u64;
+    for item in order {
+        let item = items.get(*item)?;
+        let range = item.first..item.first.checked_add(item.count)?;
+        indices.extend(range.clone());
+        let mut inside = members.get(range)?.to_vec();
+        match &item.body {
+            Body::Bytes { size, .. } => {
+                let start = item.body.end(position).checked_sub(*size)?;
+                // static members beside it take no place
+                let member = inside.iter_mut().find(|member| takes_place(member))?;
+                member.offset = start / 8;
+                member.bit_offset = start;
+            }
+            Body::Run(run) => {
+                let mut position = position;
+                let mut fields = inside.iter_mut().filter(|member| member.bitfield.is_some());
+                for bits in run {
+                    if bits.named {
+                        put_bits(fields.next()?, bits.start(position));
+                    }
+                    position = bits.end(position);
+                }
+            }
+        }
+        placed.append(&mut inside);
+        position = item.body.end(position);
+    }
+    (placed.len() == members.len()).then_some((indices, placed, position.div_ceil(8).next_multiple_of(align)))
+}
+
+fn takes_place(member: &Member) -> bool {
+    !matches!(member.kind, crate::model::MemberKind::Static)
+}
+
+/// Gives a bitfield its first bit: it is shown in the unit of its type that this lies in.
+fn put_bits(member: &mut Member, start: u64) {
+    let unit = member.size.max(1) * 8;
+    member.bit_offset = start;
+    member.offset = start / unit * member.size.max(1);
+    if let Some(field) = &mut member.bitfield {
+        *field = Bitfield { offset: (start % unit) as u32, size: field.size };
+    }
+}
+
+/// The moves from the old order to the new: each item that does not stay is put behind the one that
+/// it follows in the end.
+struct Moves<'p> {
+    proposal: &'p Proposal,
+    kept: Vec<bool>,
+    now: Vec<usize>,
+    next: usize,
+}
+
+impl Iterator for Moves<'_> {
+    type Item = Move;
+
+    fn next(&mut self) -> Option<Move> {
+        let Proposal { items, arranged, .. } = self.proposal;
+        let last_of = |item: usize| items[item].first + items[item].count - 1;
+        let at = (self.next..arranged.len()).find(|at| !self.kept[arranged[*at]])?;
+        self.next = at + 1;
+        let item = arranged[at];
+        let from = self.now.iter().position(|known| *known == item)?;
+        self.now.remove(from);
+        let was_behind = from.checked_sub(1).map(|before| self.now[before]);
+        let behind = at.checked_sub(1).map(|before| arranged[before]);
+        let to = behind.and_then(|before| self.now.iter().position(|known| *known == before));
+        self.now.insert(to.map_or(0, |at| at + 1), item);
+        let end = self.now.iter().fold(0, |position, item| items[*item].body.end(position));
+        Some(Move {
+            members: items[item].first..items[item].first + items[item].count,
+            from: was_behind.map(last_of),
+            to: behind.map(last_of),
+            extent: self.proposal.extent(end.div_ceil(8).next_multiple_of(self.proposal.align)),
+            order: self.now.clone(),
+        })
+    }
+}
+
+impl Proposal {
+    fn extent(&self, size: u64) -> Extent {
+        Extent { size, lines: size.div_ceil(self.cacheline) }
+    }
+
+    /// The moves that lead to it, one after the other, each with what the struct takes then: time in
+    /// proportion to the members for each.
+    pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
+        let kept = moves::kept(&self.arranged);
+        Moves { proposal: self, kept, now: (0..self.items.len()).collect(), next: 0 }
+    }
+
+    /// The bytes that it saves.
+    pub fn saved(&self) -> u64 {
+        self.old.size - self.new.size
+    }
+
+    /// The cache lines that it saves.
+    pub fn saved_lines(&self) -> u64 {
+        self.old.lines - self.new.lines
+    }
+
+    /// pahole's last line: `/* saved 8 bytes and 1 cacheline! */`.
+    pub fn saved_note(&self) -> String {
+        let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let mut text = format!("/* saved {}", plural(self.saved(), "byte"));
+        if self.saved_lines() != 0 {
+            text += &format!(" and {}", plural(self.saved_lines(), "cacheline"));
+        }
+        text + "! */"
+    }
+
+    /// Puts the new layout in the place of the old, for whatever shows types.
+    pub fn apply(&self, types: &mut Types) -> crate::Result<Original> {
+        put(types, self.record, &self.members, self.new.size)
+    }
+
+    /// Puts the layout after one of the moves in the place of the old.
+    pub fn apply_step(&self, types: &mut Types, step: &Move) -> crate::Result<Original> {
+        let record = types.record(self.record);
+        let placed = place(types.members(record), &self.items, &step.order, self.align);
+        let (_, members, size) = placed.unwrap_or((Vec::new(), self.members.clone(), self.new.size));
+        put(types, self.record, &members, size)
+    }
+}
+
+/// What a record was before a layout was put in its place.
+#[derive(Debug)]
+pub struct Original {
+    id: RecordId,
+    record: Record,
+    members: usize,
+}
+
+impl Original {
+    /// Puts the old layout back; of several, the last one first.
+    pub fn restore(self, types: &mut Types) {
+        types.records[self.id.index()] = self.record;
+        types.members.truncate(self.members);
+    }
+}
+
+fn put(types: &mut Types, id: RecordId, members: &[Member], size: u64) -> crate::Result<Original> {
+    let original = Original { id, record: *types.record(id), members: types.members.len() };
+    let members = types.push_members(members)?;
+    let record = &mut types.records[id.index()];
+    record.members = members;
+    record.size = size;
+    Ok(original)
+}
+
+/// Prints a struct as proposed, in pahole's format with its last line; `type_id` is the struct, or a
+/// typedef of it. With `steps` the moves come first, with the layout after each.
+pub fn print(
+    types: &mut Types,
+    type_id: TypeId,
+    proposal: &Proposal,
+    style: &Style,
+    steps: bool,
+    out: &mut Vec<u8>,
+) -> crate::Result<()> {
+    if steps {
+        for step in &mut proposal.moves() {
+            print_move(types, &step, proposal, out);
+            let original = proposal.apply_step(types, &step)?;
+            one(types, type_id, style, b"\n", out);
+            original.restore(types);
+        }
+        out.extend_from_slice(b"\n/* Final reorganized struct: */\n");
+    }
+    let original = proposal.apply(types)?;
+    one(types, type_id, style, format!(";   {}\n", proposal.saved_note()).as_bytes(), out);
+    original.restore(types);
+    Ok(())
+}
+
+fn one(types: &Types, id: TypeId, style: &Style, end: &[u8], out: &mut Vec<u8>) {
+    let mut printer = Printer::new(types, style.clone());
+    printer.print(id);
+    let text = printer.text();
+    out.extend_from_slice(text.strip_suffix(b";\n").unwrap_or(text));
+    out.extend_from_slice(end);
+}
+
+fn print_move(types: &Types, step: &Move, proposal: &Proposal, out: &mut Vec<u8>) {
+    let members = types.members(types.record(proposal.record));
+    let name = |at: usize| {
+        let name = members.get(at).map_or(&b""[..], |member| types.name(member.name));
+        if name.is_empty() {
+            format!("member {}", at + 1)
+        } else {
+            String::from_utf8_lossy(name).into_owned()
+        }
+    };
+    let place = |at: Option<usize>| at.map_or("the start".to_string(), |at| format!("after '{}'", name(at)));
+    let moved: Vec<String> = step.members.clone().map(|at| format!("'{}'", name(at))).collect();
+    let (from, to) = (place(step.from), place(step.to));
+    out.extend_from_slice(format!("/* Moving {} from {from} to {to} */\n", moved.join(", ")).as_bytes());
+}
