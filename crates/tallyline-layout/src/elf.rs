@@ -1,9 +1,17 @@
 //! The ELF container: sections by name, inflated and relocated where needed.
 
+mod input;
+mod link;
+
+pub(crate) use input::Input;
+pub(crate) use link::Alternate;
+
+use crate::INFLATED_LIMIT;
 use crate::error::{Error, Result};
 use crate::model::Target;
-use crate::{Elsewhere, INFLATED_LIMIT};
-use object::{CompressedData, Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget};
+use object::{
+    CompressedData, CompressedFileRange, Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget,
+};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,14 +20,37 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// An ELF file: its bytes, or something that reads those that are asked for.
+/// How the sections of DWARF are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// `.debug_info`
+    Plain,
+    /// `.debug_info.dwo`: what was split off from a program.
+    Split,
+    /// `.gnu.debuglto_.debug_info`: an object file that waits for its link-time optimisation.
+    Lto,
+}
+
+impl Naming {
+    fn name(self, section: gimli::SectionId) -> Option<Cow<'static, str>> {
+        match self {
+            Naming::Plain => Some(section.name().into()),
+            Naming::Split => section.dwo_name().map(Cow::from),
+            Naming::Lto => Some(format!(".gnu.debuglto_{}", section.name()).into()),
+        }
+    }
+}
+
+/// An ELF file: what parses it, and where bytes are taken from.
 pub(crate) struct File<'a, R: ReadRef<'a>> {
     object: object::File<'a, R>,
+    input: Input<'a>,
 }
 
 /// A section as it is in the file, and what a linker would do with it.
 pub(crate) struct Part<'a> {
-    compressed: CompressedData<'a>,
+    input: Input<'a>,
+    range: CompressedFileRange,
     relocations: Vec<Place>,
     little_endian: bool,
 }
@@ -34,9 +65,9 @@ struct Place {
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// Checks the headers.
-    pub(crate) fn parse(data: R) -> Result<File<'a, R>> {
-        Ok(File { object: object::File::parse(data)? })
+    /// Checks the headers. `headers` and `input` are the same file.
+    pub(crate) fn parse(headers: R, input: Input<'a>) -> Result<File<'a, R>> {
+        Ok(File { object: object::File::parse(headers)?, input })
     }
 
     /// Whether numbers are stored low byte first.
@@ -55,41 +86,42 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Target { machine, big_endian: !self.is_little_endian() }
     }
 
-    /// Whether there are units of DWARF.
-    pub(crate) fn has_dwarf(&self) -> bool {
-        self.sections(".debug_info").next().is_some()
+    /// How the sections with units of DWARF are called; none if there are none.
+    pub(crate) fn naming(&self) -> Option<Naming> {
+        [Naming::Plain, Naming::Split, Naming::Lto].into_iter().find(|naming| self.has_units(*naming))
+    }
+
+    /// Whether there are units of DWARF in sections that are called so.
+    pub(crate) fn has_units(&self, naming: Naming) -> bool {
+        let has = |section| naming.name(section).is_some_and(|name| self.sections(&name).next().is_some());
+        has(gimli::SectionId::DebugInfo) || has(gimli::SectionId::DebugTypes)
     }
 
     /// The BTF of the file, if it has any.
     pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
         match self.object.section_by_name(".BTF") {
-            Some(section) => Ok(Some(inflate(section.compressed_data()?, &AtomicU64::new(INFLATED_LIMIT))?)),
+            Some(section) => Ok(Some(self.part(&section)?.bytes(&AtomicU64::new(INFLATED_LIMIT))?)),
             None => Ok(None),
         }
     }
 
-    /// Where the debug information is if it is in another file.
-    pub(crate) fn elsewhere(&self) -> Result<Elsewhere> {
-        Ok(Elsewhere {
-            build_id: self.object.build_id()?.map(<[u8]>::to_vec),
-            link: self.object.gnu_debuglink()?.map(|(name, _)| name.to_vec()),
-        })
+    /// The sections of DWARF of one kind: object files have one for each type unit.
+    pub(crate) fn parts(&self, section: gimli::SectionId, naming: Naming) -> Result<Vec<Part<'a>>> {
+        let Some(name) = naming.name(section) else { return Ok(Vec::new()) };
+        self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// The sections of a name: object files have one for each type unit.
-    pub(crate) fn parts(&self, name: &str) -> Result<Vec<Part<'a>>> {
-        let part = |section: object::Section<'a, '_, R>| {
-            Ok(Part {
-                compressed: section.compressed_data()?,
-                // in anything but an object file the linker has done it
-                relocations: match self.object.kind() {
-                    object::ObjectKind::Relocatable => self.places(&section),
-                    _ => Vec::new(),
-                },
-                little_endian: self.is_little_endian(),
-            })
-        };
-        self.sections(name).map(part).collect()
+    fn part(&self, section: &object::Section<'a, '_, R>) -> Result<Part<'a>> {
+        Ok(Part {
+            input: self.input,
+            range: section.compressed_file_range()?,
+            // in anything but an object file the linker has done it
+            relocations: match self.object.kind() {
+                object::ObjectKind::Relocatable => self.places(section),
+                _ => Vec::new(),
+            },
+            little_endian: self.is_little_endian(),
+        })
     }
 
     /// The sections of a name, or of the old name of compressed ones.
@@ -136,7 +168,8 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 
 impl<'a> Part<'a> {
     fn bytes(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
-        let mut data = inflate(self.compressed, budget)?;
+        let data = self.input.take(self.range.offset, self.range.compressed_size)?;
+        let mut data = inflate(data, &self.range, budget)?;
         for place in &self.relocations {
             let Some(end) = place.offset.checked_add(place.size).filter(|end| *end <= data.len()) else {
                 continue;
@@ -150,20 +183,25 @@ impl<'a> Part<'a> {
 }
 
 /// A section's bytes, inflated if they are compressed, within a budget.
-fn inflate<'a>(compressed: CompressedData<'a>, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
-    if compressed.format == object::CompressionFormat::None {
-        return Ok(Cow::Borrowed(compressed.data));
+fn inflate<'a>(
+    data: Cow<'a, [u8]>,
+    range: &CompressedFileRange,
+    budget: &AtomicU64,
+) -> Result<Cow<'a, [u8]>> {
+    if range.format == object::CompressionFormat::None {
+        return Ok(data);
     }
-    let size = compressed.uncompressed_size;
+    let size = range.uncompressed_size;
     budget
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size))
         .map_err(|_| Error::Limit { what: "bytes of compressed sections", limit: INFLATED_LIMIT })?;
     // no compressor makes more of debug information; a header that promises more lies
-    let most = (compressed.data.len() as u64).saturating_mul(1 << 15).max(1 << 20);
+    let most = (data.len() as u64).saturating_mul(1 << 15).max(1 << 20);
     if size > most {
         return Err(Error::Limit { what: "bytes of a compressed section of this length", limit: most });
     }
-    Ok(compressed.decompress()?)
+    let compressed = CompressedData { format: range.format, data: &data, uncompressed_size: size };
+    Ok(Cow::Owned(compressed.decompress()?.into_owned()))
 }
 
 fn load(place: &[u8], little: bool) -> u64 {

@@ -37,6 +37,10 @@ pub enum Error {
         reason: String,
     },
 
+    /// The types are in another file, which is missing or of another build.
+    #[error("{0}")]
+    Companion(String),
+
     /// The BTF is damaged.
     #[error("damaged BTF at offset {offset:#x}: {reason}")]
     Btf {

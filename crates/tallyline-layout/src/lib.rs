@@ -22,11 +22,11 @@
 //! - Files may be truncated, corrupt or malicious: no panic, no endless loop, memory bounded by the
 //!   size of the file plus [`INFLATED_LIMIT`] for compressed sections, and one error that says where.
 //! - Memory is proportional to the types that were asked for, not to the file.
-//! - No unsafe code, and no files opened: the caller brings the bytes, or the open file.
+//! - No unsafe code, and no files opened: the caller brings the bytes, or the open file, and
+//!   [`Companions`] for what is in other files: split DWARF, and what dwz took out.
 //!
 //! # What it leaves out, so far
-//! Split DWARF and dwz alternate files are not followed; debug files of stripped programs the caller
-//! opens, see [`elsewhere`]. Members of C++ classes other than data, and the variants of Rust enums,
+//! Debug files of stripped programs are the caller's to open, see [`elsewhere`]. Members of C++ classes other than data, and the variants of Rust enums,
 //! have their place in the model but are not read.
 //!
 //! # Where things are
@@ -34,6 +34,7 @@
 //! it; [`query`] asks it, one function a question; [`mod@print`] only formats the answers.
 
 mod btf;
+mod companion;
 mod dwarf;
 mod elf;
 mod error;
@@ -44,6 +45,7 @@ pub mod print;
 pub mod query;
 pub mod reorganize;
 
+pub use companion::{Alone, Companion, Companions, Contents};
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
 use model::Types;
@@ -110,8 +112,14 @@ pub fn is_readable(bytes: &[u8]) -> bool {
     elf::is_elf(bytes) || btf::is_btf(bytes)
 }
 
-/// Reads the types of an ELF file or of raw BTF.
+/// Reads the types of an ELF file or of raw BTF. What is in other files is left out, with a warning:
+/// see [`read_with`].
 pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
+    read_with(bytes, request, &Alone)
+}
+
+/// Reads the types of an ELF file or of raw BTF, and of the files that belong to it.
+pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -> Result<Types> {
     if btf::is_btf(bytes) {
         return match request.format {
             Some(Format::Dwarf) => Err(Error::NoSuchFormat("DWARF")),
@@ -121,19 +129,21 @@ pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
     if !elf::is_elf(bytes) {
         return Err(Error::UnknownFormat);
     }
-    read_elf(bytes, request)
+    read_elf(elf::File::parse(bytes, elf::Input::Bytes(bytes))?, request, companions)
 }
 
-/// Reads the types of an open ELF file or raw BTF. Of ELF only the sections that are needed are
-/// read, so a kernel with its debug information takes a third of the memory.
-pub fn read_file(mut file: &std::fs::File, request: &Request) -> Result<Types> {
+/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it. Of ELF only
+/// the sections that are needed are read, so a kernel with its debug information takes a third of
+/// the memory.
+pub fn read_file(mut file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
     if elf::is_elf(&start) {
-        return read_elf(&object::ReadCache::new(file), request);
+        let headers = object::ReadCache::new(file);
+        return read_elf(elf::File::parse(&headers, elf::Input::File(file))?, request, companions);
     }
     file.read_to_end(&mut start)?;
-    read(&start, request)
+    read_with(&start, request, companions)
 }
 
 /// Where the debug information of a file may be that was stripped of it.
@@ -143,17 +153,24 @@ pub struct Elsewhere {
     pub build_id: Option<Vec<u8>>,
     /// The name of the debug file.
     pub link: Option<Vec<u8>>,
+    /// The checksum (CRC-32) of the debug file.
+    pub checksum: Option<u32>,
 }
 
 /// What an ELF file says about where its debug information is; nothing for other files.
 pub fn elsewhere(file: &std::fs::File) -> Result<Elsewhere> {
-    elf::File::parse(&object::ReadCache::new(file))?.elsewhere()
+    elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
 }
 
-fn read_elf<'a, R: object::ReadRef<'a>>(data: R, request: &Request) -> Result<Types> {
-    let file = elf::File::parse(data)?;
-    if request.format != Some(Format::Btf) && file.has_dwarf() {
-        return dwarf::read(&file, request);
+fn read_elf<'a, R: object::ReadRef<'a>>(
+    file: elf::File<'a, R>,
+    request: &Request,
+    companions: &dyn Companions,
+) -> Result<Types> {
+    if request.format != Some(Format::Btf)
+        && let Some(naming) = file.naming()
+    {
+        return dwarf::read(&file, naming, request, companions);
     }
     match (file.btf()?, request.format) {
         (Some(btf), None | Some(Format::Btf)) => {
@@ -179,5 +196,5 @@ fn raw_btf(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {
     if !elf::is_elf(bytes) {
         return Err(Error::UnknownFormat);
     }
-    elf::File::parse(bytes)?.btf()?.ok_or(Error::NoSuchFormat("BTF"))
+    elf::File::parse(bytes, elf::Input::Bytes(bytes))?.btf()?.ok_or(Error::NoSuchFormat("BTF"))
 }

@@ -100,8 +100,12 @@ impl<'u, 'a> Loader<'u, 'a> {
             return Ok(known.id);
         }
         let id = self.types.push(Type::Missing)?;
-        self.known.insert(place, Known { id, need });
-        self.pending.push_back(place);
+        // what is in a file that is not there stays missing, whatever is needed of it
+        let is_there = place != Place::MISSING;
+        self.known.insert(place, Known { id, need: if is_there { need } else { Need::Layout } });
+        if is_there {
+            self.pending.push_back(place);
+        }
         Ok(id)
     }
 

@@ -6,8 +6,11 @@
 //! units. So memory follows the types that are wanted, not the file.
 //!
 //! References are offsets in the section whatever unit they lead to, so nothing is merged for
-//! units that refer to each other. A type that is only pointed to is read for its name.
+//! units that refer to each other. A type that is only pointed to is read for its name. Companions
+//! ([`split`] units, dwz's [`alternate`] file) are further sections whose offsets go on from those
+//! of the file.
 
+mod alternate;
 mod entry;
 mod finish;
 mod load;
@@ -15,39 +18,77 @@ mod member;
 mod position;
 mod scan;
 mod sections;
+mod source;
+mod split;
 mod units;
 mod variant;
 
-use crate::Request;
-use crate::elf::File;
+use crate::companion::Companions;
+use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
+use crate::{INFLATED_LIMIT, Request};
 use load::Loader;
 use object::ReadRef;
 use rayon::prelude::*;
 use scan::Found;
-use sections::Sections;
+use sections::{Reading, Sections};
+use source::{Role, Source};
+use std::sync::atomic::AtomicU64;
 use units::Units;
 
 /// What gimli reads from: a slice of a section, with the byte order of the file.
 type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
-/// Reads the wanted types of an ELF file with DWARF.
-pub(crate) fn read<'a, R: ReadRef<'a>>(file: &File<'a, R>, request: &Request) -> Result<Types> {
-    let sections = Sections::load(file, request.positions)?;
-    let dwarf = sections.dwarf();
-    let units = Units::index(&dwarf, file.is_little_endian())?;
-    let found = scan::scan(&units, request)?;
+/// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it.
+pub(crate) fn read<'a, R: ReadRef<'a>>(
+    file: &File<'a, R>,
+    naming: Naming,
+    request: &Request,
+    companions: &dyn Companions,
+) -> Result<Types> {
+    let reading = Reading { positions: request.positions, budget: AtomicU64::new(INFLATED_LIMIT) };
+    let role = if naming == Naming::Split { Role::Split } else { Role::Main };
+    let mut warnings = Vec::new();
+    let sections = Sections::load(file, naming, &reading)?;
+    let main = Source::new(&sections, role, String::new(), 0)?;
+    let units = Units::index(main, file.is_little_endian())?;
+
+    let alternate = alternate::open(file, companions, &mut warnings)?;
+    let alternate_sections = alternate.as_ref().and_then(|file| file.load(&reading, &mut warnings));
+    let skeletons = if role == Role::Main { split::skeletons(&units)? } else { Vec::new() };
+    let mut missing = split::Missing::default();
+    let opened = split::open(&skeletons, companions, &mut missing);
+    let loaded = split::load(&opened, &reading, &mut missing);
+
+    // from here on it borrows from the companions too
+    let mut units = units;
+    if let (Some(file), Some(sections)) = (&alternate, &alternate_sections) {
+        let source = Source::new(sections, Role::Alternate, file.name(), units.end())?;
+        let added = units.add(source)?;
+        alternate::add_imported(&mut units, &added).map_err(|error| units.localized(error))?;
+    }
+    split::add(&mut units, &skeletons, &loaded, &mut missing).map_err(|error| units.localized(error))?;
+    warnings.extend(missing.warning(skeletons.len()));
+    let mut types = read_units(&units, request).map_err(|error| units.localized(error))?;
+    if types.listed.is_empty() && !warnings.is_empty() {
+        return Err(Error::Companion(warnings.join("; ")));
+    }
+    types.target = file.target();
+    types.warnings.extend(warnings);
+    Ok(types)
+}
+
+fn read_units(units: &Units<'_>, request: &Request) -> Result<Types> {
+    let found = scan::scan(units, request)?;
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
     let parts = chunks(&found)
         .into_par_iter()
-        .map(|chunk| Loader::new(&units, request.positions).load(chunk))
+        .map(|chunk| Loader::new(units, request.positions).load(chunk))
         .collect::<Result<Vec<_>>>()?;
     for part in parts {
         types.append(part)?;
     }
-    types.target = file.target();
-    types.warnings.extend(units.warnings());
     types.shrink();
     Ok(types)
 }

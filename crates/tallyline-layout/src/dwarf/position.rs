@@ -1,7 +1,6 @@
 //! Where types come from: the unit, and the file and line of a declaration.
 
 use super::Slice;
-use super::damaged;
 use super::load::{Cursor, Loader};
 use super::scan::Found;
 use super::units::Units;
@@ -22,14 +21,9 @@ pub(super) struct About<'a> {
 impl<'a> Units<'a> {
     /// Reads what a unit says about itself.
     pub(super) fn about(&self, index: usize) -> Result<About<'a>> {
-        let at = |error| damaged(self.place(index, gimli::UnitOffset(0)).0, error);
         let context = self.context(index)?;
         let mut about = About { language: context.language, ..About::default() };
-        let header = &self.get(index).header;
-        let mut entries = header.entries_raw(&context.abbreviations, None).map_err(at)?;
-        let Some(root) = entries.read_abbreviation().map_err(at)? else { return Ok(about) };
-        for spec in root.attributes() {
-            let attribute = entries.read_attribute(*spec).map_err(at)?;
+        self.root_attributes(index, &context.abbreviations, |attribute| {
             let value = attribute.raw_value();
             match (attribute.name(), attribute.value()) {
                 (constants::DW_AT_name, _) => about.name = self.string(index, &context, &value),
@@ -39,16 +33,17 @@ impl<'a> Units<'a> {
                 }
                 _ => {}
             }
-        }
+        })?;
         Ok(about)
     }
 
     /// The table of files of a unit; none where it is missing or damaged: types are shown without.
     fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
+        // what was split off numbers files as the table does that stayed behind
+        let index = self.skeleton_of(index);
         let about = self.about(index)?;
         let Some(offset) = about.lines else { return Ok(None) };
-        let size = self.get(index).header.address_size();
-        let program = self.line_program(offset, size);
+        let program = self.line_program(index, offset);
         Ok(program.map(|header| Files { header, folder: about.folder }))
     }
 }
@@ -110,7 +105,7 @@ impl<'a> Loader<'_, 'a> {
             paths.files = Some((unit, self.units.files(unit)?));
         }
         let path = match &paths.files {
-            Some((_, Some(files))) => files.path(self.units, unit, file)?,
+            Some((_, Some(files))) => files.path(self.units, self.units.skeleton_of(unit), file)?,
             _ => None,
         };
         let name = path.map_or(Ok(NameId::NONE), |path| self.types.intern(&path))?;

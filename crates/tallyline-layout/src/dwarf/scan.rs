@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::hash_map;
 use std::hash::Hasher;
-use std::ops::Range;
 
 /// An entry that defines a wanted type.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +30,16 @@ pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
     let wanted = &request.wanted;
     let mut seen: FxHashMap<(u64, u64), usize> = FxHashMap::default();
     let mut found: Vec<Found> = Vec::new();
+    let order = units.order();
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
     let mut step = match wanted {
-        Wanted::Records => units.len(),
+        Wanted::Records => order.len(),
         Wanted::Named(_) => BATCH * rayon::current_num_threads(),
     };
-    while next < units.len() && !wanted.is_complete(seen.len()) {
-        let end = next.saturating_add(step).min(units.len());
-        for more in scan_units(units, next..end, request)? {
+    while next < order.len() && !wanted.is_complete(seen.len()) {
+        let end = next.saturating_add(step).min(order.len());
+        for more in scan_units(units, &order[next..end], request)? {
             match seen.entry(more.key) {
                 hash_map::Entry::Occupied(known) => {
                     let known: &mut Found = &mut found[*known.get()];
@@ -68,8 +68,7 @@ impl Wanted {
     }
 }
 
-fn scan_units(units: &Units<'_>, range: Range<usize>, request: &Request) -> Result<Vec<Found>> {
-    let indices: Vec<usize> = range.collect();
+fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result<Vec<Found>> {
     let batches = indices.par_chunks(BATCH).map(|batch| {
         let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashMap::default() };
         for unit in batch {

@@ -1,53 +1,118 @@
-//! The sections that types are read from, inflated and relocated in parallel.
+//! The sections that types are read from, read, inflated and relocated in parallel.
 
 use super::Slice;
-use crate::INFLATED_LIMIT;
-use crate::elf::{File, join};
-use crate::error::Result;
-use gimli::{RunTimeEndian, SectionId};
+use crate::companion::Contents;
+use crate::elf::{File, Input, Naming, join};
+use crate::error::{Error, Result};
+use gimli::{DebugCuIndex, DebugTuIndex, RunTimeEndian, SectionId, UnitIndex};
 use object::ReadRef;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
-/// The sections that types need; the others are left alone. The last is for positions only.
-const NEEDED: [SectionId; 7] = [
+/// The sections that types need; the others are left alone.
+const NEEDED: [SectionId; 9] = [
     SectionId::DebugInfo,
     SectionId::DebugTypes,
     SectionId::DebugAbbrev,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
     SectionId::DebugLineStr,
+    // of packages only
+    SectionId::DebugCuIndex,
+    SectionId::DebugTuIndex,
+    // for positions only
     SectionId::DebugLine,
 ];
+
+/// How files are read, the same for all that belong together.
+pub(super) struct Reading {
+    /// Whether sections that only positions need are read too.
+    pub(super) positions: bool,
+    /// How many bytes may still be inflated.
+    pub(super) budget: AtomicU64,
+}
 
 /// The bytes of the needed sections.
 pub(super) struct Sections<'a> {
     bytes: Vec<Cow<'a, [u8]>>,
     endian: RunTimeEndian,
+    /// What those that name this file know it by.
+    pub(super) id: Option<Vec<u8>>,
 }
 
 impl<'a> Sections<'a> {
-    /// Takes the sections from a file: read one after another, inflated and relocated in parallel.
-    pub(super) fn load<R: ReadRef<'a>>(file: &File<'a, R>, positions: bool) -> Result<Sections<'a>> {
-        let budget = AtomicU64::new(INFLATED_LIMIT);
-        let needed = NEEDED.iter().filter(|id| positions || **id != SectionId::DebugLine);
-        let parts = needed.map(|id| file.parts(id.name())).collect::<Result<Vec<_>>>()?;
-        let bytes = parts.par_iter().map(|parts| join(parts, &budget)).collect::<Result<Vec<_>>>()?;
+    /// Takes the sections from a file.
+    pub(super) fn load<R: ReadRef<'a>>(
+        file: &File<'a, R>,
+        naming: Naming,
+        reading: &Reading,
+    ) -> Result<Sections<'a>> {
+        let needed = NEEDED.iter().filter(|id| reading.positions || **id != SectionId::DebugLine);
+        let parts = needed.map(|id| file.parts(*id, naming)).collect::<Result<Vec<_>>>()?;
+        let join = |parts: &Vec<_>| join(parts, &reading.budget);
+        let bytes = parts.par_iter().map(join).collect::<Result<Vec<_>>>()?;
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        Ok(Sections { bytes, endian })
+        Ok(Sections { bytes, endian, id: file.id()? })
+    }
+
+    /// Takes the sections from a companion.
+    pub(super) fn of(contents: &'a Contents, naming: Naming, reading: &Reading) -> Result<Sections<'a>> {
+        match contents {
+            Contents::Bytes(bytes) => {
+                Sections::load(&File::parse(&bytes[..], Input::Bytes(bytes))?, naming, reading)
+            }
+            Contents::File(file) => {
+                // what this keeps are headers; the sections are read beside it
+                let headers = object::ReadCache::new(file);
+                let sections = Sections::load(&File::parse(&headers, Input::File(file))?, naming, reading)?;
+                Ok(sections.owned())
+            }
+        }
+    }
+
+    /// The same, without borrowing from what headers were read by.
+    fn owned<'b>(self) -> Sections<'b> {
+        let owned = |bytes: Cow<'a, [u8]>| Cow::Owned(bytes.into_owned());
+        let bytes = self.bytes.into_iter().map(owned).collect();
+        Sections { bytes, endian: self.endian, id: self.id }
+    }
+
+    /// Whether numbers are stored low byte first.
+    pub(super) fn is_little_endian(&self) -> bool {
+        self.endian == RunTimeEndian::Little
     }
 
     /// The sections as gimli wants them.
     pub(super) fn dwarf(&self) -> gimli::Dwarf<Slice<'_>> {
-        let section = |id: SectionId| -> std::result::Result<Slice<'_>, std::convert::Infallible> {
-            let index = NEEDED.iter().position(|needed| *needed == id);
-            let bytes = index.and_then(|index| self.bytes.get(index)).map_or(&[] as &[u8], |bytes| &**bytes);
-            Ok(Slice::new(bytes, self.endian))
-        };
+        let section = |id| -> std::result::Result<Slice<'_>, std::convert::Infallible> { Ok(self.slice(id)) };
         match gimli::Dwarf::load(section) {
             Ok(dwarf) => dwarf,
             Err(never) => match never {},
         }
+    }
+
+    /// Where a package has what belongs to which unit: of units, and of units that are types. Both
+    /// are empty in a file that is no package.
+    pub(super) fn indices(&self) -> Result<[UnitIndex<Slice<'_>>; 2]> {
+        let at = |section: SectionId| {
+            move |error: gimli::Error| Error::Dwarf {
+                section: section.name(),
+                offset: 0,
+                reason: error.to_string(),
+            }
+        };
+        let units = self.slice(SectionId::DebugCuIndex);
+        let types = self.slice(SectionId::DebugTuIndex);
+        Ok([
+            DebugCuIndex::from(units).index().map_err(at(SectionId::DebugCuIndex))?,
+            DebugTuIndex::from(types).index().map_err(at(SectionId::DebugTuIndex))?,
+        ])
+    }
+
+    fn slice(&self, id: SectionId) -> Slice<'_> {
+        let index = NEEDED.iter().position(|needed| *needed == id);
+        let bytes = index.and_then(|index| self.bytes.get(index)).map_or(&[] as &[u8], |bytes| &**bytes);
+        Slice::new(bytes, self.endian)
     }
 }

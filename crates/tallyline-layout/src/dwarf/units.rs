@@ -1,32 +1,45 @@
-//! The units of a file: where they are, and what their entries need to be read.
+//! The units of a file and of its companions: where they are, and what their entries need to be read.
 
+use super::source::{Contribution, Role, Source};
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
 use crate::model::Language;
-use gimli::{Abbreviations, AttributeValue, DebugStrOffsetsBase, Section, UnitHeader, UnitType, constants};
+use gimli::{
+    Abbreviations, Attribute, AttributeValue, DebugAbbrevOffset, DebugStrOffsetsBase, DwarfFileType, Reader,
+    Section, UnitHeader, UnitType, constants,
+};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where an entry is: an offset that counts `.debug_types` on from the end of `.debug_info`.
+/// Where an entry is: an offset that counts through `.debug_info` and `.debug_types` of the file,
+/// and then through those of its companions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(pub(super) usize);
+
+impl Place {
+    /// In a file that is not there.
+    pub(super) const MISSING: Place = Place(usize::MAX);
+}
 
 /// One unit.
 pub(super) struct Unit<'a> {
     pub(super) header: UnitHeader<Slice<'a>>,
     start: usize,
+    source: usize,
+    contribution: Contribution,
+    // of what was split off: the unit it was split off from
+    skeleton: Option<usize>,
 }
 
-/// Every unit of a file, in order.
+/// Every unit of a file and of its companions, by place.
 pub(super) struct Units<'a> {
-    dwarf: &'a gimli::Dwarf<Slice<'a>>,
+    sources: Vec<Source<'a>>,
     units: Vec<Unit<'a>>,
+    // the units that types are looked for in, in the order of the file that is read
+    order: Vec<usize>,
     // of type units: where the type is
     signatures: FxHashMap<u64, Place>,
-    types_start: usize,
-    // whether a unit was seen whose types are in another file
-    split: AtomicBool,
     pub(super) little_endian: bool,
 }
 
@@ -46,49 +59,71 @@ impl Context {
 }
 
 impl<'a> Units<'a> {
-    /// Finds the units; their entries are not looked at.
-    pub(super) fn index(dwarf: &'a gimli::Dwarf<Slice<'a>>, little_endian: bool) -> Result<Units<'a>> {
-        let types_start = dwarf.debug_info.reader().slice().len();
+    /// Finds the units of a file; their entries are not looked at.
+    pub(super) fn index(source: Source<'a>, little_endian: bool) -> Result<Units<'a>> {
         let mut units = Units {
-            dwarf,
+            sources: Vec::new(),
             units: Vec::new(),
+            order: Vec::new(),
             signatures: FxHashMap::default(),
-            types_start,
-            split: AtomicBool::new(false),
             little_endian,
         };
-        let mut headers = dwarf.units();
-        while let Some(header) = headers.next().map_err(|error| units.next_is_damaged(error))? {
-            units.add(header);
-        }
-        let mut headers = dwarf.type_units();
-        while let Some(header) = headers.next().map_err(|error| units.next_is_damaged(error))? {
-            units.add(header);
-        }
+        units.order = units.add(source)?.collect();
         Ok(units)
     }
 
-    fn add(&mut self, header: UnitHeader<Slice<'a>>) {
-        let start = match header.debug_types_offset() {
-            Some(offset) => self.types_start + offset.0,
-            None => header.offset().0,
-        };
+    /// Adds the units of a companion. Types are not looked for in them until their order is said.
+    pub(super) fn add(&mut self, source: Source<'a>) -> Result<Range<usize>> {
+        let first = self.units.len();
+        let (mut units, mut types) = (source.dwarf.units(), source.dwarf.type_units());
+        let index = self.sources.len();
+        self.sources.push(source);
+        while let Some(header) = units.next().map_err(|error| self.next_is_damaged(error))? {
+            self.push(header, index);
+        }
+        while let Some(header) = types.next().map_err(|error| self.next_is_damaged(error))? {
+            self.push(header, index);
+        }
+        Ok(first..self.units.len())
+    }
+
+    fn push(&mut self, header: UnitHeader<Slice<'a>>, source: usize) {
+        let start = self.sources[source].start_of(&header);
         if let UnitType::Type { type_signature, type_offset }
         | UnitType::SplitType { type_signature, type_offset } = header.type_()
         {
-            self.signatures.insert(type_signature.0, Place(start.saturating_add(type_offset.0)));
+            // the first one: companions repeat those of others
+            let place = Place(start.saturating_add(type_offset.0));
+            self.signatures.entry(type_signature.0).or_insert(place);
         }
-        self.units.push(Unit { header, start });
+        let contribution = self.sources[source].contribution(&header);
+        self.units.push(Unit { header, start, source, contribution, skeleton: None });
     }
 
     fn next_is_damaged(&self, error: gimli::Error) -> Error {
         let end = self.units.last().map_or(0, |unit| unit.start + unit.header.length_including_self());
-        damaged(end, error)
+        let base = self.sources.last().map_or(0, |source| source.base);
+        damaged(end.max(base), error)
     }
 
-    /// How many units there are.
-    pub(super) fn len(&self) -> usize {
-        self.units.len()
+    /// The units that types are looked for in, in order.
+    pub(super) fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Says in which units types are looked for.
+    pub(super) fn set_order(&mut self, order: Vec<usize>) {
+        self.order = order;
+    }
+
+    /// Says which unit another one was split off from.
+    pub(super) fn set_skeleton(&mut self, unit: usize, skeleton: usize) {
+        self.units[unit].skeleton = Some(skeleton);
+    }
+
+    /// The unit that a unit was split off from, or else the unit itself: it knows about the source.
+    pub(super) fn skeleton_of(&self, unit: usize) -> usize {
+        self.units[unit].skeleton.unwrap_or(unit)
     }
 
     /// A unit.
@@ -96,9 +131,23 @@ impl<'a> Units<'a> {
         &self.units[index]
     }
 
+    /// Which file a unit is from.
+    pub(super) fn role(&self, unit: usize) -> Role {
+        self.source(unit).role
+    }
+
+    fn source(&self, unit: usize) -> &Source<'a> {
+        &self.sources[self.units[unit].source]
+    }
+
+    /// The first place that no file has.
+    pub(super) fn end(&self) -> usize {
+        self.sources.last().map_or(0, |source| source.end)
+    }
+
     /// The most entries that there can be: each takes a byte.
     pub(super) fn total_bytes(&self) -> usize {
-        self.types_start + self.dwarf.debug_types.reader().slice().len()
+        self.end()
     }
 
     /// The size of a pointer, which every unit repeats.
@@ -123,14 +172,22 @@ impl<'a> Units<'a> {
         gimli::UnitOffset(place.0.saturating_sub(self.units[unit].start))
     }
 
-    /// Where a reference of an entry leads; nowhere if it leads out of the file.
+    /// Where a reference of an entry leads; nowhere if it leads to no type unit that is there.
     pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<Place> {
         match *value {
             AttributeValue::UnitRef(offset) => Some(self.place(unit, offset)),
-            AttributeValue::DebugInfoRef(offset) => Some(Place(offset.0)),
+            AttributeValue::DebugInfoRef(offset) => Some(in_source(self.source(unit), offset.0)),
+            AttributeValue::DebugInfoRefSup(offset) => {
+                Some(self.alternate().map_or(Place::MISSING, |source| in_source(source, offset.0)))
+            }
             AttributeValue::DebugTypesRef(signature) => self.signatures.get(&signature.0).copied(),
             _ => None,
         }
+    }
+
+    fn alternate(&self) -> Option<&Source<'a>> {
+        // it is added first, before thousands of split files
+        self.sources.iter().take(2).find(|source| source.role == Role::Alternate)
     }
 
     /// Whether types may be defined in units of their own.
@@ -138,76 +195,140 @@ impl<'a> Units<'a> {
         !self.signatures.is_empty()
     }
 
+    /// Whether a unit is a type's, and another one before it is the same type's.
+    pub(super) fn repeats(&self, unit: usize) -> bool {
+        match self.units[unit].header.type_() {
+            UnitType::Type { type_signature, .. } | UnitType::SplitType { type_signature, .. } => {
+                let known = self.signatures.get(&type_signature.0);
+                known.is_some_and(|place| self.index_of(*place) != Some(unit))
+            }
+            _ => false,
+        }
+    }
+
+    /// The abbreviations of a unit's entries.
+    fn abbreviations(&self, unit: usize) -> Result<Arc<Abbreviations>> {
+        let Unit { header, start, contribution, .. } = &self.units[unit];
+        let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbreviations);
+        let table = self.source(unit).dwarf.debug_abbrev.abbreviations(DebugAbbrevOffset(offset));
+        Ok(Arc::new(table.map_err(|error| damaged(*start, error))?))
+    }
+
+    /// The bytes that a unit's abbreviations start with.
+    pub(super) fn abbreviation_bytes(&self, unit: usize) -> gimli::Result<Slice<'a>> {
+        let Unit { header, contribution, .. } = &self.units[unit];
+        let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbreviations);
+        let mut bytes = *self.source(unit).dwarf.debug_abbrev.reader();
+        bytes.skip(offset)?;
+        Ok(bytes)
+    }
+
+    /// Goes over what a unit says about itself.
+    pub(super) fn root_attributes(
+        &self,
+        unit: usize,
+        abbreviations: &Abbreviations,
+        mut each: impl FnMut(&Attribute<Slice<'a>>),
+    ) -> Result<()> {
+        let Unit { header, start, .. } = &self.units[unit];
+        let at = |error| damaged(*start, error);
+        let mut entries = header.entries_raw(abbreviations, None).map_err(at)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let Some(root) = entries.read_abbreviation().map_err(at)? else { return Ok(()) };
+        for spec in root.attributes() {
+            each(&entries.read_attribute(*spec).map_err(at)?);
+        }
+        Ok(())
+    }
+
     /// Reads what the entries of a unit need.
     pub(super) fn context(&self, index: usize) -> Result<Context> {
-        let unit = &self.units[index];
-        let at = |error| damaged(unit.start, error);
-        let abbreviations = self.dwarf.abbreviations(&unit.header).map_err(at)?;
-        let encoding = unit.header.encoding();
-        let mut context = Context {
-            abbreviations: abbreviations.clone(),
-            strings_base: DebugStrOffsetsBase::default_for_encoding_and_file(
-                encoding,
-                gimli::DwarfFileType::Main,
-            ),
-            language: 0,
+        let Unit { header, contribution, .. } = &self.units[index];
+        let file_type = match self.role(index) {
+            Role::Split => DwarfFileType::Dwo,
+            Role::Main | Role::Alternate => DwarfFileType::Main,
         };
-        let mut entries = unit.header.entries_raw(&abbreviations, None).map_err(at)?;
-        let Some(root) = entries.read_abbreviation().map_err(at)? else { return Ok(context) };
-        for spec in root.attributes() {
-            let attribute = entries.read_attribute(*spec).map_err(at)?;
+        let mut strings_base: DebugStrOffsetsBase<usize> =
+            DebugStrOffsetsBase::default_for_encoding_and_file(header.encoding(), file_type);
+        strings_base.0 = strings_base.0.saturating_add(contribution.strings);
+        let abbreviations = self.abbreviations(index)?;
+        let mut language = 0;
+        self.root_attributes(index, &abbreviations, |attribute| {
             match (attribute.name(), attribute.value()) {
                 (constants::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
-                    context.strings_base = base;
+                    strings_base = base;
                 }
-                (constants::DW_AT_language, AttributeValue::Language(language)) => {
-                    context.language = u64::from(language.0);
-                }
-                (constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name, _) => {
-                    self.split.store(true, Ordering::Relaxed);
+                (constants::DW_AT_language, AttributeValue::Language(value)) => {
+                    language = u64::from(value.0);
                 }
                 _ => {}
             }
-        }
-        Ok(context)
+        })?;
+        Ok(Context { abbreviations, strings_base, language })
     }
 
-    /// The bytes of a string; none if it lies outside of its section.
+    /// The bytes of a string; none if it lies outside of its section, or in a file that is missing.
     pub(super) fn string(
         &self,
         unit: usize,
         context: &Context,
         value: &AttributeValue<Slice<'a>>,
     ) -> Option<&'a [u8]> {
+        let dwarf = &self.source(unit).dwarf;
         let slice = match *value {
             AttributeValue::String(slice) => slice,
-            AttributeValue::DebugStrRef(offset) => self.dwarf.string(offset).ok()?,
-            AttributeValue::DebugLineStrRef(offset) => self.dwarf.line_string(offset).ok()?,
+            AttributeValue::DebugStrRef(offset) => dwarf.string(offset).ok()?,
+            AttributeValue::DebugStrRefSup(offset) => self.alternate()?.dwarf.string(offset).ok()?,
+            AttributeValue::DebugLineStrRef(offset) => dwarf.line_string(offset).ok()?,
             AttributeValue::DebugStrOffsetsIndex(index) => {
                 let format = self.units[unit].header.format();
-                let offsets = &self.dwarf.debug_str_offsets;
+                let offsets = &dwarf.debug_str_offsets;
                 let offset = offsets.get_str_offset(format, context.strings_base, index).ok()?;
-                self.dwarf.string(offset).ok()?
+                dwarf.string(offset).ok()?
             }
             _ => return None,
         };
         Some(slice.slice())
     }
 
-    /// The header of a line program; none if it is damaged.
+    /// The header of a unit's line program; none if it is damaged.
     pub(super) fn line_program(
         &self,
+        unit: usize,
         offset: gimli::DebugLineOffset<usize>,
-        address_size: u8,
     ) -> Option<gimli::LineProgramHeader<Slice<'a>>> {
-        let program = self.dwarf.debug_line.program(offset, address_size, None, None).ok()?;
+        let size = self.units[unit].header.address_size();
+        let program = self.source(unit).dwarf.debug_line.program(offset, size, None, None).ok()?;
         Some(program.header().clone())
     }
 
-    /// What could not be read, one line each.
-    pub(super) fn warnings(&self) -> Option<String> {
-        self.split
-            .load(Ordering::Relaxed)
-            .then(|| "split DWARF: the types are in .dwo files, which are not followed".to_string())
+    /// An error with the place as the file that it is in counts, and with that file's name.
+    pub(super) fn localized(&self, error: Error) -> Error {
+        let Error::Dwarf { offset, reason, section } = error else { return error };
+        let place = usize::try_from(offset).unwrap_or(usize::MAX);
+        let Some(source) = self.sources.iter().find(|source| (source.base..source.end).contains(&place))
+        else {
+            return Error::Dwarf { section, offset, reason };
+        };
+        let (section, offset) = match place.checked_sub(source.types_start) {
+            Some(offset) => (".debug_types", offset),
+            None => (".debug_info", place - source.base),
+        };
+        let reason = match source.name.as_str() {
+            "" => reason,
+            name => format!("{reason} (in {name})"),
+        };
+        Error::Dwarf { section, offset: offset as u64, reason }
+    }
+}
+
+/// The place of an offset in a file's `.debug_info`; nowhere beyond its end, so that one file's
+/// damage does not lead into another.
+fn in_source(source: &Source<'_>, offset: usize) -> Place {
+    match source.base.checked_add(offset) {
+        Some(place) if place < source.types_start => Place(place),
+        _ => Place(usize::MAX - 1),
     }
 }

@@ -1,7 +1,9 @@
 //! Debug information in a file of its own, as distributions ship it.
 
+use super::companions::Beside;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
@@ -10,38 +12,73 @@ use tallyline_layout::{Elsewhere, Request, Result, elsewhere, read_file};
 /// Where distributions put debug files.
 const DEBUG: &str = "/usr/lib/debug";
 
+/// The folder that debug files are in: the system's, or the one that the environment names.
+pub(super) fn folder() -> PathBuf {
+    std::env::var_os("TALLYLINE_DEBUG_FOLDER").map_or_else(|| DEBUG.into(), PathBuf::from)
+}
+
+/// A path as a file has it.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    OsStr::from_bytes(bytes).into()
+}
+
+/// Where the debug file of a build is.
+pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
+    let [first, rest @ ..] = build_id else { return None };
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(folder().join(format!(".build-id/{first:02x}/{rest}.debug")))
+}
+
 /// Reads the debug file of a stripped program; none if it has none.
 ///
-/// A debug file has to be of the same build: it is found by the build's id, or by the link's name if
-/// the ids agree.
-pub(super) fn read(program: &Path, request: &Request) -> Option<Result<Types>> {
-    let said = elsewhere(&File::open(program).ok()?).ok()?;
-    let program = program.canonicalize().ok()?;
-    let file = candidates(&program, &said).into_iter().filter(|path| *path != program).find_map(|path| {
-        let file = File::open(path).ok()?;
-        let other = elsewhere(&file).ok()?;
-        (other.build_id == said.build_id).then_some(file)
-    })?;
-    // looked at from its start again: the ids were read from elsewhere in it
-    std::io::Seek::rewind(&mut &file).ok()?;
-    Some(read_file(&file, request))
+/// A debug file has to be of the same build: it has the same build id, or where one of them has
+/// none the checksum that the program says.
+pub(super) fn read(program: &Path, open: &File, request: &Request) -> Option<Result<Types>> {
+    let said = elsewhere(open).ok()?;
+    let real = program.canonicalize().ok()?;
+    let (path, file) =
+        candidates(&real, &said).into_iter().filter(|path| *path != real).find_map(|path| {
+            let file = File::open(&path).ok()?;
+            is_of(&file, &said).then_some((path, file))
+        })?;
+    Some(read_file(&file, request, &Beside::of_debug_file(&path, &real)))
 }
 
 fn candidates(program: &Path, said: &Elsewhere) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    if let Some([first, rest @ ..]) = said.build_id.as_deref() {
-        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-        paths.push(Path::new(DEBUG).join(format!(".build-id/{first:02x}/{rest}.debug")));
-    }
-    if let (Some(link), Some(folder)) = (&said.link, program.parent()) {
+    paths.extend(said.build_id.as_deref().and_then(by_build_id));
+    if let (Some(link), Some(beside)) = (&said.link, program.parent()) {
         // a name, and not a path to anywhere
-        if let Some(name) = Path::new(OsStr::from_bytes(link)).file_name() {
-            paths.push(folder.join(name));
-            paths.push(folder.join(".debug").join(name));
-            if let Ok(inside) = folder.strip_prefix("/") {
-                paths.push(Path::new(DEBUG).join(inside).join(name));
+        if let Some(name) = path_of(link).file_name() {
+            paths.push(beside.join(name));
+            paths.push(beside.join(".debug").join(name));
+            if let Ok(inside) = beside.strip_prefix("/") {
+                paths.push(folder().join(inside).join(name));
             }
         }
     }
     paths
+}
+
+/// Whether a debug file is of the build that a program says.
+fn is_of(mut file: &File, said: &Elsewhere) -> bool {
+    let Ok(own) = elsewhere(file) else { return false };
+    let same = match (&own.build_id, &said.build_id) {
+        (Some(own), Some(said)) => own == said,
+        _ => said.checksum.is_some_and(|said| file.rewind().is_ok() && checksum(file).ok() == Some(said)),
+    };
+    // it is read from its start
+    same && file.rewind().is_ok()
+}
+
+/// The checksum of a whole file.
+fn checksum(mut file: &File) -> io::Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hasher.finalize()),
+            read => hasher.update(&piece[..read]),
+        }
+    }
 }

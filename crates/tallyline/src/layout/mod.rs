@@ -1,6 +1,7 @@
 //! `tallyline layout`: structs as the cache sees them, in pahole's format.
 
 mod args;
+mod companions;
 mod debug_file;
 mod json;
 pub(crate) mod operands;

@@ -1,5 +1,6 @@
 //! The file that types are read from, and where its debug information really is.
 
+use super::companions::Beside;
 use super::debug_file;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -19,8 +20,11 @@ pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Resul
         }
         None => {
             let open = File::open(file).with_context(|| cannot(file))?;
-            match read_file(&open, request) {
-                Err(Error::NoTypes) => debug_file::read(file, request).unwrap_or(Err(Error::NoTypes)),
+            match read_file(&open, request, &Beside::new(file)) {
+                // stripped, or stripped of all but its BTF
+                Err(error @ (Error::NoTypes | Error::NoSuchFormat("DWARF"))) => {
+                    debug_file::read(file, &open, request).unwrap_or(Err(error))
+                }
                 types => types,
             }
         }

@@ -1,0 +1,62 @@
+//! Other files that the types of a file may be in. This crate opens none: it asks for them.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+/// A file that belongs to the one that is read, and holds types or names of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Companion<'a> {
+    /// What the compiler split off from one unit (`.dwo`).
+    Split {
+        /// Its name, as the unit has it: absolute, or relative to the folder.
+        name: &'a [u8],
+        /// The folder in which the unit was compiled; empty if the unit does not say.
+        folder: &'a [u8],
+    },
+    /// What was split off from all units of a program, in one file (`.dwp`).
+    Package,
+    /// What dwz took out of several files because all of them had it.
+    Alternate {
+        /// Its name: absolute, or relative to the file that names it.
+        name: &'a [u8],
+        /// What identifies its build.
+        build_id: &'a [u8],
+    },
+}
+
+/// What there is to read of a companion.
+#[derive(Debug)]
+pub enum Contents {
+    /// An open file, of which only the needed parts are read.
+    File(File),
+    /// All of its bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Who can open companions.
+///
+/// Whether a file belongs to the one that names it is checked by the reader, where the format has
+/// something to check it by.
+pub trait Companions: Sync {
+    /// Opens a companion. If there is none: the places where it was looked for, for the message.
+    fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>>;
+}
+
+/// No companions: what is in other files is reported as missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Companions for Alone {
+    fn open(&self, _wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
+        Err(Vec::new())
+    }
+}
+
+/// "(looked for in a, b)", or nothing if nobody looked.
+pub(crate) fn looked_in(places: &[PathBuf]) -> String {
+    if places.is_empty() {
+        return String::new();
+    }
+    let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+    format!(" (looked for in {})", places.join(", "))
+}

@@ -1,0 +1,136 @@
+//! One file's part of the units, and what a package says about each.
+
+use super::Slice;
+use super::sections::Sections;
+use crate::error::Result;
+use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
+
+/// What a file is to the one that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The file itself.
+    Main,
+    /// What was split off from units of it: a `.dwo` file or a package of them.
+    Split,
+    /// What dwz took out of it.
+    Alternate,
+}
+
+/// The sections of one file, with a place for each byte of its units.
+pub(super) struct Source<'a> {
+    pub(super) dwarf: gimli::Dwarf<Slice<'a>>,
+    pub(super) role: Role,
+    /// How the file is called in messages; empty for the one that is read.
+    pub(super) name: String,
+    /// The place of the first byte of `.debug_info`.
+    pub(super) base: usize,
+    /// The place of the first byte of `.debug_types`.
+    pub(super) types_start: usize,
+    /// The first place behind.
+    pub(super) end: usize,
+    contributions: Contributions,
+}
+
+impl<'a> Source<'a> {
+    /// A file whose places go on from `base`.
+    pub(super) fn new(sections: &'a Sections<'_>, role: Role, name: String, base: usize) -> Result<Self> {
+        let dwarf = sections.dwarf();
+        let types_start = base.saturating_add(dwarf.debug_info.reader().slice().len());
+        let end = types_start.saturating_add(dwarf.debug_types.reader().slice().len());
+        let contributions = Contributions::new(&sections.indices()?);
+        Ok(Source { dwarf, role, name, base, types_start, end, contributions })
+    }
+
+    /// The place of a unit.
+    pub(super) fn start_of(&self, header: &UnitHeader<Slice<'a>>) -> usize {
+        match header.debug_types_offset() {
+            Some(offset) => self.types_start.saturating_add(offset.0),
+            None => self.base.saturating_add(header.offset().0),
+        }
+    }
+
+    /// Where the other sections of a unit start in theirs.
+    pub(super) fn contribution(&self, header: &UnitHeader<Slice<'a>>) -> Contribution {
+        match header.debug_types_offset() {
+            Some(offset) => self.contributions.types.at(offset.0),
+            None => self.contributions.units.at(header.offset().0),
+        }
+    }
+}
+
+/// Where a unit's part of other sections starts: 0 in anything but a package.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Contribution {
+    pub(super) abbreviations: usize,
+    pub(super) strings: usize,
+}
+
+/// What a package's indices say.
+struct Contributions {
+    units: Spans,
+    types: Spans,
+}
+
+/// Parts of a section by where they start.
+#[derive(Default)]
+struct Spans(Vec<(usize, usize, Contribution)>);
+
+impl Spans {
+    fn at(&self, offset: usize) -> Contribution {
+        let index = self.0.partition_point(|(start, ..)| *start <= offset);
+        match index.checked_sub(1).map(|index| self.0[index]) {
+            Some((_, end, contribution)) if offset < end => contribution,
+            _ => Contribution::default(),
+        }
+    }
+}
+
+impl Contributions {
+    fn new(indices: &[UnitIndex<Slice<'_>>]) -> Contributions {
+        let mut all = Contributions { units: Spans::default(), types: Spans::default() };
+        // an index without columns says nothing, however many rows it claims to have
+        for index in indices.iter().filter(|index| index.section_count() != 0) {
+            for row in 1..=index.unit_count() {
+                let Ok(sections) = index.sections(row) else { break };
+                all.add(sections);
+            }
+        }
+        all.units.0.sort_unstable_by_key(|(start, ..)| *start);
+        all.types.0.sort_unstable_by_key(|(start, ..)| *start);
+        all
+    }
+
+    fn add(&mut self, sections: gimli::UnitIndexSectionIterator<'_, Slice<'_>>) {
+        let mut contribution = Contribution::default();
+        let (mut unit, mut ty) = (None, None);
+        for section in sections {
+            let (offset, size) = (section.offset as usize, section.size as usize);
+            let span = (offset, offset.saturating_add(size));
+            match section.section {
+                IndexSectionId::DebugInfo => unit = Some(span),
+                IndexSectionId::DebugTypes => ty = Some(span),
+                IndexSectionId::DebugAbbrev => contribution.abbreviations = offset,
+                IndexSectionId::DebugStrOffsets => contribution.strings = offset,
+                _ => {}
+            }
+        }
+        self.units.0.extend(unit.map(|(start, end)| (start, end, contribution)));
+        self.types.0.extend(ty.map(|(start, end)| (start, end, contribution)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_in_a_span_has_its_contribution() {
+        let contribution = Contribution { abbreviations: 7, strings: 9 };
+        let spans = Spans(vec![(10, 20, contribution), (30, 31, Contribution::default())]);
+        assert_eq!(spans.at(10), contribution);
+        assert_eq!(spans.at(19), contribution);
+        for outside in [0, 9, 20, 30, 31, 1000] {
+            assert_eq!(spans.at(outside), Contribution::default(), "{outside}");
+        }
+    }
+}

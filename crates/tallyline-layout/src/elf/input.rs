@@ -1,0 +1,76 @@
+//! Where the bytes of a file are taken from.
+
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+
+/// How much of a file one thread reads at a time.
+const PIECE: usize = 4 << 20;
+
+/// A file's bytes, or an open file.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'a> {
+    /// All of them are in memory.
+    Bytes(&'a [u8]),
+    /// They are read as they are needed, at an offset: its position does not matter.
+    File(&'a fs::File),
+}
+
+impl<'a> Input<'a> {
+    /// Some bytes; they are read in parallel. An error if the file ends before.
+    pub(crate) fn take(self, offset: u64, size: u64) -> Result<Cow<'a, [u8]>> {
+        let end = offset.checked_add(size).ok_or_else(beyond)?;
+        match self {
+            Input::Bytes(bytes) => {
+                let (start, end) = (usize::try_from(offset), usize::try_from(end));
+                let range = start.ok().zip(end.ok()).and_then(|(start, end)| bytes.get(start..end));
+                Ok(Cow::Borrowed(range.ok_or_else(beyond)?))
+            }
+            Input::File(file) => {
+                // no memory for what a header only claims to be there
+                if end > length(file)? {
+                    return Err(beyond());
+                }
+                let mut bytes = vec![0; usize::try_from(size).map_err(|_| beyond())?];
+                bytes
+                    .par_chunks_mut(PIECE)
+                    .enumerate()
+                    .try_for_each(|(index, piece)| read_at(file, piece, offset + (index * PIECE) as u64))?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
+fn beyond() -> Error {
+    Error::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "a section lies beyond the end of the file"))
+}
+
+fn length(mut file: &fs::File) -> io::Result<u64> {
+    match file.metadata()?.len() {
+        // devices have no length of their own
+        0 => io::Seek::seek(&mut file, io::SeekFrom::End(0)),
+        length => Ok(length),
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &fs::File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &fs::File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What a file says about other files that belong to it.
+
+use super::{File, Part};
+use crate::error::Result;
+use crate::{Elsewhere, INFLATED_LIMIT};
+use object::{Object, ReadRef};
+use std::sync::atomic::AtomicU64;
+
+/// The file that dwz has put things into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Alternate {
+    /// Its name.
+    pub(crate) name: Vec<u8>,
+    /// What identifies its build.
+    pub(crate) build_id: Vec<u8>,
+}
+
+impl Alternate {
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+impl<'a, R: ReadRef<'a>> File<'a, R> {
+    /// What files that name this one know it by: a checksum if dwz has made it, else its build.
+    pub(crate) fn id(&self) -> Result<Option<Vec<u8>>> {
+        match self.supplementary()? {
+            Some(Supplementary { itself: true, checksum, .. }) => Ok(Some(checksum)),
+            _ => Ok(self.object.build_id()?.map(<[u8]>::to_vec)),
+        }
+    }
+
+    /// Where the debug information is if it is in another file.
+    pub(crate) fn elsewhere(&self) -> Result<Elsewhere> {
+        let link = self.object.gnu_debuglink()?;
+        Ok(Elsewhere {
+            build_id: self.object.build_id()?.map(<[u8]>::to_vec),
+            link: link.map(|(name, _)| name.to_vec()),
+            checksum: link.map(|(_, checksum)| checksum),
+        })
+    }
+
+    /// The file that dwz has put things into, as GNU tools name it or as DWARF 5 does.
+    pub(crate) fn alternate(&self) -> Result<Option<Alternate>> {
+        if let Some((name, build_id)) = self.object.gnu_debugaltlink()? {
+            return Ok(Some(Alternate { name: name.to_vec(), build_id: build_id.to_vec() }));
+        }
+        Ok(match self.supplementary()? {
+            Some(Supplementary { itself: false, name, checksum }) => {
+                Some(Alternate { name, build_id: checksum })
+            }
+            _ => None,
+        })
+    }
+
+    fn supplementary(&self) -> Result<Option<Supplementary>> {
+        let Some(section) = self.object.section_by_name(".debug_sup") else { return Ok(None) };
+        let part: Part<'a> = self.part(&section)?;
+        Ok(Supplementary::parse(&part.bytes(&AtomicU64::new(INFLATED_LIMIT))?))
+    }
+}
+
+/// What DWARF 5 says about another file.
+#[derive(Debug, PartialEq, Eq)]
+struct Supplementary {
+    // whether this is the other file
+    itself: bool,
+    name: Vec<u8>,
+    checksum: Vec<u8>,
+}
+
+impl Supplementary {
+    /// A version, whether this is the other file, its name, and a checksum with its length before.
+    fn parse(section: &[u8]) -> Option<Supplementary> {
+        let (&itself, rest) = section.get(2..)?.split_first()?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        let (name, rest) = rest.split_at(end);
+        // a length above 127 bytes, which would take two, is of no checksum
+        let (&length, checksum) = rest.get(1..)?.split_first()?;
+        let checksum = checksum.get(..usize::from(length))?;
+        Some(Supplementary { itself: itself != 0, name: name.to_vec(), checksum: checksum.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_supplementary_file_is_named_with_its_checksum() {
+        let expected = Supplementary { itself: false, name: b"a.sup".to_vec(), checksum: vec![1, 2] };
+        assert_eq!(Supplementary::parse(b"\x05\0\0a.sup\0\x02\x01\x02"), Some(expected));
+        let itself = Supplementary { itself: true, name: Vec::new(), checksum: vec![9] };
+        assert_eq!(Supplementary::parse(b"\x05\0\x01\0\x01\x09"), Some(itself));
+        for length in 0..12 {
+            assert_eq!(Supplementary::parse(&b"\x05\0\0a.sup\0\x02\x01\x02"[..length]), None, "{length}");
+        }
+    }
+}
