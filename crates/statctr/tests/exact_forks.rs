@@ -14,13 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 /// Takes a turn on every CPU: how many.
 fn turns_everywhere(kit: &Kit) -> u64 {
     let cpus = os::cpus();
-    std::thread::scope(|scope| {
-        for &cpu in &cpus {
-            scope.spawn(move || {
-                os::pin(0, &[cpu]);
-                (0..10).for_each(|_| kit.turn());
-            });
-        }
+    os::on_threads(&cpus, &|cpu| {
+        os::pin(0, &[cpu]);
+        (0..10).for_each(|_| kit.turn());
     });
     10 * cpus.len() as u64
 }

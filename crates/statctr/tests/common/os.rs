@@ -56,6 +56,36 @@ pub(crate) fn while_moving<R>(movable: &[i32], work: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs `work` once for each of `places`, each on a thread of its own, and waits for all.
+///
+/// These are plain POSIX threads, which a forked child may make. The standard library's take a lock
+/// of its own when they start, and another thread of the parent may have held it at the fork.
+pub(crate) fn on_threads(places: &[usize], work: &(dyn Fn(usize) + Sync)) {
+    struct Start<'a>(usize, &'a (dyn Fn(usize) + Sync));
+    extern "C" fn start(argument: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: a `Start` that lives until the thread is joined.
+        let Start(place, work) = unsafe { &*argument.cast::<Start<'_>>() };
+        work(*place);
+        std::ptr::null_mut()
+    }
+    let starts: Vec<Start<'_>> = places.iter().map(|&place| Start(place, work)).collect();
+    let threads: Vec<libc::pthread_t> = starts
+        .iter()
+        .map(|argument| {
+            let mut thread = 0;
+            let argument = std::ptr::from_ref(argument).cast_mut().cast();
+            // SAFETY: `start` only reads the argument, which is joined with before it goes.
+            let error = unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), start, argument) };
+            assert_eq!(error, 0, "a thread");
+            thread
+        })
+        .collect();
+    for thread in threads {
+        // SAFETY: a thread made above, joined once.
+        assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
+    }
+}
+
 /// Runs `child` in a forked child, which must end within half a minute; `parent` meanwhile.
 ///
 /// The child's exit status says whether `child` returned `true`; one that hangs is killed.
