@@ -107,7 +107,8 @@ enum statctr_mode_value {
     STATCTR_MODE_RSEQ = 1,         /* per CPU, by restartable sequences */
     STATCTR_MODE_ATOMIC = 2,       /* on one word, atomically: rseq is absent or was refused */
     STATCTR_MODE_UNIPROCESSOR = 3, /* one possible CPU: on one word, by one unlocked instruction */
-    STATCTR_MODE_SHARED = 4        /* on one word, atomically, by choice */
+    STATCTR_MODE_SHARED = 4,       /* on one word, atomically, by choice */
+    STATCTR_MODE_SHORT = 5         /* as RSEQ, but a CPU found no memory for words of its own yet */
 };
 
 /** What counters cost (units: bytes, and numbers of units). */

@@ -18,6 +18,7 @@ fn number(mode: Mode) -> Result<c_int, c_int> {
         Mode::AtomicFallback => Ok(2),
         Mode::Uniprocessor => Ok(3),
         Mode::Shared => Ok(4),
+        Mode::ShortOfMemory => Ok(5),
         _ => Err(libc::EPROTO),
     }
 }
@@ -45,7 +46,7 @@ pub extern "C" fn statctr_mode() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_thread_mode() -> c_int {
     mode_of(|| match pool()?.mode() {
-        Mode::Rseq => Ok(statctr::thread_mode()),
+        Mode::Rseq | Mode::ShortOfMemory => Ok(statctr::thread_mode()),
         other => Ok(other),
     })
 }

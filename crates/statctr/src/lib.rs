@@ -79,7 +79,7 @@ pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
 #[doc(hidden)]
 pub use memory::Once;
-pub use memory::Trimmed;
+pub use memory::{Drained, Trimmed};
 pub use placement::{Cost, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth, thread_mode};
 pub use registry::{Description, Registry, Sample, SampleItem, Source};
 pub use rseq::forget_section;

@@ -1,4 +1,4 @@
-//! The CPUs that ever wrote: a sticky mask in two levels.
+//! The CPUs that ever wrote (and were not drained since): a mask in two levels.
 //!
 //! A writer announces its CPU before its first store there and a reader walks only announced CPUs
 //! (contract 2). The upper level has a bit per 64 CPUs, so that finding one CPU among a thousand
@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mask that bits are put into and never taken out of.
+/// A mask that bits are put into, and taken out of only in a copy of it.
 #[derive(Debug)]
 pub(crate) struct Announced {
     summary: Box<[AtomicU64]>,
@@ -27,6 +27,23 @@ impl Announced {
     pub(crate) fn insert(&self, cpu: usize) {
         self.words[cpu / 64].fetch_or(1 << (cpu % 64), Ordering::SeqCst);
         self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
+    }
+
+    /// Makes this mask the same as `other`, without `cpu`. Both are for as many CPUs, and nobody
+    /// puts any in meanwhile; whoever walks this mask now may find either of both.
+    pub(crate) fn copy_without(&self, other: &Announced, cpu: usize) {
+        for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {
+            let mut bits = theirs.load(Ordering::Relaxed);
+            if index == cpu / 64 {
+                bits &= !(1 << (cpu % 64));
+            }
+            word.store(bits, Ordering::Relaxed);
+        }
+        for (index, summary) in self.summary.iter().enumerate() {
+            let words = self.words.iter().skip(index * 64).take(64).enumerate();
+            let used = words.filter(|(_, word)| word.load(Ordering::Relaxed) != 0);
+            summary.store(used.fold(0, |bits, (bit, _)| bits | 1 << bit), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn contains(&self, cpu: usize) -> bool {
@@ -74,5 +91,16 @@ mod tests {
         mask.for_each(|cpu| walked.push(cpu));
         assert_eq!(walked, cpus);
         assert!(mask.contains(4096) && !mask.contains(2) && !mask.contains(1 << 20));
+    }
+
+    #[test]
+    fn a_copy_lacks_one_cpu_and_what_was_there_before() {
+        let (mask, copy) = (Announced::new(8192), Announced::new(8192));
+        [3, 70, 8191].into_iter().for_each(|cpu| mask.insert(cpu));
+        copy.insert(5000);
+        copy.copy_without(&mask, 70);
+        let mut walked = Vec::new();
+        copy.for_each(|cpu| walked.push(cpu));
+        assert_eq!(walked, [3, 8191]);
     }
 }

@@ -1,12 +1,13 @@
 //! A growing set of reservations and the slots in them.
 
+use super::depot::Depot;
 use super::handle::{Handle, Lines, Word};
-use super::lock::{Lock, Rank};
+use super::lock::{Guard, Lock, Rank};
 use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Layout, Reservation};
 use super::slots::{Slots, Taken};
 use super::twin::{TwinShape, patient_readers};
 use crate::error::{Error, Result};
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::{CpuId, CpuSet, NodeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +23,10 @@ pub(crate) struct ArenaSettings {
     pub(crate) counters: How,
     /// How groups are updated.
     pub(crate) groups: How,
+    /// CPUs that movable units are held ready for from the start.
+    pub(crate) expected: CpuSet,
+    /// The nodes, where there are several: movable units lie near their CPUs.
+    pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
 /// What an arena takes.
@@ -46,22 +51,27 @@ pub struct Trimmed {
 
 /// The reservations of a pool, by the address of their memory.
 #[derive(Debug, Default)]
-struct State {
-    reservations: BTreeMap<usize, Held>,
+pub(super) struct State {
+    pub(super) reservations: BTreeMap<usize, Held>,
+    pub(super) expected: CpuSet,
     /// Where a slot was found last.
     hint: usize,
 }
 
 #[derive(Debug)]
-struct Held {
-    reservation: Box<Reservation>,
-    slots: Slots,
+pub(super) struct Held {
+    pub(super) reservation: Box<Reservation>,
+    pub(super) slots: Slots,
+    /// Pieces with two copies, by their first word.
+    pub(super) twins: BTreeMap<usize, TwinShape>,
 }
 
 /// A growing set of reservations. Lives as long as any slot in it.
 pub(crate) struct Arena {
     settings: ArenaSettings,
     state: Lock<State>,
+    /// Where units are movable. Dropped last: blocks stay mapped while there is a reservation.
+    depot: Option<Depot>,
 }
 
 impl std::fmt::Debug for Arena {
@@ -73,7 +83,23 @@ impl std::fmt::Debug for Arena {
 impl Arena {
     pub(crate) fn new(settings: ArenaSettings) -> Arc<Arena> {
         patient_readers();
-        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, State::default()) })
+        let depot = settings.layout.movable.then(|| Depot::new(&settings.layout, &settings.nodes));
+        let state = State { expected: settings.expected.clone(), ..State::default() };
+        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, state), depot })
+    }
+
+    pub(super) fn depot(&self) -> Option<&Depot> {
+        self.depot.as_ref()
+    }
+
+    pub(super) fn lock(&self) -> Guard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Updates that found no memory of their own and went to the fallback cell; and whether that
+    /// may be so at present.
+    pub(crate) fn shortfalls(&self) -> (u64, bool) {
+        self.depot.as_ref().map_or((0, false), Depot::shortfalls)
     }
 
     pub(crate) fn settings(&self) -> &ArenaSettings {
@@ -124,6 +150,11 @@ impl Arena {
         let Some(count) = fits else { return Err(Error::TooMany { asked: words, limit: self.unit_words() }) };
         let mut state = self.state.lock();
         let (taken, handle) = self.take(&mut state, words, how, |slots| slots.take_chunks(total))?;
+        if let Some(shape) = twin
+            && let Some(held) = state.reservations.get_mut(&handle.reservation().address())
+        {
+            held.twins.insert(taken.word, shape);
+        }
         let lines = Lines::adopt(handle, count, twin, self);
         if taken.used || initial != 0 {
             for index in 0..lines.item_chunks() * CHUNK_WORDS {
@@ -179,25 +210,35 @@ impl Arena {
                 other => break other?,
             }
         };
-        let address = reservation.mapping().addresses().start;
+        if let Some(depot) = &self.depot {
+            self.give_blocks_in(&reservation, &state.expected);
+            depot.refill();
+        }
+        let address = reservation.address();
         let slots = Slots::new(reservation.chunks());
-        state.reservations.insert(address, Held { reservation, slots });
+        state.reservations.insert(address, Held { reservation, slots, twins: BTreeMap::new() });
         Ok(address)
     }
 
     pub(crate) fn free_word(&self, handle: Handle) -> bool {
-        self.free(handle, Slots::free_word)
+        self.free(handle, |held, word| held.slots.free_word(word))
     }
 
     pub(crate) fn free_chunks(&self, handle: Handle, chunks: usize) -> bool {
-        self.free(handle, |slots, word| slots.free_chunks(word, chunks))
+        self.free(handle, |held, word| {
+            let freed = held.slots.free_chunks(word, chunks);
+            if freed {
+                held.twins.remove(&word);
+            }
+            freed
+        })
     }
 
-    fn free(&self, handle: Handle, give: impl FnOnce(&mut Slots, usize) -> bool) -> bool {
+    fn free(&self, handle: Handle, give: impl FnOnce(&mut Held, usize) -> bool) -> bool {
         let address = handle.base.addr().get();
         let mut state = self.state.lock();
         let Some((_, held)) = state.reservations.range_mut(..=address).next_back() else { return false };
-        held.reservation.slot_of(address).is_some_and(|word| give(&mut held.slots, word))
+        held.reservation.slot_of(address).is_some_and(|word| give(held, word))
     }
 
     /// Runs `change` while no slot is taken, given back or set.
@@ -207,24 +248,29 @@ impl Arena {
     }
 
     pub(crate) fn usage(&self) -> Usage {
+        let blocks = self.depot.as_ref().map(Depot::addresses).unwrap_or_default();
+        let reserved = blocks.iter().map(ExactSizeIterator::len).sum();
         let state = self.state.lock();
-        state.reservations.values().fold(Usage::default(), |usage, held| Usage {
+        state.reservations.values().fold(Usage { reserved, ..Usage::default() }, |usage, held| Usage {
             reservations: usage.reservations + 1,
             reserved: usage.reserved + held.reservation.mapping().len(),
             words: usage.words + held.slots.words(),
         })
     }
 
-    /// The addresses of the reservations.
+    /// The addresses of the reservations, and of the blocks that movable units are made of.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
-        self.state.lock().reservations.values().map(|held| held.reservation.mapping().addresses()).collect()
+        let mut addresses = self.depot.as_ref().map(Depot::addresses).unwrap_or_default();
+        let state = self.state.lock();
+        addresses.extend(state.reservations.values().map(|held| held.reservation.mapping().addresses()));
+        addresses
     }
 
-    /// CPUs that ever counted in any of the reservations.
+    /// CPUs that counted in any of the reservations since they were drained.
     pub(crate) fn announced(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {
-            held.reservation.announced().for_each(|cpu| cpus.insert(CpuId::new(cpu as u32)));
+            held.reservation.cpus().walk().for_each_cpu(|cpu| cpus.insert(CpuId::new(cpu as u32)));
         }
         cpus
     }
@@ -233,10 +279,8 @@ impl Arena {
     pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
         let state = self.state.lock();
         for held in state.reservations.values() {
-            let bytes = held.slots.used_extent() * CHUNK_BYTES;
-            if let Some((offset, len)) = held.reservation.unit_of(cpu, bytes).filter(|(_, len)| *len > 0) {
-                held.reservation.mapping().populate(offset, len)?;
-            }
+            held.reservation.assign(cpu.index());
+            held.reservation.populate(cpu.index(), held.slots.used_extent() * CHUNK_BYTES)?;
         }
         Ok(())
     }
@@ -249,8 +293,14 @@ impl Arena {
         state.reservations.retain(|&address, held| {
             let keep = address == keep || held.slots.words() > 0;
             trimmed.reservations += usize::from(!keep);
+            if !keep {
+                held.reservation.give_blocks_back();
+            }
             keep
         });
+        if let Some(depot) = &self.depot {
+            depot.refill();
+        }
         for held in state.reservations.values_mut() {
             for (first, chunks) in held.slots.used_runs() {
                 // SAFETY: these chunks are free, and the lock keeps them free.

@@ -2,7 +2,7 @@
 
 use super::arena::Arena;
 use super::fold;
-use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Reservation};
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Reservation, at};
 use super::twin::TwinShape;
 use crate::rseq;
 use std::ptr::NonNull;
@@ -157,14 +157,14 @@ impl Handle {
     /// The sum of everything counted here, without the baseline.
     fn counted(self) -> u64 {
         let reservation = self.reservation();
-        let mut sum = 0u64;
-        if reservation.homes_in_use() {
-            sum = self.home().load(Ordering::Relaxed);
-        }
-        reservation.for_each_announced(|displacement| {
-            sum = sum.wrapping_add(self.at(displacement).load(Ordering::Relaxed));
-        });
-        sum
+        let home = if reservation.homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 };
+        reservation.cpus().consistently(|walk| {
+            let mut sum = home;
+            walk.for_each(|displacement| {
+                sum = sum.wrapping_add(self.at(displacement).load(Ordering::Relaxed));
+            });
+            sum
+        })
     }
 
     /// The word at a displacement from home.
@@ -173,7 +173,7 @@ impl Handle {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections
         // write these words with single aligned stores, which an atomic load of the same size
         // never sees in part.
-        unsafe { self.base.add(displacement).cast().as_ref() }
+        unsafe { at(self.base, displacement).as_ref() }
     }
 
     /// The value: baseline, then home, then CPU by CPU.
@@ -194,13 +194,9 @@ impl Handle {
 
     /// One CPU's part.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
-        let reservation = self.reservation();
-        match reservation.displacement(cpu) {
-            Some(displacement) if reservation.announced().contains(cpu) => {
-                self.at(displacement).load(Ordering::Relaxed)
-            }
-            _ => 0,
-        }
+        self.reservation().cpus().consistently(|walk| {
+            walk.announced(cpu).map_or(0, |displacement| self.at(displacement).load(Ordering::Relaxed))
+        })
     }
 
     /// Makes the value `value`, by its baseline. The arena's lock is held.
@@ -225,10 +221,8 @@ impl Handle {
 
     /// As [`add_as_locked`](Self::add_as_locked), to the word so many bytes on in the CPU's unit.
     pub(super) fn add_as_locked_to(self, cpu: usize, copy: usize, value: u64) -> bool {
-        let reservation = self.reservation();
-        let Some(displacement) = reservation.displacement(cpu) else { return false };
-        reservation.announce_to_readers(cpu);
-        let word = self.at(displacement + copy);
+        let Some(displacement) = self.reservation().announce_to_readers(cpu) else { return false };
+        let word = self.at(displacement.wrapping_add(copy));
         word.store(word.load(Ordering::Relaxed).wrapping_add(value), Ordering::Release);
         true
     }

@@ -18,6 +18,8 @@ pub(crate) enum Rank {
     Registry,
     /// A pool.
     Pool,
+    /// The blocks that a pool's movable units are made of.
+    Depot,
     /// Readers that hold writers off for a moment: nothing is taken under it.
     Reader,
 }
@@ -115,10 +117,15 @@ mod order {
     }
 }
 
+/// How many forks, since the program began, led to this process.
+pub(crate) fn forks() -> u64 {
+    list::FORKS.load(std::sync::atomic::Ordering::Relaxed)
+}
+
 /// Every lock there is, by rank, and the handlers of `fork`.
 mod list {
     use super::{Rank, RawMutex, UnsafeCell};
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
     struct Listed {
         guard: RawMutex,
@@ -137,6 +144,8 @@ mod list {
     static FORKING: AtomicUsize = AtomicUsize::new(0);
     static DEPTH: AtomicUsize = AtomicUsize::new(0);
 
+    pub(super) static FORKS: AtomicU64 = AtomicU64::new(0);
+
     /// Registers the handlers of `fork` when the program starts or loads this library. So early
     /// that no other thread forks meanwhile; and that the program's own handlers, which come
     /// later, run outside of ours and may use counters.
@@ -153,7 +162,7 @@ mod list {
         if !HANDLED.load(Ordering::Acquire) {
             // SAFETY: the handlers live as long as the program. Where there is no memory for it,
             // forks while another thread makes counters are not safe; nothing else suffers.
-            unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+            unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
             HANDLED.store(true, Ordering::Release);
         }
     }
@@ -202,6 +211,11 @@ mod list {
             FORKING.store(me(), Ordering::Relaxed);
         }
         DEPTH.fetch_add(1, Ordering::Relaxed);
+    }
+
+    extern "C" fn after_in_child() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        after();
     }
 
     extern "C" fn after() {

@@ -1,7 +1,10 @@
 //! Address space from the kernel: zero until touched, and touched page by page.
 
 use crate::error::{Error, Result};
+use crate::rseq::is_refused;
+use crate::topology::NodeId;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The page size that layouts are made for. Where pages are larger, two units may share one: more
 /// memory, and no less exact.
@@ -25,6 +28,9 @@ impl Mapping {
     pub(crate) fn new(len: usize) -> Result<Mapping> {
         let refused = |errno| Error::OutOfMemory { bytes: len, errno };
         let total = len.checked_add(2 * PAGE).ok_or(refused(libc::ENOMEM))?;
+        if is_refused!(Map) {
+            return Err(refused(libc::ENOMEM));
+        }
         // SAFETY: asks for fresh address space, touches no existing one.
         let whole = unsafe {
             libc::mmap(
@@ -40,6 +46,8 @@ impl Mapping {
             return Err(refused(Error::last_errno()));
         }
         let Some(whole) = NonNull::new(whole.cast::<u8>()) else { return Err(refused(libc::ENOMEM)) };
+        // a unit may lie in another mapping than its home: it is found by its address
+        whole.as_ptr().expose_provenance();
         let mapping = Mapping { whole, len };
         let start = mapping.start().as_ptr().cast::<libc::c_void>();
         // SAFETY: [start, start + len) lies inside the mapping just made.
@@ -72,30 +80,20 @@ impl Mapping {
         start..start + self.len
     }
 
-    /// Gives the whole pages inside `offset..offset + len` back: they read as zero afterwards.
-    ///
-    /// # Safety
-    /// Nobody uses these bytes now.
-    pub(crate) unsafe fn discard(&self, offset: usize, len: usize) -> Result<()> {
-        let (first, last) = (offset.next_multiple_of(PAGE), (offset + len) / PAGE * PAGE);
-        if first >= last {
-            return Ok(());
-        }
-        debug_assert!(last <= self.len);
-        // SAFETY: inside the mapping; unused by the caller's promise.
-        let done = unsafe {
-            libc::madvise(self.start().add(first).as_ptr().cast(), last - first, libc::MADV_DONTNEED)
-        };
-        if done == 0 {
-            Ok(())
-        } else {
-            Err(Error::System { operation: "madvise", errno: Error::last_errno() })
-        }
+    /// Asks the kernel for pages of this node, where it has some left. What it says does not matter:
+    /// kernels and sandboxes without memory policies refuse, and pages of another node serve as
+    /// well.
+    pub(crate) fn prefer(&self, node: NodeId) {
+        let start = self.start().as_ptr();
+        super::node::prefer_for(start, self.len, node);
     }
 
     /// Makes the pages of `offset..offset + len` be there, writable, without changing what they
     /// hold.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> Result<()> {
+        if is_refused!(Populate) {
+            return Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno: libc::ENOMEM });
+        }
         let (first, last) = (offset / PAGE * PAGE, (offset + len).next_multiple_of(PAGE).min(self.len));
         // SAFETY: inside the mapping; populating changes no value.
         let done = unsafe {
@@ -119,8 +117,48 @@ impl Mapping {
     fn touch(&self, first: usize, last: usize) {
         for offset in (first..last).step_by(PAGE) {
             // SAFETY: an aligned word inside the mapping.
-            let word = unsafe { &*self.start().add(offset).as_ptr().cast::<std::sync::atomic::AtomicU64>() };
-            word.fetch_add(0, std::sync::atomic::Ordering::Relaxed);
+            let word = unsafe { self.start().add(offset).cast::<AtomicU64>().as_ref() };
+            word.fetch_add(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Makes `len` bytes from `start` on zero: whole pages are given back, words at the edges are
+/// stored to.
+///
+/// # Safety
+/// The bytes lie in a mapping that lives, at multiples of 8, and nobody counts there now.
+pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
+    let address = start.addr().get();
+    let end = address + len;
+    let (inner, inner_end) = (address.next_multiple_of(PAGE), end / PAGE * PAGE);
+    if inner >= inner_end {
+        // SAFETY: passed on.
+        unsafe { store_zeros(start, 0..len) };
+        return Ok(());
+    }
+    // SAFETY: whole pages inside the range; nobody counts there.
+    unsafe {
+        store_zeros(start, 0..inner - address);
+        store_zeros(start, inner_end - address..len);
+        let pages = start.add(inner - address).as_ptr().cast();
+        if !is_refused!(Discard) && libc::madvise(pages, inner_end - inner, libc::MADV_DONTNEED) == 0 {
+            return Ok(());
+        }
+    }
+    Err(Error::System { operation: "madvise", errno: Error::last_errno() })
+}
+
+/// Stores zeros to the words of a range that are not zero.
+///
+/// # Safety
+/// As [`zero`].
+pub(crate) unsafe fn store_zeros(start: NonNull<u8>, bytes: std::ops::Range<usize>) {
+    for offset in bytes.step_by(8) {
+        // SAFETY: an aligned word of a mapping that lives.
+        let word = unsafe { start.add(offset).cast::<AtomicU64>().as_ref() };
+        if word.load(Ordering::Relaxed) != 0 {
+            word.store(0, Ordering::Relaxed);
         }
     }
 }

@@ -13,6 +13,9 @@
 
 mod announced;
 mod arena;
+mod depot;
+mod drain;
+mod flag;
 mod fold;
 mod handle;
 mod lock;
@@ -22,9 +25,11 @@ mod once;
 mod reservation;
 mod slots;
 mod twin;
+mod units;
 
 pub use arena::Trimmed;
 pub(crate) use arena::{Arena, ArenaSettings};
+pub use drain::Drained;
 pub(crate) use fold::{fold_piece_tiles, fold_rows, fold_runs};
 pub(crate) use handle::{Handle, Lines, Word};
 pub(crate) use lock::{Lock, Rank};

@@ -5,6 +5,24 @@ use crate::topology::NodeId;
 /// `MPOL_PREFERRED` of the kernel: this node if it has memory, else any.
 const PREFERRED: libc::c_int = 1;
 
+/// The node in a mask as the kernel takes it.
+fn mask_of(node: NodeId) -> Option<[u64; 16]> {
+    let mut nodes = [0u64; 16];
+    *nodes.get_mut(node.get() as usize / 64)? |= 1 << (node.get() % 64);
+    Some(nodes)
+}
+
+/// Has the pages of a range of our own address space come from `node`, where the kernel lets us ask
+/// for that.
+pub(super) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
+    if let Some(nodes) = mask_of(node) {
+        let bits = nodes.len() * 64;
+        // SAFETY: the kernel reads at most `bits` bits, and changes where pages come from, not what
+        // is in them.
+        unsafe { libc::syscall(libc::SYS_mbind, start, len, PREFERRED, nodes.as_ptr(), bits, 0) };
+    }
+}
+
 /// Runs `work` while pages that this thread touches first come from `node`, where the kernel lets
 /// us ask for that (sandboxes may not); puts the thread's own policy back afterwards.
 pub(crate) fn prefer_node<R>(node: NodeId, work: impl FnOnce() -> R) -> R {
@@ -22,9 +40,7 @@ pub(crate) fn prefer_node<R>(node: NodeId, work: impl FnOnce() -> R) -> R {
             0usize,
         )
     } == 0;
-    let mut nodes = [0u64; 16];
-    let Some(word) = nodes.get_mut(node.get() as usize / 64).filter(|_| known) else { return work() };
-    *word |= 1 << (node.get() % 64);
+    let Some(nodes) = mask_of(node).filter(|_| known) else { return work() };
     // SAFETY: the kernel reads at most `bits` bits; the policy concerns this thread only.
     let set = unsafe { libc::syscall(libc::SYS_set_mempolicy, PREFERRED, nodes.as_ptr(), bits) } == 0;
     let result = work();

@@ -1,11 +1,15 @@
 //! One set of units: its memory, its table of displacements and what readers need to walk it.
 
-use super::announced::Announced;
 use super::arena::Arena;
-use super::mapping::{Mapping, PAGE};
+use super::depot::Depot;
+use super::flag::Raised;
+use super::mapping::{Mapping, PAGE, zero};
+use super::twin::TwinShape;
+use super::units::Units;
 use crate::error::{Error, Result};
 use crate::rseq;
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::CpuSet;
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -63,6 +67,8 @@ const ABI: u32 = 1;
 
 /// Units that are not a CPU's: the home words and the baselines.
 const COMMON_UNITS: usize = 2;
+/// Where CPUs' units are movable, two more: the residues of the two views.
+const RESIDUES: usize = 2;
 
 /// Set in a reservation when one of its home words may be other than zero.
 const HOME: u32 = 1;
@@ -74,6 +80,8 @@ const BASELINE: u32 = 2;
 pub(crate) struct Layout {
     /// CPUs that get a unit.
     pub(crate) cpus: CpuSet,
+    /// Whether they get it when they first count, from the depot, and it can be taken back.
+    pub(crate) movable: bool,
     /// Bytes of a unit: whole pages.
     pub(crate) unit_bytes: usize,
     /// Bytes of the widest vector store that may be used.
@@ -89,6 +97,11 @@ impl Layout {
     pub(crate) fn stride(&self) -> usize {
         self.unit_bytes + PAGE + CHUNK_BYTES
     }
+
+    /// Units that the reservation's own mapping holds.
+    fn own_units(&self) -> usize {
+        COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() }
+    }
 }
 
 /// A set of units in which the slots of the same index belong together.
@@ -98,9 +111,7 @@ pub(crate) struct Reservation {
     layout: Layout,
     /// Where the first unit begins, from the start of the mapping.
     units: usize,
-    /// By CPU number: from a home word to that CPU's, 0 where the CPU has no unit.
-    displacements: Box<[usize]>,
-    announced: Announced,
+    cpus: Units,
     state: AtomicU32,
     arena: *const Arena,
 }
@@ -117,23 +128,26 @@ impl Reservation {
         let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
         let entries = rseq::cpu_bound().unwrap_or(0).max(last);
         let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
-        let count = layout.cpus.len() + COMMON_UNITS;
         // no more than a pointer can be moved by: a matter of 32-bit machines
-        let bytes = count.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
+        let bytes =
+            layout.own_units().checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
         let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
         let Some(bytes) = fits else {
             return Err(Error::OutOfMemory { bytes: usize::MAX, errno: libc::ENOMEM });
         };
         let mapping = Mapping::new(bytes.next_multiple_of(PAGE))?;
-        let mut displacements = vec![0; last].into_boxed_slice();
-        for (index, cpu) in layout.cpus.iter().enumerate() {
-            displacements[cpu.index()] = (COMMON_UNITS + index) * layout.stride();
-        }
+        let cpus = if layout.movable {
+            Units::movable(entries)
+        } else {
+            let mut displacements = vec![0; last];
+            for (index, cpu) in layout.cpus.iter().enumerate() {
+                displacements[cpu.index()] = (COMMON_UNITS + index) * layout.stride();
+            }
+            Units::fixed(displacements)
+        };
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
-        let announced = Announced::new(last);
         let width = layout.width;
-        let reservation =
-            Box::new(Reservation { mapping, layout, units, displacements, announced, state, arena });
+        let reservation = Box::new(Reservation { mapping, layout, units, cpus, state, arena });
         let header = Header {
             reservation: &raw const *reservation,
             unused: [0; 2],
@@ -157,6 +171,11 @@ impl Reservation {
         &self.layout
     }
 
+    /// What the arena knows it by.
+    pub(crate) fn address(&self) -> usize {
+        self.mapping.addresses().start
+    }
+
     pub(crate) fn mapping(&self) -> &Mapping {
         &self.mapping
     }
@@ -165,8 +184,16 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    pub(crate) fn announced(&self) -> &Announced {
-        &self.announced
+    /// Where the CPUs' words are.
+    #[inline]
+    pub(crate) fn cpus(&self) -> &Units {
+        &self.cpus
+    }
+
+    /// The blocks that movable units are made of.
+    fn depot(&self) -> Option<&Depot> {
+        // SAFETY: the arena outlives its reservations.
+        unsafe { &*self.arena }.depot()
     }
 
     /// The tagged address of entry 0 of the table.
@@ -201,9 +228,9 @@ impl Reservation {
     }
 
     fn entry(&self, cpu: usize) -> Option<&AtomicUsize> {
-        // SAFETY: `displacements` is no longer than the table, whose memory is zeroed by the
+        // SAFETY: there are no more CPUs than entries in the table, whose memory is zeroed by the
         // kernel and from then on only written through these atomics.
-        (cpu < self.displacements.len()).then(|| unsafe {
+        (cpu < self.cpus.len()).then(|| unsafe {
             self.mapping.start().add(size_of::<Header>()).cast::<AtomicUsize>().add(cpu).as_ref()
         })
     }
@@ -226,41 +253,121 @@ impl Reservation {
         self.layout.stride()
     }
 
-    /// From a home word to the word of a CPU; `None` where the CPU has no unit.
-    #[inline]
-    pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
-        self.displacements.get(cpu).copied().filter(|&displacement| displacement != 0)
-    }
-
-    /// Calls `visit` with the displacement of each announced CPU.
-    #[inline]
-    pub(crate) fn for_each_announced(&self, mut visit: impl FnMut(usize)) {
-        self.announced.for_each(|cpu| {
-            debug_assert!(cpu < self.displacements.len());
-            // SAFETY: the mask has bits only for CPUs that `announce` and `announce_to_readers`
-            // put in, and those were found in this table.
-            visit(unsafe { *self.displacements.get_unchecked(cpu) });
-        });
-    }
-
-    /// Lets readers walk this CPU, then lets sections onto its words. `false` where it has none.
+    /// Lets readers walk this CPU, then lets sections onto its words. `false` where it has none now.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
+    /// Async-signal-safe: no lock, no allocation.
     pub(crate) fn announce(&self, cpu: usize) -> bool {
-        let (Some(displacement), Some(entry)) = (self.displacement(cpu), self.entry(cpu)) else {
-            return false;
-        };
-        if entry.load(Ordering::Acquire) == 0 {
-            self.announced.insert(cpu);
-            entry.store(displacement, Ordering::Release);
+        let Some(entry) = self.entry(cpu) else { return false };
+        if entry.load(Ordering::Acquire) != 0 {
+            return true;
         }
+        if !self.cpus.is_movable() {
+            return self.open(cpu, entry);
+        }
+        // held: somebody else announces, or drains; the fallback cell serves until then
+        let Some(held) = self.cpus.changing().try_raise() else { return false };
+        if self.cpus.displacement(cpu).is_none() {
+            let Some(depot) = self.depot() else { return false };
+            let Some(block) = depot.take_ready(cpu) else { return false };
+            self.assign_block(cpu, block, depot, &held);
+        }
+        self.open(cpu, entry)
+    }
+
+    fn open(&self, cpu: usize, entry: &AtomicUsize) -> bool {
+        let Some(displacement) = self.cpus.displacement(cpu) else { return false };
+        self.cpus.announce(cpu);
+        entry.store(displacement, Ordering::Release);
         true
     }
 
-    /// As [`announce`](Self::announce), without letting sections in: for a made-up CPU.
-    pub(crate) fn announce_to_readers(&self, cpu: usize) {
-        if self.displacement(cpu).is_some() && !self.announced.contains(cpu) {
-            self.announced.insert(cpu);
+    fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &Raised<'_>) {
+        let displacement = block.wrapping_sub(self.home(0).addr().get());
+        if self.cpus.assign(cpu, displacement, held) != displacement {
+            depot.give_unused(cpu, block);
+        }
+    }
+
+    /// Gives the CPU a unit where units are movable and it has none, and there is memory for it.
+    /// The arena's lock is held. Whether it has one now.
+    pub(crate) fn assign(&self, cpu: usize) -> bool {
+        if self.cpus.is_movable() && cpu < self.cpus.len() {
+            let held = self.cpus.changing().raise();
+            let depot = self.depot().filter(|_| self.cpus.displacement(cpu).is_none());
+            if let Some((depot, block)) = depot.and_then(|depot| Some((depot, depot.take(cpu)?))) {
+                self.assign_block(cpu, block, depot, &held);
+            }
+        }
+        self.cpus.displacement(cpu).is_some()
+    }
+
+    /// As [`announce`](Self::announce), without letting sections in: for a made-up CPU. The arena's
+    /// lock is held. Where its words are; `None` where it has none.
+    pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
+        let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
+        if self.cpus.walk().announced(cpu).is_none() {
+            let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
+            self.cpus.announce(cpu);
+        }
+        Some(displacement)
+    }
+
+    /// First step of a drain: nobody announces a CPU here, and sections that begin from now on
+    /// leave for the fallback cell. `None` where the CPU has no unit here.
+    pub(super) fn close(&self, cpu: usize) -> Option<Raised<'_>> {
+        let entry = self.entry(cpu)?;
+        let held = self.cpus.changing().raise();
+        self.cpus.displacement(cpu)?;
+        entry.store(0, Ordering::SeqCst);
+        Some(held)
+    }
+
+    /// Takes the first step back.
+    pub(super) fn reopen(&self, cpu: usize, _held: &Raised<'_>) {
+        if let (Some(displacement), Some(entry)) = (self.cpus.walk().announced(cpu), self.entry(cpu)) {
+            entry.store(displacement, Ordering::Release);
+        }
+    }
+
+    /// Last step of a drain: the values of the first `words` words of the CPU's unit go into the
+    /// residue in the same step in which the unit leaves the view; its block, which is nobody's now.
+    ///
+    /// No section is under way in that unit.
+    pub(super) fn fold_away(
+        &self,
+        cpu: usize,
+        words: usize,
+        twins: &BTreeMap<usize, TwinShape>,
+        held: &Raised<'_>,
+    ) -> Option<usize> {
+        let unit = self.cpus.displacement(cpu)?;
+        if self.cpus.walk().announced(cpu).is_some() {
+            let old = self.cpus.walk().residue();
+            let new = (COMMON_UNITS + self.cpus.next_view()) * self.layout.stride();
+            let copy = Copy { reservation: self, unit, old, new };
+            let mut done = 0;
+            for (&first, shape) in twins {
+                copy.add_words(done..first);
+                copy.add_twins(first, *shape);
+                done = first + shape.chunks() * CHUNK_WORDS;
+            }
+            copy.add_words(done..words.max(done));
+            self.cpus.publish_without(cpu, new, held);
+        }
+        self.cpus.unassign(cpu, held);
+        Some(self.home(0).addr().get().wrapping_add(unit))
+    }
+
+    /// Gives every block back. Nobody has a slot here.
+    pub(super) fn give_blocks_back(&self) {
+        let Some(depot) = self.depot() else { return };
+        for cpu in 0..self.cpus.len() {
+            if let Some(unit) = self.cpus.displacement(cpu) {
+                let held = self.cpus.changing().raise();
+                self.cpus.unassign(cpu, &held);
+                depot.give(cpu, self.home(0).addr().get().wrapping_add(unit));
+            }
         }
     }
 
@@ -296,10 +403,13 @@ impl Reservation {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Where the first `bytes` of a CPU's unit lie in the mapping.
-    pub(crate) fn unit_of(&self, cpu: CpuId, bytes: usize) -> Option<(usize, usize)> {
-        let displacement = self.displacement(cpu.index())?;
-        Some((self.units + displacement, bytes.min(self.layout.unit_bytes)))
+    /// Makes the pages of the first `bytes` of a CPU's unit be there; nothing where it has none.
+    pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
+        let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
+        match self.depot() {
+            Some(depot) => depot.populate(self.home(0).addr().get().wrapping_add(unit), bytes),
+            None => self.mapping.populate(self.units + unit, bytes.min(self.layout.unit_bytes)),
+        }
     }
 
     /// Makes the words of `chunks` free chunks, from `first` on, zero in every unit.
@@ -308,32 +418,84 @@ impl Reservation {
     /// No slot in these chunks is taken, and none is taken meanwhile.
     pub(crate) unsafe fn zero(&self, first: usize, chunks: usize) -> Result<()> {
         let zero_unit = |displacement: usize| {
-            let (start, len) = (self.units + displacement + first * CHUNK_BYTES, chunks * CHUNK_BYTES);
-            let (inner, inner_end) = (start.next_multiple_of(PAGE), (start + len) / PAGE * PAGE);
-            let edges = if inner < inner_end {
-                [(start, inner), (inner_end, start + len)]
-            } else {
-                [(start, start + len), (0, 0)]
-            };
-            for offset in edges.into_iter().flat_map(|(from, to)| (from..to).step_by(8)) {
-                // SAFETY: an aligned word of a unit; nobody counts there by the caller's promise.
-                let word = unsafe { self.mapping.start().add(offset).cast::<AtomicU64>().as_ref() };
-                if word.load(Ordering::Relaxed) != 0 {
-                    word.store(0, Ordering::Relaxed);
-                }
-            }
-            // SAFETY: unused by the caller's promise.
-            unsafe { self.mapping.discard(start, len) }
+            let start = at(self.home(first * CHUNK_WORDS), displacement);
+            // SAFETY: the chunks are free in every unit by the caller's promise.
+            unsafe { zero(start.cast(), chunks * CHUNK_BYTES) }
         };
         for common in 0..COMMON_UNITS {
             zero_unit(common * self.layout.stride())?;
         }
         let mut result = Ok(());
-        self.announced.for_each(|cpu| {
-            if let (Some(displacement), Ok(())) = (self.displacement(cpu), &result) {
+        self.cpus.walk().for_each(|displacement| {
+            if result.is_ok() {
                 result = zero_unit(displacement);
             }
         });
         result
+    }
+}
+
+/// The word at a displacement from another, which may lie in another mapping.
+#[inline(always)]
+pub(super) fn at(word: NonNull<u8>, displacement: usize) -> NonNull<AtomicU64> {
+    let address = word.addr().get().wrapping_add(displacement);
+    let word = std::ptr::with_exposed_provenance_mut(address);
+    // SAFETY: displacements lead from one word of a mapping to another, never to address 0.
+    unsafe { NonNull::new_unchecked(word) }
+}
+
+/// The residue of a view in the making: the old residue and a frozen unit.
+struct Copy<'a> {
+    reservation: &'a Reservation,
+    /// Displacements of the frozen unit, of the old residue (0: none) and of the new one.
+    unit: usize,
+    old: usize,
+    new: usize,
+}
+
+impl Copy<'_> {
+    fn word(&self, index: usize, displacement: usize) -> &AtomicU64 {
+        // SAFETY: a word of a unit that lives as long as the reservation.
+        unsafe { at(self.reservation.home(index), displacement).as_ref() }
+    }
+
+    fn load(&self, index: usize, displacement: usize) -> u64 {
+        self.word(index, displacement).load(Ordering::Relaxed)
+    }
+
+    /// Stores to the new residue, unless the value is there: most pages are never touched.
+    fn store(&self, index: usize, value: u64) {
+        let word = self.word(index, self.new);
+        if word.load(Ordering::Relaxed) != value {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn old(&self, index: usize) -> u64 {
+        if self.old == 0 { 0 } else { self.load(index, self.old) }
+    }
+
+    /// Words that are counters each.
+    fn add_words(&self, words: std::ops::Range<usize>) {
+        for index in words {
+            self.store(index, self.old(index).wrapping_add(self.load(index, self.unit)));
+        }
+    }
+
+    /// The words of a piece with two copies of each line: of the unit the copy that the line's
+    /// sequence number names, to the copy that the residue's names. The latter number stays.
+    fn add_twins(&self, first: usize, shape: TwinShape) {
+        for index in first..first + shape.chunks() * CHUNK_WORDS {
+            self.store(index, self.old(index));
+        }
+        for line in 0..shape.lines {
+            let sequence = first + shape.sequence(line) / 8;
+            let copy = |number: u64| if number & 1 == 1 { shape.copies() / 8 } else { 0 };
+            let from = copy(self.load(sequence, self.unit)) + first + line * CHUNK_WORDS;
+            let to = copy(self.old(sequence)) + first + line * CHUNK_WORDS;
+            for index in 0..CHUNK_WORDS {
+                self.store(to + index, self.old(to + index).wrapping_add(self.load(from + index, self.unit)));
+            }
+        }
     }
 }

@@ -14,8 +14,9 @@ use super::handle::Handle;
 use super::lock::{Lock, Rank};
 use super::once::Once;
 use super::reservation::{CHUNK_BYTES, CHUNK_WORDS};
+use super::units::Walk;
 use crate::rseq;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// How often a reader looks again before it asks writers to keep off.
 const PATIENCE: usize = 100;
@@ -35,12 +36,12 @@ impl TwinShape {
     }
 
     /// From copy 0 to copy 1 of a line, in bytes.
-    fn copies(self) -> usize {
+    pub(super) fn copies(self) -> usize {
         self.lines * CHUNK_BYTES
     }
 
     /// From the piece's start to the sequence number of a line, in bytes.
-    fn sequence(self, line: usize) -> usize {
+    pub(super) fn sequence(self, line: usize) -> usize {
         2 * self.copies() + line * 8
     }
 
@@ -106,8 +107,8 @@ impl TwinShape {
     /// Counts as if on a CPU that is not there, in the copy that readers look at: a slot's former
     /// owner may have left any number in its sequence word. The arena's lock is held.
     pub(super) fn add_as_locked(self, piece: Handle, index: usize, cpu: usize, value: u64) -> bool {
-        let Some(displacement) = piece.reservation().displacement(cpu) else { return false };
-        let sequence = piece_word(piece, self.sequence(index / CHUNK_WORDS) + displacement);
+        let Some(displacement) = piece.reservation().announce_to_readers(cpu) else { return false };
+        let sequence = piece.at(self.sequence(index / CHUNK_WORDS).wrapping_add(displacement));
         let copy = if sequence.load(Ordering::Relaxed) & 1 == 1 { self.copies() } else { 0 };
         // SAFETY: `index` lies in the piece (checked by its owner).
         unsafe { piece.word(index) }.add_as_locked_to(cpu, copy, value)
@@ -131,36 +132,53 @@ impl TwinShape {
                 *sum = sum.wrapping_add(word(index).at(0).load(Ordering::Relaxed));
             }
         }
-        reservation.announced().for_each(|cpu| {
-            let part = self.read_cpu(piece, line, cpu);
-            for (sum, value) in acc.iter_mut().zip(part) {
-                *sum = sum.wrapping_add(value);
-            }
+        let parts = reservation.cpus().consistently(|walk| {
+            let mut parts = [0u64; CHUNK_WORDS];
+            walk.for_each(|displacement| {
+                // the residue is a piece of the same shape
+                for (sum, value) in parts.iter_mut().zip(self.read_unit(piece, line, displacement, walk)) {
+                    *sum = sum.wrapping_add(value);
+                }
+            });
+            parts
         });
+        for (sum, value) in acc.iter_mut().zip(parts) {
+            *sum = sum.wrapping_add(value);
+        }
     }
 
     /// One CPU's part of a line, all items as of one moment.
     pub(crate) fn read_cpu(self, piece: Handle, line: usize, cpu: usize) -> [u64; CHUNK_WORDS] {
-        let reservation = piece.reservation();
-        let Some(displacement) =
-            reservation.displacement(cpu).filter(|_| reservation.announced().contains(cpu))
-        else {
-            return [0; CHUNK_WORDS];
-        };
+        piece.reservation().cpus().consistently(|walk| match walk.announced(cpu) {
+            Some(displacement) => self.read_unit(piece, line, displacement, walk),
+            None => [0; CHUNK_WORDS],
+        })
+    }
+
+    /// The words of a line in one unit, as of one moment; anything where the walk is outdated.
+    fn read_unit(
+        self,
+        piece: Handle,
+        line: usize,
+        displacement: usize,
+        walk: Walk<'_>,
+    ) -> [u64; CHUNK_WORDS] {
         for _ in 0..PATIENCE {
             if let Some(values) = self.try_read(piece, line, displacement) {
                 return values;
             }
         }
+        let reservation = piece.reservation();
         // The lock keeps a fork from copying a raised hold into a child whose reader is not there.
         let _patient = patient_readers().lock();
         reservation.hold().fetch_add(1, Ordering::SeqCst);
         let values = loop {
-            // ends: each CPU commits at most once more
-            if let Some(values) = self.try_read(piece, line, displacement) {
-                break values;
+            // ends: each CPU commits at most once more, unless the unit is another's by now
+            match self.try_read(piece, line, displacement) {
+                Some(values) => break values,
+                None if !walk.is_current() => break [0; CHUNK_WORDS],
+                None => std::hint::spin_loop(),
             }
-            std::hint::spin_loop();
         };
         reservation.hold().fetch_sub(1, Ordering::SeqCst);
         values
@@ -169,9 +187,9 @@ impl TwinShape {
     fn try_read(self, piece: Handle, line: usize, displacement: usize) -> Option<[u64; CHUNK_WORDS]> {
         // SAFETY: line and sequence number lie in the piece.
         let first = unsafe { piece.word(line * CHUNK_WORDS) };
-        let sequence: &AtomicU64 = piece_word(piece, self.sequence(line) + displacement);
+        let sequence = piece.at(self.sequence(line).wrapping_add(displacement));
         let before = sequence.load(Ordering::Acquire);
-        let copy = displacement + if before & 1 == 1 { self.copies() } else { 0 };
+        let copy = displacement.wrapping_add(if before & 1 == 1 { self.copies() } else { 0 });
         let mut values = [0; CHUNK_WORDS];
         for (index, value) in values.iter_mut().enumerate() {
             // SAFETY: inside the line.
@@ -192,10 +210,4 @@ pub(super) fn patient_readers() -> &'static Lock<()> {
 /// The tag that the sections expect, from the one that keeps callers off the plain sections.
 fn untwin(table: usize) -> usize {
     (table & !super::reservation::TAG_MASK) | super::reservation::How::Rseq as usize
-}
-
-fn piece_word<'a>(piece: Handle, bytes: usize) -> &'a AtomicU64 {
-    // SAFETY: the caller's offset leads to a word of the piece in some unit; all of these live as
-    // long as the piece.
-    unsafe { piece.base.add(bytes).cast().as_ref() }
 }

@@ -16,5 +16,6 @@ pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
         counters: how,
         groups: how,
         home_in_use: how == How::Atomic,
+        movable: false,
     })
 }

@@ -3,14 +3,15 @@
 //! A placement is one file here and one line in [`Placement::plan`].
 
 mod fixed;
+mod flexible;
 mod shared;
 mod uniprocessor;
 mod usage;
 
 use crate::error::{Error, Result};
-use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, How, Layout, Once, Trimmed, prefer_node};
+use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, Drained, How, Layout, Once, Trimmed, prefer_node};
 use crate::rseq;
-use crate::topology::{CpuSet, Topology};
+use crate::topology::{CpuId, CpuSet, Topology};
 use std::fmt;
 use std::sync::Arc;
 pub use usage::Memory;
@@ -25,6 +26,9 @@ pub enum Placement {
     Uniprocessor,
     /// A word per possible CPU, interlaced in chunks of eight counters.
     Fixed,
+    /// A word per CPU that counts, whatever CPUs were expected, interlaced likewise; its memory is
+    /// given back when the CPU is drained ([`Pool::drain`]).
+    Flexible,
 }
 
 impl Placement {
@@ -33,6 +37,7 @@ impl Placement {
             Placement::Shared => shared::plan(machine),
             Placement::Uniprocessor => uniprocessor::plan(machine),
             Placement::Fixed => fixed::plan(machine),
+            Placement::Flexible => flexible::plan(machine),
         }
     }
 
@@ -58,6 +63,10 @@ pub enum Mode {
     Uniprocessor,
     /// A locked instruction, as the shared placement was asked to.
     Shared,
+    /// As [`Mode::Rseq`], but a CPU found no memory for words of its own, and counts in the
+    /// fallback cell until there is some ([`Pool::expect`], [`Pool::trim`] and making counters see
+    /// to that).
+    ShortOfMemory,
 }
 
 impl fmt::Display for Mode {
@@ -67,6 +76,7 @@ impl fmt::Display for Mode {
             Mode::AtomicFallback => "atomic fallback",
             Mode::Uniprocessor => "uniprocessor",
             Mode::Shared => "shared",
+            Mode::ShortOfMemory => "rseq, short of memory",
         })
     }
 }
@@ -132,6 +142,7 @@ struct Plan {
     counters: How,
     groups: How,
     home_in_use: bool,
+    movable: bool,
 }
 
 /// Where counters live. Cheap to clone; the memory lives as long as the last counter in it.
@@ -211,7 +222,8 @@ impl PoolBuilder {
     }
 
     /// The size of a unit: whole pages of 4096 bytes, 4 KiB to 1 GiB, by default 256 KiB. It bounds
-    /// the longest group (one counter takes 8 bytes).
+    /// the longest group (one counter takes 8 bytes). In the flexible placement it is also the size
+    /// of the blocks that a CPU gets and gives back, with a table of pointers for each.
     pub fn unit_bytes(mut self, bytes: usize) -> Self {
         self.unit_bytes = bytes;
         self
@@ -247,8 +259,17 @@ impl PoolBuilder {
             unit_bytes: self.unit_bytes,
             width: self.max_vector.min(VectorWidth::detect()).bytes() as u32,
             home_in_use: plan.home_in_use,
+            movable: plan.movable,
         };
-        let arena = Arena::new(ArenaSettings { layout, counters: plan.counters, groups: plan.groups });
+        let nodes: Vec<_> = topology.nodes().map(|(node, cpus)| (node, cpus.clone())).collect();
+        let arena = Arena::new(ArenaSettings {
+            layout,
+            counters: plan.counters,
+            groups: plan.groups,
+            // of a made-up machine no CPU counts by itself
+            expected: if topology.is_synthetic() { CpuSet::new() } else { topology.online().clone() },
+            nodes: if nodes.len() > 1 { nodes } else { Vec::new() },
+        });
         Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode })
     }
 }
@@ -284,7 +305,43 @@ impl Pool {
     /// How updates are done in this pool.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        self.mode
+        match self.mode {
+            Mode::Rseq if self.arena.shortfalls().1 => Mode::ShortOfMemory,
+            mode => mode,
+        }
+    }
+
+    /// How many updates went to the fallback cell because their CPU had no memory of its own in a
+    /// flexible pool and none was ready. Nothing was lost by that but time.
+    #[must_use]
+    pub fn shortfalls(&self) -> u64 {
+        self.arena.shortfalls().0
+    }
+
+    /// Moves what was counted on `cpu` elsewhere and frees its memory: for a CPU that went offline,
+    /// or that no longer counts here. Nothing in other placements than the flexible one.
+    ///
+    /// Reads go on meanwhile and see neither a loss nor a double count. The CPU may go on counting,
+    /// too, or come back at any moment: its updates go to the fallback cell meanwhile, at most one
+    /// of them is aborted, and it gets new memory afterwards.
+    ///
+    /// Cost: one `membarrier(2)` (about 10 µs), and a pass over the CPU's words. Takes the pool's
+    /// lock: not for signal handlers.
+    ///
+    /// # Errors
+    /// [`Error::System`] where the kernel refuses the barrier (before Linux 5.10, and in some
+    /// sandboxes): then the memory stays, and all counts with it.
+    pub fn drain(&self, cpu: CpuId) -> Result<Drained> {
+        self.arena.drain(cpu)
+    }
+
+    /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not go
+    /// to the fallback cell; and for a few others, which is all that other calls see to. At first
+    /// the CPUs that are online when the pool is made are expected.
+    ///
+    /// Where there is no memory, [`mode`](Self::mode) says so.
+    pub fn expect(&self, cpus: &CpuSet) {
+        self.arena.expect(cpus);
     }
 
     /// The placement of this pool.
@@ -322,7 +379,7 @@ impl Pool {
         usage::measure(&self.arena)
     }
 
-    /// CPUs that ever counted in this pool.
+    /// CPUs that counted in this pool (since they were drained).
     #[must_use]
     pub fn announced(&self) -> CpuSet {
         self.arena.announced()
@@ -360,6 +417,6 @@ impl Pool {
         static REAL: Once<Option<CpuSet>> = Once::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));
         let in_mask = rseq::cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
-        real.as_ref().map_or(in_mask, |possible| possible.contains(crate::topology::CpuId::new(cpu)))
+        real.as_ref().map_or(in_mask, |possible| possible.contains(CpuId::new(cpu)))
     }
 }

@@ -12,5 +12,6 @@ pub(super) fn plan(_machine: &Machine<'_>) -> Result<Plan> {
         counters: How::Atomic,
         groups: How::Atomic,
         home_in_use: true,
+        movable: false,
     })
 }

@@ -23,5 +23,6 @@ pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
         counters: How::OneCpu,
         groups: if machine.rseq { How::Rseq } else { How::OneCpu },
         home_in_use: true,
+        movable: false,
     })
 }

@@ -1,4 +1,5 @@
-//! Test only: delays and aborts at the named points of the sections.
+//! Test only: delays and aborts at the named points of the sections, and requests to the kernel
+//! that fail.
 //!
 //! Each section has three points (see the specification in [`rseq`](super)): 1 after arming, 2
 //! after the CPU number was read, 3 right before the commit. A delay there makes it likely that
@@ -39,7 +40,49 @@ pub fn aborts_left(point: usize) -> u64 {
 
 /// Takes every injection back.
 pub fn clear() {
-    for word in &INJECTIONS {
+    for word in INJECTIONS.iter().chain(&FAILURES) {
         word.store(0, Ordering::SeqCst);
     }
+}
+
+/// An explicit allocation, or another request to the kernel, that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Site {
+    /// Address space for a reservation, a slab of blocks or a slab of lazy objects.
+    Map,
+    /// Making pages be there.
+    Populate,
+    /// Giving pages back.
+    Discard,
+    /// Taking a block from the reserve, in the slow path of an update.
+    Block,
+    /// Taking an instance of a lazy object from the caches, in the slow path of an update.
+    Instance,
+    /// Ending the sections of a CPU that is drained.
+    Membarrier,
+}
+
+/// Every site there is.
+pub const SITES: [Site; 6] =
+    [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Membarrier];
+
+/// By site: how many of the next requests are to fail.
+static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];
+
+/// The next `count` requests of this kind, on any thread, fail.
+pub fn fail(site: Site, count: u64) {
+    FAILURES[site as usize].store(count, Ordering::SeqCst);
+}
+
+/// How many requests of this kind are still to fail.
+#[must_use]
+pub fn failures_left(site: Site) -> u64 {
+    FAILURES[site as usize].load(Ordering::SeqCst)
+}
+
+/// Whether this request is to fail. Async-signal-safe.
+pub(crate) fn fails(site: Site) -> bool {
+    let less = |count: u64| count.checked_sub(1);
+    FAILURES[site as usize].fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
 }

@@ -56,8 +56,23 @@ mod portable;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 pub(crate) use portable::*;
 
+/// Whether a test wants this request to fail; never where tests cannot ask for that.
+macro_rules! is_refused {
+    ($site:ident) => {{
+        #[cfg(feature = "inject")]
+        let refused = $crate::rseq::inject::fails($crate::rseq::inject::Site::$site);
+        #[cfg(not(feature = "inject"))]
+        let refused = false;
+        refused
+    }};
+}
+pub(crate) use is_refused;
+
+mod barrier;
 #[cfg(feature = "inject")]
 pub mod inject;
+
+pub(crate) use barrier::end_sections_on;
 
 use crate::memory::Once;
 

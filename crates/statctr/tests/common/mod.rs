@@ -75,5 +75,17 @@ pub(crate) fn pools() -> Vec<Named> {
     let one = Pool::builder().placement(Placement::Fixed).topology(half);
     pools.push(named("made for one of our CPUs", one.max_vector(VectorWidth::Bytes16)));
     pools.push(named("shared", Pool::builder().placement(Placement::Shared)));
+    pools.extend(flexible_pools());
     pools
+}
+
+/// Fresh pools whose units come and go.
+pub(crate) fn flexible_pools() -> Vec<Named> {
+    let strangers = Topology::synthetic_sparse("700,5000".parse().expect("list"));
+    let builder = || Pool::builder().placement(Placement::Flexible).unit_bytes(8192);
+    vec![
+        named("flexible", builder()),
+        named("flexible, 16-byte vectors", builder().max_vector(VectorWidth::Bytes16)),
+        named("flexible, nobody expected", builder().topology(strangers.build().expect("topology"))),
+    ]
 }

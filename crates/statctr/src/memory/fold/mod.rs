@@ -17,6 +17,7 @@ use portable::add_units;
 
 use super::handle::{Handle, Lines};
 use super::reservation::CHUNK_WORDS;
+use super::units::Walk;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
@@ -54,6 +55,24 @@ impl Tile {
 /// The chunks belong to one owner or to adjacent ones, which keep them for as long as this runs;
 /// `first` is the first word of a chunk; `sums` begins at a multiple of 64 bytes.
 pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
+    let units = first.reservation().cpus();
+    loop {
+        let walk = units.walk();
+        // SAFETY: passed on.
+        unsafe { fold_view(first, walk, sums) };
+        if walk.is_current() {
+            return;
+        }
+        // a drain came in between
+        sums.fill(0);
+    }
+}
+
+/// As [`fold_tile`], of the units of one view.
+///
+/// # Safety
+/// As [`fold_tile`].
+unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64]) {
     let reservation = first.reservation();
     let words = sums.len();
     if reservation.baselines_in_use() {
@@ -86,7 +105,7 @@ pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
             add_units(width, sums.as_mut_ptr(), words / CHUNK_WORDS, first.base.as_ptr(), displacements)
         };
     };
-    reservation.for_each_announced(|displacement| {
+    walk.for_each(|displacement| {
         batch[filled].write(displacement);
         filled += 1;
         if filled == BATCH {

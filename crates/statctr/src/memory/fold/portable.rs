@@ -17,7 +17,9 @@ pub(super) unsafe fn add_units(
         for word in 0..chunks * 8 {
             // SAFETY: in range by the caller's promise; the words are only written as atomics here.
             unsafe {
-                let value = (*first.add(displacement + word * 8).cast::<AtomicU64>()).load(Ordering::Relaxed);
+                let address = first.addr().wrapping_add(displacement).wrapping_add(word * 8);
+                let value =
+                    (*std::ptr::with_exposed_provenance::<AtomicU64>(address)).load(Ordering::Relaxed);
                 *sums.add(word) = (*sums.add(word)).wrapping_add(value);
             }
         }

@@ -1,0 +1,88 @@
+//! The drain: a CPU's counts go into the residue of each reservation, and its blocks go free.
+//!
+//! ```text
+//! drain(cpu), under the pool's lock:
+//!   for each reservation: flag up (nobody announces there); table[cpu] := 0
+//!   membarrier on cpu: no section that saw the old entry is under way; the blocks are frozen
+//!   for each reservation: residue of the next view := residue of this view + block
+//!                         publish the next view, in which the CPU is missing
+//!                         take the block from the CPU; flag down
+//! ```
+//! Meanwhile the CPU counts in the fallback cells: its writers see at most one abort and no wait. It
+//! gets a new block with its next update after. Where the kernel refuses the membarrier the entries
+//! are put back and everything stays as it was.
+
+use super::arena::{Arena, Held};
+use super::flag::Raised;
+use super::lock::Guard;
+use super::reservation::Reservation;
+use crate::error::{Error, Result};
+use crate::rseq;
+use crate::topology::{CpuId, CpuSet};
+
+/// What a drain moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Blocks of memory that the CPU counted in and that are free now.
+    pub blocks: usize,
+    /// Bytes of counts that were moved into residues.
+    pub bytes: usize,
+}
+
+impl Arena {
+    /// Moves the counts of `cpu` into the residues and frees its memory.
+    pub(crate) fn drain(&self, cpu: CpuId) -> Result<Drained> {
+        let Some(depot) = self.depot() else { return Ok(Drained::default()) };
+        let cpu = cpu.index();
+        let state = self.lock();
+        let closed: Vec<(&Held, Raised<'_>)> = state
+            .reservations
+            .values()
+            .filter_map(|held| held.reservation.close(cpu).map(|raised| (held, raised)))
+            .collect();
+        if closed.is_empty() {
+            return Ok(Drained::default());
+        }
+        if let Err(errno) = rseq::end_sections_on(cpu) {
+            closed.iter().for_each(|(held, raised)| held.reservation.reopen(cpu, raised));
+            return Err(Error::System { operation: "membarrier", errno });
+        }
+        let mut drained = Drained::default();
+        for (held, raised) in closed {
+            let words = held.slots.used_extent() * super::CHUNK_WORDS;
+            if let Some(block) = held.reservation.fold_away(cpu, words, &held.twins, &raised) {
+                drop(raised);
+                depot.give(cpu, block);
+                drained.blocks += 1;
+                drained.bytes += words * 8;
+            }
+        }
+        depot.refill();
+        Ok(drained)
+    }
+
+    /// Has blocks ready for these CPUs in every reservation, so that their first updates find one.
+    pub(crate) fn expect(&self, cpus: &CpuSet) {
+        if self.depot().is_some() {
+            let mut state = self.lock();
+            state.expected = cpus.clone();
+            self.give_blocks(&state);
+        }
+    }
+
+    /// Gives each expected CPU a block in each reservation, where there is memory, and makes others
+    /// ready.
+    pub(super) fn give_blocks(&self, state: &Guard<'_, super::arena::State>) {
+        for held in state.reservations.values() {
+            self.give_blocks_in(&held.reservation, &state.expected);
+        }
+        if let Some(depot) = self.depot() {
+            depot.refill();
+        }
+    }
+
+    pub(super) fn give_blocks_in(&self, reservation: &Reservation, cpus: &CpuSet) {
+        cpus.iter().for_each(|cpu| _ = reservation.assign(cpu.index()));
+    }
+}

@@ -1,0 +1,239 @@
+//! Where each CPU's words of a reservation lie, and which of them readers walk.
+//!
+//! *Fixed* units never move. *Movable* ones come one by one and go again when their CPU is drained:
+//! ```text
+//! views[generation mod 2]:   announced CPUs │ displacement of the residue, 0 where there is none
+//! ```
+//! A drain prepares the other view, in which the CPU is missing and the residue has its values, and
+//! publishes it by one store, of the generation. A reader takes one generation's view and is sure
+//! of what it read when the generation is still the same afterwards; until then it may have read
+//! words that serve something else by now, which is harmless because blocks stay mapped as long as
+//! the pool. So readers need no epochs, write nothing, may be signal handlers, and what was drained
+//! is free for others at once.
+
+use super::announced::Announced;
+use super::flag::{Flag, Raised};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// What readers walk.
+#[derive(Debug)]
+struct View {
+    announced: Announced,
+    residue: AtomicUsize,
+}
+
+/// The units of a reservation.
+#[derive(Debug)]
+pub(crate) struct Units {
+    /// By CPU number: from a home word to that CPU's, 0 where the CPU has no unit.
+    displacements: Box<[AtomicUsize]>,
+    views: [View; 2],
+    generation: AtomicUsize,
+    movable: bool,
+    /// Held by who announces a CPU or drains one, where units are movable.
+    changing: Flag,
+}
+
+/// One view of the units, for as long as it is current.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    units: &'a Units,
+    view: &'a View,
+    generation: usize,
+}
+
+impl Units {
+    /// Units at these displacements, for good.
+    pub(crate) fn fixed(displacements: impl IntoIterator<Item = usize>) -> Units {
+        let displacements: Box<[_]> = displacements.into_iter().map(AtomicUsize::new).collect();
+        let view = |cpus| View { announced: Announced::new(cpus), residue: AtomicUsize::new(0) };
+        Units {
+            views: [view(displacements.len()), view(0)],
+            displacements,
+            generation: AtomicUsize::new(0),
+            movable: false,
+            changing: Flag::new(),
+        }
+    }
+
+    /// No units yet, for CPU numbers 0 to `cpus` − 1.
+    pub(crate) fn movable(cpus: usize) -> Units {
+        let view = || View { announced: Announced::new(cpus), residue: AtomicUsize::new(0) };
+        Units {
+            displacements: (0..cpus).map(|_| AtomicUsize::new(0)).collect(),
+            views: [view(), view()],
+            generation: AtomicUsize::new(0),
+            movable: true,
+            changing: Flag::new(),
+        }
+    }
+
+    /// CPU numbers that can have a unit: 0 to one less.
+    pub(crate) fn len(&self) -> usize {
+        self.displacements.len()
+    }
+
+    pub(crate) fn is_movable(&self) -> bool {
+        self.movable
+    }
+
+    pub(crate) fn changing(&self) -> &Flag {
+        &self.changing
+    }
+
+    /// From a home word to the word of a CPU; `None` where the CPU has no unit.
+    #[inline]
+    pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
+        let displacement = self.displacements.get(cpu)?.load(Ordering::Acquire);
+        (displacement != 0).then_some(displacement)
+    }
+
+    /// Gives a CPU a unit, unless it has one: the unit it has then.
+    ///
+    /// An exchange and not a store: a fork within a signal handler can let a second thread in.
+    pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &Raised<'_>) -> usize {
+        let Some(place) = self.displacements.get(cpu) else { return 0 };
+        match place.compare_exchange(0, displacement, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => displacement,
+            Err(there) => there,
+        }
+    }
+
+    /// Takes its unit from a CPU that is in no view any more.
+    pub(crate) fn unassign(&self, cpu: usize, _held: &Raised<'_>) {
+        if let Some(place) = self.displacements.get(cpu) {
+            // after the view without it: who finds no unit finds that view, too
+            place.store(0, Ordering::Release);
+        }
+    }
+
+    /// Lets readers walk this CPU, which has a unit. Of movable units the flag is held.
+    pub(crate) fn announce(&self, cpu: usize) {
+        self.walk().view.announced.insert(cpu);
+    }
+
+    /// The view that is current now.
+    #[inline]
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        let generation = if self.movable { self.generation.load(Ordering::Acquire) } else { 0 };
+        Walk { units: self, view: &self.views[generation & 1], generation }
+    }
+
+    /// What `work` says of one view that was current all the time. Runs again only where a drain
+    /// published another one meanwhile.
+    #[inline]
+    pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
+        loop {
+            let walk = self.walk();
+            let result = work(walk);
+            if walk.is_current() {
+                return result;
+            }
+        }
+    }
+
+    /// The number of the view that comes next: whoever prepares it holds the flag.
+    pub(crate) fn next_view(&self) -> usize {
+        // readers of what is overwritten from here on must see that its time is over
+        fence(Ordering::Release);
+        (self.generation.load(Ordering::Relaxed) + 1) & 1
+    }
+
+    /// Publishes the next view: the CPUs of this one without `cpu`, and this residue.
+    pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &Raised<'_>) {
+        let generation = self.generation.load(Ordering::Relaxed);
+        let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
+        next.announced.copy_without(&now.announced, cpu);
+        next.residue.store(residue, Ordering::Relaxed);
+        self.generation.store(generation.wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Walk<'_> {
+    /// Whether this view was current until now.
+    #[inline]
+    pub(crate) fn is_current(self) -> bool {
+        if !self.units.movable {
+            return true;
+        }
+        fence(Ordering::Acquire);
+        self.units.generation.load(Ordering::Relaxed) == self.generation
+    }
+
+    /// From a home word to the residue's; 0 where there is none.
+    #[inline]
+    pub(crate) fn residue(self) -> usize {
+        if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// Calls `visit` with the displacement of each unit: the residue's, then each announced CPU's.
+    #[inline]
+    pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
+        let residue = self.residue();
+        if residue != 0 {
+            visit(residue);
+        }
+        self.view.announced.for_each(|cpu| {
+            debug_assert!(cpu < self.units.displacements.len());
+            // SAFETY: the mask has bits only for CPUs that were found in this table.
+            let place = unsafe { self.units.displacements.get_unchecked(cpu) };
+            let displacement = place.load(Ordering::Acquire);
+            // 0: drained meanwhile, so this walk is not the last
+            if displacement != 0 {
+                visit(displacement);
+            }
+        });
+    }
+
+    /// Calls `visit` with each announced CPU.
+    pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
+        self.view.announced.for_each(visit);
+    }
+
+    /// The displacement of an announced CPU.
+    #[inline]
+    pub(crate) fn announced(self, cpu: usize) -> Option<usize> {
+        self.units.displacement(cpu).filter(|_| self.view.announced.contains(cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walked(walk: Walk<'_>) -> Vec<usize> {
+        let mut walked = Vec::new();
+        walk.for_each(|displacement| walked.push(displacement));
+        walked
+    }
+
+    #[test]
+    fn a_drained_unit_leaves_the_view_and_its_residue_enters_it_in_one_step() {
+        let units = Units::movable(5000);
+        let held = units.changing().raise();
+        for (cpu, displacement) in [(3, 64), (4999, 128)] {
+            assert_eq!(units.assign(cpu, displacement, &held), displacement);
+            assert_eq!(units.assign(cpu, 7, &held), displacement, "it has one already");
+            units.announce(cpu);
+        }
+        let before = units.walk();
+        assert_eq!(walked(before), [64, 128]);
+        assert!(before.is_current());
+        units.publish_without(3, 8192, &held);
+        assert!(!before.is_current());
+        assert_eq!(walked(units.walk()), [8192, 128]);
+        units.unassign(3, &held);
+        assert_eq!(walked(before), [128], "what an outdated walk sees is not taken");
+        units.assign(3, 192, &held);
+        units.announce(3);
+        assert_eq!(walked(units.walk()), [8192, 192, 128]);
+    }
+
+    #[test]
+    fn fixed_units_are_always_current() {
+        let units = Units::fixed([0, 64, 0, 128]);
+        units.announce(3);
+        assert!(units.walk().is_current() && !units.is_movable());
+        assert_eq!((walked(units.walk()), units.displacement(0), units.len()), (vec![128], None, 4));
+    }
+}

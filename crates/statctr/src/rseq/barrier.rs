@@ -1,0 +1,50 @@
+//! How a drainer makes sure that no section is under way on a CPU: `membarrier(2)`.
+
+use crate::error::Error;
+
+const PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 7;
+const REGISTER_PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 8;
+const FLAG_CPU: libc::c_uint = 1;
+
+/// Aborts the section that a thread of this process may be in on `cpu`. After it returns, sections
+/// there see what this thread stored before, and this thread sees what sections stored there
+/// before. A CPU that is not there has none: that is success, too.
+///
+/// # Errors
+/// The system's error number: kernels before 5.10 and some sandboxes refuse.
+///
+/// Source: Linux `kernel/sched/membarrier.c`.
+pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
+    if super::is_refused!(Membarrier) {
+        return Err(libc::ENOSYS);
+    }
+    if super::offset().is_none() || super::cpu_bound().is_none_or(|bound| cpu >= bound) {
+        // no sections, or none there
+        return Ok(());
+    }
+    let fence = || membarrier(PRIVATE_EXPEDITED_RSEQ, FLAG_CPU, cpu);
+    match fence() {
+        // not registered yet, or not in this child of a fork
+        Err(libc::EPERM) => {
+            membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0)?;
+            fence()
+        }
+        other => other,
+    }
+}
+
+fn membarrier(command: libc::c_int, flags: libc::c_uint, cpu: usize) -> Result<(), i32> {
+    // SAFETY: takes three numbers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu as libc::c_int) };
+    if result == 0 { Ok(()) } else { Err(Error::last_errno()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_is_not_there_has_no_sections() {
+        assert_eq!(end_sections_on(1 << 20), Ok(()));
+    }
+}
