@@ -1,5 +1,6 @@
 //! What can be computed only when every type is known: sizes of members, and units of bitfields.
 
+use super::classes;
 use crate::model::{Bitfield, Member, MemberKind, Type, Types};
 use crate::query::size_of;
 
@@ -19,6 +20,7 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         }
         types.members[index] = member;
     }
+    classes::finish(types);
     for record in 0..types.records.len() {
         order(types, record);
     }

@@ -11,8 +11,10 @@
 //! of the file.
 
 mod alternate;
+mod classes;
 mod entry;
 mod finish;
+mod hierarchy;
 mod load;
 mod member;
 mod position;
@@ -22,6 +24,7 @@ mod source;
 mod split;
 mod units;
 mod variant;
+mod virtual_bases;
 
 use crate::companion::Companions;
 use crate::elf::{File, Naming};

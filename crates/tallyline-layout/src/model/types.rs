@@ -281,6 +281,8 @@ pub struct Member {
     pub access: Access,
     /// Whether the compiler made it, as it does pointers to virtual tables.
     pub artificial: bool,
+    /// Whether it takes no bytes of its own: an empty class that lies over something else.
+    pub overlaid: bool,
     /// Its position in the declaration, bases first; members are kept in the order they lie in.
     pub declared: u16,
     /// Where it is declared.
@@ -301,6 +303,7 @@ impl Member {
             kind: MemberKind::Data,
             access: Access::default(),
             artificial: false,
+            overlaid: false,
             declared: 0,
             declared_at: Position::default(),
         }
@@ -315,6 +318,11 @@ impl Member {
     /// place of a virtual base may be known at run time only.
     pub fn is_placed(&self) -> bool {
         self.kind != MemberKind::Static && self.offset != UNPLACED
+    }
+
+    /// Whether bytes of the record are this member's own.
+    pub fn takes_bytes(&self) -> bool {
+        self.is_placed() && !self.overlaid && !(self.is_base() && self.size == 0)
     }
 }
 

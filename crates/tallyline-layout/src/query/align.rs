@@ -26,6 +26,11 @@ impl Alignments {
         self.of_type(types, id, 0).max(1)
     }
 
+    /// The natural alignment of a record in bytes, at least 1.
+    pub fn of_record(&mut self, types: &Types, id: RecordId) -> u64 {
+        self.of_members(types, id, 0)
+    }
+
     fn of_type(&mut self, types: &Types, mut id: TypeId, depth: usize) -> u64 {
         for _ in 0..DEPTH_LIMIT {
             match types.get(id) {
@@ -33,21 +38,30 @@ impl Alignments {
                 Type::Pointer { .. } | Type::MemberPointer { .. } => return types.pointer_size(),
                 Type::Base { bits, .. } => return u64::from(bits / 8),
                 Type::Enum(id) => return types.enumeration(id).size,
-                Type::Record(record) => return self.of_record(types, record, depth),
+                Type::Record(record) => {
+                    // Rust's compiler notes it, whoever asked for it
+                    let known = types.record(record);
+                    if known.language.is_rust() && known.align != 0 {
+                        return known.align;
+                    }
+                    return self.of_members(types, record, depth);
+                }
                 _ => return 1,
             }
         }
         1
     }
 
-    fn of_record(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
+    fn of_members(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
         if self.records[id.index()] != 0 || depth > DEPTH_LIMIT {
             return self.records[id.index()].max(1);
         }
         // a record that holds itself is damaged: it counts 1 to itself
         self.records[id.index()] = 1;
         let mut align = 1;
-        for member in types.members(types.record(id)) {
+        let record = types.record(id);
+        let variants = types.variants(record).iter().flat_map(|one| types.variant_members(one));
+        for member in types.members(record).iter().chain(types.tag(record)).chain(variants) {
             if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! Holes with their places.
 
-use super::{Layout, layout};
-use crate::model::{Member, MemberKind, Record, Types};
+use super::{Coverage, Layout, layout};
+use crate::model::{Member, Record, Types};
 
 /// Unused bytes between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,7 @@ pub struct Holes {
 
 /// Whether a member takes a place of its own in the record.
 pub fn is_placed(member: &Member) -> bool {
-    match member.kind {
-        MemberKind::Static | MemberKind::VirtualBase => false,
-        MemberKind::Base => member.size != 0,
-        MemberKind::Data => true,
-    }
+    member.takes_bytes()
 }
 
 /// Where the holes of a struct are; a union has none.
@@ -53,6 +49,11 @@ pub fn holes(types: &Types, record: &Record) -> Holes {
     let Layout { first, gaps, summary } = layout(types, record);
     let mut found = Holes { padding: summary.padding, bit_padding: summary.bit_padding, ..Holes::default() };
     if record.is_union() {
+        return found;
+    }
+    if !types.variants(record).is_empty() {
+        let coverage = Coverage::of(types, record);
+        found.bytes = coverage.gaps().map(|(offset, bytes)| Hole { offset, bytes, after: None }).collect();
         return found;
     }
     let mut before = None;

@@ -1,5 +1,6 @@
 //! Holes and padding of a struct.
 
+use super::Coverage;
 use crate::model::{Member, MemberKind, Record, Types};
 
 /// What is unused behind a member.
@@ -42,15 +43,14 @@ pub fn layout(types: &Types, record: &Record) -> Layout {
     if record.is_union() {
         return layout;
     }
+    if !types.variants(record).is_empty() {
+        layout.summary = Coverage::of(types, record).summary();
+        return layout;
+    }
     let mut scan = Scan::new(record);
     let mut last = None;
     for (index, member) in members.iter().enumerate() {
-        let nowhere = match member.kind {
-            MemberKind::Static | MemberKind::VirtualBase => true,
-            MemberKind::Base => member.size == 0,
-            MemberKind::Data => false,
-        };
-        if nowhere {
+        if !member.takes_bytes() {
             continue;
         }
         let (bytes, bits) = scan.step(member);
@@ -65,6 +65,10 @@ pub fn layout(types: &Types, record: &Record) -> Layout {
         last = Some(index);
     }
     scan.finish(record, &mut layout.summary);
+    // they lie somewhere behind the last member
+    if members.iter().any(|member| member.kind == MemberKind::VirtualBase && !member.is_placed()) {
+        layout.summary.padding = 0;
+    }
     layout
 }
 

@@ -3,6 +3,7 @@
 //! One function each, on [`Types`](crate::model::Types) alone; printers only format the answers.
 
 mod align;
+mod coverage;
 mod effective;
 mod fields;
 mod filter;
@@ -16,6 +17,7 @@ mod size;
 mod sort;
 
 pub use align::Alignments;
+pub use coverage::Coverage;
 pub use effective::Effective;
 pub use fields::{Field, field_at, fields};
 pub use filter::Filter;

@@ -41,8 +41,20 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
+    /// The alignment that the members of a record ask for.
+    pub fn natural_alignment(&mut self, types: &Types, id: RecordId) -> u64 {
+        self.alignments.of_record(types, id)
+    }
+
     fn infer_struct(&mut self, types: &Types, id: RecordId) -> bool {
         let record = types.record(id);
+        // in Rust it is known, and Go has nothing of the kind
+        if record.language.is_rust() {
+            return record.align != 0 && record.align < self.alignments.of_record(types, id);
+        }
+        if record.language.is_go() {
+            return false;
+        }
         let summary = layout(types, record).summary;
         if summary.padding != 0 || summary.holes != 0 {
             self.mark_misplaced(types, id);

@@ -1,13 +1,11 @@
 //! Sizes.
 
-use crate::model::{MemberKind, Pointer, Type, TypeId, Types};
+use crate::model::{Pointer, Type, TypeId, Types};
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
 /// The size of a type in bytes; 0 where it has none or is not known.
-///
-/// An empty C++ class counts 0, as it does where it is a base.
 pub fn size_of(types: &Types, id: TypeId) -> u64 {
     let mut id = id;
     let mut times = 1_u64;
@@ -30,8 +28,10 @@ pub fn size_of(types: &Types, id: TypeId) -> u64 {
             Type::MemberPointer { to, .. } => member_pointer_size(types, to),
             Type::Function(_) => types.pointer_size(),
             Type::Enum(id) => types.enumeration(id).size,
-            Type::Record(_) => record_size(types, id),
+            Type::Record(record) => types.record(record).size,
             Type::Text { length } => u64::from(length),
+            // the type of nullptr, as gcc and clang call it
+            Type::Opaque { name } if types.name(name) == b"decltype(nullptr)" => types.pointer_size(),
             Type::Void | Type::Missing | Type::Opaque { .. } => 0,
         };
         return times.saturating_mul(one);
@@ -45,10 +45,4 @@ fn member_pointer_size(types: &Types, to: TypeId) -> u64 {
         Type::Function(_) => 2 * types.pointer_size(),
         _ => types.pointer_size(),
     }
-}
-
-fn record_size(types: &Types, id: TypeId) -> u64 {
-    let Some((_, record)) = types.as_record(id) else { return 0 };
-    let empty = || types.members(record).iter().all(|member| member.kind == MemberKind::Static);
-    if record.size == 1 && empty() { 0 } else { record.size }
 }

@@ -9,6 +9,23 @@ const PACKED_WIDTH: i64 = 28;
 impl Printer<'_> {
     /// Appends a member without the newline.
     pub(super) fn member(&mut self, member: &Member, of_union: bool, frame: &Frame<'_>) {
+        let types = self.types;
+        let name = match (member.is_base(), member.name.is_some()) {
+            (true, _) => Some(b"<ancestor>".as_slice()),
+            (false, true) => Some(types.name(member.name)),
+            (false, false) => None,
+        };
+        self.member_as(member, name, of_union, frame);
+    }
+
+    /// Appends a member that goes by this name.
+    pub(super) fn member_as(
+        &mut self,
+        member: &Member,
+        name: Option<&[u8]>,
+        of_union: bool,
+        frame: &Frame<'_>,
+    ) {
         let mut inner = *frame;
         let mut offset = member.offset;
         if !inner.relative {
@@ -21,14 +38,14 @@ impl Printer<'_> {
             self.line_boundary(offset, frame);
         }
         let start = self.out.len();
-        let is_base = matches!(member.kind, MemberKind::Base | MemberKind::VirtualBase);
+        let is_base = member.is_base();
         if is_base {
             self.put(b"/* ");
         }
         if member.kind == MemberKind::Static {
             self.put(b"static ");
         }
-        let anonymous = self.member_declaration(member, is_base, &inner);
+        let anonymous = self.member_declaration(member, name, &inner);
         if let Some(field) = member.bitfield {
             self.fmt(format_args!(":{}", field.size));
         }
@@ -56,13 +73,7 @@ impl Printer<'_> {
     }
 
     /// The type and the name; whether the type is an anonymous one, printed inline.
-    fn member_declaration(&mut self, member: &Member, is_base: bool, frame: &Frame<'_>) -> bool {
-        let own = self.types.name(member.name);
-        let name: Option<&[u8]> = match (is_base, member.name.is_some()) {
-            (true, _) => Some(b"<ancestor>"),
-            (false, true) => Some(own),
-            (false, false) => None,
-        };
+    fn member_declaration(&mut self, member: &Member, name: Option<&[u8]>, frame: &Frame<'_>) -> bool {
         let type_name = match self.types.get(member.ty) {
             Type::Record(record) => self.types.record(record).name,
             Type::Enum(item) => self.types.enumeration(item).name,

@@ -17,6 +17,7 @@ mod style;
 mod trailer;
 mod ty;
 mod union;
+mod variant;
 
 pub use style::Style;
 

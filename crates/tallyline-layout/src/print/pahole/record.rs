@@ -2,7 +2,7 @@
 
 use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
-use crate::model::{Member, MemberKind, Origin, RecordId, Type};
+use crate::model::{Access, Member, MemberKind, Origin, Record, RecordId, RecordKind, Type};
 use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, size_of};
 
 /// The member before, as far as the next one needs it.
@@ -21,16 +21,17 @@ impl Printer<'_> {
         }
         let types = self.types;
         let record = types.record(id);
-        let keyword = self.keyword(record.kind);
+        let keyword = if types.variants(record).is_empty() { self.keyword(record.kind) } else { "enum" };
         self.head(keyword, record.name, frame);
         let packed = self.packed.infer(types, id);
-        self.bases(types.members(record));
+        self.bases(record);
         self.put(b" {\n");
 
         let layout = layout(types, record);
         let mut inner = Frame { indent: frame.indent + 1, ..*frame };
         let mut sums = Sums::default();
         self.members(id, &layout, &mut inner, &mut sums);
+        self.variants(record, &inner, &mut sums);
         if frame.stats {
             self.trailer(id, &layout.summary, &sums, &inner);
         }
@@ -44,18 +45,30 @@ impl Printer<'_> {
             self.put(suffix);
         }
         // an inferred `packed` explains an odd alignment already
-        if self.style.aligned && record.align != 0 && !packed {
+        if self.style.aligned && record.align != 0 && !packed && self.is_asked_for(id, record) {
             self.fmt(format_args!(" __attribute__((__aligned__({})))", record.align));
         }
         self.leave();
     }
 
-    fn bases(&mut self, members: &[Member]) {
-        let bases = members.iter().filter(|m| matches!(m.kind, MemberKind::Base | MemberKind::VirtualBase));
-        for (index, base) in bases.enumerate() {
+    /// Whether somebody asked for the alignment of a record: Rust's compiler notes all of them.
+    fn is_asked_for(&mut self, id: RecordId, record: &Record) -> bool {
+        !record.language.is_rust() || record.align > self.packed.natural_alignment(self.types, id)
+    }
+
+    /// The bases that a class names, in that order.
+    fn bases(&mut self, record: &Record) {
+        let members = self.types.members(record).iter();
+        let mut bases: Vec<&Member> = members.filter(|base| base.is_base() && !base.artificial).collect();
+        bases.sort_by_key(|base| base.declared);
+        for (index, base) in bases.into_iter().enumerate() {
             self.put(if index == 0 { b" :" } else { b"," });
             if base.kind == MemberKind::VirtualBase {
                 self.put(b" virtual");
+            }
+            if base.access != default_access(record) {
+                self.put(b" ");
+                self.put(access_word(base.access));
             }
             self.put(b" ");
             self.put(self.types.name(self.types.type_name(base.ty)));
@@ -67,6 +80,7 @@ impl Printer<'_> {
         let record = types.record(id);
         let members = types.members(record);
         let mut last: Option<Last<'_>> = None;
+        let mut access = default_access(record);
         let mut note = self.gap_before_first(layout.first, frame, sums);
         for (index, member) in members.iter().enumerate() {
             if self.out.len() >= self.stop {
@@ -77,7 +91,8 @@ impl Printer<'_> {
                 sums.count_alignment(last.as_ref().map_or(layout.first, |last| last.gap));
             }
             if let Some(last) = &last
-                && matches!(member.kind, MemberKind::Data | MemberKind::Static)
+                && member.kind == MemberKind::Data
+                && !member.overlaid
                 && last.size != 0
             {
                 note |= self.between(last, member, frame, note);
@@ -86,14 +101,21 @@ impl Printer<'_> {
             if note {
                 self.put(b"\n");
             }
+            if record.language.is_cpp() {
+                self.access(member, &mut access, frame);
+            }
             frame.first_member = last.is_none();
             frame.last_member = index + 1 == members.len();
             self.tabs(frame.indent);
             self.member(member, false, frame);
             note = self.notes_after(member, gap, frame, sums);
             self.put(b"\n");
-            // the tail of a base that holds members of the class
-            let shared = if member.kind == MemberKind::Base { gap.bytes.min(0) } else { 0 };
+            if member.overlaid || !member.is_placed() {
+                continue;
+            }
+            // the tail of a base, or of a member whose address need not be its own, that holds others
+            let shares = member.is_base() || record.language.is_cpp() && member.bitfield.is_none();
+            let shared = if shares { gap.bytes.min(0) } else { 0 };
             let size = member.size.saturating_add_signed(shared);
             sums.count_member(member, size);
             last = Some(Last { member, gap, size: unit_size(last.as_ref(), member, size) });
@@ -101,6 +123,17 @@ impl Printer<'_> {
         if let Some(last) = last {
             self.force_padding(id, layout.summary, last.member, frame);
         }
+    }
+
+    /// Says who may use the members from here on, where that changes.
+    fn access(&mut self, member: &Member, current: &mut Access, frame: &Frame<'_>) {
+        if member.is_base() || member.artificial || member.access == *current {
+            return;
+        }
+        *current = member.access;
+        self.tabs(frame.indent.saturating_sub(1));
+        self.put(access_word(member.access));
+        self.put(b":\n\n");
     }
 
     /// Notes on what is free before the first member; whether there were any.
@@ -175,13 +208,20 @@ impl Printer<'_> {
     }
 
     /// Notes on the member's own type and on the hole behind it; whether there were any.
-    fn notes_after(&mut self, member: &Member, gap: Gap, frame: &Frame<'_>, sums: &mut Sums) -> bool {
+    pub(super) fn notes_after(
+        &mut self,
+        member: &Member,
+        gap: Gap,
+        frame: &Frame<'_>,
+        sums: &mut Sums,
+    ) -> bool {
         if !self.style.comments {
             return false;
         }
         let mut noted = false;
         if let Type::Record(record) = self.types.get(member.ty)
             && self.types.record(record).is_struct()
+            && !(member.overlaid || member.is_base() && member.size == 0)
         {
             noted = self.note_on_type(record, frame, sums);
         }
@@ -226,7 +266,9 @@ impl Printer<'_> {
     /// Padding that no alignment explains was made by unnamed bitfields at the end. Only DWARF can
     /// tell: BTF has no alignment.
     fn force_padding(&mut self, id: RecordId, summary: Summary, last: &Member, frame: &Frame<'_>) {
-        let explained = self.types.record(id).align != 0 || self.types.origin() != Origin::Dwarf;
+        let record = self.types.record(id);
+        let is_c = !record.language.has_scopes() && !record.language.is_go();
+        let explained = record.align != 0 || !is_c || self.types.origin() != Origin::Dwarf;
         let size = size_of(self.types, last.ty);
         if explained
             || !self.style.force_padding
@@ -245,6 +287,22 @@ impl Printer<'_> {
             self.fmt(format_args!(":{};\n", size.saturating_mul(8)));
             added = added.saturating_add(size);
         }
+    }
+}
+
+/// Who may use a member where nothing is said.
+fn default_access(record: &Record) -> Access {
+    match record.kind {
+        RecordKind::Class if record.language.is_cpp() => Access::Private,
+        _ => Access::Public,
+    }
+}
+
+fn access_word(access: Access) -> &'static [u8] {
+    match access {
+        Access::Public => b"public",
+        Access::Protected => b"protected",
+        Access::Private => b"private",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Printer, frame::Frame};
 use crate::model::{Member, MemberKind, RecordId};
-use crate::query::{Gap, Summary};
+use crate::query::{Coverage, Gap, Summary};
 use std::fmt::Write;
 
 /// What is noted about a member whose type is a struct.
@@ -89,6 +89,12 @@ impl Sums {
         self.hole_bytes = self.hole_bytes.saturating_add(u64::try_from(gap.bytes).unwrap_or(0));
     }
 
+    /// What the members of variants use together.
+    pub(super) fn count_coverage(&mut self, coverage: &Coverage) {
+        self.bytes = coverage.bytes();
+        self.hole_bytes = coverage.gaps().fold(0, |sum: u64, gap| sum.saturating_add(gap.1));
+    }
+
     /// A member with an alignment of its own, and the hole before it.
     pub(super) fn count_alignment(&mut self, before: Gap) {
         self.forced_alignments += 1;
@@ -127,6 +133,12 @@ impl Printer<'_> {
         if statics != 0 {
             let _ = write!(first, ", static members: {statics}");
         }
+        let variants = self.types.variants(record);
+        if !variants.is_empty() {
+            let used = || variants.iter().map(|one| Coverage::of_variant(self.types, record, one).bytes());
+            let (least, most) = (used().min().unwrap_or(0), used().max().unwrap_or(0));
+            let _ = write!(first, ", variants: {}, bytes used: {least} to {most}", variants.len());
+        }
         let mut text = vec![first];
         text.extend(sums.members(summary));
         if summary.padding != 0 {
@@ -157,6 +169,11 @@ impl Printer<'_> {
         let record = self.types.record(id);
         let members = self.types.members(record);
         let bits = |bytes: u64| i128::from(bytes) * 8;
+        // where virtual bases lie is not known, and so not what is free between them
+        let unplaced = |member: &Member| member.is_base() && !member.is_placed();
+        if members.iter().any(unplaced) {
+            return;
+        }
         let rest = bits(record.size)
             - bits(sums.bytes)
             - i128::from(sums.bits)
@@ -164,7 +181,8 @@ impl Printer<'_> {
             - i128::from(sums.hole_bits)
             - bits(summary.padding)
             - i128::from(summary.bit_padding);
-        if rest == 0 || members.iter().all(|member| member.kind == MemberKind::Static) {
+        let is_static = |member: &Member| member.kind == MemberKind::Static;
+        if rest == 0 || members.iter().all(is_static) {
             return;
         }
         self.put(b"\n");

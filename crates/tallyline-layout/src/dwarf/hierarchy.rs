@@ -1,0 +1,214 @@
+//! Questions about a class that its bases answer, each asked once a class.
+
+use crate::model::{Member, MemberKind, RecordId, Type, TypeId, Types};
+use crate::query::Effective;
+use rustc_hash::FxHashMap;
+
+/// How deep classes derive from each other before the answer is cut short; real programs stay below
+/// thirty.
+const DEPTH_LIMIT: usize = 64;
+
+/// What is known about classes so far. A class that is its own base is damaged, and has none.
+#[derive(Default)]
+pub(super) struct Hierarchy {
+    empty: FxHashMap<RecordId, bool>,
+    dynamic: FxHashMap<RecordId, bool>,
+    virtual_bases: FxHashMap<RecordId, bool>,
+    primary: FxHashMap<RecordId, Option<RecordId>>,
+    ends: FxHashMap<(RecordId, Tail), u64>,
+    effective: Option<Effective>,
+}
+
+/// Whether the tail of a class without bases and virtual functions can hold what follows it: where
+/// the class is "plain old data" it cannot, and DWARF does not say what is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Tail {
+    Kept,
+    Shared,
+}
+
+impl Hierarchy {
+    /// Whether a type is a class without data.
+    pub(super) fn is_empty(&mut self, types: &Types, ty: TypeId) -> bool {
+        record_of(types, ty).is_some_and(|id| self.is_empty_class(types, id, 0))
+    }
+
+    fn is_empty_class(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
+        if let Some(known) = self.empty.get(&id) {
+            return *known;
+        }
+        self.empty.insert(id, false);
+        let record = types.record(id);
+        let empty = record.language.is_cpp()
+            && record.is_struct()
+            && record.size == 1
+            && types.members(record).iter().all(|member| match member.kind {
+                MemberKind::Static => true,
+                MemberKind::Base => {
+                    depth < DEPTH_LIMIT
+                        && record_of(types, member.ty)
+                            .is_some_and(|base| self.is_empty_class(types, base, depth + 1))
+                }
+                _ => false,
+            });
+        self.empty.insert(id, empty);
+        empty
+    }
+
+    /// Whether objects of a class have a pointer to a virtual table.
+    pub(super) fn is_dynamic(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
+        if let Some(known) = self.dynamic.get(&id) {
+            return *known;
+        }
+        self.dynamic.insert(id, false);
+        let dynamic = types.members(types.record(id)).iter().any(|member| match member.kind {
+            MemberKind::VirtualBase => true,
+            MemberKind::Base => {
+                depth < DEPTH_LIMIT
+                    && record_of(types, member.ty).is_some_and(|base| self.is_dynamic(types, base, depth + 1))
+            }
+            _ => is_table_pointer(types, member),
+        });
+        self.dynamic.insert(id, dynamic);
+        dynamic
+    }
+
+    /// Whether a class has virtual bases, of its own or by its bases.
+    pub(super) fn has_virtual_bases(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
+        if let Some(known) = self.virtual_bases.get(&id) {
+            return *known;
+        }
+        self.virtual_bases.insert(id, false);
+        let has = types.members(types.record(id)).iter().any(|member| match member.kind {
+            MemberKind::VirtualBase => true,
+            MemberKind::Base => {
+                depth < DEPTH_LIMIT
+                    && record_of(types, member.ty)
+                        .is_some_and(|base| self.has_virtual_bases(types, base, depth + 1))
+            }
+            _ => false,
+        });
+        self.virtual_bases.insert(id, has);
+        has
+    }
+
+    /// The virtual base that a class starts with: it has no other base with virtual functions and no
+    /// pointer to a virtual table of its own, and the virtual base is nothing but such a pointer.
+    pub(super) fn primary(&mut self, types: &Types, id: RecordId, depth: usize) -> Option<RecordId> {
+        if let Some(known) = self.primary.get(&id) {
+            return *known;
+        }
+        self.primary.insert(id, None);
+        if depth > DEPTH_LIMIT || !self.starts_with_a_base(types, id) {
+            return None;
+        }
+        let bases = declared_bases(types, id);
+        let candidates = virtual_bases_in_order(types, id)?;
+        let mut candidates: Vec<RecordId> = candidates.into_iter().map(|(base, _)| base).collect();
+        candidates.retain(|base| self.is_nearly_empty(types, *base));
+        let indirect: Vec<RecordId> =
+            bases.iter().filter_map(|base| self.primary(types, base.0, depth + 1)).collect();
+        let own = candidates.iter().find(|base| !indirect.contains(base)).or(candidates.first()).copied();
+        self.primary.insert(id, own);
+        own
+    }
+
+    fn starts_with_a_base(&mut self, types: &Types, id: RecordId) -> bool {
+        types.members(types.record(id)).iter().all(|member| {
+            let dynamic_base = member.kind == MemberKind::Base
+                && record_of(types, member.ty).is_some_and(|base| self.is_dynamic(types, base, 0));
+            !dynamic_base && !is_table_pointer(types, member)
+        })
+    }
+
+    /// Whether a class is nothing but a pointer to a virtual table, virtual bases aside.
+    fn is_nearly_empty(&mut self, types: &Types, id: RecordId) -> bool {
+        let mut members = types.members(types.record(id)).iter();
+        self.is_dynamic(types, id, 0)
+            && members.all(|member| member.kind != MemberKind::Data || is_table_pointer(types, member))
+            && self.end(types, id, Tail::Shared, 0) <= types.pointer_size()
+    }
+
+    /// Where a class ends without its virtual bases: the place from which on others may lie.
+    pub(super) fn end(&mut self, types: &Types, id: RecordId, tail: Tail, depth: usize) -> u64 {
+        let record = types.record(id);
+        let members = types.members(record);
+        let is_plain = members.iter().all(|member| !member.is_base() && !member.artificial);
+        if depth > DEPTH_LIMIT || tail == Tail::Kept && is_plain {
+            return record.size;
+        }
+        if let Some(known) = self.ends.get(&(id, tail)) {
+            return *known;
+        }
+        self.ends.insert((id, tail), 0);
+        // a class that starts with a virtual base has the pointer of that
+        let start = if self.is_dynamic(types, id, 0) { types.pointer_size() } else { 0 };
+        let end = members.iter().fold(start, |end, member| {
+            end.max(match (member.kind, member.bitfield) {
+                (MemberKind::Static | MemberKind::VirtualBase, _) => 0,
+                (MemberKind::Data, Some(field)) => {
+                    member.bit_offset.saturating_add(field.size.into()).div_ceil(8)
+                }
+                (MemberKind::Data, None) => member.offset.saturating_add(member.size),
+                (MemberKind::Base, _) if member.size == 0 => 0,
+                (MemberKind::Base, _) => {
+                    let base = record_of(types, member.ty);
+                    let size = base.map_or(0, |base| self.end(types, base, tail, depth + 1));
+                    member.offset.saturating_add(size)
+                }
+            })
+        });
+        self.ends.insert((id, tail), end);
+        end
+    }
+
+    /// The alignment of a type, the virtual bases of a class aside.
+    pub(super) fn align(&mut self, types: &Types, ty: TypeId) -> u64 {
+        self.effective.get_or_insert_with(|| Effective::new(types)).of(types, ty).max(1)
+    }
+}
+
+/// The record behind typedefs.
+pub(super) fn record_of(types: &Types, id: TypeId) -> Option<RecordId> {
+    match types.get(types.strip(id)) {
+        Type::Record(record) => Some(record),
+        _ => None,
+    }
+}
+
+/// The bases that a class names, in that order.
+pub(super) fn declared_bases(types: &Types, id: RecordId) -> Vec<(RecordId, Member)> {
+    let members = types.members(types.record(id)).iter();
+    let mut bases: Vec<(RecordId, Member)> = members
+        .filter(|member| member.is_base() && !member.artificial)
+        .filter_map(|member| Some((record_of(types, member.ty)?, *member)))
+        .collect();
+    bases.sort_by_key(|(_, base)| base.declared);
+    bases
+}
+
+/// The virtual bases of a class, in the order in which a walk over its bases meets them. None where
+/// the walk does not end in time: with repeated bases it can take exponentially long.
+pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<(RecordId, TypeId)>> {
+    const WALK_LIMIT: usize = 1000;
+    let mut found: Vec<(RecordId, TypeId)> = Vec::new();
+    let mut ahead = vec![(id, TypeId::VOID, false)];
+    for _ in 0..WALK_LIMIT {
+        let Some((next, ty, is_virtual)) = ahead.pop() else { return Some(found) };
+        if is_virtual {
+            if found.iter().any(|(known, _)| *known == next) {
+                continue;
+            }
+            found.push((next, types.strip(ty)));
+        }
+        for (base, member) in declared_bases(types, next).into_iter().rev() {
+            ahead.push((base, member.ty, member.kind == MemberKind::VirtualBase));
+        }
+    }
+    None
+}
+
+/// Whether a member is the pointer to the virtual table.
+fn is_table_pointer(types: &Types, member: &Member) -> bool {
+    member.artificial && member.kind == MemberKind::Data && types.name(member.name).starts_with(b"_vptr")
+}

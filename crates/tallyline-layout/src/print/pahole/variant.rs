@@ -1,0 +1,76 @@
+//! Variants of Rust enums.
+//!
+//! pahole has no form for them; this one looks like Rust with pahole's columns.
+
+use super::{Printer, frame::Frame, trailer::Sums};
+use crate::model::{Member, Record, Variant};
+use crate::query::{Coverage, Gap};
+
+impl Printer<'_> {
+    /// The tag and the variants of a record, if it has any.
+    pub(super) fn variants(&mut self, record: &Record, frame: &Frame<'_>, sums: &mut Sums) {
+        let types = self.types;
+        let variants = types.variants(record);
+        if variants.is_empty() {
+            return;
+        }
+        let inner = Frame { in_union: true, first_member: false, last_member: false, ..*frame };
+        // every variant starts in the line that the record starts in
+        let line = self.line;
+        if let Some(tag) = types.tag(record) {
+            let overlaps = |member: &Member| {
+                member.offset < tag.offset.saturating_add(tag.size)
+                    && tag.offset < member.offset.saturating_add(member.size)
+            };
+            // a value that a member of a variant never has
+            let is_niche = variants.iter().any(|one| types.variant_members(one).iter().any(overlaps));
+            let name: &[u8] = if is_niche { b"<niche>" } else { b"<tag>" };
+            self.tabs(inner.indent);
+            self.member_as(tag, Some(name), true, &inner);
+            self.put(b"\n");
+        }
+        for variant in variants {
+            if self.out.len() >= self.stop {
+                break;
+            }
+            self.line = line;
+            self.variant(variant, &inner, sums);
+        }
+        self.line = line;
+        sums.count_coverage(&Coverage::of(types, record));
+    }
+
+    fn variant(&mut self, variant: &Variant, frame: &Frame<'_>, sums: &mut Sums) {
+        let types = self.types;
+        self.tabs(frame.indent);
+        self.put(types.name(variant.name));
+        match variant.tag {
+            Some(tag) if self.style.hex && tag >= 0 => self.fmt(format_args!(" = {tag:#x}")),
+            Some(tag) => self.fmt(format_args!(" = {tag}")),
+            None => {}
+        }
+        let members = types.variant_members(variant);
+        if members.is_empty() {
+            self.put(b",\n");
+            return;
+        }
+        self.put(b" {\n");
+        let inner =
+            Frame { indent: frame.indent + 1, type_width: frame.type_width - 8, stats: false, ..*frame };
+        let mut note = false;
+        for member in members {
+            if self.out.len() >= self.stop {
+                break;
+            }
+            if note {
+                self.put(b"\n");
+            }
+            self.tabs(inner.indent);
+            self.member(member, true, &inner);
+            note = self.notes_after(member, Gap::default(), &inner, sums);
+            self.put(b"\n");
+        }
+        self.tabs(frame.indent);
+        self.put(b"},\n");
+    }
+}

@@ -1,0 +1,86 @@
+//! Which bytes of a record are used at all, where its members lie over each other.
+
+use super::Summary;
+use crate::model::{Member, Record, Types, Variant};
+
+/// The bytes of a record that members use.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    // in order, apart from each other
+    used: Vec<(u64, u64)>,
+    size: u64,
+}
+
+impl Coverage {
+    /// What the members, the tag and the variants of a record use together.
+    pub fn of(types: &Types, record: &Record) -> Coverage {
+        let common = types.members(record).iter().chain(types.tag(record));
+        let variants = types.variants(record).iter();
+        Coverage::new(record.size, common.chain(variants.flat_map(|one| types.variant_members(one))))
+    }
+
+    /// What is in use while a record holds this variant.
+    pub fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
+        let common = types.members(record).iter().chain(types.tag(record));
+        Coverage::new(record.size, common.chain(types.variant_members(variant)))
+    }
+
+    fn new<'t>(size: u64, members: impl Iterator<Item = &'t Member>) -> Coverage {
+        let placed = members.filter(|member| member.takes_bytes() && member.size != 0);
+        let mut all: Vec<(u64, u64)> =
+            placed.map(|member| (member.offset, member.offset.saturating_add(member.size))).collect();
+        all.sort_unstable();
+        let mut used: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in all {
+            match used.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => used.push((start, end)),
+            }
+        }
+        Coverage { used, size }
+    }
+
+    /// How many bytes are used.
+    pub fn bytes(&self) -> u64 {
+        self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
+    }
+
+    /// How many are not.
+    pub fn unused(&self) -> u64 {
+        self.size.saturating_sub(self.bytes())
+    }
+
+    /// Where the holes before and between what is used are, and how long.
+    pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ends = std::iter::once(0).chain(self.used.iter().map(|one| one.1));
+        let starts = self.used.iter().map(|one| one.0);
+        ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
+    }
+
+    /// The holes before and between what is used, and the padding behind it.
+    pub fn summary(&self) -> Summary {
+        let end = self.used.last().map_or(0, |last| last.1);
+        Summary {
+            holes: u32::try_from(self.gaps().count()).unwrap_or(u32::MAX),
+            padding: self.size.saturating_sub(end),
+            ..Summary::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NameId, TypeId};
+
+    #[test]
+    fn members_over_each_other_count_once() {
+        let member = |offset, size| Member { size, ..Member::new(NameId::NONE, TypeId::VOID, offset) };
+        let members = [member(8, 4), member(2, 2), member(8, 2), member(10, 4), member(4, 0)];
+        let coverage = Coverage::new(16, members.iter());
+        assert_eq!((coverage.bytes(), coverage.unused()), (8, 8));
+        assert_eq!(coverage.summary(), Summary { holes: 2, padding: 2, ..Summary::default() });
+        assert_eq!(Coverage::new(3, [].iter()).summary().padding, 3);
+        assert_eq!(Coverage::new(3, [member(u64::MAX, u64::MAX)].iter()).unused(), 3);
+    }
+}
