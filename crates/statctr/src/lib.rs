@@ -55,7 +55,7 @@
 //!
 //! # What is left out
 //! Values other than 64-bit sums (maxima, histograms); sections for other architectures than x86-64
-//! and for C libraries other than glibc 2.35 and later (counters there are atomic, and
+//! and aarch64, and for C libraries other than glibc 2.35 and later (counters there are atomic, and
 //! [`Pool::mode`] says so); vfork children that count (see [`Counter`]).
 //!
 //! # Features

@@ -267,5 +267,5 @@ fn the_mode_is_as_it_is_done() {
         let expected = if pool.mode() == Mode::Rseq { 100 } else { 0 };
         assert_eq!(here, expected, "{name}: {}", pool.mode());
     }
-    assert!(VectorWidth::detect() >= VectorWidth::Bytes16);
+    assert_eq!(VectorWidth::detect() > VectorWidth::Bytes8, !cfg!(target_arch = "aarch64"));
 }

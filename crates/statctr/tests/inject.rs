@@ -2,7 +2,11 @@
 //! section leaves nothing behind, and the number of tries is bounded. As librseq's `param_test`.
 //!
 //! Needs the feature `inject`: `cargo test -p statctr --features inject --test inject`.
-#![cfg(all(feature = "inject", target_arch = "x86_64", not(feature = "uniprocessor")))]
+#![cfg(all(
+    feature = "inject",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "uniprocessor")
+))]
 
 mod common;
 

@@ -94,6 +94,9 @@ pub fn thread_mode() -> Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum VectorWidth {
+    /// One item: aarch64, where an interrupt may come between the halves of a wider store. Events
+    /// of more items live in two copies there.
+    Bytes8,
     /// Two items: SSE2, which every x86-64 machine has.
     Bytes16,
     /// Four items: AVX2.
@@ -115,13 +118,14 @@ impl VectorWidth {
                 return VectorWidth::Bytes32;
             }
         }
-        VectorWidth::Bytes16
+        if cfg!(target_arch = "aarch64") { VectorWidth::Bytes8 } else { VectorWidth::Bytes16 }
     }
 
     /// In bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
+            VectorWidth::Bytes8 => 8,
             VectorWidth::Bytes16 => 16,
             VectorWidth::Bytes32 => 32,
             VectorWidth::Bytes64 => 64,

@@ -41,8 +41,8 @@
 //! Sequences*. We use glibc's registration and never register ourselves.
 //!
 //! # What is left out
-//! aarch64 has its seam here and no section yet: there, and on every other architecture, counters
-//! run in the atomic mode.
+//! Sections for other architectures than x86-64 and little-endian aarch64: there counters run in the
+//! atomic mode.
 
 #![allow(unsafe_code)] // the sections are machine code; see each block's reason
 
@@ -51,10 +51,26 @@ mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 pub(crate) use x86_64::*;
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+mod aarch64;
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+pub(crate) use aarch64::*;
+
+#[cfg(not(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+)))]
 mod portable;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(not(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+)))]
 pub(crate) use portable::*;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod one_cpu;
 
 /// Whether a test wants this request to fail; never where tests cannot ask for that.
 macro_rules! is_refused {

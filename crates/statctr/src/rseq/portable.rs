@@ -1,6 +1,8 @@
 //! The seam for architectures without a section of their own: rseq is never available, so no
 //! handle leads to the functions below, and each of them says "not done".
 
+pub(crate) use super::one_cpu::*;
+
 /// The registration that glibc made, if any: area offset and size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
@@ -76,36 +78,4 @@ pub(crate) unsafe fn twin_add(
     _value: u64,
 ) -> bool {
     false
-}
-
-/// `*word += value` on a machine with one possible CPU.
-///
-/// # Safety
-/// `word` is an aligned live `u64` that only this function writes.
-#[inline(always)]
-pub(crate) unsafe fn add_on_one_cpu(word: *mut u8, value: u64) {
-    // no architecture but x86 adds to memory in one instruction that an interrupt cannot split
-    // SAFETY: by the caller's promise the word is live and aligned.
-    unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() }
-        .fetch_add(value, std::sync::atomic::Ordering::Relaxed);
-}
-
-/// `*word += 1` on a machine with one possible CPU.
-///
-/// # Safety
-/// As [`add_on_one_cpu`].
-#[inline(always)]
-pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
-    // SAFETY: passed on.
-    unsafe { add_on_one_cpu(word, 1) };
-}
-
-/// `*word -= 1` on a machine with one possible CPU.
-///
-/// # Safety
-/// As [`add_on_one_cpu`].
-#[inline(always)]
-pub(crate) unsafe fn dec_on_one_cpu(word: *mut u8) {
-    // SAFETY: passed on.
-    unsafe { add_on_one_cpu(word, u64::MAX) };
 }

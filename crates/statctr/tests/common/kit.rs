@@ -1,6 +1,6 @@
 //! One of everything that counts, updated in turns whose sums are known.
 
-use statctr::{Counter, CounterArray, Event, Group, GroupArray, Item, ItemSpec, Pool, Schema};
+use statctr::{Counter, CounterArray, Event, Group, GroupArray, Item, ItemSpec, Pool, Result, Schema};
 
 /// A group with one event of `N` items, and an item beside it.
 pub(crate) struct Line {
@@ -20,9 +20,13 @@ pub(crate) fn schema(width: usize, others: usize) -> (Schema, Event) {
 
 impl Line {
     pub(crate) fn new(pool: &Pool, width: usize) -> Line {
+        Line::try_new(pool, width).expect("group")
+    }
+
+    fn try_new(pool: &Pool, width: usize) -> Result<Line> {
         let (schema, event) = schema(width, 1);
         let items = schema.items().collect();
-        Line { group: Group::new_in(pool, &schema).expect("group"), event, items, width }
+        Ok(Line { group: Group::new_in(pool, &schema)?, event, items, width })
     }
 
     /// 1 to N + 1 to the items, in two steps.
@@ -56,16 +60,20 @@ const ROWS: usize = 3;
 
 impl Kit {
     pub(crate) fn new(pool: &Pool) -> Kit {
-        let counter = |initial| Counter::new_in(pool, initial).expect("counter");
+        Kit::try_new(pool).expect("kit")
+    }
+
+    /// As [`new`](Self::new), where there may be no memory for it.
+    pub(crate) fn try_new(pool: &Pool) -> Result<Kit> {
         let (schema, rows_event) = schema(4, 7);
-        Kit {
-            neighbours: [counter(0), counter(u64::MAX)],
-            counter: counter(INITIAL),
-            array: CounterArray::new_in(pool, 20, 5).expect("array"),
-            lines: WIDTHS.into_iter().map(|width| Line::new(pool, width)).collect(),
-            rows: GroupArray::new_in(pool, ROWS, &schema).expect("groups"),
+        Ok(Kit {
+            neighbours: [Counter::new_in(pool, 0)?, Counter::new_in(pool, u64::MAX)?],
+            counter: Counter::new_in(pool, INITIAL)?,
+            array: CounterArray::new_in(pool, 20, 5)?,
+            lines: WIDTHS.into_iter().map(|width| Line::try_new(pool, width)).collect::<Result<_>>()?,
+            rows: GroupArray::new_in(pool, ROWS, &schema)?,
             rows_event,
-        }
+        })
     }
 
     /// Some updates of everything. Async-signal-safe.

@@ -48,13 +48,14 @@ fn named(name: &'static str, builder: statctr::PoolBuilder) -> Named {
 
 /// The vector widths that this machine has.
 pub(crate) fn widths() -> Vec<VectorWidth> {
-    let all = [VectorWidth::Bytes16, VectorWidth::Bytes32, VectorWidth::Bytes64];
+    let all = [VectorWidth::Bytes8, VectorWidth::Bytes16, VectorWidth::Bytes32, VectorWidth::Bytes64];
     all.into_iter().filter(|width| *width <= VectorWidth::detect()).collect()
 }
 
 /// Fresh pools of this machine's CPUs, one per vector width, in units of one page.
 pub(crate) fn pools_by_width() -> Vec<Named> {
     let name = |width| match width {
+        VectorWidth::Bytes8 => "fixed, no vectors",
         VectorWidth::Bytes16 => "fixed, 16-byte vectors",
         VectorWidth::Bytes32 => "fixed, 32-byte vectors",
         _ => "fixed, 64-byte vectors",
@@ -73,7 +74,7 @@ pub(crate) fn pools() -> Vec<Named> {
     pools.push(named("default settings", Pool::builder().placement(Placement::Fixed)));
     pools.push(named("made for CPUs that are not here", Pool::builder().topology(strangers)));
     let one = Pool::builder().placement(Placement::Fixed).topology(half);
-    pools.push(named("made for one of our CPUs", one.max_vector(VectorWidth::Bytes16)));
+    pools.push(named("made for one of our CPUs", one.max_vector(VectorWidth::Bytes8)));
     pools.push(named("shared", Pool::builder().placement(Placement::Shared)));
     pools.extend(flexible_pools());
     pools

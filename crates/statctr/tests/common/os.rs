@@ -160,9 +160,9 @@ pub(crate) fn sleep(span: Duration) {
 }
 
 /// The calling thread's rseq registration.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux"))]
 pub(crate) mod rseq {
-    const SIGNATURE: u32 = 0x5305_3053;
+    const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     const UNREGISTER: u32 = 1;
 
     /// glibc's area of the calling thread, where glibc has registered one.
@@ -179,8 +179,16 @@ pub(crate) mod rseq {
             return None;
         }
         let thread: usize;
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: reads the thread pointer.
+        unsafe {
+            std::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nostack, nomem))
+        };
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: the thread pointer points to itself.
-        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly)) };
+        unsafe {
+            std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly))
+        };
         // SAFETY: as above.
         Some(thread.wrapping_add_signed(unsafe { *offset }))
     }
@@ -205,7 +213,7 @@ pub(crate) mod rseq {
 }
 
 /// The calling thread's rseq registration: there is none here.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
 pub(crate) mod rseq {
     /// Takes the calling thread's registration away; `None` where there was none.
     pub(crate) fn unregister() -> Option<u32> {

@@ -1,0 +1,127 @@
+//! Process 1 of the virtual machine, and the run of all scenarios.
+
+use crate::os::machine;
+use crate::report::say;
+use crate::scenario::{SCENARIOS, Settings};
+use statctr::topology::Topology;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Where `ci/vm/run` puts test programs of the library, to be run after the scenarios.
+const TESTS: &str = "/tests";
+
+/// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.
+const RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+
+/// Sets the machine up, runs everything, and switches it off.
+pub(crate) fn run() -> ! {
+    for (kind, at) in [
+        ("devtmpfs", "/dev"),
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("tmpfs", "/tmp"),
+        ("tracefs", "/sys/kernel/tracing"),
+    ] {
+        if let Err(error) = machine::mount(kind, at) {
+            say!("machine", "no {kind} at {at}: {error}");
+        }
+    }
+    let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let words = line.split_whitespace().filter_map(|word| word.strip_prefix("statctr."));
+    let failed = match Settings::parse(words.map(str::to_owned)) {
+        Ok(settings) => {
+            let mut failed = run_all(&settings);
+            if settings.includes("tests") {
+                failed.extend(run_tests());
+            }
+            failed
+        }
+        Err(error) => vec![error],
+    };
+    if failed.is_empty() {
+        say!("machine", "PASSED");
+    } else {
+        say!("machine", "FAILED: {}", failed.join(", "));
+    }
+    let error = machine::power_off();
+    say!("machine", "cannot be switched off: {error}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Runs every scenario in a process of its own; the names of those that failed.
+pub(crate) fn run_all(settings: &Settings) -> Vec<String> {
+    say!("machine", "{}", describe());
+    let mut failed = Vec::new();
+    for scenario in SCENARIOS.iter().filter(|scenario| settings.includes(scenario.name)) {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(scenario.name).args(settings.arguments());
+        if !ends_well(scenario.name, &mut command) {
+            failed.push(scenario.name.to_owned());
+        }
+    }
+    failed
+}
+
+/// Runs the library's own test programs, one after the other.
+fn run_tests() -> Vec<String> {
+    let mut programs: Vec<_> =
+        std::fs::read_dir(TESTS).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    programs.sort();
+    let mut failed = Vec::new();
+    for program in programs {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = Command::new(&program);
+        command.arg("--test-threads=1").arg("--quiet").env("TMPDIR", "/tmp").stdin(Stdio::null());
+        if !ends_well(&name, &mut command) {
+            failed.push(name);
+        }
+    }
+    failed
+}
+
+fn ends_well(name: &str, command: &mut Command) -> bool {
+    let start = Instant::now();
+    let status = command.status();
+    let seconds = start.elapsed().as_secs_f64();
+    match status {
+        Ok(status) if status.success() => {
+            say!(name, "held, {seconds:.1} s");
+            true
+        }
+        Ok(status) => {
+            say!(name, "BROKEN: {status}, {seconds:.1} s");
+            false
+        }
+        Err(error) => {
+            say!(name, "BROKEN: does not start: {error}");
+            false
+        }
+    }
+}
+
+fn describe() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpus = match Topology::current() {
+        Ok(topology) => {
+            let nodes: Vec<String> =
+                topology.nodes().map(|(node, cpus)| format!("node {node}: {cpus}")).collect();
+            format!(
+                "CPUs possible {}, present {}, online {}; {}",
+                topology.possible(),
+                topology.present(),
+                topology.online(),
+                nodes.join(", ")
+            )
+        }
+        Err(error) => error.to_string(),
+    };
+    format!(
+        "Linux {} on {}; {cpus}; {}, rseq feature size {}",
+        kernel.trim(),
+        std::env::consts::ARCH,
+        statctr::thread_mode(),
+        machine::auxiliary(RSEQ_FEATURE_SIZE)
+    )
+}

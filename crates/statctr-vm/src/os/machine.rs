@@ -1,0 +1,30 @@
+//! The machine as a whole, for process 1.
+
+use super::checked;
+use std::ffi::CString;
+use std::io;
+
+/// Mounts a file system of the kernel's own at a folder, which is made.
+pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
+    std::fs::create_dir_all(at)?;
+    let (kind, at) = (CString::new(kind)?, CString::new(at)?);
+    // SAFETY: the strings end with a zero and live through the call.
+    checked(unsafe { libc::mount(kind.as_ptr(), at.as_ptr(), kind.as_ptr(), 0, std::ptr::null()).into() })?;
+    Ok(())
+}
+
+/// Switches the machine off. Returns where the kernel refuses.
+pub(crate) fn power_off() -> io::Error {
+    // SAFETY: writes buffers back, and ends everything.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_POWER_OFF);
+    }
+    io::Error::last_os_error()
+}
+
+/// A number that the kernel handed to this program when it was started; 0 where it did not.
+pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {
+    // SAFETY: looks up a number.
+    unsafe { libc::getauxval(kind) }
+}

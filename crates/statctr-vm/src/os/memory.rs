@@ -1,0 +1,31 @@
+//! Where pages are.
+
+use super::checked;
+use std::io;
+
+/// The node of the page at an address, which is touched by a read if it is not there.
+pub(crate) fn node_of(address: usize) -> io::Result<u32> {
+    const NODE: usize = 1;
+    const ADDR: usize = 2;
+    let mut node: libc::c_int = -1;
+    // SAFETY: the kernel writes one number, and looks at an address of this process.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            std::ptr::null_mut::<libc::c_ulong>(),
+            0usize,
+            address,
+            NODE | ADDR,
+        )
+    })?;
+    u32::try_from(node).map_err(io::Error::other)
+}
+
+/// The word at an address that is known to be one.
+pub(crate) fn load(address: usize) -> usize {
+    let pointer = std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicUsize>(address);
+    // SAFETY: its only caller takes the address from a counter's handle, whose table has an entry
+    // for every CPU of the kernel.
+    unsafe { &*pointer }.load(std::sync::atomic::Ordering::Acquire)
+}

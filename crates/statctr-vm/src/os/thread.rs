@@ -1,0 +1,23 @@
+//! Where threads run.
+
+use super::checked;
+use std::io;
+
+/// The calling thread's number.
+pub(crate) fn id() -> i32 {
+    // SAFETY: has no arguments.
+    unsafe { libc::gettid() }
+}
+
+/// Restricts a thread (0: the calling one) to some CPUs.
+pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
+    // SAFETY: a mask of bits; all zeros is one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in to.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as u32) {
+        // SAFETY: in range.
+        unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+    }
+    // SAFETY: reads the size given.
+    checked(unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set).into() })?;
+    Ok(())
+}

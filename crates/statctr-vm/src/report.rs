@@ -1,0 +1,36 @@
+//! What a scenario says, on lines that `ci/vm/run` looks for.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// How a scenario ended.
+pub(crate) enum Outcome {
+    /// What was promised held.
+    Held,
+    /// It did not, in this way.
+    Broken(String),
+    /// This machine cannot show it.
+    Skipped(&'static str),
+}
+
+impl<E: Display> From<Result<(), E>> for Outcome {
+    fn from(result: Result<(), E>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Held,
+            Err(error) => Outcome::Broken(error.to_string()),
+        }
+    }
+}
+
+/// Writes one line of the report. A console that is gone is no reason to fail.
+pub(crate) fn line(scenario: &str, text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "vm: {scenario}: {text}");
+}
+
+/// Writes one line of the report, formatted.
+macro_rules! say {
+    ($scenario:expr, $($format:tt)+) => {
+        $crate::report::line($scenario, &format!($($format)+))
+    };
+}
+pub(crate) use say;

@@ -1,0 +1,134 @@
+//! Threads that count as fast as they can, threads that read meanwhile, and what came of it.
+
+use crate::kit::Kit;
+use crate::os::thread;
+use statctr::Pool;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Calls of the library that a turn of the kit is made of.
+const UPDATES_A_TURN: u64 = 22;
+
+/// What a load was.
+pub(super) struct Load<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) writers: usize,
+    pub(super) readers: usize,
+}
+
+/// What came of it.
+pub(super) struct Account {
+    updates: u64,
+    reads: u64,
+    /// The most that a read was less than the one before it by the same reader.
+    worst_step: u64,
+    /// Part of one counter that is not on any CPU, of so many turns.
+    fallback: u64,
+    turns: u64,
+    time: Duration,
+    exact: bool,
+}
+
+impl Account {
+    /// Whether what was promised held; else what did not.
+    pub(super) fn verdict(&self) -> Result<(), String> {
+        if !self.exact {
+            return Err("a sum is not that of the updates".to_owned());
+        }
+        if self.worst_step > 0 {
+            return Err(format!("a read stepped back by {}", self.worst_step));
+        }
+        if self.turns == 0 || self.reads == 0 {
+            return Err("nothing was counted, or nothing read".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} updates, {} reads, worst read step {}, {} of {} turns in the fallback cell, sums {}, {:.1} s",
+            self.updates,
+            self.reads,
+            self.worst_step,
+            self.fallback,
+            self.turns,
+            if self.exact { "exact" } else { "WRONG" },
+            self.time.as_secs_f64()
+        )
+    }
+}
+
+impl Load<'_> {
+    /// Counts and reads while `disturb` runs, which gets the writers' thread numbers.
+    pub(super) fn run(&self, disturb: impl FnOnce(&[i32])) -> Account {
+        let kit = Kit::new(self.pool);
+        let before = kit.values();
+        let start = Instant::now();
+        let (stop, turns, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        let worst_step = AtomicU64::new(0);
+        let (send, receive) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..self.writers {
+                let send = send.clone();
+                let (kit, stop, turns) = (&kit, &stop, &turns);
+                scope.spawn(move || {
+                    // nobody listens any more: then nobody moves this thread either
+                    let _ = send.send(thread::id());
+                    let mut mine = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        (0..16).for_each(|_| kit.turn());
+                        mine += 16;
+                    }
+                    turns.fetch_add(mine, Ordering::Relaxed);
+                });
+            }
+            for _ in 0..self.readers {
+                scope.spawn(|| {
+                    let mut last = growing(&kit);
+                    let mut mine = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let now = growing(&kit);
+                        for (now, last) in now.iter().zip(&last) {
+                            worst_step.fetch_max(last.saturating_sub(*now), Ordering::Relaxed);
+                        }
+                        last = now;
+                        mine += 1;
+                        std::thread::yield_now();
+                    }
+                    reads.fetch_add(mine, Ordering::Relaxed);
+                });
+            }
+            let threads: Vec<i32> = receive.iter().take(self.writers).collect();
+            disturb(&threads);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let turns = turns.into_inner();
+        Account {
+            updates: turns * UPDATES_A_TURN,
+            reads: reads.into_inner(),
+            worst_step: worst_step.into_inner(),
+            fallback: turns.wrapping_sub(on_cpus(self.pool, &kit)),
+            turns,
+            time: start.elapsed(),
+            exact: kit.has_grown(&before, turns),
+        }
+    }
+}
+
+/// Every value of the kit that is only added to: none of them ever goes down.
+fn growing(kit: &Kit) -> Vec<u64> {
+    // starts one below zero
+    let mut values = vec![kit.neighbours[1].read().wrapping_add(1)];
+    values.extend(kit.lines.iter().flat_map(|line| line.group.read()));
+    values
+}
+
+/// How much of a counter that each turn adds 1 to is on CPUs.
+fn on_cpus(pool: &Pool, kit: &Kit) -> u64 {
+    pool.topology().possible().iter().map(|cpu| kit.neighbours[1].read_cpu(cpu)).fold(0, u64::wrapping_add)
+}

@@ -1,0 +1,31 @@
+//! Threads that are moved from CPU to CPU all the time.
+
+use super::Settings;
+use super::cpus::{Aborts, Dice, online};
+use super::load::Load;
+use crate::os::thread;
+use crate::report::{Outcome, say};
+use statctr::Pool;
+use std::time::Instant;
+
+pub(super) fn run(settings: &Settings) -> Outcome {
+    let pool = match Pool::builder().build() {
+        Ok(pool) => pool,
+        Err(error) => return Outcome::Broken(error.to_string()),
+    };
+    let cpus = online();
+    let aborts = Aborts::count();
+    let mut moves = 0u64;
+    let load = Load { pool: &pool, writers: cpus.len(), readers: 1 };
+    let account = load.run(|threads| {
+        let end = Instant::now() + settings.time;
+        let mut dice = Dice(1);
+        while Instant::now() < end {
+            let thread = threads[dice.below(threads.len())];
+            moves += u64::from(thread::pin(thread, &[cpus[dice.below(cpus.len())]]).is_ok());
+        }
+    });
+    let aborts = aborts.map_or("unknown".to_owned(), |aborts| aborts.so_far().to_string());
+    say!("migrate", "{}, {moves} moves, {aborts} aborts, {account}", pool.mode());
+    account.verdict().into()
+}

@@ -1,0 +1,81 @@
+//! What is done to the counters. A scenario is one file and one line here.
+
+mod arrive;
+mod cpus;
+mod failures;
+mod load;
+mod migrate;
+mod nodes;
+mod refused;
+mod storm;
+
+use crate::report::Outcome;
+use std::time::Duration;
+
+/// One thing that is done to the counters.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) run: fn(&Settings) -> Outcome,
+}
+
+/// Every scenario, in the order in which they are run.
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "arrive", what: "CPUs that were not there at boot come under load", run: arrive::run },
+    Scenario { name: "migrate", what: "threads are moved from CPU to CPU", run: migrate::run },
+    Scenario { name: "nodes", what: "each CPU counts in memory of its own node", run: nodes::run },
+    Scenario { name: "refused", what: "the kernel refuses rseq", run: refused::run },
+    Scenario { name: "failures", what: "each call for memory fails once", run: failures::run },
+    Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
+];
+
+/// How much is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// How often a CPU is taken away and given back.
+    pub(crate) cycles: u32,
+    /// How long each scenario runs that has no other measure.
+    pub(crate) time: Duration,
+    /// The one scenario to be run, or "" for all.
+    pub(crate) only: String,
+}
+
+impl Settings {
+    /// From words of the form `name=value`.
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
+        let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
+        for word in words {
+            let number = |text: &str| text.parse().map_err(|_| format!("{word:?} has no number"));
+            match word.split_once('=') {
+                Some(("cycles", text)) => settings.cycles = number(text)?,
+                Some(("seconds", text)) => settings.time = Duration::from_secs(number(text)?.into()),
+                Some(("only", text)) => settings.only = text.to_owned(),
+                _ => return Err(format!("{word:?} is no setting")),
+            }
+        }
+        Ok(settings)
+    }
+
+    /// As words again.
+    pub(crate) fn arguments(&self) -> [String; 2] {
+        [format!("cycles={}", self.cycles), format!("seconds={}", self.time.as_secs())]
+    }
+
+    pub(crate) fn includes(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only == name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_the_words_that_they_were_made_of() {
+        let words = |words: &[&str]| Settings::parse(words.iter().map(|word| (*word).to_owned()));
+        let settings = words(&["cycles=7", "seconds=3", "only=storm"]).expect("settings");
+        assert_eq!(settings.arguments(), ["cycles=7", "seconds=3"]);
+        assert!(settings.includes("storm") && !settings.includes("nodes"));
+        assert!(words(&["cycles=many"]).is_err() && words(&["turns=3"]).is_err());
+    }
+}

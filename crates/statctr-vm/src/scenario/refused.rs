@@ -1,0 +1,53 @@
+//! Kernels and sandboxes that refuse rseq: the program starts, and counts atomically.
+
+use super::Settings;
+use super::load::Load;
+use crate::os::seccomp;
+use crate::report::{Outcome, say};
+use statctr::{Mode, Placement, Pool, thread_mode};
+use std::process::Command;
+
+/// Set in the programs that this scenario starts, to what has been done to them.
+const VARIABLE: &str = "STATCTR_VM_REFUSED";
+
+pub(super) fn run(settings: &Settings) -> Outcome {
+    match std::env::var(VARIABLE) {
+        Ok(how) => without(&how, settings).into(),
+        Err(_) => all(settings).into(),
+    }
+}
+
+fn all(settings: &Settings) -> Result<(), String> {
+    if thread_mode() != Mode::Rseq {
+        return without("this machine has none", settings);
+    }
+    again("by GLIBC_TUNABLES", settings, |command| {
+        command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+    })?;
+    // glibc ends a program whose first thread had rseq and a later one has not, so: a new program
+    seccomp::refuse(&[libc::SYS_rseq], libc::ENOSYS).map_err(|error| format!("seccomp: {error}"))?;
+    again("by a sandbox", settings, |_| ())
+}
+
+/// Runs this scenario again, in a process of its own.
+fn again(how: &str, settings: &Settings, change: impl FnOnce(&mut Command)) -> Result<(), String> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("refused").args(settings.arguments()).env(VARIABLE, how);
+    change(&mut command);
+    let status = command.status().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("{how}: {status}")) }
+}
+
+/// The program as it is without rseq: every count is in the fallback cell.
+fn without(how: &str, settings: &Settings) -> Result<(), String> {
+    if thread_mode() != Mode::AtomicFallback {
+        return Err(format!("{how}: the mode is {}", thread_mode()));
+    }
+    let pool = Pool::builder().placement(Placement::Fixed).build().map_err(|error| error.to_string())?;
+    if pool.mode() != Mode::AtomicFallback {
+        return Err(format!("{how}: the pool's mode is {}", pool.mode()));
+    }
+    let account = Load { pool: &pool, writers: 4, readers: 1 }.run(|_| std::thread::sleep(settings.time / 2));
+    say!("refused", "{how}: {}, {account}", pool.mode());
+    account.verdict()
+}

@@ -1,0 +1,370 @@
+//! The sections for aarch64, in the order of the specification in the parent module.
+//!
+//! - The thread pointer is read inside each section, which costs an instruction: read beside it,
+//!   a compiler could keep it across a call that moves the caller's stack to another thread
+//!   (coroutines), and the section would be armed in an area that is not this thread's.
+//! - No store is wider than a word here. A pair or a vector is stored whole as others see it
+//!   (FEAT_LSE2), but the architecture lets an interrupt come between its halves. Events of more
+//!   than one item therefore live in lines with two copies.
+//! - Stores become visible in any order, so the two copies need barriers; see [`twin_commit`].
+//! - The way out and the abort address are one branch, in a subsection behind the function: a
+//!   conditional branch reaches 1 MiB, which the slow path may be beyond.
+
+use std::arch::asm;
+
+pub(crate) use super::one_cpu::*;
+
+/// The registration that glibc made, if any: area offset and size.
+pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
+    let (offset, size): (*const isize, *const u32);
+    // SAFETY: loads two addresses from the global offset table; they are null where the symbols
+    // are not defined.
+    unsafe {
+        asm!(
+            // weak, so that programs link where glibc is older or absent
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "adrp {offset}, :got:__rseq_offset",
+            "ldr {offset}, [{offset}, :got_lo12:__rseq_offset]",
+            "adrp {size}, :got:__rseq_size",
+            "ldr {size}, [{size}, :got_lo12:__rseq_size]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(nostack, preserves_flags, readonly, pure),
+        );
+    }
+    if offset.is_null() || size.is_null() {
+        return None;
+    }
+    // SAFETY: glibc exports both as constants of these types from 2.35 on (`<sys/rseq.h>`), set
+    // before any code of the program runs.
+    let (offset, size) = unsafe { (*offset, *size) };
+    (size != 0).then_some((offset, size))
+}
+
+/// The CPU number in the calling thread's area.
+pub(crate) fn area_cpu_id(offset: isize) -> i32 {
+    let cpu: i32;
+    // SAFETY: `offset` is glibc's, so the thread pointer + offset + 4 is the calling thread's
+    // `cpu_id` field. It is volatile: the kernel writes it.
+    unsafe {
+        asm!(
+            "mrs {area}, tpidr_el0",
+            "add {area}, {area}, {offset}",
+            "ldr {cpu:w}, [{area}, #4]",
+            area = out(reg) _,
+            cpu = lateout(reg) cpu,
+            offset = in(reg) offset,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    cpu
+}
+
+/// Takes the section out of the calling thread's area.
+pub(crate) fn clear_section(offset: isize) {
+    // SAFETY: `offset` is glibc's, so the thread pointer + offset + 8 is the calling thread's
+    // `rseq_cs` field, which a thread may set to 0 at any time outside a section.
+    unsafe {
+        asm!(
+            "mrs {area}, tpidr_el0",
+            "add {area}, {area}, {offset}",
+            "str xzr, [{area}, #8]",
+            area = out(reg) _,
+            offset = in(reg) offset,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Reads the area's offset from the header of a table.
+///
+/// # Safety
+/// `table` is the tagged address of a live table whose tag says "by rseq".
+#[inline(always)]
+pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
+    let offset: usize;
+    // SAFETY: by the caller's promise the header is there. It never changes after it was written,
+    // and between that and the first handle to it lies the unlocking of the pool, an opaque call
+    // which the compiler moves no store across: so, though it loads, the block may be `nomem`, which
+    // is what lets a loop load the offset once.
+    unsafe {
+        asm!(
+            "ldur {offset}, [{table}, #-25]",
+            offset = lateout(reg) offset,
+            table = in(reg) table.addr(),
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    offset
+}
+
+/// The table's entry 0: loads by index have no room for the tag.
+#[inline(always)]
+fn entries_of_table(table: *const u8) -> *const u8 {
+    table.wrapping_sub(crate::memory::How::Rseq as usize)
+}
+
+#[cfg(not(feature = "inject"))]
+macro_rules! point {
+    ($delay:literal, $abort:literal) => {
+        ""
+    };
+}
+
+// a loop of {turns}, then the kernel's own way to the abort address
+#[cfg(feature = "inject")]
+macro_rules! point {
+    ($delay:literal, $abort:literal) => {
+        concat!(
+            "ldr {turns}, [{injections}, #",
+            $delay,
+            "]\n",
+            "cbz {turns}, 31f\n",
+            "30: sub {turns}, {turns}, #1\n",
+            "cbnz {turns}, 30b\n",
+            "31: ldr {turns}, [{injections}, #",
+            $abort,
+            "]\n",
+            "cbz {turns}, 32f\n",
+            "sub {turns}, {turns}, #1\n",
+            "str {turns}, [{injections}, #",
+            $abort,
+            "]\n",
+            "b 23f\n",
+            "32:",
+        )
+    };
+}
+
+/// One section: `body` follows the load of the displacement into `{d}` and ends with the commit.
+///
+/// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
+macro_rules! section {
+    (
+        body { $($body:expr),* ; commit $commit:expr }
+        $($operands:tt)*
+    ) => {
+        section_operands!(
+            [
+                ".pushsection __rseq_cs, \"aw?\"",
+                ".balign 32",
+                "20: .long 0, 0",
+                ".quad 21f, 22f - 21f, 23f",
+                ".popsection",
+                "mrs {t}, tpidr_el0",
+                "add {t}, {t}, {area}",
+                "adrp {d}, 20b",
+                "add {d}, {d}, :lo12:20b",
+                "str {d}, [{t}, #8]",
+                "21:",
+                point!("16", "24"),
+                "ldrsw {d}, [{t}, #4]",
+                point!("32", "40"),
+                "ldr {d}, [{table}, {d}, lsl #3]",
+                "cbz {d}, 23f",
+                $($body,)*
+                point!("48", "56"),
+                $commit,
+                "22:",
+                ".subsection 1",
+                // brk #0x45e0: the four bytes before the abort address must be glibc's RSEQ_SIG
+                ".inst 0xd428bc00",
+                "23: b {slow}",
+                ".previous"
+            ]
+            t = out(reg) _,
+            d = out(reg) _,
+            $($operands)*
+        )
+    };
+}
+
+#[cfg(not(feature = "inject"))]
+macro_rules! section_operands {
+    ([$($template:expr),*] $($operands:tt)*) => {
+        asm!($($template,)* $($operands)* slow = label { return false }, options(nostack))
+    };
+}
+
+#[cfg(feature = "inject")]
+macro_rules! section_operands {
+    ([$($template:expr),*] $($operands:tt)*) => {
+        asm!(
+            $($template,)*
+            $($operands)*
+            turns = out(reg) _,
+            injections = in(reg) super::inject::INJECTIONS.as_ptr(),
+            slow = label { return false },
+            options(nostack)
+        )
+    };
+}
+
+macro_rules! define_add {
+    ($(#[$doc:meta])* $name:ident, $sum:expr $(, $value:ident)?) => {
+        $(#[$doc])*
+        ///
+        /// `false`: nothing was added, take the slow path.
+        ///
+        /// # Safety
+        /// `table` is the tagged address of a live table whose tag says "by rseq", and for every
+        /// displacement d that can stand in it `base + d` is an aligned live word that only
+        /// sections on that CPU write.
+        #[inline(always)]
+        pub(crate) unsafe fn $name(base: *mut u8, table: *const u8 $(, $value: u64)?) -> bool {
+            // SAFETY: `table` is the caller's.
+            let area = unsafe { offset_of_table(table) };
+            // SAFETY: the table has an entry for every number that the kernel can put into
+            // `cpu_id` (see `cpu_bound`) and zeros for -1 and -2, so the index is in bounds; the
+            // word it leads to is live by the caller's promise. Between labels 21 and 22 there is
+            // one store, the last instruction: an abort leaves no trace.
+            unsafe {
+                section!(
+                    body { "ldr {t}, [{base}, {d}]", $sum ; commit "str {t}, [{base}, {d}]" }
+                    area = in(reg) area,
+                    table = in(reg) entries_of_table(table),
+                    base = in(reg) base,
+                    $($value = in(reg) $value,)?
+                );
+            }
+            true
+        }
+    };
+}
+
+define_add!(
+    /// `add` of the specification.
+    add, "add {t}, {t}, {value}", value
+);
+define_add!(
+    /// `add` of 1.
+    inc, "add {t}, {t}, #1"
+);
+define_add!(
+    /// `add` of −1.
+    dec, "sub {t}, {t}, #1"
+);
+
+/// `commit` of the specification, never done here: there is no store that wide.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _deltas: &[u64; N]) -> bool {
+    false
+}
+
+/// `twin_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// `copies` bytes on and whose sequence number lies `sequence` bytes on.
+///
+/// `false`: nothing was added, take the slow path.
+///
+/// # Safety
+/// As [`add`], for both copies of the line and for its sequence number.
+pub(crate) unsafe fn twin_commit(
+    line: *mut u8,
+    table: *const u8,
+    copies: usize,
+    sequence: usize,
+    deltas: &[u64; 8],
+) -> bool {
+    // SAFETY: as in `add`. The stores before the last go to the copy that the sequence number does
+    // not name: an abort leaves them behind, and the next commit writes that copy whole.
+    //
+    // A reader that sees one of them must find, when it looks again, the number that made this
+    // copy the other one: so the barrier comes between that number's store, by the section before
+    // this one on this CPU, and these. A reader that sees the new number must see them all: so the
+    // commit is a release.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            body {
+                "ldur {s}, [{table}, #-40]",
+                "cbnz {s}, 23f",
+                "add {d}, {d}, {line}",
+                "add {number}, {d}, {sequence}",
+                "ldr {s}, [{number}]",
+                "tst {s}, #1",
+                "csel {t}, {copies}, xzr, ne",
+                "sub {to}, {copies}, {t}",
+                "add {t}, {t}, {d}",
+                "add {to}, {to}, {d}",
+                "add {s}, {s}, #1",
+                "dmb ishst",
+                "ldp {d}, {x}, [{t}]",
+                "ldp {y}, {z}, [{deltas}]",
+                "add {d}, {d}, {y}",
+                "add {x}, {x}, {z}",
+                "stp {d}, {x}, [{to}]",
+                "ldp {d}, {x}, [{t}, #16]",
+                "ldp {y}, {z}, [{deltas}, #16]",
+                "add {d}, {d}, {y}",
+                "add {x}, {x}, {z}",
+                "stp {d}, {x}, [{to}, #16]",
+                "ldp {d}, {x}, [{t}, #32]",
+                "ldp {y}, {z}, [{deltas}, #32]",
+                "add {d}, {d}, {y}",
+                "add {x}, {x}, {z}",
+                "stp {d}, {x}, [{to}, #32]",
+                "ldp {d}, {x}, [{t}, #48]",
+                "ldp {y}, {z}, [{deltas}, #48]",
+                "add {d}, {d}, {y}",
+                "add {x}, {x}, {z}",
+                "stp {d}, {x}, [{to}, #48]" ;
+                commit "stlr {s}, [{number}]"
+            }
+            area = in(reg) area,
+            table = in(reg) entries_of_table(table),
+            line = in(reg) line,
+            copies = in(reg) copies,
+            sequence = in(reg) sequence,
+            deltas = in(reg) deltas.as_ptr(),
+            s = out(reg) _,
+            number = out(reg) _,
+            to = out(reg) _,
+            x = out(reg) _,
+            y = out(reg) _,
+            z = out(reg) _,
+        );
+    }
+    true
+}
+
+/// `twin_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// the line's home, like `word`.
+///
+/// # Safety
+/// As [`twin_commit`].
+pub(crate) unsafe fn twin_add(
+    word: *mut u8,
+    table: *const u8,
+    copies: usize,
+    sequence: *mut u8,
+    value: u64,
+) -> bool {
+    // SAFETY: as in `add`: one store, to the copy that the sequence number names; a commit that
+    // would change that number ends this section first, or comes after it.
+    unsafe {
+        let area = offset_of_table(table);
+        section!(
+            body {
+                "ldr {s}, [{sequence}, {d}]",
+                "tst {s}, #1",
+                "csel {s}, {copies}, xzr, ne",
+                "add {d}, {d}, {s}",
+                "ldr {t}, [{word}, {d}]",
+                "add {t}, {t}, {value}" ;
+                commit "str {t}, [{word}, {d}]"
+            }
+            area = in(reg) area,
+            table = in(reg) entries_of_table(table),
+            word = in(reg) word,
+            copies = in(reg) copies,
+            sequence = in(reg) sequence,
+            value = in(reg) value,
+            s = out(reg) _,
+        );
+    }
+    true
+}
