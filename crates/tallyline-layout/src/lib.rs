@@ -34,6 +34,8 @@
 //! it; [`query`] asks it, one function a question; [`mod@print`] only formats the answers.
 
 mod btf;
+
+pub mod check;
 mod companion;
 mod dwarf;
 mod elf;

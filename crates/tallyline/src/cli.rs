@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench;
+use crate::check;
 use crate::demo;
 use crate::groups;
 use crate::layout;
@@ -9,6 +10,7 @@ use crate::output::{Color, Output};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use std::process::ExitCode;
 
 /// Makes statistics and hot data structures scale on machines with many CPUs.
 #[derive(Debug, Parser)]
@@ -31,7 +33,7 @@ Examples:
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man | man -l -
 
-Exit status: 0 for success, 2 for an error. A reader that closes the pipe is no error.";
+Exit status: 0 for success, 1 for findings (check), 2 for an error. A reader that closes the pipe is no error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -48,6 +50,9 @@ enum Command {
     /// Show cache line groups: what lies in them, on which lines, and what else does
     Groups(groups::GroupsArgs),
 
+    /// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
+    Check(check::CheckArgs),
+
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -58,18 +63,20 @@ enum Command {
     Man,
 }
 
-/// Does what the command line says.
-pub(crate) fn run(cli: Cli) -> Result<()> {
+/// Does what the command line says; the exit status of what looks for something says if it found it.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Bench(bench) => bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args),
         Command::Groups(args) => groups::run(args, cli.color),
+        Command::Check(args) => return check::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);
             Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(&script)?))
         }
         Command::Man => Output::open(None, Color::Always)?.write(|out| manual::write(Cli::command(), out)),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

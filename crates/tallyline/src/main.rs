@@ -4,6 +4,7 @@
 //! results go to standard output, progress and complaints to standard error.
 
 mod bench;
+mod check;
 mod cli;
 mod demo;
 mod groups;
@@ -14,14 +15,17 @@ mod output;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// The exit status for errors; 1 is kept for findings.
+/// The exit status of a command that looks for something and found it.
+const FINDINGS: u8 = 1;
+
+/// The exit status for errors.
 const ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     // a command line that cannot be understood ends here, with status 2
     let cli = cli::Cli::parse();
     match cli::run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tallyline: {error:#}");

@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 /// Whether a member only marks where a group begins or ends.
-pub(super) fn is_marker(name: &[u8]) -> bool {
+pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -8,6 +8,7 @@ mod asserts;
 mod find;
 
 pub use asserts::{Dialect, asserts};
+pub(crate) use find::is_marker;
 pub use find::{Found, find};
 
 use crate::model::{Position, Record, TypeId, Types};

@@ -1,0 +1,232 @@
+//! Rules that layouts have to keep, from a policy in TOML.
+//!
+//! ```toml
+//! cacheline = 64                  # bytes; 64 if it is left out
+//! unknown = "deny"                # a type, group or member that is not there: deny, warn or ignore
+//!
+//! [[type]]
+//! name = "conn_*"                 # or a pattern with * and ?
+//! max-size = 256                  # bytes
+//! max-lines = 4
+//! max-holes = 1                   # holes of whole bytes
+//! max-hole-bytes = 8              # in all
+//! max-padding = 4                 # bytes behind the last member
+//! align = 64                      # at least
+//! per-cpu = true                  # starts on a line and fills its last one: no neighbour shares a line
+//!
+//! [[group]]                       # of the kernel's markers, or what `members` names
+//! type = "conn"
+//! name = "rx"
+//! members = ["packets", "stats.bytes"]
+//! max-size = 64
+//! line = 0                        # it starts on this line of the type
+//! max-lines = 1
+//! straddle = false                # on no more lines than its bytes need
+//! max-hole-bytes = 0
+//! exclusive = true                # nothing else lies on its lines
+//!
+//! [[apart]]                       # never on one line: every two of them,
+//! type = "conn"
+//! members = ["tx_count", "rx_count"]
+//!
+//! [[apart]]                       # or any of one list and any of another
+//! type = "conn"
+//! members = [["tx_count", "tx_bytes"], ["rx_count"]]
+//! placement = "array"
+//!
+//! [[together]]                    # all on one line
+//! type = "conn"
+//! members = ["lock", "state"]
+//!
+//! [[allow]]                       # findings that are known, and why they may stay
+//! type = "conn_legacy"
+//! rule = "max-holes"              # left out: every rule
+//! member = "stats"                # left out: every member and group
+//! reason = "on the wire like this"
+//! ```
+//! Every rule may have `level = "warn"` and a `reason`, which is shown with what it finds.
+//!
+//! # Where a type lies
+//! Two members are on one line only with respect to where the type starts. `placement` says so for
+//! `apart` and `together`; what is asked for has to hold wherever the type can be:
+//!
+//! | | the type starts |
+//! |---|---|
+//! | `"line"` (default) | on a line: the allocator or its alignment sees to it |
+//! | `"array"` | on a line if it is the first of an array, behind the one before if not. If its size is no multiple of the line, elements start anywhere, and *neighbours* count for `apart`: what one element writes another one reads |
+//! | `"any"` | at any multiple of its alignment |
+
+mod catalogue;
+mod group_rules;
+mod net_cachelines;
+mod pair_rules;
+mod parse;
+mod policy;
+mod subjects;
+mod suggest;
+mod type_rules;
+
+pub use catalogue::{RULES, RuleInfo};
+pub use net_cachelines::{Access, Table, TableEntry, check_table};
+pub use parse::PolicyError;
+pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
+pub use suggest::suggest;
+
+use crate::Wanted;
+use crate::model::{Position, Types};
+use subjects::{Subject, Subjects};
+
+/// What is not as a rule has it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule's name, such as `max-size`.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// The type.
+    pub ty: String,
+    /// The member or the group, if it is about one.
+    pub member: Option<String>,
+    /// What is found and what was asked for, in one line.
+    pub message: String,
+    /// Where the type, group or member is declared; nowhere if that is not known.
+    pub declared_at: Position,
+    /// The line of the rule in the policy; 0 for none.
+    pub line: u32,
+    /// Why there is this rule.
+    pub reason: Option<String>,
+    /// Why it may stay, if the policy says so.
+    pub allowed: Option<String>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// In the order of the rules.
+    pub findings: Vec<Finding>,
+    /// How many types were looked at, one for each rule.
+    pub types: usize,
+}
+
+impl Report {
+    /// Whether anything is denied that is not allowed.
+    pub fn fails(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
+    }
+}
+
+impl Policy {
+    /// Which types have to be read.
+    pub fn wanted(&self) -> Wanted {
+        let names = || self.rules.iter().map(|rule| rule.pattern.as_str());
+        if names().any(crate::query::is_pattern) { Wanted::Records } else { Wanted::named(names()) }
+    }
+}
+
+/// Holds types against a policy.
+pub fn check(types: &Types, policy: &Policy) -> Report {
+    let mut report = Report::default();
+    let mut subjects = Subjects::new(types);
+    for rule in &policy.rules {
+        let found = subjects.matching(&rule.pattern);
+        report.types += found.len();
+        let mut notes = Notes::new(rule, policy, &mut report.findings);
+        if found.is_empty() {
+            let what = if crate::query::is_pattern(&rule.pattern) { "no type fits" } else { "no type named" };
+            notes.unknown("unknown-type", None, format!("{what} {}", rule.pattern));
+        }
+        for subject in &found {
+            notes.about(subject);
+            match &rule.kind {
+                RuleKind::Type(asked) => type_rules::check(&mut subjects, subject, asked, &mut notes),
+                RuleKind::Group(asked) => group_rules::check(types, subject, asked, &mut notes),
+                RuleKind::Apart(asked) => pair_rules::apart(&mut subjects, subject, asked, &mut notes),
+                RuleKind::Together(asked) => pair_rules::together(&mut subjects, subject, asked, &mut notes),
+            }
+        }
+    }
+    allow(policy, &mut report.findings);
+    report
+}
+
+/// Marks what the policy allows, and warns of what it allows in vain.
+pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
+    for allow in &policy.allows {
+        let mut used = false;
+        for finding in findings.iter_mut().filter(|finding| allow.covers(finding)) {
+            used = true;
+            finding.allowed.get_or_insert_with(|| allow.reason.clone());
+        }
+        if !used {
+            findings.push(Finding {
+                rule: "unused-allow",
+                level: Level::Warn,
+                ty: allow.pattern.clone(),
+                member: allow.member.clone(),
+                message: "nothing is found that this allows: it can go".into(),
+                declared_at: Position::default(),
+                line: allow.line,
+                reason: None,
+                allowed: None,
+            });
+        }
+    }
+}
+
+/// Where a rule writes what it finds.
+struct Notes<'a> {
+    rule: &'a Rule,
+    policy: &'a Policy,
+    ty: String,
+    /// Where the type is declared.
+    home: Position,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl<'a> Notes<'a> {
+    fn new(rule: &'a Rule, policy: &'a Policy, findings: &'a mut Vec<Finding>) -> Notes<'a> {
+        Notes { rule, policy, ty: rule.pattern.clone(), home: Position::default(), findings }
+    }
+
+    fn about(&mut self, subject: &Subject<'_>) {
+        self.ty.clone_from(&subject.name);
+        self.home = subject.record.declared_at;
+    }
+
+    fn add(&mut self, rule: &'static str, member: Option<&str>, at: Position, message: String) {
+        let level = self.rule.level;
+        self.push(rule, level, member, at, message);
+    }
+
+    /// What a rule is about is not there.
+    fn unknown(&mut self, rule: &'static str, member: Option<&str>, message: String) {
+        let Some(level) = self.policy.unknown else { return };
+        self.push(rule, level.min(self.rule.level), member, self.home, message);
+    }
+
+    fn push(
+        &mut self,
+        rule: &'static str,
+        level: Level,
+        member: Option<&str>,
+        at: Position,
+        message: String,
+    ) {
+        self.findings.push(Finding {
+            rule,
+            level,
+            ty: self.ty.clone(),
+            member: member.map(String::from),
+            message,
+            declared_at: if at.line == 0 { self.home } else { at },
+            line: self.rule.line,
+            reason: self.rule.reason.clone(),
+            allowed: None,
+        });
+    }
+}
+
+/// `1 hole`, `2 holes`.
+fn plural(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,382 @@
+//! Reading a policy. Every error says the line; a key that is not known, what it may have meant.
+
+use super::catalogue::RULES;
+use super::policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A policy that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
+pub struct PolicyError {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// What is wrong there.
+    pub message: String,
+}
+
+type Result<T> = std::result::Result<T, PolicyError>;
+type Value<'i> = Spanned<DeValue<'i>>;
+
+const TOP: &[&str] = &["cacheline", "unknown", "type", "group", "apart", "together", "allow"];
+const TYPE: &[&str] = &[
+    "name",
+    "max-size",
+    "max-lines",
+    "max-holes",
+    "max-hole-bytes",
+    "max-padding",
+    "align",
+    "per-cpu",
+    "level",
+    "reason",
+];
+const GROUP: &[&str] = &[
+    "type",
+    "name",
+    "members",
+    "max-size",
+    "line",
+    "max-lines",
+    "max-hole-bytes",
+    "straddle",
+    "exclusive",
+    "level",
+    "reason",
+];
+const PAIR: &[&str] = &["type", "members", "placement", "level", "reason"];
+const ALLOW: &[&str] = &["type", "rule", "member", "reason"];
+
+impl Policy {
+    /// Reads a policy in TOML.
+    pub fn parse(text: &str) -> Result<Policy> {
+        let source = Source { text };
+        let top = DeTable::parse(text).map_err(|error| PolicyError {
+            line: source.line(error.span().map_or(0, |span| span.start)),
+            message: error.message().lines().collect::<Vec<_>>().join(", "),
+        })?;
+        let top = Table { source, table: top.get_ref(), line: 1, what: "the policy" };
+        top.known(TOP)?;
+        let mut policy = Policy::default();
+        if let Some((cacheline, line)) = top.number("cacheline")? {
+            if !(1..=1 << 16).contains(&cacheline) {
+                return Err(PolicyError { line, message: "a line has 1 to 65536 bytes".into() });
+            }
+            policy.cacheline = cacheline;
+        }
+        let levels = [("deny", Some(Level::Deny)), ("warn", Some(Level::Warn)), ("ignore", None)];
+        policy.unknown = top.one_of("unknown", &levels)?.unwrap_or(policy.unknown);
+        for table in top.tables("type")? {
+            policy.rules.push(table.rule("name", RuleKind::Type(table.type_rule()?))?);
+        }
+        for table in top.tables("group")? {
+            policy.rules.push(table.rule("type", RuleKind::Group(table.group_rule()?))?);
+        }
+        for table in top.tables("apart")? {
+            policy.rules.push(table.rule("type", RuleKind::Apart(table.pair_rule(true)?))?);
+        }
+        for table in top.tables("together")? {
+            policy.rules.push(table.rule("type", RuleKind::Together(table.pair_rule(false)?))?);
+        }
+        policy.rules.sort_by_key(|rule| rule.line);
+        policy.allows = top.tables("allow")?.iter().map(Table::allow).collect::<Result<_>>()?;
+        Ok(policy)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Source<'i> {
+    text: &'i str,
+}
+
+impl Source<'_> {
+    fn line(self, offset: usize) -> u32 {
+        let before = self.text.as_bytes().iter().take(offset);
+        u32::try_from(before.filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX - 1) + 1
+    }
+}
+
+/// A table of the policy.
+struct Table<'i> {
+    source: Source<'i>,
+    table: &'i DeTable<'i>,
+    line: u32,
+    what: &'static str,
+}
+
+impl<'i> Table<'i> {
+    fn error<T>(&self, line: u32, message: impl Into<String>) -> Result<T> {
+        Err(PolicyError { line, message: message.into() })
+    }
+
+    /// Refuses keys that are not known.
+    fn known(&self, keys: &[&str]) -> Result<()> {
+        for key in self.table.keys() {
+            let name = key.get_ref().as_ref();
+            if !keys.contains(&name) {
+                let line = self.source.line(key.span().start);
+                return self.error(line, unknown_word("key", name, keys, &format!(" in {}", self.what)));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, key: &str) -> Option<(&'i Value<'i>, u32)> {
+        let value = self.table.get(key)?;
+        Some((value, self.source.line(value.span().start)))
+    }
+
+    /// The value of a key as something, with its line.
+    fn get<T>(
+        &self,
+        key: &str,
+        what: &str,
+        read: impl Fn(&'i DeValue<'i>) -> Option<T>,
+    ) -> Result<Option<(T, u32)>> {
+        let Some((value, line)) = self.value(key) else { return Ok(None) };
+        match read(value.get_ref()) {
+            Some(read) => Ok(Some((read, line))),
+            None => self.error(line, format!("`{key}` has to be {what}")),
+        }
+    }
+
+    fn number(&self, key: &str) -> Result<Option<(u64, u32)>> {
+        self.get(key, "a whole number, 0 or more", |value| {
+            let number = value.as_integer()?;
+            u64::from_str_radix(number.as_str(), number.radix()).ok()
+        })
+    }
+
+    fn limit(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.number(key)?.map(|(number, _)| number))
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>> {
+        Ok(self.get(key, "true or false", DeValue::as_bool)?.map(|(flag, _)| flag))
+    }
+
+    fn text(&self, key: &str) -> Result<Option<(&'i str, u32)>> {
+        self.get(key, "a text", |value| value.as_str().filter(|text| !text.is_empty()))
+    }
+
+    fn needed(&self, key: &str) -> Result<&'i str> {
+        match self.text(key)? {
+            Some((text, _)) => Ok(text),
+            None => self.error(self.line, format!("{} needs `{key}`", self.what)),
+        }
+    }
+
+    fn one_of<T: Clone>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let Some((text, line)) = self.text(key)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok(Some(value.clone())),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                self.error(line, unknown_word("value", text, &words, &format!(" of `{key}`")))
+            }
+        }
+    }
+
+    fn tables(&self, key: &'static str) -> Result<Vec<Table<'i>>> {
+        let Some((value, line)) = self.value(key) else { return Ok(Vec::new()) };
+        let Some(array) = value.get_ref().as_array() else {
+            return self.error(line, format!("`{key}` is written as [[{key}]]"));
+        };
+        let (what, keys) = match key {
+            "type" => ("a [[type]]", TYPE),
+            "group" => ("a [[group]]", GROUP),
+            "apart" => ("an [[apart]]", PAIR),
+            "together" => ("a [[together]]", PAIR),
+            _ => ("an [[allow]]", ALLOW),
+        };
+        let mut tables = Vec::new();
+        for item in array.iter() {
+            let line = self.source.line(item.span().start);
+            let Some(table) = item.get_ref().as_table() else {
+                return self.error(line, format!("`{key}` is written as [[{key}]]"));
+            };
+            let table = Table { source: self.source, table, line, what };
+            table.known(keys)?;
+            tables.push(table);
+        }
+        Ok(tables)
+    }
+
+    fn rule(&self, name: &str, kind: RuleKind) -> Result<Rule> {
+        let levels = [("deny", Level::Deny), ("warn", Level::Warn)];
+        Ok(Rule {
+            pattern: self.needed(name)?.into(),
+            level: self.one_of("level", &levels)?.unwrap_or_default(),
+            reason: self.text("reason")?.map(|(reason, _)| reason.into()),
+            line: self.line,
+            kind,
+        })
+    }
+
+    fn type_rule(&self) -> Result<TypeRule> {
+        if self.table.keys().all(|key| ["name", "level", "reason"].contains(&key.get_ref().as_ref())) {
+            return self.error(self.line, "a [[type]] that asks for nothing, such as `max-size = 64`");
+        }
+        Ok(TypeRule {
+            max_size: self.limit("max-size")?,
+            max_lines: self.limit("max-lines")?,
+            max_holes: self.limit("max-holes")?,
+            max_hole_bytes: self.limit("max-hole-bytes")?,
+            max_padding: self.limit("max-padding")?,
+            align: self.limit("align")?,
+            per_cpu: self.flag("per-cpu")?.unwrap_or(false),
+        })
+    }
+
+    fn group_rule(&self) -> Result<GroupRule> {
+        Ok(GroupRule {
+            name: self.needed("name")?.into(),
+            members: match self.value("members") {
+                Some((value, line)) => self.names(value, line)?,
+                None => Vec::new(),
+            },
+            max_size: self.limit("max-size")?,
+            starts_on: self.limit("line")?,
+            max_lines: self.limit("max-lines")?,
+            max_hole_bytes: self.limit("max-hole-bytes")?,
+            may_straddle: self.flag("straddle")?.unwrap_or(true),
+            exclusive: self.flag("exclusive")?.unwrap_or(false),
+        })
+    }
+
+    fn pair_rule(&self, several: bool) -> Result<PairRule> {
+        let Some((value, line)) = self.value("members") else {
+            return self.error(self.line, format!("{} needs `members`", self.what));
+        };
+        let lists =
+            value.get_ref().as_array().filter(|items| items.iter().any(|item| item.get_ref().is_array()));
+        let sets = match lists {
+            Some(lists) if several => {
+                lists.iter().map(|list| self.names(list, line)).collect::<Result<Vec<_>>>()?
+            }
+            _ => vec![self.names(value, line)?],
+        };
+        if sets.iter().map(Vec::len).sum::<usize>() < 2 {
+            return self.error(line, "`members` has to name two or more");
+        }
+        let placements = [("line", Placement::Line), ("array", Placement::Array), ("any", Placement::Any)];
+        let placement = self.one_of("placement", &placements)?.unwrap_or_default();
+        Ok(PairRule { sets, placement })
+    }
+
+    fn names(&self, value: &'i Value<'i>, line: u32) -> Result<Vec<String>> {
+        let read = || {
+            let items = value.get_ref().as_array()?;
+            items.iter().map(|item| item.get_ref().as_str().map(String::from)).collect::<Option<Vec<_>>>()
+        };
+        match read() {
+            Some(names) if names.iter().all(|name| !name.is_empty()) => Ok(names),
+            _ => self.error(line, "`members` has to be a list of names"),
+        }
+    }
+
+    fn allow(&self) -> Result<Allow> {
+        let rule = match self.text("rule")? {
+            Some((rule, line)) if !RULES.iter().any(|known| known.id == rule) => {
+                let known: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+                return self.error(line, unknown_word("rule", rule, &known, ""));
+            }
+            rule => rule.map(|(rule, _)| rule.to_string()),
+        };
+        Ok(Allow {
+            pattern: self.needed("type")?.into(),
+            rule,
+            member: self.text("member")?.map(|(member, _)| member.into()),
+            reason: self.needed("reason")?.into(),
+            line: self.line,
+        })
+    }
+}
+
+fn unknown_word(kind: &str, word: &str, words: &[&str], place: &str) -> String {
+    let nearest = words.iter().min_by_key(|known| distance(known, word)).copied().unwrap_or_default();
+    let near = distance(nearest, word) <= word.chars().count().div_ceil(2);
+    let meant =
+        if near { format!("did you mean `{nearest}`?") } else { format!("known: {}", words.join(", ")) };
+    format!("unknown {kind} `{word}`{place}; {meant}")
+}
+
+/// How many letters have to be changed, added or taken away (Levenshtein's distance).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = before + usize::from(from != *to);
+            before = row[j + 1];
+            row[j + 1] = change.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Policy::parse(text).expect_err("a policy that is no good").to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_what_it_may_have_meant() {
+        let text = "cacheline = 64\n\n[[type]]\nname = \"conn\"\nmax-hole = 1\n";
+        assert_eq!(error(text), "line 5: unknown key `max-hole` in a [[type]]; did you mean `max-holes`?");
+        assert_eq!(error("[[types]]\n"), "line 1: unknown key `types` in the policy; did you mean `type`?");
+        assert!(error("zzzzzzzz = 1\n").contains("known: cacheline, unknown, type"));
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_refused_where_they_stand() {
+        let rule = "[[type]]\nname = \"a\"\n";
+        assert_eq!(
+            error(&format!("{rule}max-size = -1")),
+            "line 3: `max-size` has to be a whole number, 0 or more"
+        );
+        assert_eq!(error(&format!("{rule}max-size = \"1\"")), error(&format!("{rule}max-size = 1.5")));
+        assert_eq!(error(&format!("{rule}per-cpu = 1")), "line 3: `per-cpu` has to be true or false");
+        assert_eq!(
+            error(&format!("{rule}max-size = 1\nlevel = \"warning\"")),
+            "line 4: unknown value `warning` of `level`; did you mean `warn`?"
+        );
+        assert_eq!(error("[type]\n"), "line 1: `type` is written as [[type]]");
+        assert_eq!(error("cacheline = 0\n"), "line 1: a line has 1 to 65536 bytes");
+        assert!(error("[[type]]\nname = \n").starts_with("line 2: "));
+    }
+
+    #[test]
+    fn what_a_rule_needs_has_to_be_there() {
+        assert_eq!(error("[[type]]\nmax-size = 1\n"), "line 1: a [[type]] needs `name`");
+        assert_eq!(error("\n[[allow]]\ntype = \"a\"\n"), "line 2: an [[allow]] needs `reason`");
+        assert_eq!(error("[[apart]]\ntype = \"a\"\n"), "line 1: an [[apart]] needs `members`");
+        assert!(error("[[apart]]\ntype = \"a\"\nmembers = [\"x\"]").contains("two or more"));
+        assert!(error("[[type]]\nname = \"a\"\n").contains("asks for nothing"));
+    }
+
+    #[test]
+    fn everything_that_is_asked_for_is_read() {
+        let policy = Policy::parse(
+            "unknown = \"warn\"\n[[together]]\ntype = \"a\"\nmembers = [\"x\", \"y\"]\nplacement = \"any\"\n\
+             [[apart]]\ntype = \"a*\"\nmembers = [[\"x\"], [\"y\", \"z\"]]\nreason = \"r\"\nlevel = \"warn\"\n\
+             [[type]]\nname = \"a\"\nmax-size = 0x40\n",
+        )
+        .expect("a policy");
+        assert_eq!(policy.unknown, Some(Level::Warn));
+        let kinds: Vec<_> = policy.rules.iter().map(|rule| (rule.line, rule.level)).collect();
+        assert_eq!(kinds, [(2, Level::Deny), (6, Level::Warn), (11, Level::Deny)]);
+        let RuleKind::Together(together) = &policy.rules[0].kind else { panic!("{policy:?}") };
+        assert_eq!((together.placement, together.sets.len()), (Placement::Any, 1));
+        let RuleKind::Apart(apart) = &policy.rules[1].kind else { panic!("{policy:?}") };
+        assert_eq!(apart.sets, [vec!["x"], vec!["y", "z"]]);
+        let RuleKind::Type(limits) = &policy.rules[2].kind else { panic!("{policy:?}") };
+        assert_eq!(limits.max_size, Some(64));
+    }
+}

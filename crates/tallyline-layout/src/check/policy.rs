@@ -1,0 +1,149 @@
+//! What a policy asks for.
+
+use super::Finding;
+use crate::query::fits;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// It is shown.
+    Warn,
+    /// It fails the check.
+    #[default]
+    Deny,
+}
+
+/// Rules, and what is excepted from them.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The size of a cache line in bytes.
+    pub cacheline: u64,
+    /// How bad it is that something is not there; none if it does not matter.
+    pub unknown: Option<Level>,
+    /// The rules, in the order of the file.
+    pub rules: Vec<Rule>,
+    /// What may stay as it is.
+    pub allows: Vec<Allow>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { cacheline: 64, unknown: Some(Level::Deny), rules: Vec::new(), allows: Vec::new() }
+    }
+}
+
+/// A rule about types.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The name of the type, or a pattern.
+    pub pattern: String,
+    /// How bad it is if it is not kept.
+    pub level: Level,
+    /// Why there is this rule.
+    pub reason: Option<String>,
+    /// Its line in the policy.
+    pub line: u32,
+    /// What it asks for.
+    pub kind: RuleKind,
+}
+
+/// What a rule asks for.
+#[derive(Clone, Debug)]
+pub enum RuleKind {
+    /// About a type as a whole.
+    Type(TypeRule),
+    /// About a group of members.
+    Group(GroupRule),
+    /// Members that are never on one line.
+    Apart(PairRule),
+    /// Members that are on one line.
+    Together(PairRule),
+}
+
+/// Limits of a type. What is none is not asked for.
+#[derive(Clone, Debug, Default)]
+pub struct TypeRule {
+    /// In bytes.
+    pub max_size: Option<u64>,
+    /// In cache lines, if it starts on one.
+    pub max_lines: Option<u64>,
+    /// Holes of whole bytes.
+    pub max_holes: Option<u64>,
+    /// Bytes in holes.
+    pub max_hole_bytes: Option<u64>,
+    /// Bytes behind the last member.
+    pub max_padding: Option<u64>,
+    /// The least alignment, in bytes.
+    pub align: Option<u64>,
+    /// It starts on a line and fills its last one.
+    pub per_cpu: bool,
+}
+
+/// Limits of a group. What is none is not asked for.
+#[derive(Clone, Debug, Default)]
+pub struct GroupRule {
+    /// The group's name.
+    pub name: String,
+    /// Who is in it.
+    pub members: Vec<String>,
+    /// In bytes.
+    pub max_size: Option<u64>,
+    /// The line that it starts on.
+    pub starts_on: Option<u64>,
+    /// In cache lines.
+    pub max_lines: Option<u64>,
+    /// Bytes in holes.
+    pub max_hole_bytes: Option<u64>,
+    /// It may lie on more lines than its bytes need.
+    pub may_straddle: bool,
+    /// Nothing else lies on its lines.
+    pub exclusive: bool,
+}
+
+/// Members whose lines matter to each other.
+#[derive(Clone, Debug, Default)]
+pub struct PairRule {
+    /// One list: every two of them. Several: any of one with any of another.
+    pub sets: Vec<Vec<String>>,
+    /// Where the type can start.
+    pub placement: Placement,
+}
+
+/// Where a type can start; see the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// On a line.
+    #[default]
+    Line,
+    /// Behind the element before.
+    Array,
+    /// At any multiple of its alignment.
+    Any,
+}
+
+/// What may stay as it is.
+#[derive(Clone, Debug)]
+pub struct Allow {
+    /// The name of the type, or a pattern.
+    pub pattern: String,
+    /// The rule; every one if there is none.
+    pub rule: Option<String>,
+    /// The member or group; every one if there is none.
+    pub member: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// Its line in the policy.
+    pub line: u32,
+}
+
+impl Allow {
+    /// Whether a finding may stay.
+    pub fn covers(&self, finding: &Finding) -> bool {
+        let member = |wanted: &String| {
+            finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
+        };
+        fits(self.pattern.as_bytes(), finding.ty.as_bytes())
+            && self.rule.as_ref().is_none_or(|rule| rule == finding.rule)
+            && self.member.as_ref().is_none_or(member)
+    }
+}

@@ -1,0 +1,91 @@
+//! The command line of `tallyline check`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
+///
+/// A policy is a file in TOML. `tallyline check --suggest` writes one that holds now; its rules are
+/// [[type]], [[group]], [[apart]], [[together]] and [[allow]].
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// The file: without one the running kernel. With --suggest, types or patterns before it
+    #[arg(value_name = "FILE")]
+    pub(super) operands: Vec<String>,
+
+    /// The policy; layout.toml if there is neither this nor a table
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+
+    /// Check a struct of the kernel against a table of Documentation/networking/net_cachelines
+    #[arg(long, value_name = "FILE")]
+    pub(super) net_cachelines: Vec<PathBuf>,
+
+    /// Write a policy that keeps the types as they are: those named, or those with groups
+    #[arg(long, visible_alias = "init", conflicts_with_all = ["policy", "net_cachelines", "format"])]
+    pub(super) suggest: bool,
+
+    /// Read this file, whatever the operands look like
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+
+    /// The BTF that the file's goes on from, for a kernel module
+    #[arg(long, alias = "btf_base", value_name = "FILE")]
+    pub(super) btf_base: Option<PathBuf>,
+
+    /// The size of a cache line in bytes; a policy says its own
+    #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
+    pub(super) cacheline_size: u64,
+
+    /// How to show what is found
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline check --suggest 'conn*' ./server > layout.toml
+  tallyline check ./server --policy layout.toml
+  tallyline check ./server --policy layout.toml --format github
+  tallyline check ./server --policy layout.toml --format sarif -o layout.sarif
+  tallyline check ./vmlinux --net-cachelines Documentation/networking/net_cachelines/tcp_sock.rst
+
+A policy:
+  [[type]]
+  name = \"conn\"                  # or a pattern: conn_*
+  max-size = 256                 # also max-lines, max-holes, max-hole-bytes, max-padding, align, per-cpu
+  [[group]]
+  type = \"conn\"
+  name = \"rx\"                    # of markers in the struct, or of the members that are named
+  members = [\"packets\", \"bytes\"]
+  straddle = false               # also max-size, max-lines, max-hole-bytes, line, exclusive
+  [[apart]]
+  type = \"conn\"
+  members = [\"tx_count\", \"rx_count\"]
+  placement = \"array\"            # elements of an array: neighbours count; also line (default), any
+  [[allow]]
+  type = \"conn\"
+  rule = \"max-holes\"
+  reason = \"the protocol has it so\"
+
+Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings, 2 for
+an error.";
+
+/// How findings are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub's workflows
+    Github,
+}

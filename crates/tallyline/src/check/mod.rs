@@ -1,0 +1,147 @@
+//! `tallyline check`: layouts held against a policy.
+
+mod args;
+mod github;
+mod json;
+mod sarif;
+mod text;
+
+pub(crate) use args::CheckArgs;
+
+use crate::layout::{operands, source};
+use crate::output::{Color, Output};
+use anyhow::{Context, Result, bail};
+use args::Format;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tallyline_layout::check::{Finding, Level, Policy, Report, Table, check, check_table, suggest};
+use tallyline_layout::model::Types;
+use tallyline_layout::{Request, Wanted, query};
+
+/// The policy where none is named.
+const POLICY: &str = "layout.toml";
+
+/// What was found by the rules of one file.
+struct Checked {
+    /// The policy or the table.
+    rules: String,
+    types: Types,
+    report: Report,
+}
+
+/// One finding with what it refers to.
+struct Shown<'c> {
+    finding: &'c Finding,
+    /// The name of the policy or the table.
+    rules: &'c str,
+    /// Where the type is declared, as far as it is known: the file and the line.
+    declared_at: Option<(String, u32)>,
+}
+
+/// Does what the command line says; whether anything was found.
+pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
+    let (file, names) = operands::split(&args.operands, args.file.as_deref());
+    let output = Output::open(args.output.as_deref(), color)?;
+    if args.suggest {
+        let wanted = if names.is_empty() || names.iter().any(|name| query::is_pattern(name)) {
+            Wanted::Records
+        } else {
+            Wanted::named(names.iter().map(String::as_str))
+        };
+        let types = read(args, &file, wanted, args.cacheline_size)?;
+        let policy = suggest(&types, &names, args.cacheline_size);
+        if !policy.contains("[[") {
+            bail!("{}: nothing to suggest; name types, such as --suggest 'conn*'", file.display());
+        }
+        output.write(|out| Ok(out.write_all(policy.as_bytes())?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let [name, ..] = names.as_slice() {
+        bail!("{name} is no file; types are named in the policy");
+    }
+    let checked = check_all(args, &file)?;
+    let shown = show(&checked);
+    output.write(|out| match args.format {
+        Format::Text => text::write(&shown, checked.iter().map(|one| one.report.types).sum(), out),
+        Format::Json => json::write(&file, &shown, out),
+        Format::Sarif => sarif::write(&shown, out),
+        Format::Github => github::write(&shown, out),
+    })?;
+    let fails = checked.iter().any(|one| one.report.fails());
+    Ok(if fails { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })
+}
+
+fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
+    let mut checked = Vec::new();
+    if args.policy.is_some() || args.net_cachelines.is_empty() {
+        let path = args.policy.clone().unwrap_or_else(|| PathBuf::from(POLICY));
+        let hint = "name a policy with --policy, or write one with --suggest";
+        let text = text_of(&path).with_context(|| hint.to_string())?;
+        let rules = path.display().to_string();
+        let policy = Policy::parse(&text).with_context(|| rules.clone())?;
+        let types = read(args, file, policy.wanted(), policy.cacheline)?;
+        let report = check(&types, &policy);
+        checked.push(Checked { rules, types, report });
+    }
+    for path in &args.net_cachelines {
+        let rules = path.display().to_string();
+        let table = Table::parse(&text_of(path)?).with_context(|| rules.clone())?;
+        let wanted = Wanted::named([table.name.as_str()]);
+        let types = read(args, file, wanted, args.cacheline_size)?;
+        let report = check_table(&types, &table, args.cacheline_size);
+        checked.push(Checked { rules, types, report });
+    }
+    Ok(checked)
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn read(args: &CheckArgs, file: &Path, wanted: Wanted, cacheline: u64) -> Result<Types> {
+    let request = Request { wanted, cacheline, positions: true, ..Request::default() };
+    let types = source::read(file, &request, args.btf_base.as_deref())?;
+    source::warn(file, &types);
+    Ok(types)
+}
+
+fn show(checked: &[Checked]) -> Vec<Shown<'_>> {
+    let here = std::env::current_dir().ok();
+    let mut shown = Vec::new();
+    for one in checked {
+        for finding in &one.report.findings {
+            let at = finding.declared_at;
+            let known = at.file.is_some() && at.line != 0;
+            let declared_at = known.then(|| {
+                let file = String::from_utf8_lossy(one.types.name(at.file)).into_owned();
+                // CI services know files by their place in the repository
+                let inside = here.as_ref().and_then(|here| Path::new(&file).strip_prefix(here).ok());
+                (inside.map_or_else(|| file.clone(), |inside| inside.display().to_string()), at.line)
+            });
+            shown.push(Shown { finding, rules: &one.rules, declared_at });
+        }
+    }
+    shown
+}
+
+impl Shown<'_> {
+    /// The type, and the member or group if it is about one.
+    fn subject(&self) -> String {
+        match &self.finding.member {
+            Some(member) => format!("{}.{member}", self.finding.ty),
+            None => self.finding.ty.clone(),
+        }
+    }
+
+    /// Where to look: the declaration, or the rule where that is not known.
+    fn place(&self) -> (&str, u32) {
+        match &self.declared_at {
+            Some((file, line)) => (file, *line),
+            None => (self.rules, self.finding.line.max(1)),
+        }
+    }
+
+    fn is_warning(&self) -> bool {
+        self.finding.level == Level::Warn
+    }
+}

@@ -1,0 +1,333 @@
+//! `tallyline check`: policies against structs made by the machine's compiler.
+
+mod common;
+
+use common::{folder, object, run, run_in, stderr, stdout};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+const PROGRAM: &str = "\
+struct conn {
+    long rx_packets;
+    long rx_bytes;
+    char state;
+    int limit;
+    long tx_packets;
+    struct { long in, out; } stats[2];
+    char pad[4];
+};
+struct cell { int value; char tag; };
+struct aligned { long count; } __attribute__((aligned(64)));
+typedef struct { char a; int b; } named_t;
+struct conn conn; struct cell cell; struct aligned aligned; named_t named;
+";
+
+struct Program {
+    folder: PathBuf,
+}
+
+impl Program {
+    fn new(name: &str) -> Option<Program> {
+        let folder = folder(name);
+        object(&folder, "program", PROGRAM)?;
+        Some(Program { folder })
+    }
+
+    fn check(&self, policy: &str, more: &[&str]) -> Output {
+        std::fs::write(self.folder.join("layout.toml"), policy).expect("written");
+        run_in(&self.folder, &[&["check", "./program.o"], more].concat())
+    }
+
+    /// What is found: the rule, the subject and the message.
+    fn findings(&self, policy: &str) -> Vec<(String, String, String)> {
+        let output = self.check(policy, &["--format", "json"]);
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_eq!(output.status.code(), Some(i32::from(value["fails"] == true)), "{output:?}");
+        let text = |value: &Value| value.as_str().unwrap_or("").to_string();
+        let findings = value["findings"].as_array().expect("findings").iter();
+        findings
+            .map(|finding| (text(&finding["rule"]), text(&finding["member"]), text(&finding["message"])))
+            .collect()
+    }
+
+    fn rules(&self, policy: &str) -> Vec<String> {
+        self.findings(policy).into_iter().map(|(rule, _, _)| rule).collect()
+    }
+}
+
+fn owned(list: &[(&str, &str, &str)]) -> Vec<(String, String, String)> {
+    list.iter().map(|(a, b, c)| (a.to_string(), b.to_string(), c.to_string())).collect()
+}
+
+#[test]
+fn each_limit_of_a_type_is_held_exactly() {
+    let Some(program) = Program::new("check-type") else { return };
+    // 8 + 8 + 1 + (3) + 4 + 8 + 32 + 4 + (4)
+    let holds = "[[type]]\nname = \"conn\"\nmax-size = 72\nmax-lines = 2\nmax-holes = 1\nmax-hole-bytes = 3\n\
+                 max-padding = 4\nalign = 8\n";
+    assert_eq!(program.rules(holds), [""; 0]);
+    let breaks = "[[type]]\nname = \"conn\"\nmax-size = 71\nmax-lines = 1\nmax-holes = 0\nmax-hole-bytes = 2\n\
+                  max-padding = 3\nalign = 16\n";
+    let expected = owned(&[
+        ("max-size", "", "it has 72 bytes, 71 allowed"),
+        ("max-lines", "", "it takes 2 cache lines, 1 allowed"),
+        ("max-holes", "", "it has 1 hole, 0 allowed"),
+        ("max-hole-bytes", "", "its holes have 3 bytes, 2 allowed"),
+        ("max-padding", "", "its padding has 4 bytes, 3 allowed"),
+        ("align", "", "it is aligned to 8, 16 asked for"),
+    ]);
+    assert_eq!(program.findings(breaks), expected);
+}
+
+#[test]
+fn per_cpu_data_starts_on_a_line_and_fills_its_last() {
+    let Some(program) = Program::new("check-per-cpu") else { return };
+    assert_eq!(program.rules("[[type]]\nname = \"aligned\"\nper-cpu = true\n"), [""; 0]);
+    let found = program.findings("[[type]]\nname = \"cell\"\nper-cpu = true\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].2.contains("less than a cache line of 64"), "{found:?}");
+    assert!(found[1].2.contains("leaves 56 of its last cache line"), "{found:?}");
+}
+
+#[test]
+fn a_group_without_markers_is_what_its_members_are() {
+    let Some(program) = Program::new("check-group") else { return };
+    let group =
+        "[[group]]\ntype = \"conn\"\nname = \"rx\"\nmembers = [\"rx_packets\", \"rx_bytes\", \"limit\"]\n";
+    let holds =
+        format!("{group}max-size = 24\nline = 0\nmax-lines = 1\nstraddle = false\nmax-hole-bytes = 3\n");
+    assert_eq!(program.rules(&holds), [""; 0]);
+    let breaks =
+        format!("{group}max-size = 23\nline = 1\nmax-lines = 0\nmax-hole-bytes = 2\nexclusive = true\n");
+    let found = program.rules(&breaks);
+    let limits = ["group-size", "group-lines", "group-hole-bytes", "group-line"];
+    // state, tx_packets and stats are on its line, too
+    assert_eq!(found, [&limits[..], &["group-exclusive"; 3]].concat());
+    let straddles = "[[group]]\ntype = \"conn\"\nname = \"end\"\nmembers = [\"stats[1].out\", \"pad\"]\nstraddle = false\n";
+    assert_eq!(program.rules(straddles), ["group-straddles"]);
+}
+
+#[test]
+fn members_are_kept_apart_or_together_wherever_the_type_can_start() {
+    let Some(program) = Program::new("check-pairs") else { return };
+    let rule = |kind: &str, members: &str, placement: &str| {
+        program.rules(&format!(
+            "[[{kind}]]\ntype = \"conn\"\nmembers = {members}\nplacement = \"{placement}\"\n"
+        ))
+    };
+    let none = [""; 0];
+    assert_eq!(rule("apart", "[\"rx_packets\", \"tx_packets\"]", "line"), ["apart"]);
+    // at 0 and at 64: never on one line if the type starts on one
+    assert_eq!(rule("apart", "[\"rx_packets\", \"pad\"]", "line"), none);
+    // 72 bytes each: the next element starts on the line that this one ends on
+    assert_eq!(rule("apart", "[\"rx_packets\", \"pad\"]", "array"), ["apart"]);
+    // 64 bytes between their starts: nowhere on one line, neighbours are not asked about
+    assert_eq!(rule("apart", "[\"rx_packets\", \"pad\"]", "any"), none);
+    assert_eq!(rule("apart", "[\"rx_bytes\", \"pad\"]", "any"), ["apart"]);
+    assert_eq!(rule("apart", "[[\"rx_packets\", \"rx_bytes\"], [\"tx_packets\", \"pad\"]]", "line").len(), 2);
+    assert_eq!(rule("together", "[\"rx_packets\", \"stats[1].in\"]", "line"), none);
+    assert_eq!(rule("together", "[\"rx_packets\", \"pad\"]", "line"), ["together"]);
+    assert_eq!(rule("together", "[\"rx_packets\", \"rx_bytes\"]", "any"), ["together"]);
+}
+
+#[test]
+fn small_elements_of_an_array_share_lines_with_their_neighbours() {
+    let Some(program) = Program::new("check-array") else { return };
+    let rule = |ty: &str, members: &str, placement: &str| {
+        program
+            .rules(&format!("[[apart]]\ntype = \"{ty}\"\nmembers = {members}\nplacement = \"{placement}\"\n"))
+    };
+    assert_eq!(rule("cell", "[\"value\", \"tag\"]", "array"), ["apart"]);
+    let found = program
+        .findings("[[apart]]\ntype = \"conn\"\nmembers = [\"rx_packets\", \"pad\"]\nplacement = \"array\"\n");
+    assert!(found[0].2.contains("72 bytes are no multiple of 64"), "{found:?}");
+}
+
+#[test]
+fn what_is_not_there_is_found_unless_the_policy_says_otherwise() {
+    let Some(program) = Program::new("check-unknown") else { return };
+    let policy = "[[type]]\nname = \"nonesuch\"\nmax-size = 1\n[[type]]\nname = \"none_*\"\nmax-size = 1\n\
+                  [[group]]\ntype = \"conn\"\nname = \"rx\"\n[[together]]\ntype = \"conn\"\nmembers = [\"a.b\", \"state\"]\n";
+    let rules = ["unknown-type", "unknown-type", "unknown-group", "unknown-member"];
+    assert_eq!(program.rules(policy), rules);
+    assert_eq!(program.check(&format!("unknown = \"warn\"\n{policy}"), &[]).status.code(), Some(0));
+    assert_eq!(program.rules(&format!("unknown = \"ignore\"\n{policy}")), [""; 0]);
+}
+
+#[test]
+fn patterns_mean_every_type_that_fits_and_typedefs_their_struct() {
+    let Some(program) = Program::new("check-patterns") else { return };
+    let output = program.check("[[type]]\nname = \"c*\"\nmax-size = 7\n", &[]);
+    let text = stdout(&output);
+    assert!(text.contains("error: conn: it has 72") && text.contains("error: cell: it has 8"), "{text}");
+    assert!(text.contains("program.c:1") && text.contains("rule at layout.toml:1"), "{text}");
+    assert!(text.ends_with("2 checks: 2 denied, 0 warned of, 0 allowed\n"), "{text}");
+    assert_eq!(program.rules("[[type]]\nname = \"named_t\"\nmax-holes = 0\n"), ["max-holes"]);
+}
+
+#[test]
+fn warnings_and_what_is_allowed_do_not_fail() {
+    let Some(program) = Program::new("check-levels") else { return };
+    let rule = "[[type]]\nname = \"conn\"\nmax-size = 1\nreason = \"it is copied\"\n";
+    let warned = program.check(&format!("{rule}level = \"warn\"\n"), &[]);
+    assert_eq!(warned.status.code(), Some(0));
+    assert!(stdout(&warned).contains("warning: conn") && stdout(&warned).contains("because: it is copied"));
+    let allow = "[[allow]]\ntype = \"c*\"\nrule = \"max-size\"\nreason = \"until version 2\"\n";
+    let allowed = program.check(&format!("{rule}{allow}"), &[]);
+    assert_eq!(allowed.status.code(), Some(0));
+    assert!(stdout(&allowed).contains("allowed: until version 2"), "{allowed:?}");
+    let unused = program.check(&format!("{rule}{}", allow.replace("c*", "d*")), &[]);
+    assert_eq!(unused.status.code(), Some(1));
+    assert!(stdout(&unused).contains("[unused-allow]"), "{unused:?}");
+}
+
+#[test]
+fn a_policy_that_is_no_good_ends_with_status_2_and_its_line() {
+    let Some(program) = Program::new("check-bad") else { return };
+    let output = program.check("[[type]]\nname = \"conn\"\nmax-sise = 1\n", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected =
+        "tallyline: layout.toml: line 3: unknown key `max-sise` in a [[type]]; did you mean `max-size`?\n";
+    assert_eq!(stderr(&output), expected);
+    let output = run_in(&program.folder, &["check", "./program.o", "--policy", "none.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--suggest"), "{output:?}");
+}
+
+#[test]
+fn sarif_has_what_its_schema_requires() {
+    let Some(program) = Program::new("check-sarif") else { return };
+    let policy = "[[type]]\nname = \"conn\"\nmax-size = 1\n[[together]]\ntype = \"conn\"\nmembers = [\"state\", \"pad\"]\n\
+                  [[allow]]\ntype = \"conn\"\nrule = \"together\"\nreason = \"known\"\n";
+    let output = program.check(policy, &["--format", "sarif"]);
+    let log: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&log["version"], log["runs"].as_array().map(Vec::len)), (&"2.1.0".into(), Some(1)));
+    let driver = &log["runs"][0]["tool"]["driver"];
+    assert_eq!(driver["name"], "tallyline");
+    let results = log["runs"][0]["results"].as_array().expect("results");
+    assert_eq!(results.len(), 2);
+    for result in results {
+        let index = result["ruleIndex"].as_u64().and_then(|index| usize::try_from(index).ok());
+        assert_eq!(driver["rules"][index.expect("an index")]["id"], result["ruleId"]);
+        assert!(result["message"]["text"].as_str().is_some_and(|text| text.starts_with("conn")));
+        assert_eq!(result["level"], "error");
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "program.c");
+        assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line >= 1));
+    }
+    assert!(results[0].get("suppressions").is_none());
+    assert_eq!(results[1]["suppressions"][0]["justification"], "known");
+}
+
+#[test]
+fn github_gets_a_line_for_each_finding() {
+    let Some(program) = Program::new("check-github") else { return };
+    let policy = "[[type]]\nname = \"cell\"\nmax-size = 4\n[[type]]\nname = \"gone\"\nmax-size = 4\nlevel = \"warn\"\n";
+    let expected = "\
+::error file=program.c,line=10,title=layout%3A max-size::cell: it has 8 bytes, 4 allowed
+::warning file=layout.toml,line=4,title=layout%3A unknown-type::gone: no type named gone
+";
+    assert_eq!(stdout(&program.check(policy, &["--format", "github"])), expected);
+}
+
+#[test]
+fn a_suggested_policy_holds_and_breaks_when_the_struct_grows() {
+    let Some(program) = Program::new("check-suggest") else { return };
+    let output = run_in(&program.folder, &["check", "--suggest", "c*", "./program.o"]);
+    assert!(output.status.success(), "{output:?}");
+    let policy = stdout(&output);
+    assert!(policy.contains("name = \"conn\"\nmax-size = 72\nmax-holes = 1\nmax-padding = 4\n"), "{policy}");
+    assert_eq!(program.rules(&policy), [""; 0]);
+    let grown = PROGRAM.replace("char pad[4];", "char pad[12];");
+    object(&program.folder, "program", &grown).expect("a compiler");
+    assert_eq!(program.rules(&policy), ["max-size"]);
+}
+
+#[test]
+fn groups_with_markers_are_suggested_and_their_members_held() {
+    let folder = folder("check-marked");
+    let source = "struct s { long a; char __cacheline_group_begin__g[0]; int x; int y; \
+                  char __cacheline_group_end__g[0]; int z; } s;";
+    if object(&folder, "program", source).is_none() {
+        return;
+    }
+    let program = Program { folder };
+    let policy = stdout(&run_in(&program.folder, &["check", "--suggest", "./program.o"]));
+    assert_eq!(program.rules(&policy), [""; 0], "{policy}");
+    object(&program.folder, "program", &source.replace("int y;", "").replace("int z;", "int y;"));
+    let found = program.findings(&policy);
+    let moved =
+        ("group-members".to_string(), "y".to_string(), "it lies at 12–16, and group g at 8–12".to_string());
+    assert!(found.contains(&moved), "{found:?}");
+}
+
+/// A table in the format of the kernel's, made for a struct of our own.
+const TABLE: &str = "\
+======================================
+flow struct fast path usage breakdown
+======================================
+
+========== ======== =================== =================== ========
+Type       Name     fastpath_tx_access  fastpath_rx_access  Comments
+========== ======== =================== =================== ========
+u64        sent     read_write                              send(tx)
+u64        limit    read_mostly                             send(tx)
+u64        lost                         read_write          take(rx)
+u64        gone     read_mostly
+u64        idle
+========== ======== =================== =================== ========
+";
+
+#[test]
+fn a_table_of_fields_is_held_against_groups() {
+    let folder = folder("check-table");
+    let source = "struct flow { char __cacheline_group_begin__flow_read_tx[0]; long limit; \
+                  char __cacheline_group_end__flow_read_tx[0]; \
+                  char __cacheline_group_begin__flow_write_tx[0]; long lost; \
+                  char __cacheline_group_end__flow_write_tx[0]; long sent; long idle; long added; } flow;";
+    if object(&folder, "program", source).is_none() {
+        return;
+    }
+    std::fs::write(folder.join("flow.rst"), TABLE).expect("written");
+    let output = run_in(&folder, &["check", "./program.o", "--net-cachelines", "flow.rst"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  ")).collect();
+    let expected = [
+        "error: flow.sent: it is read_write by tx, so of flow_write_tx, and lies in no group [table-group]",
+        // there is no group for what receiving writes, so lost may lie anywhere
+        "error: flow.gone: the table has gone, the struct has not [table-member]",
+        "warning: flow.added: the table has no added [table-member]",
+        "1 check: 2 denied, 1 warned of, 0 allowed",
+    ];
+    assert_eq!(lines, expected, "{text}");
+    assert!(text.contains("rule at flow.rst:8"), "{text}");
+}
+
+#[test]
+fn the_policy_in_the_readme_does_what_it_says() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).expect("there");
+    let block = |start: &str| {
+        let (_, rest) = readme.split_once(start).unwrap_or_else(|| panic!("no {start}"));
+        rest.split("```").next().expect("an end").to_string()
+    };
+    let (source, policy) = (block("```c\n/* connection.h */\n"), block("```toml\n"));
+    let folder = folder("check-readme");
+    if object(&folder, "program", &format!("{source}\nstruct connection connection;\n")).is_none() {
+        return;
+    }
+    let program = Program { folder };
+    assert_eq!(program.rules(&policy), ["apart"]);
+    let fixed = source.replace("unsigned long sent;", "unsigned long sent __attribute__((aligned(64)));");
+    object(&program.folder, "program", &format!("{fixed}\nstruct connection connection;\n"));
+    assert_eq!(program.rules(&policy), [""; 0]);
+}
+
+#[test]
+fn operands_that_mean_nothing_are_refused() {
+    let output = run(&["check", "conn", "/sys/kernel/btf/vmlinux"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("types are named in the policy"), "{output:?}");
+}
