@@ -34,7 +34,6 @@
 //! it; [`query`] asks it, one function a question; [`mod@print`] only formats the answers.
 
 mod btf;
-
 pub mod check;
 mod companion;
 mod dwarf;
