@@ -1,22 +1,49 @@
 //! Functions' types: prototypes and pointers to functions.
 
 use super::{Printer, frame::Frame};
-use crate::model::{FunctionId, NameId, Pointer, Qualifier, RecordId, Type, TypeId};
+use crate::model::{Function, FunctionId, NameId, Parameter, Pointer, Qualifier, RecordId, Type, TypeId};
 
 impl Printer<'_> {
-    /// `returns (*name)(parameters)`, with the column of types as wide as `width`.
-    pub(super) fn prototype(&mut self, id: FunctionId, name: Option<&[u8]>, pointer: bool, width: i64) {
+    /// `returns (*name)(parameters)`, with the column of types as wide as `width`. What points to the
+    /// function stands before the name.
+    pub(super) fn prototype(&mut self, id: FunctionId, name: Option<&[u8]>, points: &[u8], width: i64) {
+        let function = self.types.function(id);
+        self.prototype_of(function, self.types.parameters(function), name, points, width);
+    }
+
+    /// `returns (Class::*name)(parameters)`: the object that the member is called for is no parameter
+    /// in C++.
+    pub(super) fn member_prototype(&mut self, id: FunctionId, class: TypeId, name: &[u8], width: i64) {
+        let function = self.types.function(id);
+        let mut parameters = self.types.parameters(function);
+        if let [this, rest @ ..] = parameters
+            && let Type::Pointer { kind: Pointer::Pointer, to } = self.types.get(this.ty)
+            && self.types.type_name(self.types.strip(to)) == self.types.type_name(class)
+        {
+            parameters = rest;
+        }
+        let class = self.types.name(self.types.type_name(class));
+        self.prototype_of(function, parameters, Some(name), &[class, b"::*"].concat(), width);
+    }
+
+    fn prototype_of(
+        &mut self,
+        function: Function,
+        parameters: &[Parameter],
+        name: Option<&[u8]>,
+        points: &[u8],
+        width: i64,
+    ) {
         if !self.enter() {
             return;
         }
-        let function = self.types.function(id);
         let start = self.out.len();
         self.type_name(function.returns);
         self.pad_from(start, width);
-        self.put(if pointer { b" (*" } else { b" (" });
+        self.put(b" (");
+        self.put(points);
         self.put(name.unwrap_or_default());
         self.put(b")(");
-        let parameters = self.types.parameters(function);
         for (index, parameter) in parameters.iter().enumerate() {
             if index != 0 {
                 self.put(b", ");
@@ -36,7 +63,7 @@ impl Printer<'_> {
         if let Type::Pointer { kind: Pointer::Pointer, to } = self.types.get(ty)
             && let Type::Function(function) = self.types.get(to)
         {
-            return self.prototype(function, named, true, 0);
+            return self.prototype(function, named, b"*", 0);
         }
         self.type_name(ty);
         if let Some(name) = named {
@@ -57,10 +84,10 @@ impl Printer<'_> {
         }
         match self.types.get(target) {
             Type::Array(array) => self.array(array, name, frame),
-            Type::Function(function) => self.prototype(function, Some(name), false, 0),
+            Type::Function(function) => self.prototype(function, Some(name), b"", 0),
             Type::Pointer { kind: Pointer::Pointer, to } if self.is_function(to) => {
                 if let Type::Function(function) = self.types.get(to) {
-                    self.prototype(function, Some(name), true, 0);
+                    self.prototype(function, Some(name), b"*", 0);
                 }
             }
             Type::Record(record) => self.typedef_of_record(record, name, frame),

@@ -15,8 +15,18 @@ impl Printer<'_> {
             Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => {
                 self.put(self.types.name(name));
             }
-            Type::Pointer { kind, to } => self.pointer_name(kind, to),
+            Type::Pointer { kind, to } => match self.pointed_array_or_function(id) {
+                // a pointer to a function has always been shown so
+                Some(inner) if inner.points.as_slice() != b"*" || inner.is_array => {
+                    self.around(&inner, b"", 0);
+                }
+                _ => self.pointer_name(kind, to),
+            },
             Type::MemberPointer { class, to } => {
+                if let Type::Function(function) = self.types.get(to) {
+                    self.member_prototype(function, class, b"", 0);
+                    return self.leave();
+                }
                 self.type_name(to);
                 self.put(b" ");
                 self.put(self.types.name(self.types.type_name(class)));
@@ -25,7 +35,7 @@ impl Printer<'_> {
             Type::Qualified { qualifier, of } => self.qualified_name(qualifier, of),
             Type::Annotated { of } => self.type_name(of),
             Type::Array(array) => self.type_name(self.types.array(array).of),
-            Type::Function(function) => self.prototype(function, None, false, 0),
+            Type::Function(function) => self.prototype(function, None, b"", 0),
             Type::Record(record) => {
                 let record = self.types.record(record);
                 let keyword = self.keyword(record.kind);

@@ -4,6 +4,14 @@ use super::{Printer, frame::Frame};
 use crate::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
 use crate::query::size_of;
 
+/// What stands inside of a declaration: the pointers before the name, and the array or function that
+/// they point to.
+pub(super) struct Inner {
+    pub(super) points: Vec<u8>,
+    target: TypeId,
+    pub(super) is_array: bool,
+}
+
 impl Printer<'_> {
     /// Appends `type name`. Without a name the caller appends it behind the type itself.
     pub(super) fn declaration(&mut self, id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
@@ -31,10 +39,23 @@ impl Printer<'_> {
                     id = of;
                 }
                 Type::Annotated { of } => id = of,
-                Type::Pointer { kind: Pointer::Pointer, to } => {
-                    return self.pointer(id, self.skip_annotations(to), name, &frame);
+                Type::Pointer { kind, to } => {
+                    if let Some(inner) = self.pointed_array_or_function(id) {
+                        return self.around(&inner, name.unwrap_or_default(), frame.type_width);
+                    }
+                    if kind == Pointer::Pointer {
+                        return self.pointer(id, self.skip_annotations(to), name, &frame);
+                    }
+                    return self.plain(id, name, &frame);
                 }
-                Type::Function(function) => return self.prototype(function, name, false, frame.type_width),
+                Type::MemberPointer { class, to } => {
+                    let Type::Function(function) = self.types.get(to) else {
+                        return self.plain(id, name, &frame);
+                    };
+                    let name = name.unwrap_or_default();
+                    return self.member_prototype(function, class, name, frame.type_width);
+                }
+                Type::Function(function) => return self.prototype(function, name, b"", frame.type_width),
                 Type::Array(array) => return self.array(array, name.unwrap_or_default(), &frame),
                 Type::Record(record) => {
                     return self.inline_record(record, name, &Frame { stats, ..frame });
@@ -84,10 +105,61 @@ impl Printer<'_> {
         self.put(name.unwrap_or_default());
     }
 
+    /// What a pointer to an array or a function points to, through further pointers.
+    pub(super) fn pointed_array_or_function(&self, mut id: TypeId) -> Option<Inner> {
+        let mut points: Vec<&[u8]> = Vec::new();
+        for _ in 0..super::DEPTH_LIMIT {
+            id = self.skip_annotations(id);
+            match self.types.get(id) {
+                Type::Pointer { kind, to } => {
+                    points.push(match kind {
+                        Pointer::Pointer => b"*",
+                        Pointer::Reference => b"&",
+                        Pointer::RvalueReference => b"&&",
+                    });
+                    id = to;
+                }
+                Type::Qualified { qualifier: Qualifier::Const, of }
+                    if matches!(self.types.get(of), Type::Pointer { .. }) =>
+                {
+                    points.push(b"const ");
+                    id = of;
+                }
+                Type::Array(array) if self.types.array(array).vector => return None,
+                Type::Array(_) | Type::Function(_) => {
+                    points.reverse();
+                    let is_array = matches!(self.types.get(id), Type::Array(_));
+                    return Some(Inner { points: points.concat(), target: id, is_array });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// A declaration whose name stands inside: `int (*name)[5]`.
+    pub(super) fn around(&mut self, inner: &Inner, name: &[u8], width: i64) {
+        match self.types.get(inner.target) {
+            Type::Function(function) => self.prototype(function, Some(name), &inner.points, width),
+            Type::Array(array) => {
+                let (element, dimensions) = self.dimensions(array);
+                let start = self.out.len();
+                self.type_name(element);
+                self.pad_from(start, width);
+                self.put(b" (");
+                self.put(&inner.points);
+                self.put(name);
+                self.put(b")");
+                dimensions.into_iter().for_each(|dimension| self.dimension(dimension, false));
+            }
+            _ => {}
+        }
+    }
+
     /// A pointer: to a function or to an anonymous type it has a form of its own.
     fn pointer(&mut self, id: TypeId, to: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
         let anonymous = match self.types.get(to) {
-            Type::Function(function) => return self.prototype(function, name, true, frame.type_width),
+            Type::Function(function) => return self.prototype(function, name, b"*", frame.type_width),
             Type::Record(record) => !self.types.record(record).name.is_some(),
             Type::Enum(item) => !self.types.enumeration(item).name.is_some(),
             _ => false,

@@ -1,0 +1,41 @@
+//! Members whose names stand inside of their types are printed as C declares them.
+
+mod common;
+
+use common::{compile, folder};
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::{Request, Wanted, query, read};
+
+const SOURCE: &str = "\
+struct S {
+  int (*array)[5];
+  const short (*rows)[2][3];
+  char (**far)[4];
+  int (*function)(char);
+  int (**table)(char, long);
+  int *plain[7];
+} s;
+";
+
+/// What holds of the members, whatever they are spelled like.
+const ASSERTIONS: &str = "
+struct S *p;
+_Static_assert(sizeof(*p->array) == 5 * sizeof(int), \"array\");
+_Static_assert(sizeof(*p->rows) == 6 * sizeof(short), \"rows\");
+_Static_assert(sizeof(**p->far) == 4, \"far\");
+_Static_assert(sizeof(p->plain) == 7 * sizeof(void *), \"plain\");
+int call(void) { return p->function('a') + (*p->table)('a', 1); }
+";
+
+#[test]
+fn what_is_printed_of_pointers_to_arrays_and_functions_compiles_to_the_same() {
+    let Some(folder) = folder("declarators", "cc") else { return };
+    let object = compile(&folder, "cc", "s.c", SOURCE, &["-g"]);
+    let request = Request { wanted: Wanted::named(["S"]), ..Request::default() };
+    let types = read(&object, &request).expect("readable");
+    let mut printer = Printer::new(&types, Style::default());
+    printer.print(query::find(&types, b"S").expect("defined"));
+    let text = String::from_utf8_lossy(printer.text()).into_owned();
+    compile(&folder, "cc", "again.c", &format!("{text}{ASSERTIONS}"), &["-Werror", "-Wall"]);
+    std::fs::remove_dir_all(folder).expect("removable");
+}
