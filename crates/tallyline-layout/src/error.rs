@@ -50,6 +50,10 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// Models that cannot be put together.
+    #[error("files of different formats or pointer sizes do not go together")]
+    Mixed,
+
     /// A stated limit was reached; such a file is taken for a hostile one.
     #[error("{what}: more than {limit}")]
     Limit {

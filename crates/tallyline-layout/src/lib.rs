@@ -72,6 +72,8 @@ pub enum Wanted {
     Records,
     /// The types of these names, of whatever kind, also inside functions and other types.
     Named(Vec<Vec<u8>>),
+    /// The enumerations that have a constant of this name, wherever they are, equal ones once.
+    Enumerator(Vec<u8>),
 }
 
 impl Wanted {
@@ -92,6 +94,12 @@ pub struct Request {
     pub cacheline: u64,
     /// Which units to look at.
     pub units: UnitFilter,
+    /// Of records, also those inside functions, namespaces and other types.
+    pub inner: bool,
+    /// Of records, also those without a name.
+    pub anonymous: bool,
+    /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
+    pub pointed_to: bool,
     /// Whether to read in which file, line and unit types are declared.
     pub positions: bool,
 }
@@ -103,6 +111,9 @@ impl Default for Request {
             format: None,
             cacheline: 64,
             units: UnitFilter::default(),
+            inner: false,
+            anonymous: false,
+            pointed_to: false,
             positions: false,
         }
     }

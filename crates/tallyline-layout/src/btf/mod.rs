@@ -9,9 +9,9 @@ mod complete;
 mod decode;
 mod header;
 
-use crate::Request;
 use crate::error::Result;
-use crate::model::{Origin, TypeId, Types};
+use crate::model::{Origin, Type, TypeId, Types};
+use crate::{Request, Wanted};
 use bytes::Bytes;
 use decode::Decoder;
 use header::Header;
@@ -33,15 +33,24 @@ pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Resu
     let header = Header::parse(bytes)?;
     Decoder::new(&header, base_strings).decode(&mut types)?;
     types.listed = (1..types.len() as u32).map(TypeId).collect();
+    if let Wanted::Enumerator(name) = &request.wanted {
+        let has = |id: &TypeId| has_enumerator(&types, *id, name);
+        let listed = types.listed.iter().copied().filter(has).collect();
+        types.listed = listed;
+    }
     types.pointer_size = pointer_size(&types);
     complete::complete(&mut types, request.cacheline);
     types.shrink();
     Ok(types)
 }
 
+fn has_enumerator(types: &Types, id: TypeId, name: &[u8]) -> bool {
+    let Type::Enum(id) = types.get(id) else { return false };
+    types.enumerators(types.enumeration(id)).iter().any(|item| types.name(item.name) == name)
+}
+
 /// BTF does not say how long a pointer is, but a `long` is as long wherever BTF is used.
 fn pointer_size(types: &Types) -> u8 {
-    use crate::model::Type;
     const LONGS: [&[u8]; 8] = [
         b"long int",
         b"long",

@@ -5,6 +5,7 @@ use super::position::Paths;
 use super::scan::Found;
 use super::units::{Context, Place, Units};
 use super::{damaged, finish, variant};
+use crate::Request;
 use crate::error::{Error, Result};
 use crate::model::{
     Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
@@ -44,6 +45,7 @@ pub(super) struct Loader<'u, 'a> {
     pub(super) members: Vec<Member>,
     // none where positions are not wanted
     pub(super) paths: Option<Paths<'a>>,
+    pointed_to: bool,
 }
 
 /// An entry that is being read, with its children ahead.
@@ -58,7 +60,7 @@ pub(super) struct Cursor<'c, 'u, 'a> {
 
 impl<'u, 'a> Loader<'u, 'a> {
     /// A worker without types.
-    pub(super) fn new(units: &'u Units<'a>, positions: bool) -> Loader<'u, 'a> {
+    pub(super) fn new(units: &'u Units<'a>, request: &Request) -> Loader<'u, 'a> {
         Loader {
             units,
             types: Types::new(Origin::Dwarf, units.pointer_size()),
@@ -67,7 +69,8 @@ impl<'u, 'a> Loader<'u, 'a> {
             contexts: VecDeque::new(),
             budget: units.total_bytes().saturating_mul(2).saturating_add(1000),
             members: Vec::new(),
-            paths: positions.then(Paths::default),
+            paths: request.positions.then(Paths::default),
+            pointed_to: request.pointed_to,
         }
     }
 
@@ -77,6 +80,9 @@ impl<'u, 'a> Loader<'u, 'a> {
             let id = self.refer(Some(found.place), Need::Layout)?;
             self.types.listed.push(id);
             self.note_source(found)?;
+            if found.alias.is_some() {
+                self.refer(found.alias, Need::Layout)?;
+            }
             self.drain()?;
             if !found.top_level
                 && let Type::Record(record) = self.types.get(id)
@@ -176,6 +182,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             c::DW_TAG_typedef | c::DW_TAG_template_alias => {
                 let name = self.name(cursor)?;
                 let of = match need {
+                    _ if self.pointed_to => self.refer_by(cursor, c::DW_AT_type, Need::Layout)?,
                     Need::Layout => self.refer_by(cursor, c::DW_AT_type, need)?,
                     Need::Name => TypeId::VOID,
                 };
@@ -284,7 +291,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let declared_at = self.position(cursor)?;
         let mut items = Vec::new();
         // an anonymous one is printed where it is used
-        if need == Need::Layout || !name.is_some() {
+        if need == Need::Layout || !name.is_some() || self.pointed_to {
             self.children(cursor, |loader, child| {
                 if child.entry.tag == constants::DW_TAG_enumerator {
                     let name = loader.name(child)?;

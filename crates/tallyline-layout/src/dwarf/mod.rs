@@ -19,6 +19,7 @@ mod load;
 mod member;
 mod position;
 mod scan;
+mod scan_deep;
 mod sections;
 mod source;
 mod split;
@@ -87,7 +88,7 @@ fn read_units(units: &Units<'_>, request: &Request) -> Result<Types> {
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
     let parts = chunks(&found)
         .into_par_iter()
-        .map(|chunk| Loader::new(units, request.positions).load(chunk))
+        .map(|chunk| Loader::new(units, request).load(chunk))
         .collect::<Result<Vec<_>>>()?;
     for part in parts {
         types.append(part)?;

@@ -1,6 +1,7 @@
 //! Where types come from: the unit, and the file and line of a declaration.
 
 use super::Slice;
+use super::entry::{Entries, Entry};
 use super::load::{Cursor, Loader};
 use super::scan::Found;
 use super::units::Units;
@@ -85,15 +86,18 @@ pub(super) struct Paths<'a> {
 impl<'a> Loader<'_, 'a> {
     /// Where the entry that was read is declared; nowhere if positions are not wanted.
     pub(super) fn position(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Position> {
+        self.position_of(cursor.unit, &cursor.entry)
+    }
+
+    fn position_of(&mut self, unit: usize, entry: &Entry<'a>) -> Result<Position> {
         if self.paths.is_none() {
             return Ok(Position::default());
         }
-        let line = cursor.entry.number(constants::DW_AT_decl_line).unwrap_or(0);
+        let line = entry.number(constants::DW_AT_decl_line).unwrap_or(0);
         let line = u32::try_from(line).unwrap_or(0);
-        let Some(file) = cursor.entry.number(constants::DW_AT_decl_file) else {
-            return Ok(Position { line, ..Position::default() });
-        };
-        Ok(Position { file: self.path(cursor.unit, file)?, line })
+        let file = entry.number(constants::DW_AT_decl_file);
+        let file = file.map_or(Ok(NameId::NONE), |file| self.path(unit, file))?;
+        Ok(Position { file, line })
     }
 
     fn path(&mut self, unit: usize, file: u64) -> Result<NameId> {
@@ -119,9 +123,13 @@ impl<'a> Loader<'_, 'a> {
             return Ok(());
         }
         let name = self.units.about(found.unit)?.name;
+        let context = self.units.context(found.unit)?;
+        let mut entry = Entry::default();
+        Entries::at(self.units, found.unit, &context, found.place)?.read(&mut entry)?;
+        let declared_at = self.position_of(found.unit, &entry)?;
         let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
-        let entry = found.place.0 as u64;
-        self.types.sources.push(Source { unit, entry, definitions: found.definitions });
+        let (entry, definitions) = (found.place.0 as u64, found.definitions);
+        self.types.sources.push(Source { unit, entry, declared_at, definitions });
         Ok(())
     }
 }

@@ -16,10 +16,13 @@ pub(super) struct Found {
     pub(super) unit: usize,
     pub(super) place: Place,
     pub(super) top_level: bool,
+    pub(super) named: bool,
+    /// The first typedef of a record without a name.
+    pub(super) alias: Option<Place>,
     /// How many units define it.
     pub(super) definitions: u32,
     /// Equal for equal types of the same name: two hashes, as one may collide.
-    key: (u64, u64),
+    pub(super) key: (u64, u64),
 }
 
 /// How many units a worker takes at a time.
@@ -34,7 +37,7 @@ pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
     let mut step = match wanted {
-        Wanted::Records => order.len(),
+        Wanted::Records | Wanted::Enumerator(_) => order.len(),
         Wanted::Named(_) => BATCH * rayon::current_num_threads(),
     };
     while next < order.len() && !wanted.is_complete(seen.len()) {
@@ -62,7 +65,7 @@ impl Wanted {
     /// Whether so many types are all that there can be.
     fn is_complete(&self, found: usize) -> bool {
         match self {
-            Wanted::Records => false,
+            Wanted::Records | Wanted::Enumerator(_) => false,
             Wanted::Named(names) => found >= names.len(),
         }
     }
@@ -76,7 +79,11 @@ fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result
                 continue;
             }
             match &request.wanted {
+                Wanted::Records if request.inner || request.anonymous => {
+                    scanner.all_records(*unit, request)?;
+                }
                 Wanted::Records => scanner.records(*unit)?,
+                Wanted::Enumerator(name) => scanner.enumerations(*unit, name)?,
                 Wanted::Named(names) => scanner.named(*unit, names)?,
             }
         }
@@ -85,13 +92,13 @@ fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result
     Ok(batches.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-struct Scanner<'u, 'a> {
-    units: &'u Units<'a>,
+pub(super) struct Scanner<'u, 'a> {
+    pub(super) units: &'u Units<'a>,
     found: Vec<Found>,
     seen: FxHashMap<(u64, u64), usize>,
 }
 
-fn is_record(tag: DwTag) -> bool {
+pub(super) fn is_record(tag: DwTag) -> bool {
     matches!(
         tag,
         constants::DW_TAG_structure_type
@@ -130,27 +137,37 @@ impl<'u, 'a> Scanner<'u, 'a> {
             match entries.read_if(&mut entry, is_record)? {
                 Step::End => {}
                 Step::Other => entries.skip_children(&mut entry, &context)?,
-                Step::Wanted => self.record(unit, &context, place, &mut entries, &mut entry)?,
+                Step::Wanted => {
+                    let found = self.record(unit, &context, place, &mut entries, &mut entry)?;
+                    if let Some(found) = found.filter(|found| found.named) {
+                        self.add(found);
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn record(
+    pub(super) fn record(
         &mut self,
         unit: usize,
         context: &'_ Context,
         place: Place,
         entries: &mut Entries<'_, 'a>,
         entry: &mut Entry<'a>,
-    ) -> Result<()> {
+    ) -> Result<Option<Found>> {
         let name = self.name(unit, context, entry);
         let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-        let (Some(name), false) = (name, declared) else {
-            return walk_children(entries, entry, |_, _| {});
-        };
+        if declared {
+            walk_children(entries, entry, |_, _| {})?;
+            return Ok(None);
+        }
         let mut hash = Hash::default();
-        hash.write(name);
+        match name {
+            Some(name) => hash.write(name),
+            // there is nothing that could say that two of them are one
+            None => hash.write_usize(place.0),
+        }
         entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
         let units = self.units;
         walk_children(entries, entry, |depth, child| {
@@ -158,8 +175,16 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 hash_member(units, unit, context, child, &mut hash);
             }
         })?;
-        self.add(Found { unit, place, top_level: true, definitions: 1, key: hash.key() });
-        Ok(())
+        let key = hash.key();
+        Ok(Some(Found {
+            unit,
+            place,
+            top_level: true,
+            named: name.is_some(),
+            alias: None,
+            definitions: 1,
+            key,
+        }))
     }
 
     /// The types of given names, wherever they are.
@@ -178,17 +203,25 @@ impl<'u, 'a> Scanner<'u, 'a> {
             if !declared && let Some(index) = names.iter().position(|wanted| wanted == name) {
                 // the first of each name is the one that is shown
                 let key = (index as u64, 0);
-                self.add(Found { unit, place, top_level: depth == 1, definitions: 1, key });
+                self.add(Found {
+                    unit,
+                    place,
+                    top_level: depth == 1,
+                    named: true,
+                    alias: None,
+                    definitions: 1,
+                    key,
+                });
             }
         }
         Ok(())
     }
 
-    fn name(&self, unit: usize, context: &Context, entry: &Entry<'a>) -> Option<&'a [u8]> {
+    pub(super) fn name(&self, unit: usize, context: &Context, entry: &Entry<'a>) -> Option<&'a [u8]> {
         entry.string(self.units, unit, context, constants::DW_AT_name)
     }
 
-    fn add(&mut self, found: Found) {
+    pub(super) fn add(&mut self, found: Found) {
         match self.seen.get(&found.key) {
             Some(known) => {
                 let known = &mut self.found[*known];
@@ -203,7 +236,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
 }
 
 /// Goes over what is below an entry that was just read, with the depth from its children on.
-fn walk_children<'a>(
+pub(super) fn walk_children<'a>(
     entries: &mut Entries<'_, 'a>,
     entry: &mut Entry<'a>,
     mut each: impl FnMut(isize, &Entry<'a>),
@@ -240,7 +273,7 @@ fn hash_member<'a>(units: &Units<'a>, unit: usize, context: &Context, member: &E
 
 /// Two hashes at once.
 #[derive(Default)]
-struct Hash {
+pub(super) struct Hash {
     one: FxHasher,
     other: std::collections::hash_map::DefaultHasher,
 }
@@ -257,7 +290,7 @@ impl Hasher for Hash {
 }
 
 impl Hash {
-    fn key(&self) -> (u64, u64) {
+    pub(super) fn key(&self) -> (u64, u64) {
         (self.one.finish(), self.other.finish())
     }
 }

@@ -1,6 +1,6 @@
 //! Putting models together that were read in parallel.
 
-use super::{Member, NameId, Position, Range, Source, Type, TypeId, Types};
+use super::{Member, NameId, Position, Range, Type, TypeId, Types};
 use crate::error::{Error, Result};
 
 /// How ids of one model become ids of another.
@@ -19,6 +19,19 @@ struct Shift {
 }
 
 impl Types {
+    /// Puts the types of several files of one kind together, in their order.
+    pub fn merged(parts: Vec<Types>) -> Result<Types> {
+        let mut parts = parts.into_iter();
+        let Some(mut all) = parts.next() else { return Ok(Types::default()) };
+        for part in parts {
+            if (all.origin, all.pointer_size) != (part.origin, part.pointer_size) {
+                return Err(Error::Mixed);
+            }
+            all.append(part)?;
+        }
+        Ok(all)
+    }
+
     /// Adds the types of another model of the same file.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
         let shift = Shift::new(self, &other)?;
@@ -67,9 +80,11 @@ impl Types {
         }
         self.dimensions.append(&mut other.dimensions);
         self.listed.extend(other.listed.iter().map(|id| shift.id(*id)));
-        self.sources.extend(
-            other.sources.into_iter().map(|source| Source { unit: shift.name(source.unit), ..source }),
-        );
+        for mut source in other.sources {
+            source.unit = shift.name(source.unit);
+            source.declared_at = shift.position(source.declared_at);
+            self.sources.push(source);
+        }
         self.alignments.extend(other.alignments.into_iter().map(|(id, align)| (shift.id(id), align)));
         self.warnings.append(&mut other.warnings);
         Ok(())

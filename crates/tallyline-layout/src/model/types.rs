@@ -154,12 +154,14 @@ pub struct Position {
 }
 
 /// Where a type was found that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Source {
     /// The name of the unit.
     pub unit: NameId,
     /// The offset of the entry in the section of units.
     pub entry: u64,
+    /// The file and line.
+    pub declared_at: Position,
     /// How many units define it.
     pub definitions: u32,
 }

@@ -1,7 +1,7 @@
 //! Which records to show.
 
 use super::{Flexible, Packed, ends_flexibly, layout};
-use crate::model::{RecordId, Types};
+use crate::model::{NameId, RecordId, Types};
 
 /// Conditions, all of which must hold. The default lets everything pass.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Filter {
     pub prefix: Option<Vec<u8>>,
     /// No names that start so.
     pub exclude: Option<Vec<u8>>,
+    /// No types that are declared in files whose paths start so, nor those of which no file is known.
+    pub declared_exclude: Option<Vec<u8>>,
     /// At least so many holes.
     pub holes: u32,
     /// At least so many holes of bits.
@@ -36,12 +38,24 @@ impl Filter {
     /// Whether a record passes. What is packed is inferred with `packed`, as the printer does it.
     pub fn accepts(&self, types: &Types, id: RecordId, packed: &mut Packed) -> bool {
         let record = types.record(id);
-        let name = types.name(record.name);
+        self.accepts_as(types, id, record.name, packed)
+    }
+
+    /// Whether a record passes that goes by this name: that of its typedef if it has none itself.
+    pub fn accepts_as(&self, types: &Types, id: RecordId, name: NameId, packed: &mut Packed) -> bool {
+        let record = types.record(id);
+        let is_named = name.is_some();
+        let name = types.name(name);
+        let file = types.name(record.declared_at.file);
         if self.unions && !record.is_union()
             || (self.structs || self.flexible || self.embedded_flexible) && !record.is_struct()
             || self.packed && !packed.infer(types, id)
-            || self.prefix.as_ref().is_some_and(|prefix| !name.starts_with(prefix))
-            || self.exclude.as_ref().is_some_and(|prefix| name.starts_with(prefix))
+            || is_named && self.prefix.as_ref().is_some_and(|prefix| !name.starts_with(prefix))
+            || is_named && self.exclude.as_ref().is_some_and(|prefix| name.starts_with(prefix))
+            || self
+                .declared_exclude
+                .as_ref()
+                .is_some_and(|prefix| file.is_empty() || file.starts_with(prefix))
         {
             return false;
         }

@@ -3,6 +3,7 @@
 //! One function each, on [`Types`](crate::model::Types) alone; printers only format the answers.
 
 mod align;
+mod biggest;
 mod coverage;
 mod effective;
 mod fields;
@@ -18,6 +19,7 @@ mod size;
 mod sort;
 
 pub use align::Alignments;
+pub use biggest::first_biggest_member;
 pub use coverage::Coverage;
 pub use effective::Effective;
 pub use fields::{Field, field_at, fields};
@@ -27,7 +29,7 @@ pub use gaps::{BitHole, Hole, Holes, holes, is_placed};
 pub use holes::{Gap, Layout, Summary, layout};
 pub use packed::Packed;
 pub use pattern::{fits, is_pattern};
-pub use relations::{containers, pointers_to};
-pub use select::{distinct_records, find, find_mentioned, is_same_record};
+pub use relations::{count_members_of, pointer_members};
+pub use select::{aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous};
 pub use size::size_of;
 pub use sort::sort_by_name;

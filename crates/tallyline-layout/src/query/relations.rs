@@ -1,31 +1,21 @@
 //! Which types hold, or point to, another.
 
-use super::distinct_records;
-use crate::model::{NameId, Pointer, Type, TypeId, Types};
+use crate::model::{Member, Pointer, Record, Type, TypeId, Types};
 
-/// The records with a member of exactly this type, in the order of the file.
-pub fn containers(types: &Types, wanted: TypeId) -> Vec<TypeId> {
-    let holds = |ty: TypeId| is_same(types, ty, wanted);
-    distinct_records(types)
-        .into_iter()
-        .filter(|(_, record)| types.members(types.record(*record)).iter().any(|member| holds(member.ty)))
-        .map(|(id, _)| id)
-        .collect()
+/// How many members of a record are of exactly this type.
+pub fn count_members_of(types: &Types, record: &Record, wanted: TypeId) -> usize {
+    types.members(record).iter().filter(|member| is_same(types, member.ty, wanted)).count()
 }
 
-/// The records and members that point to this type, in the order of the file.
-pub fn pointers_to(types: &Types, wanted: TypeId) -> Vec<(TypeId, NameId)> {
-    let mut found = Vec::new();
-    for (id, record) in distinct_records(types) {
-        for member in types.members(types.record(record)) {
-            if let Type::Pointer { kind: Pointer::Pointer, to } = types.get(member.ty)
-                && is_same(types, to, wanted)
-            {
-                found.push((id, member.name));
-            }
-        }
-    }
-    found
+/// The members of a record that point to this type.
+pub fn pointer_members<'t>(
+    types: &'t Types,
+    record: &Record,
+    wanted: TypeId,
+) -> impl Iterator<Item = &'t Member> {
+    types.members(record).iter().filter(move |member| {
+        matches!(types.get(member.ty), Type::Pointer { kind: Pointer::Pointer, to } if is_same(types, to, wanted))
+    })
 }
 
 /// Whether two types are one. Units repeat types, so a named one is known by its name and kind.

@@ -29,13 +29,40 @@ pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
 
 /// The records with a name that are defined, in the order of the file, equal ones once.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
+    distinct(types, false)
+}
+
+/// The records that are defined, in the order of the file: equal ones with a name once, and all
+/// without a name.
+pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
+    distinct(types, true)
+}
+
+/// The first typedef of each record without a name, of those that have one.
+pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
+    let mut aliases = FxHashMap::default();
+    for id in (1..types.len() as u32).map(TypeId) {
+        if let Type::Typedef { name, of } = types.get(id)
+            && types.as_record(of).is_some_and(|(_, record)| !record.name.is_some())
+        {
+            aliases.entry(of).or_insert(name);
+        }
+    }
+    aliases
+}
+
+fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     // the hash is keyed: a file cannot be made so that all of its types collide
     let state = RandomState::new();
     let mut seen: FxHashMap<u64, Vec<RecordId>> = FxHashMap::default();
     let mut distinct = Vec::new();
     for id in types.listed().iter().copied() {
         let Some((record_id, record)) = types.as_record(id) else { continue };
-        if !record.name.is_some() || record.declaration {
+        if record.declaration || !record.name.is_some() && !anonymous {
+            continue;
+        }
+        if !record.name.is_some() {
+            distinct.push((id, record_id));
             continue;
         }
         let alike = seen.entry(hash(types, record, &state)).or_default();

@@ -1,14 +1,13 @@
 //! `tallyline layout --format json`.
 
-use super::LayoutArgs;
 use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::print::json::Document;
 
 /// Writes the types as one document, type by type.
-pub(super) fn write(args: &LayoutArgs, types: &Types, ids: &[TypeId], out: &mut dyn Write) -> Result<()> {
-    let mut document = Document::start(types, args.cacheline_size, out)?;
+pub(super) fn write(cacheline: u64, types: &Types, ids: &[TypeId], out: &mut dyn Write) -> Result<()> {
+    let mut document = Document::start(types, cacheline, out)?;
     for id in ids {
         document.add(*id)?;
     }

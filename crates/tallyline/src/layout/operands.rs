@@ -1,12 +1,10 @@
 //! The operands of every command about layouts: types, then the file.
 
+use super::job::KERNEL;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use tallyline_layout::is_readable;
-
-/// The kernel's own description of its types.
-const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 /// The file, and the types that are asked for. The last operand is the file if it contains a slash
 /// or opens as ELF or BTF; without one it is the running kernel. `file` forces it.
@@ -21,7 +19,7 @@ pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<S
 }
 
 /// Whether an operand without a slash is a file with types, and not the name of a type.
-fn opens_as_types(operand: &str) -> bool {
+pub(crate) fn opens_as_types(operand: &str) -> bool {
     let mut start = Vec::new();
     let read = File::open(operand).and_then(|file| file.take(4).read_to_end(&mut start));
     read.is_ok() && is_readable(&start)

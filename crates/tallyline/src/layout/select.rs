@@ -8,7 +8,31 @@ use tallyline_layout::query::{self, fits, is_pattern};
 /// The names on the command line, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    names: Vec<String>,
+    names: Vec<Name>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Name {
+    text: String,
+    is_pattern: bool,
+}
+
+impl Name {
+    /// What was asked for.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The types of this name, or all that fit the pattern.
+    pub(crate) fn find(&self, types: &Types) -> Vec<TypeId> {
+        if !self.is_pattern {
+            return query::find(types, self.text.as_bytes()).into_iter().collect();
+        }
+        let is_it = |record: RecordId| fits(self.text.as_bytes(), types.name(types.record(record).name));
+        let records = query::distinct_records(types).into_iter();
+        records.filter(|(_, record)| is_it(*record)).map(|(id, _)| id).collect()
+    }
 }
 
 impl Names {
@@ -17,53 +41,56 @@ impl Names {
         self.names.is_empty()
     }
 
+    /// The names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
+        self.names.iter()
+    }
+
     /// Adds a name or a pattern.
     pub(crate) fn add_one(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             bail!("an empty name");
         }
-        self.names.push(name.to_string());
+        self.names.push(Name { text: name.to_string(), is_pattern: is_pattern(name) });
         Ok(())
     }
 
     /// Adds names with commas between, or those of a `file://` list.
     pub(crate) fn add_list(&mut self, list: &str) -> Result<()> {
-        if let Some(path) = list.strip_prefix("file://") {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-            return text
-                .lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty())
-                .try_for_each(|n| self.add_one(n));
+        for name in split(list) {
+            match name.strip_prefix("file://") {
+                Some(path) => self.add_file(path)?,
+                None => self.add_one(name)?,
+            }
         }
-        split(list).into_iter().try_for_each(|name| self.add_one(name))
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &str) -> Result<()> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.into_iter().try_for_each(|name| self.add_one(name))
     }
 
     /// What a reader has to look for.
     pub(crate) fn wanted(&self) -> Wanted {
-        if self.is_empty() || self.names.iter().any(|name| is_pattern(name)) {
+        if self.is_empty() || self.names.iter().any(|name| name.is_pattern) {
             return Wanted::Records;
         }
-        Wanted::named(self.names.iter().map(String::as_str))
+        Wanted::named(self.names.iter().map(Name::text))
     }
 
     /// The types of the names, and the names that there is no type of.
     pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        let (mut all, mut missing) = (Vec::new(), Vec::new());
         for name in &self.names {
-            let before = found.len();
-            if is_pattern(name) {
-                let fits = |record: RecordId| fits(name.as_bytes(), types.name(types.record(record).name));
-                let records = query::distinct_records(types);
-                found.extend(records.iter().filter(|(_, record)| fits(*record)).map(|(id, _)| *id));
-            } else {
-                found.extend(query::find(types, name.as_bytes()));
+            let found = name.find(types);
+            if found.is_empty() {
+                missing.push(name.text());
             }
-            if found.len() == before {
-                missing.push(name.as_str());
-            }
+            all.extend(found);
         }
-        (found, missing)
+        (all, missing)
     }
 }
 

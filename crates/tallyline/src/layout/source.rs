@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
-use tallyline_layout::{Error, Request, read_file, read_with_base};
+use tallyline_layout::{Error, Format, Request, read_file, read_with_base};
 
 /// Reads the types of a file: of its debug file if it is stripped, and going on from `base`, or from
 /// the kernel's if it is the BTF of a module.
@@ -30,6 +30,18 @@ pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Resul
         }
     };
     types.with_context(|| file.display().to_string())
+}
+
+/// Reads the first of these formats that a file has, or whichever there is.
+pub(crate) fn read_first(
+    file: &Path,
+    formats: &[Format],
+    request: &Request,
+    base: Option<&Path>,
+) -> Result<Types> {
+    let Some((last, others)) = formats.split_last() else { return read(file, request, base) };
+    let read = |format| read(file, &Request { format: Some(format), ..request.clone() }, base);
+    others.iter().find_map(|format| read(*format).ok()).map_or_else(|| read(*last), Ok)
 }
 
 /// Says what the reader skipped.

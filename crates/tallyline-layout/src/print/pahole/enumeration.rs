@@ -10,7 +10,8 @@ impl Printer<'_> {
         self.put(b"enum");
         if item.name.is_some() {
             self.put(b" ");
-            self.put(self.types.name(item.name));
+            let tag = self.tag_text("enum", item.name);
+            self.put(&tag);
         }
         let enumerators = self.types.enumerators(item);
         // without constants it is a forward declaration

@@ -112,7 +112,8 @@ impl Printer<'_> {
             let keyword = if record.is_union() { "union" } else { "struct" };
             self.fmt(format_args!("{keyword} "));
             let start = self.out.len();
-            self.put(self.types.name(record.name));
+            let tag = self.tag_text(keyword, record.name);
+            self.put(&tag);
             // pahole pads the names of unions here, and of structs not
             if record.is_union() {
                 self.pad_from(start, frame.type_width - 6);

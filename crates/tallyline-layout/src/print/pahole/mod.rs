@@ -7,6 +7,7 @@
 //! appended. How much one type may print is bounded by [`Style::budget`]: a damaged file can nest
 //! anonymous types so that they unfold without end.
 
+mod compile;
 mod enumeration;
 mod frame;
 mod function;
@@ -21,7 +22,7 @@ mod variant;
 
 pub use style::Style;
 
-use crate::model::{RecordId, Type, TypeId, Types};
+use crate::model::{NameId, Position, RecordId, Source, Type, TypeId, Types};
 use crate::query::{Flexible, Packed, Summary, layout};
 use frame::Frame;
 
@@ -41,6 +42,7 @@ pub struct Printer<'t> {
     depth: usize,
     // where the current type may print up to
     stop: usize,
+    emitted: compile::Emitted,
 }
 
 impl<'t> Printer<'t> {
@@ -57,6 +59,7 @@ impl<'t> Printer<'t> {
             line: 0,
             depth: 0,
             stop: 0,
+            emitted: compile::Emitted::default(),
         }
     }
 
@@ -89,6 +92,45 @@ impl<'t> Printer<'t> {
             _ => self.declaration(id, None, &frame),
         }
         self.put(b";\n");
+    }
+
+    /// Prints a record without a name as the typedef that it is defined in.
+    pub fn print_typedef_of(&mut self, id: TypeId, name: NameId) {
+        self.stop = self.out.len().saturating_add(self.style.budget);
+        self.depth = 0;
+        self.line = 0;
+        let top = Frame::top(&self.style, self.types, id);
+        let frame = Frame { prefix: Some(b"typedef"), suffix: Some(self.types.name(name)), ..top };
+        match self.types.get(id) {
+            Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),
+            Type::Record(record) => self.record_body(record, &frame),
+            _ => {}
+        }
+        self.put(b";\n");
+    }
+
+    /// Prints where a type was found: its unit, its entry, and the file and line.
+    pub fn print_source(&mut self, unit: &[u8], source: &Source) {
+        let Position { file, line } = source.declared_at;
+        self.put(b"/* Used at: ");
+        self.put(unit);
+        self.fmt(format_args!(" */\n/* <{:x}> ", source.entry));
+        self.put(if file.is_some() { self.types.name(file) } else { b"(null)" });
+        self.fmt(format_args!(":{line} */\n"));
+    }
+
+    /// Prints the definition of an enumeration without `;` behind it.
+    pub fn print_bare(&mut self, id: TypeId) {
+        self.print(id);
+        if self.out.ends_with(b";\n") {
+            self.out.truncate(self.out.len() - 2);
+            self.put(b"\n");
+        }
+    }
+
+    /// Adds text of the caller's.
+    pub fn append(&mut self, text: &[u8]) {
+        self.put(text);
     }
 
     /// Goes one level deeper, unless the type unfolds too deep or too far.

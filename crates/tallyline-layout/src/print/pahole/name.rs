@@ -40,11 +40,13 @@ impl Printer<'_> {
                 let record = self.types.record(record);
                 let keyword = self.keyword(record.kind);
                 self.fmt(format_args!("{keyword} "));
-                self.put(self.types.name(record.name));
+                let name = self.tag_text(keyword, record.name);
+                self.put(&name);
             }
             Type::Enum(item) => {
                 self.put(b"enum ");
-                self.put(self.types.name(self.types.enumeration(item).name));
+                let name = self.tag_text("enum", self.types.enumeration(item).name);
+                self.put(&name);
             }
             Type::Text { .. } => self.put(b"string"),
         }

@@ -27,6 +27,10 @@ pub struct Style {
     pub force_padding: bool,
     /// `struct` also for classes.
     pub classes_as_structs: bool,
+    /// At the end, the first member of the largest size that a machine word can hold.
+    pub first_biggest: bool,
+    /// Only the members that take space: no methods, no types.
+    pub only_data: bool,
     /// The most bytes that one type may print.
     pub budget: usize,
 }
@@ -46,6 +50,8 @@ impl Default for Style {
             packed: true,
             force_padding: true,
             classes_as_structs: false,
+            first_biggest: false,
+            only_data: false,
             budget: 64 << 20,
         }
     }

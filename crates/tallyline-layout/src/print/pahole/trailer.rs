@@ -2,7 +2,7 @@
 
 use super::{Printer, frame::Frame};
 use crate::model::{Member, MemberKind, RecordId};
-use crate::query::{Coverage, Gap, Summary};
+use crate::query::{Coverage, Gap, Summary, first_biggest_member};
 use std::fmt::Write;
 
 /// What is noted about a member whose type is a struct.
@@ -153,6 +153,13 @@ impl Printer<'_> {
         let last = frame.base.saturating_add(record.size) % line;
         if last != 0 {
             text.push(format!("last cacheline: {last} bytes"));
+        }
+        if self.style.first_biggest
+            && let Some(member) = first_biggest_member(self.types, record)
+        {
+            let name = String::from_utf8_lossy(self.types.name(member.name));
+            let (offset, size) = (member.offset, member.size);
+            text.push(format!("first biggest size base type member: {name} {offset} {size}"));
         }
         text
     }

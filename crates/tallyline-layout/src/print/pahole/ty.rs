@@ -66,7 +66,8 @@ impl Printer<'_> {
                         return self.enumeration(item, &Frame { suffix: name, ..frame });
                     }
                     self.put(b"enum ");
-                    return self.column(self.types.name(item_name), frame.type_width - 5, name);
+                    let tag = self.tag_text("enum", item_name);
+                    return self.column(&tag, frame.type_width - 5, name);
                 }
                 _ => return self.plain(id, name, &frame),
             }
@@ -79,7 +80,8 @@ impl Printer<'_> {
             let keyword = self.keyword(record.kind);
             self.fmt(format_args!("{keyword} "));
             let width = frame.type_width - if record.is_union() { 6 } else { 7 };
-            return self.column(self.types.name(record.name), width, name);
+            let tag = self.tag_text(keyword, record.name);
+            return self.column(&tag, width, name);
         }
         if record.is_union() {
             self.union_body(id, &frame.inline(name));

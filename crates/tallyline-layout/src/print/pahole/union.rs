@@ -43,7 +43,8 @@ impl Printer<'_> {
         self.put(keyword.as_bytes());
         if name.is_some() {
             self.put(b" ");
-            self.put(self.types.name(name));
+            let tag = self.tag_text(keyword, name);
+            self.put(&tag);
         }
     }
 }

@@ -1,0 +1,258 @@
+//! A header that compiles: before each type those that it needs, each once.
+
+use super::{DEPTH_LIMIT, Frame, Printer};
+use crate::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+
+/// How far one type may need another that needs another; real programs stay below two hundred.
+const NEEDS_LIMIT: usize = 1000;
+
+/// What shares a name in C: tags are one name space, and types by name another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Struct,
+    Union,
+    Enum,
+    Typedef,
+}
+
+/// What was printed of a header so far.
+#[derive(Debug, Default)]
+pub(super) struct Emitted {
+    named: FxHashSet<(Kind, NameId)>,
+    anonymous: FxHashSet<TypeId>,
+    declared: FxHashSet<NameId>,
+    // the kind that a tag belongs to: a second kind of that name gets another
+    tags: FxHashMap<NameId, Kind>,
+    depth: usize,
+}
+
+impl<'t> Printer<'t> {
+    /// Prints a type with what it needs and was not printed before, for a header that compiles.
+    /// A record without a name goes by `name`, that of its typedef.
+    pub fn print_compilable(&mut self, id: TypeId, name: NameId) {
+        self.stop = self.out.len().saturating_add(self.style.budget);
+        self.depth = 0;
+        self.line = 0;
+        self.emitted.depth = 0;
+        match self.types.get(id) {
+            Type::Record(record) if !self.types.record(record).name.is_some() && name.is_some() => {
+                if self.emitted.named.insert((Kind::Typedef, name)) {
+                    self.needs_of_record(id, record);
+                    self.print_typedef_of(id, name);
+                    return;
+                }
+            }
+            Type::Record(record) => {
+                if self.needs_of_record(id, record) {
+                    self.print(id);
+                    return;
+                }
+            }
+            Type::Typedef { name, of } => {
+                if self.emit_typedef(name, of, id) {
+                    return;
+                }
+            }
+            Type::Enum(item) => {
+                if self.emit_enum(item) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.put(b"\n");
+    }
+
+    /// The name of a record or an enumeration. In a header a tag can name one thing: a struct and a
+    /// union of one name get two.
+    pub(super) fn tag_text(&self, keyword: &str, name: NameId) -> Cow<'t, [u8]> {
+        let text = self.types.name(name);
+        let kind = match keyword {
+            "union" => Kind::Union,
+            "enum" => Kind::Enum,
+            _ => Kind::Struct,
+        };
+        match self.emitted.tags.get(&name) {
+            Some(first) if *first != kind => [text, b"__1"].concat().into(),
+            _ => text.into(),
+        }
+    }
+
+    fn kind_of(&self, id: TypeId) -> Option<Kind> {
+        match self.types.get(id) {
+            Type::Record(record) if self.types.record(record).is_union() => Some(Kind::Union),
+            Type::Record(_) => Some(Kind::Struct),
+            Type::Enum(_) => Some(Kind::Enum),
+            Type::Typedef { .. } => Some(Kind::Typedef),
+            _ => None,
+        }
+    }
+
+    /// Notes that a type is printed; false if one of its kind and name was.
+    fn emit(&mut self, id: TypeId, kind: Kind, name: NameId) -> bool {
+        if !name.is_some() {
+            return self.emitted.anonymous.insert(id);
+        }
+        if !self.emitted.named.insert((kind, name)) {
+            return false;
+        }
+        if kind != Kind::Typedef {
+            self.emitted.tags.entry(name).or_insert(kind);
+        }
+        true
+    }
+
+    /// Prints what a member's, parameter's or element's type needs; whether to set it off by an empty
+    /// line.
+    fn needs(&mut self, id: TypeId) -> bool {
+        if self.emitted.depth >= NEEDS_LIMIT || self.out.len() >= self.stop {
+            return false;
+        }
+        self.emitted.depth += 1;
+        let printed = self.needs_of(id);
+        self.emitted.depth -= 1;
+        printed
+    }
+
+    fn needs_of(&mut self, mut id: TypeId) -> bool {
+        let mut pointed_to = false;
+        for _ in 0..DEPTH_LIMIT {
+            id = match self.types.get(id) {
+                Type::Pointer { kind, to } => {
+                    pointed_to |= kind != Pointer::RvalueReference;
+                    to
+                }
+                Type::Array(array) => self.types.array(array).of,
+                Type::Qualified { of, .. } | Type::Annotated { of } => of,
+                Type::Typedef { name, of } => return self.emit_typedef(name, of, id),
+                Type::Enum(item) => {
+                    return self.types.enumeration(item).name.is_some() && self.emit_enum(item);
+                }
+                Type::Record(record) if pointed_to => {
+                    let name = self.types.record(record).name;
+                    if !name.is_some() {
+                        self.needs_of_record(id, record);
+                        return false;
+                    }
+                    return self.declare_tag(id, name);
+                }
+                Type::Record(record) => {
+                    if self.needs_of_record(id, record) && self.types.record(record).name.is_some() {
+                        self.print(id);
+                    }
+                    return true;
+                }
+                Type::Function(function) => return self.needs_of_function(function),
+                _ => return false,
+            };
+        }
+        false
+    }
+
+    /// A declaration of a record that is only pointed to.
+    fn declare_tag(&mut self, id: TypeId, name: NameId) -> bool {
+        if !self.emitted.declared.insert(name) {
+            return false;
+        }
+        let kind = self.kind_of(id);
+        if let Some(kind) = kind {
+            self.emitted.tags.entry(name).or_insert(kind);
+        }
+        let keyword = if kind == Some(Kind::Union) { "union" } else { "struct" };
+        let tag = self.tag_text(keyword, name);
+        self.fmt(format_args!("{keyword} "));
+        self.put(&tag);
+        self.put(b";\n");
+        true
+    }
+
+    /// Prints what the members need; false if the record was printed already.
+    fn needs_of_record(&mut self, id: TypeId, record_id: RecordId) -> bool {
+        let record = self.types.record(record_id);
+        let kind = if record.is_union() { Kind::Union } else { Kind::Struct };
+        if !self.emit(id, kind, record.name) {
+            return false;
+        }
+        self.packed.infer(self.types, record_id);
+        for member in self.types.members(record) {
+            if self.needs(member.ty) {
+                self.put(b"\n");
+            }
+        }
+        true
+    }
+
+    fn needs_of_function(&mut self, id: FunctionId) -> bool {
+        let function = self.types.function(id);
+        let mut printed = self.needs(function.returns);
+        for parameter in self.types.parameters(function) {
+            printed |= self.needs(parameter.ty);
+        }
+        if printed {
+            self.put(b"\n");
+        }
+        printed
+    }
+
+    fn emit_enum(&mut self, id: EnumId) -> bool {
+        let item = self.types.enumeration(id);
+        // one without constants is a declaration, and may have to be printed later
+        let is_complete = !self.types.enumerators(item).is_empty();
+        if self.emitted.named.contains(&(Kind::Enum, item.name)) {
+            return false;
+        }
+        if is_complete && item.name.is_some() {
+            self.emitted.named.insert((Kind::Enum, item.name));
+            self.emitted.tags.entry(item.name).or_insert(Kind::Enum);
+        }
+        self.enumeration(id, &Frame::top(&self.style, self.types, TypeId::VOID));
+        self.put(b";\n");
+        true
+    }
+
+    fn emit_typedef(&mut self, name: NameId, of: TypeId, id: TypeId) -> bool {
+        if self.emitted.named.contains(&(Kind::Typedef, name)) || self.emitted.depth >= NEEDS_LIMIT {
+            return false;
+        }
+        self.emitted.depth += 1;
+        let defined = self.needs_of_typedef(name, of);
+        self.emitted.depth -= 1;
+        // what it needs may have needed the typedef itself
+        if self.emitted.named.insert((Kind::Typedef, name)) && !defined {
+            self.print(id);
+        }
+        true
+    }
+
+    /// Prints what a typedef needs; whether that is its own definition.
+    fn needs_of_typedef(&mut self, name: NameId, of: TypeId) -> bool {
+        match self.types.get(of) {
+            Type::Pointer { kind: Pointer::Pointer, to } => {
+                let to = self.skip_annotations(to);
+                if matches!(self.types.get(to), Type::Typedef { .. } | Type::Function(_)) {
+                    self.needs_of(to);
+                }
+            }
+            Type::Enum(item) if !self.types.enumeration(item).name.is_some() => {
+                self.put(b"typedef ");
+                let frame = Frame::top(&self.style, self.types, TypeId::VOID);
+                self.enumeration(item, &Frame { suffix: Some(self.types.name(name)), ..frame });
+                self.put(b";\n");
+                return true;
+            }
+            Type::Record(record) if !self.types.record(record).name.is_some() => {
+                self.needs_of_record(of, record);
+                let stop = self.stop;
+                self.print_typedef_of(of, name);
+                self.stop = stop;
+                return true;
+            }
+            _ => {
+                self.needs(of);
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,73 @@
+//! The first member of the largest size that a machine word can hold: what a struct's alignment, and
+//! so a reorganisation of it, starts from.
+
+use crate::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
+
+/// How deep structs nest before the search ends; real programs stay below thirty.
+const DEPTH_LIMIT: usize = 64;
+
+/// The first member that no other is larger than, sizes counted in powers of two up to a pointer's.
+/// In structs it is the struct's own such member.
+pub fn first_biggest_member(types: &Types, record: &Record) -> Option<Member> {
+    search(types, record, 0)
+}
+
+fn search(types: &Types, record: &Record, depth: usize) -> Option<Member> {
+    if depth > DEPTH_LIMIT {
+        return None;
+    }
+    let word = types.pointer_size().max(1);
+    let mut best: Option<(u64, Member)> = None;
+    for member in types.members(record) {
+        if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+            continue;
+        }
+        let (size, shown) = match of_type(types, member.ty, depth) {
+            Size::Unknown => continue,
+            Size::Plain(size) => (size, *member),
+            Size::Inner(inner) => (inner.size, inner),
+        };
+        // larger than a word: no other can be larger in a way that matters
+        if size > word {
+            return Some(*member);
+        }
+        if size == word {
+            return Some(shown);
+        }
+        let size = if size == 0 { 0 } else { 1 << size.ilog2() };
+        if size > best.map_or(0, |(size, _)| size) {
+            best = Some((size, shown));
+        }
+    }
+    best.map(|(_, member)| member)
+}
+
+enum Size {
+    Unknown,
+    Plain(u64),
+    Inner(Member),
+}
+
+fn of_type(types: &Types, mut id: TypeId, depth: usize) -> Size {
+    for _ in 0..DEPTH_LIMIT {
+        id = match types.get(id) {
+            Type::Base { bits, .. } => return Size::Plain(u64::from(bits / 8)),
+            Type::Pointer { kind: Pointer::Pointer | Pointer::Reference, .. } => {
+                return Size::Plain(types.pointer_size());
+            }
+            Type::Pointer { to, .. } => to,
+            Type::Enum(item) => return Size::Plain(types.enumeration(item).size),
+            Type::Record(record) => {
+                let inner = search(types, types.record(record), depth + 1);
+                return inner.map_or(Size::Unknown, Size::Inner);
+            }
+            Type::Array(array) => types.array(array).of,
+            Type::Qualified { of, .. } | Type::Typedef { of, .. } | Type::Annotated { of } => of,
+            _ => return Size::Plain(0),
+        };
+        if id == TypeId::VOID {
+            return Size::Unknown;
+        }
+    }
+    Size::Unknown
+}

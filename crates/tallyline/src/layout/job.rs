@@ -1,0 +1,137 @@
+//! What a command line comes down to: which types to read from where, and what to show of them.
+
+use super::select::Names;
+use super::source;
+use anyhow::Result;
+use std::path::PathBuf;
+use tallyline_layout::model::Types;
+use tallyline_layout::print::pahole::Style;
+use tallyline_layout::query::Filter;
+use tallyline_layout::{Format, Request, UnitFilter, Wanted};
+
+/// The kernel's own description of its types.
+pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+
+/// What is asked.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// The types of these names, or all.
+    Types(Names),
+    /// Which records have a member of a type.
+    Containers {
+        /// The type.
+        name: String,
+        /// Also which of their members have one.
+        recursive: bool,
+        /// And how many.
+        counted: bool,
+    },
+    /// Which members point to a type.
+    PointersTo(String),
+    /// Which enumerations have a constant.
+    Enumerator(String),
+}
+
+/// What is shown of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// Its definition.
+    Definition,
+    /// Its definition, and before it those that it needs.
+    Compilable,
+    /// Its name, size and number of holes.
+    Sizes,
+    /// Its name and the number of its members.
+    Members,
+    /// Its name and how long that is.
+    NameLength,
+    /// Its name.
+    Name,
+    /// Its name and how many units define it.
+    Definitions,
+    /// The unit that defines it.
+    Unit,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) files: Vec<PathBuf>,
+    /// In this order: the first that a file has; any if there are none.
+    pub(crate) formats: Vec<Format>,
+    pub(crate) btf_base: Option<PathBuf>,
+    pub(crate) ask: Ask,
+    pub(crate) show: Show,
+    pub(crate) style: Style,
+    pub(crate) filter: Filter,
+    pub(crate) units: UnitFilter,
+    /// Before each definition, where it is.
+    pub(crate) positions: bool,
+    /// Also types without a name that a typedef names.
+    pub(crate) anonymous: bool,
+    /// Also those that nothing names.
+    pub(crate) nested_anonymous: bool,
+    /// Also types inside of functions and other types.
+    pub(crate) inner: bool,
+    pub(crate) sort: bool,
+    pub(crate) separator: char,
+    /// Names that there is no type of are left out.
+    pub(crate) skip_missing: bool,
+}
+
+impl Default for Job {
+    fn default() -> Job {
+        Job {
+            files: Vec::new(),
+            formats: Vec::new(),
+            btf_base: None,
+            ask: Ask::Types(Names::default()),
+            show: Show::Definition,
+            style: Style::default(),
+            filter: Filter::default(),
+            units: UnitFilter::default(),
+            positions: false,
+            anonymous: false,
+            nested_anonymous: false,
+            inner: false,
+            sort: false,
+            separator: '\t',
+            skip_missing: false,
+        }
+    }
+}
+
+impl Job {
+    /// Reads the types that it takes.
+    pub(crate) fn read(&self) -> Result<Types> {
+        let parts = self.files.iter().map(|file| {
+            let types = source::read_first(file, &self.formats, &self.request(), self.btf_base.as_deref())?;
+            source::warn(file, &types);
+            Ok(types)
+        });
+        let mut parts = parts.collect::<Result<Vec<_>>>()?;
+        match parts.len() {
+            1 => Ok(parts.remove(0)),
+            _ => Ok(Types::merged(parts)?),
+        }
+    }
+
+    fn request(&self) -> Request {
+        let wanted = match &self.ask {
+            Ask::Types(names) => names.wanted(),
+            Ask::Containers { .. } | Ask::PointersTo(_) => Wanted::Records,
+            Ask::Enumerator(name) => Wanted::Enumerator(name.clone().into()),
+        };
+        let sources = self.positions || matches!(self.show, Show::Definitions | Show::Unit);
+        Request {
+            wanted,
+            format: None,
+            cacheline: self.style.cacheline,
+            units: self.units.clone(),
+            inner: self.inner,
+            anonymous: self.anonymous || self.nested_anonymous,
+            pointed_to: self.show == Show::Compilable,
+            positions: sources || self.filter.declared_exclude.is_some(),
+        }
+    }
+}

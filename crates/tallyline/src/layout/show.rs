@@ -1,0 +1,250 @@
+//! Does a job on types that were read: one pass over them, written as it goes.
+
+use super::job::{Ask, Job, Show};
+use anyhow::Result;
+use std::collections::HashMap;
+use std::io::Write;
+use tallyline_layout::model::{NameId, RecordId, Source, TypeId, Types};
+use tallyline_layout::print::pahole::Printer;
+use tallyline_layout::query::{self, Packed};
+
+/// How much text is collected before it is written.
+const FLUSH: usize = 1 << 16;
+
+/// How deep what holds a type is shown; nothing in practice nests deeper.
+const DEPTH_LIMIT: usize = 64;
+
+/// Shows what is asked; the names that there is no type of.
+pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Result<Vec<&'j str>> {
+    let mut shower = Shower::new(job, types);
+    let mut missing = Vec::new();
+    match &job.ask {
+        Ask::Types(names) if names.is_empty() => shower.all(out)?,
+        Ask::Types(names) => {
+            for name in names.iter() {
+                let found = name.find(types);
+                if found.is_empty() {
+                    missing.push(name.text());
+                }
+                found.into_iter().try_for_each(|id| shower.one_of_some(id, out))?;
+            }
+        }
+        Ask::Containers { name, recursive, counted } => match query::find_mentioned(types, name.as_bytes()) {
+            Some(id) => shower.containers(id, *recursive, *counted, out)?,
+            None => missing.push(name.as_str()),
+        },
+        Ask::PointersTo(name) => match query::find_mentioned(types, name.as_bytes()) {
+            Some(id) => shower.pointers_to(id, out)?,
+            None => missing.push(name.as_str()),
+        },
+        Ask::Enumerator(name) => {
+            types.listed().iter().try_for_each(|id| shower.enumeration(*id, out))?;
+            if types.listed().is_empty() {
+                missing.push(name.as_str());
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// The records that pass the filter, in the order that they are shown in.
+pub(super) fn filtered(job: &Job, types: &Types) -> Vec<TypeId> {
+    let mut packed = Packed::new(types);
+    let records = Records::new(job, types);
+    let passes = |item: &&Item| records.passes(job, types, item, &mut packed);
+    records.items.iter().filter(passes).map(|item| item.id).collect()
+}
+
+/// A record, and the name that it goes by.
+struct Item {
+    id: TypeId,
+    record: RecordId,
+    name: NameId,
+}
+
+/// Every record that is asked for, before it is filtered.
+struct Records {
+    items: Vec<Item>,
+}
+
+impl Records {
+    fn new(job: &Job, types: &Types) -> Records {
+        let anonymous = job.anonymous || job.nested_anonymous;
+        let mut records = match anonymous {
+            true => query::records_and_anonymous(types),
+            false => query::distinct_records(types),
+        };
+        if job.sort {
+            query::sort_by_name(types, &mut records);
+        }
+        let aliases = if anonymous { query::aliases(types) } else { Default::default() };
+        let name = |id, record| match types.record(record).name {
+            NameId::NONE => aliases.get(&id).copied().unwrap_or(NameId::NONE),
+            name => name,
+        };
+        let items = records.into_iter().map(|(id, record)| Item { id, record, name: name(id, record) });
+        Records { items: items.collect() }
+    }
+
+    fn passes(&self, job: &Job, types: &Types, item: &Item, packed: &mut Packed) -> bool {
+        let is_anonymous = !types.record(item.record).name.is_some();
+        job.filter.accepts_as(types, item.record, item.name, packed)
+            && (!is_anonymous || job.anonymous && (item.name.is_some() || job.nested_anonymous))
+    }
+}
+
+struct Shower<'j, 't> {
+    job: &'j Job,
+    types: &'t Types,
+    printer: Printer<'t>,
+    // empty where they are not asked for
+    sources: HashMap<TypeId, Source>,
+}
+
+impl<'j, 't> Shower<'j, 't> {
+    fn new(job: &'j Job, types: &'t Types) -> Shower<'j, 't> {
+        let printer = Printer::new(types, job.style.clone());
+        Shower { job, types, printer, sources: types.sources().collect() }
+    }
+
+    fn all(&mut self, out: &mut dyn Write) -> Result<()> {
+        let records = Records::new(self.job, self.types);
+        for item in &records.items {
+            if records.passes(self.job, self.types, item, self.printer.packed()) {
+                self.one(item.id, item.name);
+                self.flush(FLUSH, out)?;
+            }
+        }
+        self.flush(0, out)
+    }
+
+    /// One of several that were asked for: an empty line behind it.
+    fn one_of_some(&mut self, id: TypeId, out: &mut dyn Write) -> Result<()> {
+        self.one(id, self.types.type_name(id));
+        self.flush(0, out)?;
+        if self.job.show != Show::Unit {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, id: TypeId, name: NameId) {
+        if self.job.positions && matches!(self.job.show, Show::Definition) {
+            self.print_source(id);
+        }
+        let is_alias = name != self.types.type_name(id);
+        match self.job.show {
+            Show::Definition if is_alias => self.printer.print_typedef_of(id, name),
+            Show::Definition => self.printer.print(id),
+            Show::Compilable => self.printer.print_compilable(id, name),
+            _ => self.columns(id, name),
+        }
+    }
+
+    fn columns(&mut self, id: TypeId, name: NameId) {
+        let types = self.types;
+        let mut line = types.name(name).to_vec();
+        let record = types.as_record(id).map(|(_, record)| record);
+        let mut columns: Vec<u64> = Vec::new();
+        match self.job.show {
+            Show::Sizes => {
+                columns.push(record.map_or_else(|| query::size_of(types, id), |record| record.size));
+                columns.push(record.map_or(0, |record| query::layout(types, record).summary.holes.into()));
+            }
+            Show::Members => columns.push(record.map_or(0, |record| types.members(record).len() as u64)),
+            Show::NameLength => columns.push(line.len() as u64),
+            Show::Definitions => {
+                columns.push(self.sources.get(&id).map_or(1, |source| source.definitions.into()));
+            }
+            Show::Unit => line = self.unit(id).to_vec(),
+            Show::Name | Show::Definition | Show::Compilable => {}
+        }
+        for column in columns {
+            line.extend_from_slice(format!("{}{column}", self.job.separator).as_bytes());
+        }
+        line.push(b'\n');
+        self.printer.append(&line);
+    }
+
+    /// The unit that a type was found in; BTF's only one is the file.
+    fn unit(&self, id: TypeId) -> &[u8] {
+        use std::os::unix::ffi::OsStrExt;
+        match self.sources.get(&id) {
+            Some(source) => self.types.name(source.unit),
+            None => self.job.files.first().map_or(b"", |file| file.as_os_str().as_bytes()),
+        }
+    }
+
+    fn print_source(&mut self, id: TypeId) {
+        let source = self.sources.get(&id).copied().unwrap_or_default();
+        let unit = self.unit(id).to_vec();
+        self.printer.print_source(&unit, &source);
+    }
+
+    fn enumeration(&mut self, id: TypeId, out: &mut dyn Write) -> Result<()> {
+        self.printer.print_bare(id);
+        self.flush(0, out)
+    }
+
+    fn containers(
+        &mut self,
+        wanted: TypeId,
+        recursive: bool,
+        counted: bool,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let records = Records::new(self.job, self.types);
+        for item in &records.items {
+            if records.passes(self.job, self.types, item, self.printer.packed()) {
+                self.container(item.id, wanted, (recursive, counted), 0);
+                self.flush(FLUSH, out)?;
+            }
+        }
+        self.flush(0, out)
+    }
+
+    fn container(&mut self, id: TypeId, wanted: TypeId, how: (bool, bool), depth: usize) {
+        let types = self.types;
+        let Some((_, record)) = types.as_record(id) else { return };
+        let count = query::count_members_of(types, record, wanted);
+        if count == 0 || depth > DEPTH_LIMIT {
+            return;
+        }
+        let mut line = vec![b' '; depth * 2];
+        line.extend_from_slice(if record.name.is_some() { types.name(record.name) } else { b"(null)" });
+        if how.1 {
+            line.extend_from_slice(format!(": {count}").as_bytes());
+        }
+        line.push(b'\n');
+        self.printer.append(&line);
+        if how.0 {
+            for member in types.members(record) {
+                self.container(member.ty, wanted, how, depth + 1);
+            }
+        }
+    }
+
+    fn pointers_to(&mut self, wanted: TypeId, out: &mut dyn Write) -> Result<()> {
+        let (types, records) = (self.types, Records::new(self.job, self.types));
+        for item in &records.items {
+            if !records.passes(self.job, types, item, self.printer.packed()) {
+                continue;
+            }
+            for member in query::pointer_members(types, types.record(item.record), wanted) {
+                out.write_all(types.name(item.name))?;
+                out.write_all(b": ")?;
+                out.write_all(types.name(member.name))?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, above: usize, out: &mut dyn Write) -> Result<()> {
+        if self.printer.text().len() > above {
+            out.write_all(self.printer.text())?;
+            self.printer.clear();
+        }
+        Ok(())
+    }
+}

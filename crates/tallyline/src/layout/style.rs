@@ -1,0 +1,72 @@
+//! Options that say how types are printed.
+
+use clap::Args;
+use tallyline_layout::print::pahole::Style;
+
+#[derive(Debug, Args)]
+pub(super) struct StyleArgs {
+    /// Unfold the types of members
+    #[arg(short = 'E', long, alias = "expand_types")]
+    expand_types: bool,
+
+    /// Numbers in hexadecimal
+    #[arg(long)]
+    hex: bool,
+
+    /// Only the declarations: no offsets, notes and sums
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Several dimensions of an array as one
+    #[arg(long, alias = "flat_arrays")]
+    flat_arrays: bool,
+
+    /// Offsets relative to the struct that a member is declared in
+    #[arg(short, long, alias = "rel_offset")]
+    relative_offsets: bool,
+
+    /// Only the members that take space
+    #[arg(short = 'M', long, alias = "show_only_data_members")]
+    only_data: bool,
+
+    /// At the end, the first of the largest members that a machine word can hold
+    #[arg(short = 'l', long, alias = "show_first_biggest_size_base_type_member")]
+    first_biggest: bool,
+
+    /// `struct` also for classes
+    #[arg(long, alias = "classes_as_structs")]
+    classes_as_structs: bool,
+
+    /// Leave out alignments
+    #[arg(long, alias = "suppress_aligned_attribute")]
+    suppress_aligned: bool,
+
+    /// Leave out what is packed
+    #[arg(long, alias = "suppress_packed")]
+    suppress_packed: bool,
+
+    /// Leave out the bitfields that stand for padding
+    #[arg(long, alias = "suppress_force_paddings")]
+    suppress_force_padding: bool,
+}
+
+impl StyleArgs {
+    /// How to print.
+    pub(super) fn style(&self, cacheline: u64) -> Style {
+        let style = Style {
+            cacheline,
+            expand_types: self.expand_types,
+            hex: self.hex,
+            flat_arrays: self.flat_arrays,
+            relative_offsets: self.relative_offsets,
+            first_biggest: self.first_biggest,
+            only_data: self.only_data,
+            classes_as_structs: self.classes_as_structs,
+            aligned: !self.suppress_aligned,
+            packed: !self.suppress_packed,
+            force_padding: !self.suppress_force_padding,
+            ..Style::default()
+        };
+        if self.quiet { style.quiet() } else { style }
+    }
+}
