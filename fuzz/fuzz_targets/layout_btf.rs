@@ -14,9 +14,15 @@ fuzz_target!(|bytes: &[u8]| {
             printer.print(*id);
             printer.clear();
         }
-        for (id, _) in query::distinct_records(&types).into_iter().take(16) {
-            query::containers(&types, id);
-            query::pointers_to(&types, id);
+        for id in types.listed() {
+            printer.print_compilable(*id, types.type_name(*id));
+            printer.clear();
+        }
+        let records = query::distinct_records(&types);
+        for (id, record) in records.into_iter().take(16) {
+            query::count_members_of(&types, types.record(record), id);
+            query::pointer_members(&types, types.record(record), id).count();
+            query::first_biggest_member(&types, types.record(record));
         }
     }
 });

@@ -36,8 +36,11 @@ impl Numbers {
 /// Does with a file what a user could.
 fn use_it(bytes: &[u8]) {
     let named = Wanted::named(["nested", "arrays", "holes", "simple", "row_t", "signs"]);
-    for wanted in [Wanted::Records, named] {
-        let Ok(types) = read(bytes, &Request { wanted, ..Request::default() }) else { continue };
+    let plain = |wanted| Request { wanted, ..Request::default() };
+    let deep =
+        Request { inner: true, anonymous: true, positions: true, pointed_to: true, ..Request::default() };
+    for request in [plain(Wanted::Records), plain(named), plain(Wanted::Enumerator(b"MINUS".into())), deep] {
+        let Ok(types) = read(bytes, &request) else { continue };
         for expand_types in [false, true] {
             let style = Style { expand_types, budget: 1 << 20, ..Style::default() };
             let mut printer = Printer::new(&types, style);
@@ -45,10 +48,16 @@ fn use_it(bytes: &[u8]) {
                 printer.print(*id);
                 printer.clear();
             }
+            for id in types.listed() {
+                printer.print_compilable(*id, types.type_name(*id));
+                printer.clear();
+            }
         }
         for (id, record) in query::distinct_records(&types) {
             query::Flexible::new(&types).is_held(&types, record);
-            query::containers(&types, id).len();
+            query::count_members_of(&types, types.record(record), id);
+            query::pointer_members(&types, types.record(record), id).count();
+            query::first_biggest_member(&types, types.record(record));
         }
     }
 }

@@ -29,6 +29,9 @@ impl Scanner<'_, '_> {
         let of_interest = |tag| is_record(tag) || tag == constants::DW_TAG_typedef;
         while !entries.is_empty() {
             let (place, depth) = (entries.place(), entries.depth());
+            while let Some(last) = open.pop_if(|last| last.depth >= depth) {
+                closed.push(last);
+            }
             if entries.read_if(&mut entry, of_interest)? != Step::Wanted {
                 continue;
             }
@@ -37,9 +40,6 @@ impl Scanner<'_, '_> {
                     aliases.entry(target).or_insert(place);
                 }
                 continue;
-            }
-            while let Some(last) = open.pop_if(|last| last.depth >= depth) {
-                closed.push(last);
             }
             open.push(Open { place, depth });
         }

@@ -6,13 +6,17 @@ use crate::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
 /// How deep structs nest before the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
+/// How many members are looked at before the search ends; real structs have a few hundred before
+/// one of the size of a word.
+const STEPS_LIMIT: usize = 1 << 13;
+
 /// The first member that no other is larger than, sizes counted in powers of two up to a pointer's.
 /// In structs it is the struct's own such member.
 pub fn first_biggest_member(types: &Types, record: &Record) -> Option<Member> {
-    search(types, record, 0)
+    search(types, record, 0, &mut { STEPS_LIMIT })
 }
 
-fn search(types: &Types, record: &Record, depth: usize) -> Option<Member> {
+fn search(types: &Types, record: &Record, depth: usize, steps: &mut usize) -> Option<Member> {
     if depth > DEPTH_LIMIT {
         return None;
     }
@@ -22,7 +26,8 @@ fn search(types: &Types, record: &Record, depth: usize) -> Option<Member> {
         if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
             continue;
         }
-        let (size, shown) = match of_type(types, member.ty, depth) {
+        *steps = steps.checked_sub(1)?;
+        let (size, shown) = match of_type(types, member.ty, depth, steps) {
             Size::Unknown => continue,
             Size::Plain(size) => (size, *member),
             Size::Inner(inner) => (inner.size, inner),
@@ -48,7 +53,7 @@ enum Size {
     Inner(Member),
 }
 
-fn of_type(types: &Types, mut id: TypeId, depth: usize) -> Size {
+fn of_type(types: &Types, mut id: TypeId, depth: usize, steps: &mut usize) -> Size {
     for _ in 0..DEPTH_LIMIT {
         id = match types.get(id) {
             Type::Base { bits, .. } => return Size::Plain(u64::from(bits / 8)),
@@ -58,7 +63,7 @@ fn of_type(types: &Types, mut id: TypeId, depth: usize) -> Size {
             Type::Pointer { to, .. } => to,
             Type::Enum(item) => return Size::Plain(types.enumeration(item).size),
             Type::Record(record) => {
-                let inner = search(types, types.record(record), depth + 1);
+                let inner = search(types, types.record(record), depth + 1, steps);
                 return inner.map_or(Size::Unknown, Size::Inner);
             }
             Type::Array(array) => types.array(array).of,

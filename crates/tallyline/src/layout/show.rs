@@ -207,7 +207,8 @@ impl<'j, 't> Shower<'j, 't> {
         let types = self.types;
         let Some((_, record)) = types.as_record(id) else { return };
         let count = query::count_members_of(types, record, wanted);
-        if count == 0 || depth > DEPTH_LIMIT {
+        let is_full = self.printer.text().len() > self.job.style.budget;
+        if count == 0 || depth > DEPTH_LIMIT || is_full {
             return;
         }
         let mut line = vec![b' '; depth * 2];

@@ -8,6 +8,9 @@ use std::borrow::Cow;
 /// How far one type may need another that needs another; real programs stay below two hundred.
 const NEEDS_LIMIT: usize = 1000;
 
+/// How often a type may be looked at, on average; real programs stay below ten.
+const STEPS_PER_TYPE: usize = 200;
+
 /// What shares a name in C: tags are one name space, and types by name another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -26,6 +29,8 @@ pub(super) struct Emitted {
     // the kind that a tag belongs to: a second kind of that name gets another
     tags: FxHashMap<NameId, Kind>,
     depth: usize,
+    // types looked at: a damaged file can have functions that take each other many times
+    steps: usize,
 }
 
 impl<'t> Printer<'t> {
@@ -36,33 +41,33 @@ impl<'t> Printer<'t> {
         self.depth = 0;
         self.line = 0;
         self.emitted.depth = 0;
+        if !self.emit_wanted(id, name) {
+            self.put(b"\n");
+        }
+    }
+
+    /// Prints a type that was asked for; false if that was done before.
+    fn emit_wanted(&mut self, id: TypeId, name: NameId) -> bool {
         match self.types.get(id) {
             Type::Record(record) if !self.types.record(record).name.is_some() && name.is_some() => {
-                if self.emitted.named.insert((Kind::Typedef, name)) {
+                let is_new = self.emitted.named.insert((Kind::Typedef, name));
+                if is_new {
                     self.needs_of_record(id, record);
                     self.print_typedef_of(id, name);
-                    return;
                 }
+                is_new
             }
             Type::Record(record) => {
-                if self.needs_of_record(id, record) {
+                let is_new = self.needs_of_record(id, record);
+                if is_new {
                     self.print(id);
-                    return;
                 }
+                is_new
             }
-            Type::Typedef { name, of } => {
-                if self.emit_typedef(name, of, id) {
-                    return;
-                }
-            }
-            Type::Enum(item) => {
-                if self.emit_enum(item) {
-                    return;
-                }
-            }
-            _ => {}
+            Type::Typedef { name, of } => self.emit_typedef(name, of, id),
+            Type::Enum(item) => self.emit_enum(item),
+            _ => false,
         }
-        self.put(b"\n");
     }
 
     /// The name of a record or an enumeration. In a header a tag can name one thing: a struct and a
@@ -107,9 +112,14 @@ impl<'t> Printer<'t> {
     /// Prints what a member's, parameter's or element's type needs; whether to set it off by an empty
     /// line.
     fn needs(&mut self, id: TypeId) -> bool {
-        if self.emitted.depth >= NEEDS_LIMIT || self.out.len() >= self.stop {
+        let steps_limit = self.types.len().saturating_mul(STEPS_PER_TYPE);
+        if self.emitted.depth >= NEEDS_LIMIT
+            || self.emitted.steps > steps_limit
+            || self.out.len() >= self.stop
+        {
             return false;
         }
+        self.emitted.steps += 1;
         self.emitted.depth += 1;
         let printed = self.needs_of(id);
         self.emitted.depth -= 1;
