@@ -54,7 +54,7 @@
 //! `tallyline bench` measures them on your machine.
 //!
 //! # What is left out
-//! Values other than 64-bit sums (maxima, histograms); sections for other architectures than x86-64
+//! Histograms; maxima other than in a [`LazyGroup`]; sections for other architectures than x86-64
 //! and aarch64, and for C libraries other than glibc 2.35 and later (counters there are atomic, and
 //! [`Pool::mode`] says so); vfork children that count (see [`Counter`]).
 //!
@@ -65,6 +65,7 @@
 mod counter;
 mod error;
 mod group;
+mod lazy;
 mod memory;
 mod placement;
 #[doc(hidden)]
@@ -77,6 +78,7 @@ pub mod topology;
 pub use counter::{Counter, CounterArray, CounterRef};
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
+pub use lazy::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope};
 #[doc(hidden)]
 pub use memory::Once;
 pub use memory::{Drained, Trimmed};

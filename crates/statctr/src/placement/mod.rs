@@ -15,6 +15,7 @@ use crate::topology::{CpuId, CpuSet, Topology};
 use std::fmt;
 use std::sync::Arc;
 pub use usage::Memory;
+pub(crate) use usage::resident;
 
 /// Where the per-CPU versions of counters live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory::Arena;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 
 /// What a pool takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,12 @@ pub struct Memory {
 
 pub(super) fn measure(arena: &Arena) -> Result<Memory> {
     let usage = arena.usage();
-    let ours = arena.addresses();
+    let resident = resident(&arena.addresses())?;
+    Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
+}
+
+/// Bytes of memory that are there in mappings that begin in one of these ranges.
+pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
     let failed = |error: std::io::Error| Error::System {
         operation: "reading /proc/self/smaps",
         errno: error.raw_os_error().unwrap_or(libc::EIO),
@@ -37,7 +43,7 @@ pub(super) fn measure(arena: &Arena) -> Result<Memory> {
             resident += kilobytes * 1024;
         }
     }
-    Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
+    Ok(resident)
 }
 
 /// The start of the range where the line is the first of a mapping.

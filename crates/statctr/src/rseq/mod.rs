@@ -32,6 +32,12 @@
 //!
 //! twin_add(base, T, v):
 //!   as add, to the copy that the sequence names
+//!
+//! store_half_line(field, i, line, old[0..4], new[0..4]):      four words of a lazy object whose
+//!   arm                                                         index i was looked up before: a CPU
+//!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)
+//!   [2] if line[0..4] ≠ old leave
+//!   [3] line[0..4] := new     (commit)                        any function of old and the event
 //! ```
 //! An abort is never retried in line: the slow path announces the CPU, tries again a bounded
 //! number of times ([`TRIES`]) and then uses the fallback cell, so a thread that is stopped after
@@ -70,7 +76,11 @@ mod portable;
 pub(crate) use portable::*;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+mod half_line;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 mod one_cpu;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+pub(crate) use half_line::*;
 
 /// Whether a test wants this request to fail; never where tests cannot ask for that.
 macro_rules! is_refused {
@@ -111,6 +121,24 @@ pub(crate) fn offset() -> Option<isize> {
         let (offset, size) = glibc_registration()?;
         (size >= AREA_SIZE && offset != 0 && cpu_bound().is_some()).then_some(offset)
     })
+}
+
+/// Where in a thread's area the kernel keeps the number of its CPU.
+pub(crate) const CPU_ID: usize = 4;
+/// Where it keeps the concurrency id, if it does ([`has_mm_cid`]).
+pub(crate) const MM_CID: usize = 24;
+
+/// Whether this kernel keeps a concurrency id: a number below the smaller of the process's threads
+/// and the CPUs that it may use, which no other running thread of the process has (Linux 6.3 and
+/// later). It is no CPU: it has no node, and two processes may have the same at once.
+///
+/// The kernel says so by the size of what it fills in, in the auxiliary vector; glibc's
+/// `__rseq_size` does not.
+pub(crate) fn has_mm_cid() -> bool {
+    const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+    // SAFETY: takes a number.
+    let filled_in = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
+    offset().is_some() && filled_in >= (MM_CID + 4) as libc::c_ulong
 }
 
 /// The CPU number that the kernel keeps for the calling thread; `None` where the thread is not

@@ -183,12 +183,15 @@ macro_rules! section_operands {
             $($template,)*
             $($operands)*
             x = out(reg) _,
-            injections = sym super::inject::INJECTIONS,
+            injections = sym crate::rseq::inject::INJECTIONS,
             slow = label { return false },
             options(nostack)
         )
     };
 }
+
+mod line;
+pub(crate) use line::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {

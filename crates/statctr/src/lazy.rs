@@ -1,0 +1,283 @@
+//! Statistics of a million objects: [`LazyGroup`], whose instances come as writers come.
+//!
+//! An object of which one CPU writes is one piece of 128 bytes, whatever the number of CPUs. The
+//! second CPU gets an instance of its own, near to it, without waiting; where there is no memory
+//! at once, the object's atomic words serve.
+//!
+//! ```
+//! use statctr::{Combine, LazyPool, PerCpu};
+//!
+//! // the statistics of a flow: packets, bytes, last used, TCP flags seen
+//! let flows = LazyPool::<PerCpu>::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or])?;
+//! let flow = flows.create()?;
+//! flow.update([1, 1500, 17, 0x02]);
+//! flow.update([1, 40, 12, 0x10]);
+//! assert_eq!(flow.read(), [2, 1540, 17, 0x12]);
+//! # Ok::<(), statctr::Error>(())
+//! ```
+//!
+//! Source: Open vSwitch, *Per NUMA node flow stats* and what became of it: per CPU, lazily, with a
+//! preallocated instance.
+
+use crate::error::{Error, Result};
+use crate::memory::{ITEMS, Index, LazyMemory, LazySettings, Lock, Nodes, Object, Rank};
+use crate::placement::{Memory, Mode, Pool, VectorWidth, resident};
+use crate::rseq;
+use crate::topology::{CpuId, Topology};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How an update joins an item, and how instances are joined by a read. Zero changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Combine {
+    /// The sum, modulo 2⁶⁴.
+    Sum,
+    /// The maximum: times, peaks.
+    Max,
+    /// The or: flags.
+    Or,
+}
+
+impl Combine {
+    #[inline(always)]
+    pub(crate) fn join(self, one: u64, other: u64) -> u64 {
+        match self {
+            Combine::Sum => one.wrapping_add(other),
+            Combine::Max => one.max(other),
+            Combine::Or => one | other,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn join_atomically(self, word: &AtomicU64, value: u64) {
+        match self {
+            Combine::Sum => word.fetch_add(value, Ordering::Relaxed),
+            Combine::Max => word.fetch_max(value, Ordering::Relaxed),
+            Combine::Or => word.fetch_or(value, Ordering::Relaxed),
+        };
+    }
+}
+
+mod sealed {
+    pub trait Scope {
+        const INDEX: crate::memory::Index;
+    }
+}
+
+/// What has an instance of its own: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
+pub trait Scope: sealed::Scope + Send + Sync + 'static {}
+
+/// An instance per CPU that writes. The items of an update are one commit.
+#[derive(Debug, Clone, Copy)]
+pub struct PerCpu;
+
+/// An instance per node whose CPUs write: fewer instances to read and to keep, but its CPUs share
+/// them, so each item is updated atomically, and is exact on its own.
+#[derive(Debug, Clone, Copy)]
+pub struct PerNode;
+
+/// An instance per concurrency id (Linux 6.3 and later): a number below that of the process's
+/// threads, for few threads on many CPUs. The items of an update are one commit. Refused where the
+/// kernel has no such id.
+#[derive(Debug, Clone, Copy)]
+pub struct PerConcurrencyId;
+
+impl sealed::Scope for PerCpu {
+    const INDEX: Index = Index::Cpu;
+}
+impl sealed::Scope for PerNode {
+    const INDEX: Index = Index::Node;
+}
+impl sealed::Scope for PerConcurrencyId {
+    const INDEX: Index = Index::Concurrency;
+}
+impl Scope for PerCpu {}
+impl Scope for PerNode {}
+impl Scope for PerConcurrencyId {}
+
+/// Where objects of one kind live. Cheap to clone; the memory lives as long as the last object.
+pub struct LazyPool<S: Scope> {
+    memory: Arc<LazyMemory>,
+    /// Held by who counts as if on another CPU.
+    impersonating: Arc<Lock<()>>,
+    mode: Mode,
+    scope: PhantomData<S>,
+}
+
+impl<S: Scope> Clone for LazyPool<S> {
+    fn clone(&self) -> Self {
+        LazyPool {
+            memory: Arc::clone(&self.memory),
+            impersonating: Arc::clone(&self.impersonating),
+            mode: self.mode,
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<S: Scope> fmt::Debug for LazyPool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyPool").field("mode", &self.mode()).finish_non_exhaustive()
+    }
+}
+
+impl<S: Scope> LazyPool<S> {
+    /// A pool of objects whose items are combined like this, on this machine.
+    ///
+    /// # Errors
+    /// Where the topology cannot be read ([`Topology::current`]), and [`Error::BadSetting`] for
+    /// concurrency ids where the kernel has none.
+    pub fn new(items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
+        Self::on(&Topology::current()?, items)
+    }
+
+    /// As [`new`](Self::new), on a machine like this.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
+    pub fn on(topology: &Topology, items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
+        if S::INDEX == Index::Concurrency && !rseq::has_mm_cid() {
+            return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
+        }
+        let last = topology.possible().last().map_or(0, CpuId::index);
+        let cpus = rseq::cpu_bound().unwrap_or(0).max(last + 1);
+        let nodes = Nodes::new(topology, cpus);
+        let indices = if S::INDEX == Index::Node { nodes.len() } else { cpus };
+        let width = VectorWidth::detect().bytes() as u32;
+        let rseq = rseq::offset().is_some();
+        let one_commit = rseq && width >= 32;
+        let mode = match S::INDEX {
+            Index::Node => Mode::Shared,
+            _ if one_commit => Mode::Rseq,
+            _ => Mode::AtomicFallback,
+        };
+        let memory = LazyMemory::new(LazySettings {
+            index: S::INDEX,
+            rseq: if S::INDEX == Index::Node { rseq } else { one_commit },
+            width,
+            nodes,
+            indices,
+            items,
+        });
+        let impersonating = Arc::new(Lock::new(Rank::Pool, ()));
+        Ok(LazyPool { memory, impersonating, mode, scope: PhantomData })
+    }
+
+    /// A new object, all zero.
+    ///
+    /// Cost: some tens of nanoseconds and 128 bytes, from a cache of the CPU. Now and then maps
+    /// memory: not for signal handlers.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for address space.
+    pub fn create(&self) -> Result<LazyGroup<S>> {
+        Ok(LazyGroup { object: Object::new(&self.memory)?, scope: PhantomData })
+    }
+
+    /// How updates are done: [`Mode::Rseq`] where the items of an update are one commit,
+    /// [`Mode::Shared`] in the scope of nodes, [`Mode::AtomicFallback`] where there is no rseq or no
+    /// store of 32 bytes: then all updates use the objects' atomic words.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How many updates used an object's atomic words because there was no memory at once.
+    #[must_use]
+    pub fn shortfalls(&self) -> u64 {
+        self.memory.shortfalls()
+    }
+
+    /// Maps memory ahead for what updates of the objects there are may ask for. Creating objects
+    /// does so, too.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for address space.
+    pub fn keep_ready(&self) -> Result<()> {
+        self.memory.keep_ready()
+    }
+
+    /// What this pool takes now: address space, and memory by the kernel's own account. A slot here
+    /// is an object.
+    ///
+    /// # Errors
+    /// [`Error::System`] where `/proc/self/smaps` cannot be read.
+    pub fn memory(&self) -> Result<Memory> {
+        let addresses = self.memory.addresses();
+        Ok(Memory {
+            reservations: addresses.len(),
+            reserved: addresses.iter().map(ExactSizeIterator::len).sum(),
+            resident: resident(&addresses)?,
+            slots: self.memory.objects(),
+        })
+    }
+}
+
+/// The statistics of one object: four items, and instances as writers come.
+///
+/// Sixteen bytes here and 128 in its [`LazyPool`]; 32 more for each further CPU (node) that writes.
+///
+/// Arithmetic, ordering, and where updates are allowed: as for [`Counter`](crate::Counter). Items
+/// have no baseline: an object is zero when it is made, and cannot be set.
+pub struct LazyGroup<S: Scope> {
+    object: Object,
+    scope: PhantomData<S>,
+}
+
+impl<S: Scope> LazyGroup<S> {
+    /// Joins one number to each item; 0 leaves an item as it is.
+    ///
+    /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds;
+    /// never waits; async-signal-safe.
+    #[inline]
+    pub fn update(&self, values: [u64; ITEMS]) {
+        self.object.update(values);
+    }
+
+    /// The values. Items 0 and 1, and items 2 and 3, of one update are seen together where the
+    /// update was one commit. Cost: a cache line for the object and one for each further instance.
+    #[must_use]
+    pub fn read(&self) -> [u64; ITEMS] {
+        self.object.read()
+    }
+
+    /// How many instances there are: 1 while one CPU (node) writes.
+    #[must_use]
+    pub fn instances(&self) -> usize {
+        self.object.instances()
+    }
+
+    /// The addresses of the instances, each with the CPU, node (by its place among the nodes) or
+    /// concurrency id that it is for; `None` before anyone wrote. For tests of where memory lies.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn places(&self) -> Vec<(Option<usize>, usize)> {
+        self.object.places()
+    }
+}
+
+impl LazyGroup<PerCpu> {
+    /// Updates as if on `cpu`, a CPU of a made-up topology that this kernel cannot have: to see what
+    /// a million objects cost on large machines. Takes the pool's lock.
+    ///
+    /// # Errors
+    /// [`Error::CannotImpersonate`] for a CPU that may be real.
+    pub fn update_as(&self, pool: &LazyPool<PerCpu>, cpu: CpuId, values: [u64; ITEMS]) -> Result<()> {
+        let ours = Arc::ptr_eq(&pool.memory, self.object.memory());
+        if Pool::could_be_real(cpu.get()) || !ours {
+            return Err(Error::CannotImpersonate { cpu: cpu.get() });
+        }
+        let _held = pool.impersonating.lock();
+        self.object.update_as(cpu.index(), values);
+        Ok(())
+    }
+}
+
+impl<S: Scope> fmt::Debug for LazyGroup<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LazyGroup").field(&self.read()).finish()
+    }
+}

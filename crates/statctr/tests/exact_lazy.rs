@@ -1,0 +1,213 @@
+//! Lazy objects: exact whoever writes, one instance while one CPU writes, zero when made again.
+#![cfg(not(feature = "uniprocessor"))]
+
+mod common;
+
+use common::{Deadline, budget, os};
+use statctr::topology::{CpuId, Topology};
+use statctr::{Combine, Error, LazyGroup, LazyPool, Mode, PerConcurrencyId, PerCpu, PerNode, Scope};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const FLOW: [Combine; 4] = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
+
+fn pool<S: Scope>() -> LazyPool<S> {
+    LazyPool::new(FLOW).expect("pool")
+}
+
+/// Update number `turn` of a writer.
+fn turn<S: Scope>(flow: &LazyGroup<S>, turn: u64) {
+    flow.update([1, 1500, turn, 1 << (turn % 48)]);
+}
+
+fn check([packets, bytes, last, flags]: [u64; 4], turns: u64, most: u64, context: &str) {
+    assert_eq!((packets, bytes), (turns, 1500 * turns), "{context}: sums");
+    assert_eq!(last, most.saturating_sub(1), "{context}: maximum");
+    let expected = if most >= 48 { (1 << 48) - 1 } else { (1 << most) - 1 };
+    assert_eq!(flags, expected, "{context}: or");
+}
+
+/// Writers that are moved about, and a reader to whom nothing may step back.
+fn storm<S: Scope>(name: &str, pool: &LazyPool<S>) {
+    let flows: Vec<_> = (0..3).map(|_| pool.create().expect("object")).collect();
+    let (stop, turns, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|_| {
+                let (send, thread) = std::sync::mpsc::channel();
+                let (flows, stop, turns, most) = (&flows, &stop, &turns, &most);
+                scope.spawn(move || {
+                    send.send(os::thread_id()).expect("wanted");
+                    let mut own = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        for _ in 0..16 {
+                            flows.iter().for_each(|flow| turn(flow, own));
+                            own += 1;
+                        }
+                        turns.fetch_add(16, Ordering::Release);
+                    }
+                    most.fetch_max(own, Ordering::Relaxed);
+                });
+                thread.recv().expect("started")
+            })
+            .collect();
+        scope.spawn(|| {
+            let mut before = [0; 4];
+            while !stop.load(Ordering::Relaxed) {
+                let done = turns.load(Ordering::Acquire);
+                let now = flows[1].read();
+                assert!(now[0] >= done, "{name}: {now:?} of {done} turns: not visible");
+                assert!(now.iter().zip(before).all(|(now, before)| *now >= before), "{name}: {now:?}");
+                if pool.mode() == Mode::Rseq {
+                    assert_eq!(now[1], 1500 * now[0], "{name}: half an update");
+                }
+                before = now;
+            }
+        });
+        os::while_moving(&writers, || os::sleep(budget()));
+        stop.store(true, Ordering::Relaxed);
+    });
+    for flow in &flows {
+        check(flow.read(), turns.load(Ordering::Relaxed), most.load(Ordering::Relaxed), name);
+    }
+    println!("{name}, {}: {turns:?} turns, {} instances", pool.mode(), flows[0].instances());
+}
+
+#[test]
+fn every_scope_is_exact_while_writers_move() {
+    storm("per CPU", &pool::<PerCpu>());
+    storm("per node", &pool::<PerNode>());
+    match LazyPool::<PerConcurrencyId>::new(FLOW) {
+        Ok(pool) => storm("per concurrency id", &pool),
+        Err(error) => {
+            assert!(matches!(error, Error::BadSetting(_)), "{error}");
+            println!("per concurrency id: skipped: {error}");
+        }
+    }
+}
+
+#[test]
+fn one_writer_one_instance_and_a_second_gets_its_own() {
+    let pool = pool::<PerCpu>();
+    let cpus = os::cpus();
+    let flow = pool.create().expect("object");
+    let run_on = |cpu: usize| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                assert!(os::pin(0, &[cpu]), "pinned");
+                (0..1000).for_each(|number| turn(&flow, number));
+            });
+            thread.join().expect("joined");
+        });
+    };
+    for writers in 1..4 {
+        run_on(cpus[0]);
+        assert_eq!(flow.instances(), 1, "after {writers} writers on one CPU");
+    }
+    check(flow.read(), 3000, 1000, "one CPU");
+    if cpus.len() > 1 && pool.mode() == Mode::Rseq {
+        run_on(cpus[1]);
+        assert_eq!(flow.instances(), 2);
+        run_on(cpus[1]);
+        assert_eq!(flow.instances(), 2);
+        let places = flow.places();
+        assert_eq!(places.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), [Some(cpus[0]), Some(cpus[1])]);
+        check(flow.read(), 5000, 1000, "two CPUs");
+    }
+}
+
+#[test]
+fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
+    let topology = Topology::synthetic(1024).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    for round in 0..50 {
+        let flow = pool.create().expect("object");
+        assert_eq!((flow.read(), flow.instances()), ([0; 4], 1), "round {round}");
+        for number in 0..20u64 {
+            let cpu = CpuId::new(900 + number as u32 * 6);
+            for _ in 0..2 {
+                flow.update_as(&pool, cpu, [1, 10, number, 1 << number]).expect("not ours");
+            }
+        }
+        assert_eq!(flow.read(), [40, 400, 19, (1 << 20) - 1], "round {round}");
+        if pool.shortfalls() == 0 {
+            assert_eq!(flow.instances(), 20, "round {round}");
+        }
+        turn(&flow, 0);
+        assert_eq!(flow.read()[0], 41);
+    }
+    assert_eq!(pool.shortfalls(), 0, "memory was kept ready");
+    let flow = pool.create().expect("object");
+    let refused = flow.update_as(&pool, CpuId::new(os::cpus()[0] as u32), [1; 4]);
+    assert!(matches!(refused, Err(Error::CannotImpersonate { .. })));
+}
+
+#[test]
+fn objects_come_and_go_on_many_threads() {
+    let pool = pool::<PerCpu>();
+    let shared: Vec<_> = (0..100).map(|_| pool.create().expect("object")).collect();
+    let (end, turns) = (Deadline::after(budget()), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut kept = Vec::new();
+                while !end.is_over() {
+                    for number in 0..200 {
+                        let flow = pool.create().expect("object");
+                        assert_eq!(flow.read(), [0; 4]);
+                        turn(&flow, 5);
+                        assert_eq!(flow.read(), [1, 1500, 5, 32]);
+                        shared.iter().for_each(|flow| turn(flow, 7));
+                        turns.fetch_add(1, Ordering::Relaxed);
+                        kept.push(flow);
+                        if number % 3 == 0 {
+                            kept.swap_remove(number % kept.len());
+                        }
+                    }
+                    assert!(kept.iter().all(|flow| flow.read() == [1, 1500, 5, 32]));
+                    kept.clear();
+                }
+            });
+        }
+    });
+    let turns = turns.into_inner();
+    assert!(shared.iter().all(|flow| flow.read() == [turns, 1500 * turns, 7, 128]));
+    let memory = pool.memory().expect("smaps");
+    assert!(memory.resident > 0 && memory.resident <= memory.reserved, "{memory:?}");
+    let object = pool.create().expect("object");
+    drop(pool);
+    turn(&object, 1);
+    assert_eq!(object.read()[0], 1, "objects keep their memory");
+}
+
+#[test]
+fn a_forked_child_goes_on() {
+    let pool = pool::<PerCpu>();
+    let flow = pool.create().expect("object");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let other = pool.create().expect("object");
+                    turn(&other, 1);
+                    turn(&flow, 1);
+                }
+            });
+        }
+        for _ in 0..common::scaled(20) {
+            let child = || {
+                let before = flow.read()[0];
+                let others: Vec<_> = (0..300).filter_map(|_| pool.create().ok()).collect();
+                others.iter().for_each(|other| turn(other, 1));
+                (0..100).for_each(|number| turn(&flow, number));
+                flow.read()[0] == before + 100 && others.iter().all(|other| other.read()[0] == 1)
+            };
+            let ((), status) = os::fork(child, || ());
+            if !status.success() {
+                stop.store(true, Ordering::Relaxed);
+                panic!("{status}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
