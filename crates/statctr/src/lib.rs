@@ -65,6 +65,7 @@
 mod counter;
 mod error;
 mod group;
+pub mod hotplug;
 mod lazy;
 mod memory;
 mod placement;
@@ -82,7 +83,7 @@ pub use lazy::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, 
 #[doc(hidden)]
 pub use memory::Once;
 pub use memory::{Drained, Trimmed};
-pub use placement::{Cost, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth, thread_mode};
+pub use placement::{Cost, Memory, Mode, OnMoved, Placement, Pool, PoolBuilder, VectorWidth, thread_mode};
 pub use registry::{Description, Registry, Sample, SampleItem, Source};
 pub use rseq::forget_section;
 #[cfg(feature = "inject")]

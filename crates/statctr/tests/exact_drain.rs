@@ -243,3 +243,27 @@ fn a_refused_barrier_leaves_everything_where_it_was() {
     }
     assert_eq!(counter.read(), 1 + os::cpus().len() as u64);
 }
+
+#[test]
+fn callbacks_hear_of_what_was_moved_until_they_are_taken_off() {
+    let topology = Topology::synthetic(1024).build().expect("topology");
+    let pool = Pool::builder().placement(Placement::Flexible).topology(topology).build().expect("pool");
+    let counter = Counter::new_in(&pool, 0).expect("counter");
+    let heard = std::sync::Arc::new(AtomicU64::new(0));
+    let callback = pool.on_moved({
+        let heard = std::sync::Arc::clone(&heard);
+        move |cpu, drained| {
+            _ = heard.fetch_add(u64::from(cpu.get()) + drained.blocks as u64, Ordering::Relaxed)
+        }
+    });
+    let count_and_drain = || {
+        counter.add_as(CpuId::new(1000), 1).expect("not ours");
+        pool.drain(CpuId::new(1000)).expect("no sections there");
+        pool.drain(CpuId::new(1000)).expect("nothing left");
+    };
+    count_and_drain();
+    assert_eq!(heard.load(Ordering::Relaxed), 1001);
+    drop(callback);
+    count_and_drain();
+    assert_eq!((heard.load(Ordering::Relaxed), counter.read()), (1001, 2));
+}

@@ -8,23 +8,26 @@
 mod common;
 
 use common::kit::Kit;
-use common::{Named, os, pools_by_width};
+use common::{Named, flexible_pools, os, pools_by_width};
+use statctr::hotplug::Watcher;
+use statctr::topology::CpuId;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A CPU that can be switched off. Comes back when this is dropped.
-struct Switch(PathBuf);
+struct Switch(PathBuf, usize);
 
 impl Switch {
     /// The last of our CPUs that the system lets us switch; trying it is the only way to know.
     fn find() -> Option<Switch> {
-        let file = |cpu: &usize| PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+        let switch =
+            |&cpu: &usize| Switch(PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online")), cpu);
         let cpus = os::cpus();
         if cpus.len() < 2 {
             return None;
         }
-        let switch = cpus.iter().rev().map(file).find(|file| file.exists()).map(Switch)?;
+        let switch = cpus.iter().rev().map(switch).find(|switch| switch.0.exists())?;
         (switch.set(false) && switch.set(true)).then_some(switch)
     }
 
@@ -50,7 +53,8 @@ fn a_real_cpu_goes_and_comes_back() {
         println!("skipped: no CPU here may be switched off (that takes root, and two CPUs)");
         return;
     };
-    for Named { name, pool } in &pools_by_width() {
+    for Named { name, pool } in pools_by_width().iter().chain(&flexible_pools()) {
+        let _watcher = Watcher::start(vec![pool.clone()]).expect("watcher");
         let kit = Kit::new(pool);
         let (stop, turns, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -72,9 +76,18 @@ fn a_real_cpu_goes_and_comes_back() {
                 }
             });
             for cycle in 0..cycles {
+                // in turns: the watcher alone; drained by hand too, on its way out and on its way back
+                let drain = |now: bool| {
+                    if now {
+                        // refused in sandboxes: then nothing moves
+                        let _ = pool.drain(CpuId::new(switch.1 as u32));
+                    }
+                };
                 let done = switch.set(false);
+                drain(cycle % 3 == 1);
                 std::thread::sleep(Duration::from_millis(20));
                 let back = switch.set(true);
+                drain(cycle % 3 == 2);
                 std::thread::sleep(Duration::from_millis(20));
                 if !(done && back) {
                     println!("the system refused in cycle {cycle}");

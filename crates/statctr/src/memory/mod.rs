@@ -26,6 +26,7 @@ mod once;
 mod reservation;
 mod slots;
 mod twin;
+mod uevents;
 mod units;
 
 pub use arena::Trimmed;
@@ -39,3 +40,4 @@ pub(crate) use node::prefer_node;
 pub use once::Once;
 pub(crate) use reservation::{CHUNK_WORDS, How, Layout};
 pub(crate) use twin::TwinShape;
+pub(crate) use uevents::{Uevents, wait};

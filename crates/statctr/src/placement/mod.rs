@@ -4,6 +4,7 @@
 
 mod fixed;
 mod flexible;
+mod moved;
 mod shared;
 mod uniprocessor;
 mod usage;
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, Drained, How, Layout, Once, Trimmed, prefer_node};
 use crate::rseq;
 use crate::topology::{CpuId, CpuSet, Topology};
+pub use moved::OnMoved;
 use std::fmt;
 use std::sync::Arc;
 pub use usage::Memory;
@@ -169,6 +171,7 @@ pub struct Pool {
     topology: Arc<Topology>,
     placement: Placement,
     mode: Mode,
+    moved: moved::Callbacks,
 }
 
 impl fmt::Debug for Pool {
@@ -275,7 +278,8 @@ impl PoolBuilder {
             expected: if topology.is_synthetic() { CpuSet::new() } else { topology.online().clone() },
             nodes: if nodes.len() > 1 { nodes } else { Vec::new() },
         });
-        Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode })
+        let moved = moved::Callbacks::new();
+        Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode, moved })
     }
 }
 
@@ -337,7 +341,17 @@ impl Pool {
     /// [`Error::System`] where the kernel refuses the barrier (before Linux 5.10, and in some
     /// sandboxes): then the memory stays, and all counts with it.
     pub fn drain(&self, cpu: CpuId) -> Result<Drained> {
-        self.arena.drain(cpu)
+        let drained = self.arena.drain(cpu)?;
+        if drained.blocks > 0 {
+            self.moved.call(cpu, drained);
+        }
+        Ok(drained)
+    }
+
+    /// From now on calls `callback` whenever a CPU's part of this pool was moved, on the thread that
+    /// drained it: for statistics about statistics, or to move what else belongs to that CPU.
+    pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> OnMoved {
+        self.moved.add(callback)
     }
 
     /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not go

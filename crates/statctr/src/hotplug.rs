@@ -1,0 +1,144 @@
+//! CPUs that go offline: a [`Watcher`] drains them, so that reads get cheaper and memory smaller.
+//!
+//! No count depends on it: without a watcher, and where an event is lost or late, everything is as
+//! exact and as visible as with it.
+
+use crate::error::{Error, Result};
+use crate::memory::{Uevents, wait};
+use crate::placement::Pool;
+use crate::topology::{CpuId, CpuSet, Topology};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the list of CPUs is looked at where the kernel's messages do not come.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Drains CPUs that go offline from some pools, has memory ready in them for those that come, and
+/// trims them. Ends when it is dropped.
+///
+/// A thread of its own waits for the kernel's messages about CPUs (netlink) and looks at the list of
+/// online CPUs once a second, which is all there is in most containers.
+///
+/// ```
+/// use statctr::{Placement, Pool};
+///
+/// let pool = Pool::builder().placement(Placement::Flexible).build()?;
+/// let moved = pool.on_moved(|cpu, drained| println!("CPU {cpu}: {} bytes moved", drained.bytes));
+/// let watcher = statctr::hotplug::Watcher::start(vec![pool.clone()])?;
+/// // … count …
+/// drop((watcher, moved));
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "it stops watching when it is dropped"]
+pub struct Watcher {
+    /// Closed to end the thread.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Starts to watch for these pools.
+    ///
+    /// # Errors
+    /// Where the topology cannot be read, and [`Error::System`] where there can be no thread.
+    pub fn start(pools: Vec<Pool>) -> Result<Watcher> {
+        let online = Topology::current()?.online().clone();
+        let failed = |error: std::io::Error| Error::System {
+            operation: "starting to watch CPUs",
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        let (wake, woken) = UnixStream::pair().map_err(failed)?;
+        // before the thread: what happens from now on is not missed
+        let events = Uevents::open();
+        let thread = std::thread::Builder::new()
+            .name("statctr-hotplug".into())
+            .spawn(move || watch(&pools, events.as_ref(), &woken, online))
+            .map_err(failed)?;
+        Ok(Watcher { wake: Some(wake), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            // a panic in a callback has been reported
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(pools: &[Pool], events: Option<&Uevents>, woken: &UnixStream, mut before: CpuSet) {
+    let mut buffer = [0; 8192];
+    while !wait(events, woken.as_fd(), INTERVAL) {
+        // CPUs that went, also those that are back by now
+        let mut gone = CpuSet::new();
+        while let Some(message) = events.and_then(|events| events.next(&mut buffer)) {
+            if let Some(cpu) = went_offline(message) {
+                gone.insert(cpu);
+            }
+        }
+        // a list that cannot be read says nothing
+        let now = Topology::current().map_or_else(|_| before.clone(), |topology| topology.online().clone());
+        before.iter().filter(|cpu| !now.contains(*cpu)).for_each(|cpu| gone.insert(cpu));
+        if now != before {
+            pools.iter().for_each(|pool| pool.expect(&now));
+        }
+        if !gone.is_empty() {
+            pools.iter().for_each(|pool| clear(pool, &gone));
+        }
+        before = now;
+    }
+}
+
+fn clear(pool: &Pool, gone: &CpuSet) {
+    for cpu in gone.iter() {
+        // refused: the memory stays, and nothing else happens
+        let _ = pool.drain(cpu);
+    }
+    let _ = pool.trim();
+}
+
+/// The CPU that this message says went offline. Its form: `offline@/devices/system/cpu/cpu3`, and
+/// variables, each with a zero behind it.
+fn went_offline(message: &[u8]) -> Option<CpuId> {
+    let head = message.split(|&byte| byte == 0).next()?;
+    let digits = std::str::from_utf8(head).ok()?.strip_prefix("offline@/devices/system/cpu/cpu")?;
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    Some(CpuId::new(number)).filter(|cpu| *cpu <= CpuId::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_about_other_things_say_nothing() {
+        let cpu = |text: &str| went_offline(text.as_bytes()).map(CpuId::get);
+        assert_eq!(cpu("offline@/devices/system/cpu/cpu31\0ACTION=offline\0"), Some(31));
+        for text in [
+            "",
+            "online@/devices/system/cpu/cpu1\0",
+            "offline@/devices/system/cpu/cpu\0",
+            "offline@/devices/system/cpu/cpu+1\0",
+            "offline@/devices/system/cpu/cpu99999999999\0",
+            "offline@/devices/system/cpu/cpu70000\0",
+            "offline@/devices/system/memory/memory1\0",
+            "libudev\0",
+        ] {
+            assert_eq!(cpu(text), None, "{text}");
+        }
+        assert_eq!(went_offline(&[0xff, 0xfe]), None);
+    }
+
+    #[test]
+    fn a_watcher_starts_and_ends_at_once() {
+        let pool = Pool::builder().build().expect("pool");
+        let start = std::time::Instant::now();
+        drop(Watcher::start(vec![pool]).expect("watcher"));
+        assert!(start.elapsed() < INTERVAL, "it does not wait for its next look");
+    }
+}

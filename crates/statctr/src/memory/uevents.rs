@@ -1,0 +1,68 @@
+//! The kernel's messages about devices that come and go: a netlink socket, and waiting for it.
+//!
+//! Here because system calls are: what is done about them is in `hotplug`.
+
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// The group that the kernel itself sends to; udev sends to another.
+const KERNEL_GROUP: u32 = 1;
+
+/// A socket for the kernel's messages.
+#[derive(Debug)]
+pub(crate) struct Uevents(OwnedFd);
+
+impl Uevents {
+    /// Starts to listen. `None` where the kernel or a sandbox does not let us; containers let us and
+    /// send nothing.
+    pub(crate) fn open() -> Option<Uevents> {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: takes three numbers; what it returns is ours.
+        let socket = unsafe {
+            let socket = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_KOBJECT_UEVENT);
+            (socket >= 0).then(|| OwnedFd::from_raw_fd(socket))?
+        };
+        // SAFETY: all zeros is an address; the kernel reads as many bytes as it has.
+        let bound = unsafe {
+            let mut address: libc::sockaddr_nl = std::mem::zeroed();
+            address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+            address.nl_groups = KERNEL_GROUP;
+            let size = size_of_val(&address) as libc::socklen_t;
+            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size)
+        };
+        (bound == 0).then_some(Uevents(socket))
+    }
+
+    /// The next message of the kernel that is there, cut off where `buffer` ends.
+    pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        loop {
+            // SAFETY: all zeros is an address; the kernel writes at most the sizes given.
+            let (len, sender) = unsafe {
+                let mut sender: libc::sockaddr_nl = std::mem::zeroed();
+                let mut size = size_of_val(&sender) as libc::socklen_t;
+                let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+                let socket = self.0.as_raw_fd();
+                let len = libc::recvfrom(socket, start, room, 0, (&raw mut sender).cast(), &raw mut size);
+                (len, sender.nl_pid)
+            };
+            let len = usize::try_from(len).ok()?;
+            // others may send, too; the kernel is number 0
+            if sender == 0 {
+                return buffer.get(..len);
+            }
+        }
+    }
+}
+
+/// Waits until there is a message, or something to read at `wake`, or the time is over. Whether
+/// there is something at `wake`.
+pub(crate) fn wait(events: Option<&Uevents>, wake: BorrowedFd<'_>, span: Duration) -> bool {
+    let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // negative numbers are passed over
+    let socket = events.map_or(-1, |events| events.0.as_raw_fd());
+    let mut watched = [watched(socket), watched(wake.as_raw_fd())];
+    let milliseconds = libc::c_int::try_from(span.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: writes to the two elements.
+    unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
+    watched[1].revents != 0
+}

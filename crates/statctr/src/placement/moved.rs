@@ -1,0 +1,53 @@
+//! What is to be done when a CPU's part of a pool is moved elsewhere.
+
+use crate::memory::{Drained, Lock, Rank};
+use crate::topology::CpuId;
+use std::fmt;
+use std::sync::Arc;
+
+type Callback = Arc<dyn Fn(CpuId, Drained) + Send + Sync>;
+
+/// The callbacks of a pool.
+#[derive(Clone)]
+pub(super) struct Callbacks(Arc<Lock<Vec<Callback>>>);
+
+impl Callbacks {
+    pub(super) fn new() -> Callbacks {
+        Callbacks(Arc::new(Lock::new(Rank::Registry, Vec::new())))
+    }
+
+    pub(super) fn add(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> OnMoved {
+        let callback: Callback = Arc::new(callback);
+        self.0.lock().push(Arc::clone(&callback));
+        OnMoved { callback, all: self.clone() }
+    }
+
+    pub(super) fn call(&self, cpu: CpuId, drained: Drained) {
+        // not under the lock: a callback may read, and make others
+        let callbacks = self.0.lock().clone();
+        callbacks.iter().for_each(|callback| callback(cpu, drained));
+    }
+}
+
+/// A callback of a pool ([`Pool::on_moved`](super::Pool::on_moved)); taken off when this is dropped.
+#[must_use = "the callback is taken off when this is dropped"]
+pub struct OnMoved {
+    callback: Callback,
+    all: Callbacks,
+}
+
+impl fmt::Debug for OnMoved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnMoved").finish_non_exhaustive()
+    }
+}
+
+impl Drop for OnMoved {
+    fn drop(&mut self) {
+        let mut callbacks = self.all.0.lock();
+        let place = callbacks.iter().position(|other| Arc::ptr_eq(other, &self.callback));
+        let gone = place.map(|place| callbacks.swap_remove(place));
+        drop(callbacks);
+        drop(gone);
+    }
+}
