@@ -36,6 +36,7 @@
 mod btf;
 pub mod check;
 mod companion;
+pub mod diff;
 mod dwarf;
 mod elf;
 mod error;

@@ -3,6 +3,7 @@
 use crate::bench;
 use crate::check;
 use crate::demo;
+use crate::diff;
 use crate::groups;
 use crate::layout;
 use crate::manual;
@@ -33,7 +34,7 @@ Examples:
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man | man -l -
 
-Exit status: 0 for success, 1 for findings (check), 2 for an error. A reader that closes the pipe is no error.";
+Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -53,6 +54,9 @@ enum Command {
     /// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
     Check(check::CheckArgs),
 
+    /// Show what differs between the layouts of two files: types that grew, members on other lines
+    Diff(diff::DiffArgs),
+
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -71,6 +75,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Layout(args) => layout::run(args),
         Command::Groups(args) => groups::run(args, cli.color),
         Command::Check(args) => return check::run(args, cli.color),
+        Command::Diff(args) => return diff::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

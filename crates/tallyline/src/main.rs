@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod cli;
 mod demo;
+mod diff;
 mod groups;
 mod layout;
 mod manual;

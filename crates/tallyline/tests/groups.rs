@@ -50,7 +50,7 @@ connection: 256 bytes on 4 lines, declared at FILE:4
   rx         40     32        0-1        6     10  straddles
   tx        128     24          2        2      0
 
-  rx
+  rx, declared at FILE:6
         40      4  packets
         44      1  kind
         45      3  hole
@@ -62,7 +62,7 @@ connection: 256 bytes on 4 lines, declared at FILE:4
     straddles: 32 bytes on 2 lines, 1 would do
     also on its lines: other
 
-  tx
+  tx, declared at FILE:15
        128      8  sent
        136     16  queue
 ";

@@ -26,15 +26,19 @@ impl<'t> Subjects<'t> {
     /// The types of a name or a pattern. A typedef's name means the struct that it stands for.
     pub(super) fn matching(&self, pattern: &str) -> Vec<Subject<'t>> {
         let types = self.types;
-        let name_of = |record: &Record| String::from_utf8_lossy(types.name(record.name)).into_owned();
-        let fitting = self.records.iter().filter(|(_, record)| {
-            let name = types.name(types.record(*record).name);
-            if is_pattern(pattern) { fits(pattern.as_bytes(), name) } else { pattern.as_bytes() == name }
+        let name_of = |id| String::from_utf8_lossy(&types.qualified_name(id)).into_owned();
+        let same = |name: &[u8]| match is_pattern(pattern) {
+            true => fits(pattern.as_bytes(), name),
+            false => pattern.as_bytes() == name,
+        };
+        // with the scopes that it is declared in, or without
+        let fitting = self.records.iter().filter(|(id, record)| {
+            same(types.name(types.record(*record).name)) || same(&types.qualified_name(*id))
         });
         let mut found: Vec<Subject<'t>> = fitting
             .map(|(id, record)| {
                 let record = types.record(*record);
-                Subject { id: *id, record, name: name_of(record) }
+                Subject { id: *id, record, name: name_of(*id) }
             })
             .collect();
         if found.is_empty() && !is_pattern(pattern) {

@@ -5,4 +5,5 @@ pub mod json;
 pub mod pahole;
 mod type_text;
 
+pub(crate) use type_text::keyword;
 pub use type_text::{element_text, type_text};

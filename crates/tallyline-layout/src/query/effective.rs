@@ -56,7 +56,7 @@ impl Effective {
         let packed = self.packed.infer(types, id);
         let mut align = record.align.max(1);
         for member in types.members(record) {
-            if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+            if member.kind == MemberKind::Static {
                 continue;
             }
             align = align.max(member.align);

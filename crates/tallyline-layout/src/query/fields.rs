@@ -1,7 +1,7 @@
 //! The members of a record as a program names them: those of anonymous structs and unions, and of
 //! bases, count as the record's own.
 
-use crate::model::{Member, MemberKind, NameId, Position, Record, Type, TypeId, Types};
+use crate::model::{Member, NameId, Position, Record, Type, TypeId, Types};
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -56,7 +56,7 @@ impl Field {
             bits,
             bitfield: member.bitfield.is_some(),
             align: member.align,
-            declared_at: Position::default(),
+            declared_at: member.declared_at,
         }
     }
 }
@@ -73,10 +73,10 @@ fn collect(types: &Types, record: &Record, base: u64, depth: usize, found: &mut 
         if found.len() >= FIELD_LIMIT {
             return;
         }
-        if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
+        if !member.is_placed() {
             continue;
         }
-        if !member.name.is_some() || member.kind == MemberKind::Base {
+        if !member.name.is_some() || member.is_base() {
             let inner = types.as_record(types.strip(member.ty));
             if let Some((_, inner)) = inner.filter(|_| depth < DEPTH_LIMIT) {
                 collect(types, inner, base.saturating_add(member.offset), depth + 1, found);

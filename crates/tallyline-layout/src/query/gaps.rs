@@ -1,7 +1,7 @@
 //! Holes with their places.
 
 use super::{Coverage, Layout, layout};
-use crate::model::{Member, Record, Types};
+use crate::model::{Record, Types};
 
 /// Unused bytes between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,6 @@ pub struct Holes {
     pub bit_padding: u8,
 }
 
-/// Whether a member takes a place of its own in the record.
-pub fn is_placed(member: &Member) -> bool {
-    member.takes_bytes()
-}
-
 /// Where the holes of a struct are; a union has none.
 pub fn holes(types: &Types, record: &Record) -> Holes {
     let members = types.members(record);
@@ -57,7 +52,7 @@ pub fn holes(types: &Types, record: &Record) -> Holes {
         return found;
     }
     let mut before = None;
-    for (index, member) in members.iter().enumerate().filter(|(_, member)| is_placed(member)) {
+    for (index, member) in members.iter().enumerate().filter(|(_, member)| member.takes_bytes()) {
         let gap = before.map_or(first, |before: usize| gaps[before]);
         if let Ok(bytes @ 1..) = u64::try_from(gap.bytes) {
             found.bytes.push(Hole { offset: member.offset.saturating_sub(bytes), bytes, after: before });

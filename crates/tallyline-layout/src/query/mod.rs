@@ -25,7 +25,7 @@ pub use effective::Effective;
 pub use fields::{Field, field_at, fields};
 pub use filter::Filter;
 pub use flexible::{Flexible, ends_flexibly};
-pub use gaps::{BitHole, Hole, Holes, holes, is_placed};
+pub use gaps::{BitHole, Hole, Holes, holes};
 pub use holes::{Gap, Layout, Summary, layout};
 pub use packed::Packed;
 pub use pattern::{fits, is_pattern};

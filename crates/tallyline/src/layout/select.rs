@@ -95,7 +95,7 @@ impl Names {
 }
 
 /// Splits at commas, but not at those between the arguments of a template.
-fn split(list: &str) -> Vec<&str> {
+pub(crate) fn split(list: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let (mut start, mut depth) = (0, 0_usize);
     for (index, letter) in list.char_indices() {

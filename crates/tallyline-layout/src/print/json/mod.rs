@@ -15,11 +15,12 @@
 //! |---|---|
 //! | `id` | a number that no other type of the document has; names repeat, ids do not |
 //! | `name` | null for an anonymous type |
+//! | `scope` | the namespaces and classes that it is declared in, `::` between; left out where there are none |
 //! | `kind` | `struct`, `class`, `interface`, `union`, `enum`, `typedef`, `other` |
 //! | `size`, `align` | in bytes; the alignment is that in effect, in BTF (`"origin":"btf"`) as inferred |
 //! | `cachelines` | how many lines it takes, if it starts on one |
 //! | `packed` | whether it shows that it was declared packed |
-//! | `bases` | of C++: `type`, `type_id`, `offset`, `size`, `virtual` (its offset is known at run time only, and is null) |
+//! | `bases` | of C++: `type`, `type_id`, `offset`, `size`, `virtual`; `offset` is null where it is known at run time only |
 //! | `members` | in the order of the file, see below |
 //! | `variants` | of Rust: `name`, `tag` (null for the one that takes every other value), `members` |
 //! | `statics` | names of static members, which take no place |

@@ -25,6 +25,8 @@ pub(super) struct Head {
 pub(super) struct TypeView<'t> {
     id: u32,
     name: Name<'t>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Name<'t>,
     kind: &'static str,
     size: u64,
     align: u64,
@@ -175,7 +177,8 @@ impl<'t> Views<'t> {
         };
         let align = self.alignments.of(types, id);
         let name = self.name(types.type_name(id));
-        TypeView { id: id.0, name, kind, size, align, cachelines: size.div_ceil(self.cacheline), body }
+        let scope = types.as_record(id).and_then(|(_, record)| self.name(record.path));
+        TypeView { id: id.0, name, scope, kind, size, align, cachelines: size.div_ceil(self.cacheline), body }
     }
 
     fn record(&mut self, id: RecordId, depth: usize) -> RecordView<'t> {
@@ -275,7 +278,7 @@ impl<'t> Views<'t> {
         Some(BaseView {
             ty: type_text(self.types, member.ty),
             type_id: member.ty.0,
-            offset: (!is_virtual).then_some(member.offset),
+            offset: member.is_placed().then_some(member.offset),
             size: member.size,
             r#virtual: is_virtual,
         })

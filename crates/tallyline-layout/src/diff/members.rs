@@ -1,0 +1,157 @@
+//! What became of the members of a type.
+
+use crate::model::{Record, RecordId, Type, TypeId, Types};
+use crate::print::type_text;
+use crate::query::{Field, fields};
+use std::collections::{HashMap, VecDeque};
+
+/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+const DEPTH_LIMIT: usize = 32;
+
+/// How many fields of one type are compared: anonymous types in a damaged file unfold without end.
+const FIELD_LIMIT: usize = 1 << 20;
+
+/// Where a member lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its first bit, counted from the start of the type.
+    pub bit_offset: u64,
+    /// How many bits.
+    pub bits: u64,
+    /// Whether it is a bitfield.
+    pub bitfield: bool,
+    /// Its type, as C writes it.
+    pub ty: String,
+    /// The first cache line that it lies on.
+    pub line: u64,
+}
+
+/// What became of a member.
+#[derive(Clone, Debug)]
+pub struct MemberChange {
+    /// Its name; inside of anonymous types that have a name as a member, the path to it.
+    pub name: String,
+    /// Where it was; nothing if it is new.
+    pub old: Option<Place>,
+    /// Where it is; nothing if it is gone.
+    pub new: Option<Place>,
+}
+
+impl MemberChange {
+    /// Whether it lies on another cache line than before.
+    pub fn changes_line(&self) -> bool {
+        matches!((&self.old, &self.new), (Some(old), Some(new)) if old.line != new.line)
+    }
+}
+
+/// Compares the members of two records.
+pub(super) fn compare(
+    old: &Types,
+    new: &Types,
+    before: RecordId,
+    after: RecordId,
+    types: bool,
+    line: u64,
+) -> Vec<MemberChange> {
+    let mut search = Search { old, new, types, line, found: Vec::new(), budget: FIELD_LIMIT };
+    search.records(old.record(before), new.record(after), &Base::default(), 0);
+    search.found
+}
+
+/// Where a record lies in the one that is compared.
+#[derive(Clone, Default)]
+struct Base {
+    path: String,
+    old: u64,
+    new: u64,
+}
+
+struct Search<'t> {
+    old: &'t Types,
+    new: &'t Types,
+    types: bool,
+    line: u64,
+    found: Vec<MemberChange>,
+    // fields that may still be looked at
+    budget: usize,
+}
+
+impl Search<'_> {
+    fn records(&mut self, before: &Record, after: &Record, base: &Base, depth: usize) {
+        let mine = fields(self.old, before);
+        let Some(budget) = self.budget.checked_sub(mine.len() + 1) else { return };
+        self.budget = budget;
+        // a name can repeat in damaged files only; then the first goes with the first
+        let mut by_name: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
+        for (index, field) in mine.iter().enumerate() {
+            by_name.entry(self.old.name(field.name)).or_default().push_back(index);
+        }
+        for field in &fields(self.new, after) {
+            let name = self.new.name(field.name);
+            let partner = by_name.get_mut(name).and_then(VecDeque::pop_front);
+            let path = format!("{}{}", base.path, String::from_utf8_lossy(name));
+            match partner.map(|index| &mine[index]) {
+                Some(partner) => self.pair(partner, field, path, base, depth),
+                None => {
+                    let new = Some(self.place(self.new, field, base.new));
+                    self.found.push(MemberChange { name: path, old: None, new });
+                }
+            }
+        }
+        let mut gone: Vec<usize> = by_name.into_values().flatten().collect();
+        gone.sort_unstable();
+        for index in gone {
+            let name = String::from_utf8_lossy(self.old.name(mine[index].name));
+            let old = Some(self.place(self.old, &mine[index], base.old));
+            self.found.push(MemberChange { name: format!("{}{name}", base.path), old, new: None });
+        }
+    }
+
+    fn pair(&mut self, mine: &Field, theirs: &Field, path: String, base: &Base, depth: usize) {
+        let moved = mine.bit_offset != theirs.bit_offset || mine.bits != theirs.bits;
+        let retyped = || {
+            let inner = |types, ty| anonymous(types, ty).is_some();
+            let both_anonymous = inner(self.old, mine.ty) && inner(self.new, theirs.ty);
+            !both_anonymous && type_text(self.old, mine.ty) != type_text(self.new, theirs.ty)
+        };
+        if moved || self.types && retyped() {
+            let old = Some(self.place(self.old, mine, base.old));
+            let new = Some(self.place(self.new, theirs, base.new));
+            self.found.push(MemberChange { name: path.clone(), old, new });
+        }
+        let inner = anonymous(self.old, mine.ty).zip(anonymous(self.new, theirs.ty));
+        if let Some((before, after)) = inner.filter(|_| depth < DEPTH_LIMIT) {
+            let base = Base {
+                path: format!("{path}."),
+                old: base.old.saturating_add(mine.bit_offset),
+                new: base.new.saturating_add(theirs.bit_offset),
+            };
+            self.records(before, after, &base, depth + 1);
+        }
+    }
+
+    fn place(&self, types: &Types, field: &Field, base: u64) -> Place {
+        let bit_offset = base.saturating_add(field.bit_offset);
+        Place {
+            bit_offset,
+            bits: field.bits,
+            bitfield: field.bitfield,
+            ty: type_text(types, field.ty),
+            line: bit_offset / 8 / self.line,
+        }
+    }
+}
+
+/// The record that a member's type is, or that its elements are, if it has no name of its own: its
+/// members are the struct's.
+fn anonymous(types: &Types, ty: TypeId) -> Option<&Record> {
+    let mut ty = ty;
+    for _ in 0..DEPTH_LIMIT {
+        match types.get(ty) {
+            Type::Array(array) => ty = types.array(array).of,
+            Type::Qualified { of, .. } | Type::Annotated { of } => ty = of,
+            _ => break,
+        }
+    }
+    types.as_record(ty).map(|(_, record)| record).filter(|record| !record.name.is_some())
+}

@@ -1,0 +1,184 @@
+//! What differs between the layouts of two files.
+//!
+//! Types are found by their names, with the scopes that they are declared in. Where a name repeats,
+//! those that are the same go together first, then those of the same file, then the rest in order.
+//! One type is compared after the other, so no more is kept than one type's differences.
+
+mod matching;
+mod members;
+
+pub use members::{MemberChange, Place};
+
+use crate::model::{RecordId, TypeId, Types};
+use crate::query::{fits, holes};
+use matching::Pairs;
+
+/// What to compare, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The size of a cache line in bytes.
+    pub cacheline: u64,
+    /// Names or patterns of the types; every type if there are none.
+    pub only: Vec<String>,
+    /// Names or patterns of types that are left out.
+    pub except: Vec<String>,
+    /// Also report members that changed only their type, and not their place.
+    pub types: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cacheline: 64, only: Vec::new(), except: Vec::new(), types: false }
+    }
+}
+
+/// A type in one of the files, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// In bytes.
+    pub size: u64,
+    /// In cache lines, if it starts on one.
+    pub lines: u64,
+    /// Holes of whole bytes.
+    pub holes: u64,
+    /// The bytes in them.
+    pub hole_bytes: u64,
+    /// Bytes behind the last member.
+    pub padding: u64,
+    /// Members, those of anonymous structs counted as one.
+    pub members: u64,
+    /// The file and the line it is declared at; nothing where that is not known.
+    pub declared_at: Option<(String, u32)>,
+}
+
+/// What became of a type.
+#[derive(Clone, Debug)]
+pub struct TypeChange {
+    /// Its name.
+    pub name: String,
+    /// `struct`, `class` or `union`.
+    pub keyword: &'static str,
+    /// As it was; nothing for one that is new.
+    pub old: Option<Shape>,
+    /// As it is; nothing for one that is gone.
+    pub new: Option<Shape>,
+    /// What became of its members, in the order of the new file, what is gone at the end.
+    pub members: Vec<MemberChange>,
+}
+
+/// How many types are in which way different.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Only in the new file.
+    pub added: u64,
+    /// Only in the old file.
+    pub removed: u64,
+    /// Larger than before.
+    pub grown: u64,
+    /// Smaller than before.
+    pub shrunk: u64,
+    /// Of the same size, with something moved.
+    pub rearranged: u64,
+    /// With a member on another cache line than before.
+    pub across_lines: u64,
+    /// The same.
+    pub same: u64,
+}
+
+impl Counts {
+    /// Whether anything differs.
+    pub fn differ(&self) -> bool {
+        self.added + self.removed + self.grown + self.shrunk + self.rearranged != 0
+    }
+}
+
+impl TypeChange {
+    /// How many bytes larger it is; negative if it is smaller, and where one of them is missing.
+    pub fn growth(&self) -> i128 {
+        let size = |shape: &Option<Shape>| shape.as_ref().map_or(0, |shape| i128::from(shape.size));
+        size(&self.new) - size(&self.old)
+    }
+
+    fn count(&self, counts: &mut Counts) {
+        let growth = self.growth();
+        *match (&self.old, &self.new) {
+            (None, _) => &mut counts.added,
+            (_, None) => &mut counts.removed,
+            _ if growth > 0 => &mut counts.grown,
+            _ if growth < 0 => &mut counts.shrunk,
+            _ => &mut counts.rearranged,
+        } += 1;
+        counts.across_lines += u64::from(self.members.iter().any(MemberChange::changes_line));
+    }
+}
+
+/// Compares two files. `each` gets what differs, one type after the other: those of the new file in
+/// its order, then those that are gone.
+pub fn diff<E>(
+    old: &Types,
+    new: &Types,
+    options: &Options,
+    mut each: impl FnMut(&TypeChange) -> Result<(), E>,
+) -> Result<Counts, E> {
+    let mut counts = Counts::default();
+    let pairs = Pairs::new(old, new, |name| options.wants(name));
+    for (before, after) in pairs.iter() {
+        let change = compare(old, new, before, after, options);
+        match change {
+            Some(change) => {
+                change.count(&mut counts);
+                each(&change)?;
+            }
+            None => counts.same += 1,
+        }
+    }
+    Ok(counts)
+}
+
+impl Options {
+    fn wants(&self, name: &[u8]) -> bool {
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern.as_bytes(), name));
+        (self.only.is_empty() || any(&self.only)) && !any(&self.except)
+    }
+}
+
+/// A type of one of the files.
+type Of = Option<(TypeId, RecordId)>;
+
+fn compare(old: &Types, new: &Types, before: Of, after: Of, options: &Options) -> Option<TypeChange> {
+    let line = options.cacheline.max(1);
+    let members = match (before, after) {
+        (Some((_, before)), Some((_, after))) => {
+            let found = members::compare(old, new, before, after, options.types, line);
+            if found.is_empty() && old.record(before).size == new.record(after).size {
+                return None;
+            }
+            found
+        }
+        _ => Vec::new(),
+    };
+    let (types, (id, record)) = after.map(|of| (new, of)).or(before.map(|of| (old, of)))?;
+    Some(TypeChange {
+        name: String::from_utf8_lossy(&types.qualified_name(id)).into_owned(),
+        keyword: crate::print::keyword(types.record(record)),
+        old: before.map(|(_, record)| shape(old, record, line)),
+        new: after.map(|(_, record)| shape(new, record, line)),
+        members,
+    })
+}
+
+fn shape(types: &Types, id: RecordId, line: u64) -> Shape {
+    let record = types.record(id);
+    let found = holes(types, record);
+    let at = record.declared_at;
+    let file = || String::from_utf8_lossy(types.name(at.file)).into_owned();
+    Shape {
+        size: record.size,
+        lines: record.size.div_ceil(line),
+        holes: found.bytes.len() as u64,
+        hole_bytes: found.bytes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.bytes)),
+        padding: found.padding,
+        members: types.members(record).iter().filter(|member| member.is_placed()).count() as u64,
+        declared_at: (at.file.is_some() && at.line != 0).then(|| (file(), at.line)),
+    }
+}

@@ -1,0 +1,68 @@
+//! The command line of `tallyline diff`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Show what differs between the layouts of two files: types that grew, members on other lines
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DiffArgs {
+    /// The file as it was
+    #[arg(value_name = "OLD")]
+    pub(super) old: PathBuf,
+
+    /// The file as it is
+    #[arg(value_name = "NEW")]
+    pub(super) new: PathBuf,
+
+    /// Compare these types only: names with commas between, or patterns with * and ?
+    #[arg(short = 'C', long = "class", value_name = "TYPE")]
+    pub(super) classes: Vec<String>,
+
+    /// Leave out these types
+    #[arg(short = 'x', long, value_name = "TYPE")]
+    pub(super) exclude: Vec<String>,
+
+    /// Also show members that changed their type, and not their place
+    #[arg(short, long)]
+    pub(super) types: bool,
+
+    /// Every member that moved; without it those that changed their line, and how many others
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+
+    /// The size of a cache line in bytes
+    #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(super) cacheline_size: u64,
+
+    /// How to show the differences
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline diff ./server.old ./server
+  tallyline diff -C 'tcp_*,sock' vmlinux-6.12 vmlinux-6.18
+  tallyline diff --format markdown base/server head/server > comment.md
+  tallyline diff --format codiff old.o new.o >> commit-message
+
+Exit status: 0 if nothing differs, 1 with differences, 2 for an error.";
+
+/// How differences are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// For programs, one type a line
+    Json,
+    /// A table for a pull request
+    Markdown,
+    /// As codiff does, for a commit message
+    Codiff,
+}

@@ -1,0 +1,116 @@
+//! Differences as a table for a pull request.
+
+use super::Report;
+use anyhow::Result;
+use std::io::Write;
+use tallyline_layout::diff::{Counts, Shape, TypeChange};
+
+/// How many members are named in a cell.
+const NAMED: usize = 6;
+
+/// A table with a row for each type.
+#[derive(Default)]
+pub(super) struct Markdown {
+    any: bool,
+}
+
+impl Report for Markdown {
+    fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
+        if !self.any {
+            writeln!(out, "| type | bytes | lines | holes | padding | members |")?;
+            writeln!(out, "|---|---:|---:|---:|---:|---|")?;
+            self.any = true;
+        }
+        let column = |get: fn(&Shape) -> u64| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if get(old) != get(new) => format!("{} → {}", get(old), get(new)),
+            (_, Some(new)) => get(new).to_string(),
+            (Some(old), None) => get(old).to_string(),
+            (None, None) => String::new(),
+        };
+        let mut bytes = column(|shape| shape.size);
+        if let (Some(_), Some(_), growth @ (1.. | ..=-1)) = (&change.old, &change.new, change.growth()) {
+            bytes = format!("{bytes} (**{growth:+}**)");
+        }
+        writeln!(
+            out,
+            "| {} {} | {bytes} | {} | {} | {} | {} |",
+            change.keyword,
+            code(&change.name),
+            column(|shape| shape.lines),
+            column(|shape| shape.holes),
+            column(|shape| shape.padding),
+            members(change),
+        )?;
+        Ok(())
+    }
+
+    fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()> {
+        let Counts { added, removed, grown, shrunk, rearranged, across_lines, same } = counts;
+        if !counts.differ() {
+            return Ok(writeln!(out, "No differences in the layout of {same} types.")?);
+        }
+        writeln!(
+            out,
+            "\n{added} added, {removed} removed, {grown} grown, {shrunk} shrunk, {rearranged} rearranged, \
+             {across_lines} with members on other cache lines; {same} the same."
+        )?;
+        Ok(())
+    }
+}
+
+fn members(change: &TypeChange) -> String {
+    match (&change.old, &change.new) {
+        (None, _) => return "**added**".into(),
+        (_, None) => return "**removed**".into(),
+        _ => {}
+    }
+    let (mut parts, mut moved) = (Vec::new(), 0);
+    for one in &change.members {
+        let name = code(&one.name);
+        match (&one.old, &one.new) {
+            (None, _) => parts.push(format!("+ {name}")),
+            (_, None) => parts.push(format!("− {name}")),
+            (Some(old), Some(new)) if old.line != new.line => {
+                parts.push(format!("{name} line {} → {}", old.line, new.line));
+            }
+            (Some(old), Some(new)) if old.bits != new.bits => parts.push(format!("{name} resized")),
+            (Some(old), Some(new)) if old.bit_offset == new.bit_offset => {
+                parts.push(format!("{name} {} → {}", code(&old.ty), code(&new.ty)));
+            }
+            _ => moved += 1,
+        }
+    }
+    let more = parts.len().saturating_sub(NAMED);
+    parts.truncate(NAMED);
+    if more != 0 {
+        parts.push(format!("{more} more"));
+    }
+    if moved != 0 {
+        parts.push(format!("{moved} moved on their line"));
+    }
+    parts.join(", ")
+}
+
+/// A name as code. A cell ends at a bar and a row at a line break, and names come from a file.
+fn code(name: &str) -> String {
+    let clean: String = name
+        .chars()
+        .map(|letter| match letter {
+            '`' => '\'',
+            letter if letter.is_control() => '\u{fffd}',
+            letter => letter,
+        })
+        .collect();
+    format!("`{}`", clean.replace('|', "\\|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_cell() {
+        assert_eq!(code("a|b`\n| x"), "`a\\|b'\u{fffd}\\| x`");
+        assert_eq!(code("v<int, 3>"), "`v<int, 3>`");
+    }
+}

@@ -1,0 +1,70 @@
+//! `tallyline diff`: what differs between the layouts of two files.
+
+mod args;
+mod codiff;
+mod json;
+mod markdown;
+mod text;
+
+pub(crate) use args::DiffArgs;
+
+use crate::layout::select::split;
+use crate::layout::source;
+use crate::output::{Color, Output};
+use anyhow::Result;
+use args::Format;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use tallyline_layout::diff::{Counts, Options, TypeChange, diff};
+use tallyline_layout::model::Types;
+use tallyline_layout::{Request, Wanted, query};
+
+/// A way to show differences, which come one type after the other.
+trait Report {
+    /// Shows a type.
+    fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()>;
+    /// Shows how many there are.
+    fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()>;
+}
+
+/// Does what the command line says; whether anything differs.
+pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
+    let names = |lists: &[String]| -> Vec<String> {
+        lists.iter().flat_map(|list| split(list)).map(String::from).collect()
+    };
+    let options = Options {
+        cacheline: args.cacheline_size,
+        only: names(&args.classes),
+        except: names(&args.exclude),
+        types: args.types,
+    };
+    let output = Output::open(args.output.as_deref(), color)?;
+    let old = read(&args.old, &options)?;
+    let new = read(&args.new, &options)?;
+    let mut counts = Counts::default();
+    output.write(|out| {
+        let mut report: Box<dyn Report> = match args.format {
+            Format::Text => Box::new(text::Text { verbose: args.verbose }),
+            Format::Json => Box::new(json::Json::default()),
+            Format::Markdown => Box::new(markdown::Markdown::default()),
+            Format::Codiff => Box::new(codiff::Codiff::new(args.verbose)),
+        };
+        counts = diff(&old, &new, &options, |change| report.change(change, out))?;
+        report.end(&counts, out)
+    })?;
+    Ok(if counts.differ() { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })
+}
+
+fn read(file: &Path, options: &Options) -> Result<Types> {
+    let only = &options.only;
+    let wanted = if only.is_empty() || only.iter().any(|name| query::is_pattern(name)) {
+        Wanted::Records
+    } else {
+        Wanted::named(only.iter().map(String::as_str))
+    };
+    let request = Request { wanted, cacheline: options.cacheline, positions: true, ..Request::default() };
+    let types = source::read(file, &request, None)?;
+    source::warn(file, &types);
+    Ok(types)
+}

@@ -1,0 +1,160 @@
+//! `tallyline diff`: two versions of a program, made by the machine's compiler.
+
+mod common;
+
+use common::{data, folder, object, run, run_in, stdout};
+use serde_json::Value;
+use std::path::PathBuf;
+
+const OLD: &str = "\
+struct grown { int a; char b; long c; unsigned f : 3; };
+struct gone { int x; };
+struct same { int x; };
+struct retyped { int x; };
+struct lines { char start[56]; long last; };
+struct nested { struct { int a; int b; } in; };
+union both { int a; long b; };
+struct grown grown; struct gone gone; struct same same; struct retyped retyped; struct lines lines;
+struct nested nested; union both both;
+";
+
+const NEW: &str = "\
+struct grown { int a; int d; char b; long c; unsigned f : 5; };
+struct fresh { int x; };
+struct same { int x; };
+struct retyped { unsigned x; };
+struct lines { char start[64]; long last; };
+struct nested { struct { int b; int a; } in; };
+union both { int a; long b[2]; };
+struct grown grown; struct fresh fresh; struct same same; struct retyped retyped; struct lines lines;
+struct nested nested; union both both;
+";
+
+fn versions(name: &str) -> Option<PathBuf> {
+    let folder = folder(name);
+    for (version, text) in [("old", OLD), ("new", NEW)] {
+        let source = object(&folder, "program", text)?;
+        std::fs::rename(&source, folder.join(format!("{version}.o"))).expect("renamed");
+    }
+    Some(folder)
+}
+
+fn diff(folder: &std::path::Path, more: &[&str]) -> String {
+    let output = run_in(folder, &[&["diff", "old.o", "new.o"], more].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    stdout(&output).replace(folder.to_str().expect("a plain path"), "")
+}
+
+#[test]
+fn types_and_members_that_differ_are_shown() {
+    let Some(folder) = versions("diff-text") else { return };
+    let expected = "\
+grown   struct grown: 24 -> 32 bytes, 3 -> 7 bytes of holes, /program.c:1
+    + d at 4 on line 0: int
+    ~ f 16:0 -> 24:0: 3 bits -> 5 bits
+    2 members moved on the same cache line
+added   struct fresh: 4 bytes, /program.c:2
+grown   struct lines: 64 -> 72 bytes, 1 -> 2 lines, /program.c:5
+    ~ start at 0: 56 bytes -> 64 bytes, char[56] -> char[64]
+    ~ last 56 -> 64: line 0 -> 1
+moved   struct nested: 8 bytes, /program.c:6
+    2 members moved on the same cache line
+grown   union both: 8 -> 16 bytes, /program.c:7
+    ~ b at 0: 8 bytes -> 16 bytes, long int -> long int[2]
+removed struct gone: 4 bytes, /program.c:2
+1 added, 1 removed, 3 grown, 0 shrunk, 1 of the same size with other members or places; 1 with members on other \
+cache lines; 2 the same
+";
+    assert_eq!(diff(&folder, &[]), expected);
+    let verbose = diff(&folder, &["--verbose"]);
+    assert!(verbose.contains("    ~ in.b 4 -> 0\n    ~ in.a 0 -> 4\n"), "{verbose}");
+}
+
+#[test]
+fn a_changed_type_of_a_member_is_a_difference_if_it_is_asked_for() {
+    let Some(folder) = versions("diff-types") else { return };
+    assert!(!diff(&folder, &[]).contains("retyped"));
+    let text = diff(&folder, &["--types", "-C", "retyped"]);
+    assert!(text.contains("    ~ x at 0: int -> unsigned int\n"), "{text}");
+}
+
+#[test]
+fn the_same_has_no_differences_and_exits_with_0() {
+    for (format, words) in [
+        ("text", "no differences in"),
+        ("markdown", "No differences"),
+        ("json", "\"types\":[\n\n],\"counts\""),
+        ("codiff", ""),
+    ] {
+        let file = data("holes.o");
+        let output = run(&["diff", "--format", format, &file, &file]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(stdout(&output).contains(words), "{output:?}");
+    }
+}
+
+#[test]
+fn dwarf_and_btf_of_one_file_are_laid_out_alike() {
+    for name in ["holes", "nesting", "kinds", "bitfields"] {
+        let output = run(&["diff", &data(&format!("{name}.o")), &data(&format!("{name}.btf"))]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+}
+
+#[test]
+fn patterns_choose_and_leave_out_types() {
+    let Some(folder) = versions("diff-filter") else { return };
+    let text = diff(&folder, &["-C", "g*,lines", "--exclude", "gone"]);
+    assert!(text.contains("struct grown") && text.contains("struct lines"), "{text}");
+    assert!(!text.contains("struct gone") && !text.contains("union both"), "{text}");
+    let output = run_in(&folder, &["diff", "-C", "same", "old.o", "new.o"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn json_has_old_and_new_of_everything() {
+    let Some(folder) = versions("diff-json") else { return };
+    let value: Value = serde_json::from_str(&diff(&folder, &["--format", "json"])).expect("JSON");
+    let types = value["types"].as_array().expect("types");
+    let names: Vec<_> = types.iter().map(|ty| (ty["name"].as_str(), ty["change"].as_str())).collect();
+    let expected = [
+        ("grown", "grown"),
+        ("fresh", "added"),
+        ("lines", "grown"),
+        ("nested", "rearranged"),
+        ("both", "grown"),
+        ("gone", "removed"),
+    ];
+    assert_eq!(names, expected.map(|(name, change)| (Some(name), Some(change))));
+    let last = &types[2]["members"][1];
+    assert_eq!((&last["old"]["line"], &last["new"]["line"]), (&0.into(), &1.into()));
+    assert_eq!(value["counts"]["across_lines"], 1);
+    assert!(types[1]["old"].is_null() && types[5]["new"].is_null());
+}
+
+#[test]
+fn markdown_is_a_table_and_codiff_s_style_is_short() {
+    let Some(folder) = versions("diff-tables") else { return };
+    let table = diff(&folder, &["--format", "markdown"]);
+    assert!(table.starts_with("| type | bytes |"), "{table}");
+    assert!(table.contains(
+        "| struct `lines` | 64 → 72 (**+8**) | 1 → 2 | 0 | 0 | `start` resized, `last` line 0 → 1 |"
+    ));
+    assert!(table.contains("| struct `gone` | 4 | 1 | 0 | 0 | **removed** |"), "{table}");
+    let expected = "\
+/program.c:
+  struct grown  |   +8
+  struct lines  |   +8
+  struct nested |   +0
+ 3 structs changed
+";
+    assert_eq!(diff(&folder, &["--format", "codiff"]), expected);
+    let verbose = diff(&folder, &["--format", "codiff", "-v", "-C", "grown"]);
+    assert!(verbose.contains("   nr_members: +1\n    d\n     added:   int      "), "{verbose}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_errors_and_no_differences() {
+    let output = run(&["diff", &data("holes.o"), "no/such/file"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
