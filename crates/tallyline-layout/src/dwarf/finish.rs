@@ -1,11 +1,11 @@
 //! What can be computed only when every type is known: sizes of members, and units of bitfields.
 
 use super::classes;
-use crate::model::{Bitfield, Member, MemberKind, Type, Types};
-use crate::query::size_of;
+use crate::model::{Bitfield, Member, MemberKind, Range, Type, Types};
+use crate::query::{Alignments, size_of};
 
 /// What a bitfield's offset holds when its place is counted from the start of the record.
-const FROM_RECORD: u32 = u32::MAX;
+pub(super) const FROM_RECORD: u32 = u32::MAX;
 
 /// Completes every member.
 pub(super) fn finish(types: &mut Types, little_endian: bool) {
@@ -20,9 +20,29 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         }
         types.members[index] = member;
     }
+    leave_out_natural_alignments(types);
     classes::finish(types);
     for record in 0..types.records.len() {
         order(types, record);
+    }
+}
+
+/// Zig notes the alignment of every member. What is left is what was asked for.
+fn leave_out_natural_alignments(types: &mut Types) {
+    let mut alignments = Alignments::new(types);
+    for record in 0..types.records.len() {
+        let record = types.records[record];
+        if !record.language.is_zig() {
+            continue;
+        }
+        let variants = types.variants(&record).iter().map(|variant| variant.members);
+        let ranges: Vec<Range> = variants.chain([record.members]).collect();
+        for index in ranges.into_iter().flat_map(|range| range.start as usize..range.end as usize) {
+            let member = types.members[index];
+            if member.align <= alignments.of(types, types.strip(member.ty)) {
+                types.members[index].align = 0;
+            }
+        }
     }
 }
 
@@ -62,7 +82,9 @@ fn place_bitfield(types: &Types, member: &mut Member, little_endian: bool) {
     }
     let unit = i128::from(member.size) * 8;
     if unit == 0 || !matches!(types.get(types.strip(member.ty)), Type::Base { .. } | Type::Enum(_)) {
-        member.bitfield = Some(Bitfield { offset: 0, size });
+        // a record of bits in another
+        let offset = if stored == FROM_RECORD { (member.bit_offset % 8) as u32 } else { 0 };
+        member.bitfield = Some(Bitfield { offset, size });
         return;
     }
     let start = if stored == FROM_RECORD {

@@ -48,6 +48,13 @@ pub(super) struct Loader<'u, 'a> {
     pointed_to: bool,
 }
 
+/// The number that an enumeration or a record of bits is based on.
+pub(super) struct Underlying {
+    pub(super) size: u64,
+    pub(super) bits: u64,
+    signed: bool,
+}
+
 /// An entry that is being read, with its children ahead.
 pub(super) struct Cursor<'c, 'u, 'a> {
     pub(super) unit: usize,
@@ -285,7 +292,10 @@ impl<'u, 'a> Loader<'u, 'a> {
 
     fn enumeration(&mut self, cursor: &mut Cursor<'_, '_, 'a>, id: TypeId, need: Need) -> Result<Type> {
         let name = self.name(cursor)?;
-        let size = cursor.entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0).unwrap_or(4);
+        let size = match cursor.entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0) {
+            Some(size) => size,
+            None => self.underlying(cursor)?.map_or(4, |under| under.size),
+        };
         let declaration = cursor.entry.flag(constants::DW_AT_declaration);
         let signed = self.is_signed(cursor)?;
         let declared_at = self.position(cursor)?;
@@ -312,20 +322,32 @@ impl<'u, 'a> Loader<'u, 'a> {
 
     /// Whether the type that an enumeration is based on is signed.
     pub(super) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
+        Ok(self.underlying(cursor)?.is_some_and(|under| under.signed))
+    }
+
+    /// The number that a type is based on; none if it is not based on any.
+    pub(super) fn underlying(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Option<Underlying>> {
         let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let Some(unit) = self.units.index_of(place) else { return Ok(false) };
+        let Some(unit) = self.units.index_of(place) else { return Ok(None) };
         let context = self.context(unit)?;
         let mut entry = Entry::default();
         self.spend()?;
         let mut entries = Entries::at(self.units, unit, &context, place)?;
         if entries.is_empty() || !entries.read(&mut entry)? {
-            return Ok(false);
+            return Ok(None);
         }
         let encoding = entry.number(constants::DW_AT_encoding).unwrap_or(0);
-        Ok(encoding == u64::from(constants::DW_ATE_signed.0)
-            || encoding == u64::from(constants::DW_ATE_signed_char.0))
+        let is = |signed: constants::DwAte| encoding == u64::from(signed.0);
+        let Some(size) = entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0) else {
+            return Ok(None);
+        };
+        Ok(Some(Underlying {
+            size,
+            bits: entry.number(constants::DW_AT_bit_size).unwrap_or(size.saturating_mul(8)),
+            signed: is(constants::DW_ATE_signed) || is(constants::DW_ATE_signed_char),
+        }))
     }
 
     /// Goes over the entries directly below the one that was read.
@@ -364,6 +386,10 @@ impl<'u, 'a> Loader<'u, 'a> {
             declared_at: self.position(cursor)?,
             ..Record::new(kind, name, cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0))
         };
+        // Zig leaves padding out
+        if record.language.notes_alignment() {
+            record.size = record.size.checked_next_multiple_of(record.align.max(1)).unwrap_or(record.size);
+        }
         // an anonymous one is printed where it is used
         if need == Need::Layout || !name.is_some() {
             record.declaration = cursor.entry.flag(constants::DW_AT_declaration);

@@ -1,5 +1,6 @@
 //! Members and bases of records.
 
+use super::finish::FROM_RECORD;
 use super::load::{Cursor, Loader, Need};
 use crate::error::Result;
 use crate::model::{Access, Bitfield, Member, MemberKind, Record, RecordKind, UNPLACED};
@@ -25,6 +26,11 @@ impl<'a> Loader<'_, 'a> {
         let mut members = std::mem::take(&mut self.members);
         members.clear();
         let kind = record.kind;
+        // Zig bases records of bits on a number
+        let under = match cursor.entry.has(constants::DW_AT_byte_size) {
+            true => None,
+            false => self.underlying(cursor)?,
+        };
         self.children(cursor, |loader, child| {
             match child.entry.tag {
                 constants::DW_TAG_member | constants::DW_TAG_inheritance => {
@@ -40,6 +46,14 @@ impl<'a> Loader<'_, 'a> {
             }
             Ok(())
         })?;
+        if let Some(under) = under {
+            record.size = under.size;
+            fill_bits(&mut members, under.bits);
+        }
+        // one that is tagged is no union to the others
+        if !record.variants.is_empty() && record.is_union() {
+            record.kind = RecordKind::Struct;
+        }
         record.members = self.types.push_members(&members)?;
         self.members = members;
         Ok(())
@@ -70,7 +84,7 @@ impl<'a> Loader<'_, 'a> {
         };
         let bitfield = (bits != 0).then_some(Bitfield {
             // as it is stored, until the unit is known
-            offset: if how == BitPlace::InUnit { bit as u32 } else { u32::MAX },
+            offset: if how == BitPlace::InUnit { bit as u32 } else { FROM_RECORD },
             size: u32::try_from(bits).unwrap_or(u32::MAX),
         });
         let offset = match entry.offset(constants::DW_AT_data_member_location) {
@@ -110,6 +124,19 @@ impl<'a> Loader<'_, 'a> {
     /// Whether the unit is Rust's.
     pub(super) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         cursor.context.language == u64::from(constants::DW_LANG_Rust.0)
+    }
+}
+
+/// Makes bitfields of members that are given by their first bit only: each goes up to the next.
+fn fill_bits(members: &mut [Member], all: u64) {
+    let starts = members.iter().skip(1).map(|member| member.bit_offset);
+    let ends: Vec<u64> = starts.chain([all]).collect();
+    for (member, end) in members.iter_mut().zip(ends) {
+        if let (MemberKind::Data, None) = (member.kind, member.bitfield) {
+            let size = u32::try_from(end.saturating_sub(member.bit_offset)).unwrap_or(u32::MAX);
+            // what takes no bits is not laid out
+            member.bitfield = (size != 0).then_some(Bitfield { offset: FROM_RECORD, size });
+        }
     }
 }
 

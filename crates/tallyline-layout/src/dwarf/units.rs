@@ -254,7 +254,7 @@ impl<'a> Units<'a> {
             DebugStrOffsetsBase::default_for_encoding_and_file(header.encoding(), file_type);
         strings_base.0 = strings_base.0.saturating_add(contribution.strings);
         let abbreviations = self.abbreviations(index)?;
-        let mut language = 0;
+        let (mut language, mut producer) = (0, None);
         self.root_attributes(index, &abbreviations, |attribute| {
             match (attribute.name(), attribute.value()) {
                 (constants::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
@@ -263,10 +263,18 @@ impl<'a> Units<'a> {
                 (constants::DW_AT_language, AttributeValue::Language(value)) => {
                     language = u64::from(value.0);
                 }
+                (constants::DW_AT_producer, _) => producer = Some(attribute.raw_value()),
                 _ => {}
             }
         })?;
-        Ok(Context { abbreviations, strings_base, language })
+        let mut context = Context { abbreviations, strings_base, language };
+        // with LLVM behind it, Zig says that it is C
+        if let Some(producer) = producer.filter(|_| language == u64::from(constants::DW_LANG_C99.0))
+            && self.string(index, &context, &producer).is_some_and(|name| name.starts_with(b"zig "))
+        {
+            context.language = u64::from(constants::DW_LANG_Zig.0);
+        }
+        Ok(context)
     }
 
     /// The bytes of a string; none if it lies outside of its section, or in a file that is missing.

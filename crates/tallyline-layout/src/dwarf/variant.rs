@@ -79,8 +79,9 @@ pub(super) fn finish(types: &mut Types) {
         for position in record.variants.start..record.variants.end {
             let mut variant = types.variants[position as usize];
             variant.tag = variant.tag.map(|tag| extend(tag, bits, record.tag_signed));
-            // Rust's variants have one member, at the start
-            if let Type::Record(held) = types.get(variant.ty)
+            // Rust's variants have one member, at the start, which is a struct made for it
+            if record.language.is_rust()
+                && let Type::Record(held) = types.get(variant.ty)
                 && types.variant_members(&variant).iter().all(|member| member.offset == 0)
             {
                 let held = types.record(held);

@@ -57,6 +57,12 @@ impl Language {
         DwLang(self.0) == c::DW_LANG_Zig
     }
 
+    /// Whether the compiler notes the alignment of every type and member, and not just where it was
+    /// asked for.
+    pub fn notes_alignment(self) -> bool {
+        self.is_rust() || self.is_zig()
+    }
+
     /// Whether types are declared in other types and in namespaces, so that a name alone does not
     /// say which type is meant.
     pub fn has_scopes(self) -> bool {

@@ -39,9 +39,9 @@ impl Alignments {
                 Type::Base { bits, .. } => return u64::from(bits / 8),
                 Type::Enum(id) => return types.enumeration(id).size,
                 Type::Record(record) => {
-                    // Rust's compiler notes it, whoever asked for it
+                    // Rust's and Zig's compilers note it, whoever asked for it
                     let known = types.record(record);
-                    if known.language.is_rust() && known.align != 0 {
+                    if known.language.notes_alignment() && known.align != 0 {
                         return known.align;
                     }
                     return self.of_members(types, record, depth);

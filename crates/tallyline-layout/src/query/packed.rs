@@ -41,15 +41,15 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
-    /// The alignment that the members of a record ask for.
-    pub fn natural_alignment(&mut self, types: &Types, id: RecordId) -> u64 {
-        self.alignments.of_record(types, id)
+    /// The alignments that this goes by.
+    pub fn alignments(&mut self) -> &mut Alignments {
+        &mut self.alignments
     }
 
     fn infer_struct(&mut self, types: &Types, id: RecordId) -> bool {
         let record = types.record(id);
-        // in Rust it is known, and Go has nothing of the kind
-        if record.language.is_rust() {
+        // in Rust and Zig it is known, and Go has nothing of the kind
+        if record.language.notes_alignment() {
             return record.align != 0 && record.align < self.alignments.of_record(types, id);
         }
         if record.language.is_go() {

@@ -21,7 +21,11 @@ impl Printer<'_> {
         }
         let types = self.types;
         let record = types.record(id);
-        let keyword = if types.variants(record).is_empty() { self.keyword(record.kind) } else { "enum" };
+        let keyword = match (types.variants(record).is_empty(), record.language.is_zig()) {
+            (true, _) => self.keyword(record.kind),
+            (false, true) => "union",
+            (false, false) => "enum",
+        };
         self.head(keyword, record.name, frame);
         let packed = self.packed.infer(types, id);
         self.bases(record);
@@ -51,9 +55,10 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// Whether somebody asked for the alignment of a record: Rust's compiler notes all of them.
+    /// Whether somebody asked for the alignment of a record: Rust's and Zig's compilers note all.
     fn is_asked_for(&mut self, id: RecordId, record: &Record) -> bool {
-        !record.language.is_rust() || record.align > self.packed.natural_alignment(self.types, id)
+        !record.language.notes_alignment()
+            || record.align > self.packed.alignments().of_record(self.types, id)
     }
 
     /// The bases that a class names, in that order.

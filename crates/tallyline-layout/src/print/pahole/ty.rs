@@ -122,9 +122,13 @@ impl Printer<'_> {
                     id = to;
                 }
                 Type::Qualified { qualifier: Qualifier::Const, of }
-                    if matches!(self.types.get(of), Type::Pointer { .. }) =>
+                    if !points.is_empty()
+                        && matches!(self.types.get(of), Type::Pointer { .. } | Type::Function(_)) =>
                 {
-                    points.push(b"const ");
+                    // a function cannot change anyway
+                    if !matches!(self.types.get(of), Type::Function(_)) {
+                        points.push(b"const ");
+                    }
                     id = of;
                 }
                 Type::Array(array) if self.types.array(array).vector => return None,
