@@ -151,3 +151,151 @@ fn units_that_refer_to_each_other_are_read() {
     same_as_plain("gcc", "-flto -O1", Order::AsPlain, &[]);
     same_as_plain("gcc", "-O0", Order::Own, &["dwz program"]);
 }
+
+/// Three programs with many types in common, which dwz puts into a file of their own.
+fn shared_by_dwz(name: &str, version: &str, option: &str) -> Option<PathBuf> {
+    let folder = sources(name);
+    let bulk: String = (1..60)
+        .map(|n| format!("struct bulk{n} {{ int a{n}; char b{n}; struct bulk{n} *next{n}; long m{n}[{n}]; }} bulk{n};\n"))
+        .collect();
+    std::fs::write(folder.join("two.c"), format!("{TWO}{bulk}")).expect("written");
+    let built = (1..=3).all(|n| {
+        let own = format!("{ONE}struct only{n} {{ int q; struct common c; }} only{n};\n");
+        std::fs::write(folder.join("one.c"), own).expect("written");
+        tool(&folder, &format!("gcc -g {version} -Wl,--build-id -O{n} one.c two.c -o plain{n}"))
+            && std::fs::copy(folder.join(format!("plain{n}")), folder.join(format!("program{n}"))).is_ok()
+    });
+    let dwz = format!("dwz {option} -m shared.dwz -r program1 program2 program3");
+    (built && tool(&folder, dwz.as_str())).then_some(folder)
+}
+
+#[test]
+fn what_dwz_shares_between_programs_is_found() {
+    for (name, version, option) in [("dwz4", "-gdwarf-4", ""), ("dwz5", "-gdwarf-5", "-5")] {
+        let Some(folder) = shared_by_dwz(name, version, option) else { return };
+        for n in 1..=3 {
+            let plain = shown(&folder, &["--sort", &format!("./plain{n}")]);
+            assert!(
+                plain.contains(&format!("struct only{n} {{")) && plain.contains("struct bulk59 {"),
+                "{plain}"
+            );
+            assert_eq!(shown(&folder, &["--sort", &format!("./program{n}")]), plain, "{version} {n}");
+        }
+        std::fs::remove_dir_all(&folder).expect("removable");
+    }
+}
+
+#[test]
+fn a_missing_or_foreign_alternate_file_is_named_and_no_wrong_layout_is_shown() {
+    let Some(folder) = shared_by_dwz("dwz-missing", "-gdwarf-4", "") else { return };
+    std::fs::rename(folder.join("shared.dwz"), folder.join("other.dwz")).expect("renamed");
+    let check = |problem: &str| {
+        let output = run_in(&folder, &["layout", "./program1"]);
+        let said = stderr(&output);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("shared.dwz") && said.contains(problem), "{said}");
+        assert!(said.contains("types that need it are left out"), "{said}");
+        assert!(!stdout(&output).contains("missing type"), "{output:?}");
+    };
+    check("looked for in ./shared.dwz");
+    std::fs::copy(folder.join("plain1"), folder.join("shared.dwz")).expect("copied");
+    check("another build");
+    std::fs::remove_dir_all(&folder).expect("removable");
+}
+
+#[test]
+fn missing_split_units_are_one_warning_and_none_at_all_an_error() {
+    let folder = sources("split-missing");
+    if !tool(&folder, "gcc -g -gsplit-dwarf -o program one.c two.c") {
+        return;
+    }
+    let dwo: Vec<PathBuf> = ["program-one.dwo", "program-two.dwo", "one.dwo", "two.dwo"]
+        .iter()
+        .map(|name| folder.join(name))
+        .filter(|path| path.exists())
+        .collect();
+    assert_eq!(dwo.len(), 2, "{dwo:?}");
+    std::fs::remove_file(&dwo[0]).expect("removable");
+    let output = run_in(&folder, &["layout", "./program"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        stdout(&output).contains("struct two {") && !stdout(&output).contains("struct one {"),
+        "{output:?}"
+    );
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        said.contains("one.dwo") && said.contains("looked for in") && said.contains("program.dwp"),
+        "{said}"
+    );
+    // one of another build is no companion
+    std::fs::copy(&dwo[1], &dwo[0]).expect("copied");
+    let output = run_in(&folder, &["layout", "./program"]);
+    assert!(stderr(&output).contains("one.dwo: no unit of this build"), "{output:?}");
+    dwo.iter().for_each(|path| std::fs::remove_file(path).expect("removable"));
+    let output = run_in(&folder, &["layout", "./program"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty() && stderr(&output).lines().count() == 1, "{output:?}");
+    std::fs::remove_dir_all(&folder).expect("removable");
+}
+
+#[test]
+fn split_units_are_found_beside_a_program_that_was_moved() {
+    let folder = sources("split-moved");
+    if !tool(&folder, "gcc -g -o plain one.c two.c")
+        || !tool(&folder, "gcc -g -gsplit-dwarf -o program one.c two.c")
+    {
+        return;
+    }
+    let plain = shown(&folder, &["./plain"]);
+    let (from, to) = (folder.join("to"), folder.join("moved"));
+    std::fs::create_dir_all(&to).expect("a folder");
+    assert!(!from.exists());
+    for file in std::fs::read_dir(&folder).expect("readable").flatten() {
+        let name = file.file_name();
+        let text = name.to_string_lossy();
+        if text.ends_with(".dwo") || text == "program" {
+            std::fs::rename(file.path(), to.join(&name)).expect("renamed");
+        }
+    }
+    assert_eq!(shown(&to, &["./program"]), plain);
+    std::fs::remove_dir_all(&folder).expect("removable");
+}
+
+#[test]
+fn debug_files_are_found_by_build_id_or_by_a_checksum_that_fits() {
+    let folder = sources("debug-files");
+    let steps = [
+        "gcc -g -Wl,--build-id -o plain one.c two.c",
+        "gcc -g -Wl,--build-id=none -o program one.c two.c",
+        "objcopy --only-keep-debug program program.debug",
+        "objcopy --strip-debug --add-gnu-debuglink=program.debug program",
+        "objcopy --only-keep-debug plain plain.debug",
+        "objcopy --strip-debug plain stripped",
+    ];
+    if !steps.iter().all(|step| tool(&folder, step)) {
+        return;
+    }
+    let plain = shown(&folder, &["./plain"]);
+    assert_eq!(shown(&folder, &["./program"]), plain);
+    // a debug file that was made of something else
+    std::fs::copy(folder.join("plain.debug"), folder.join("program.debug")).expect("copied");
+    let output = run_in(&folder, &["layout", "./program"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("no type information"), "{output:?}");
+
+    let notes = Command::new("readelf").args(["-n", "stripped"]).current_dir(&folder).output().expect("runs");
+    let notes = stdout(&notes);
+    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).expect("a build id");
+    let place = folder.join("debug/.build-id").join(&id[..2]);
+    std::fs::create_dir_all(&place).expect("a folder");
+    std::fs::rename(folder.join("plain.debug"), place.join(format!("{}.debug", &id[2..]))).expect("renamed");
+    let found = common::tallyline()
+        .args(["layout", "./stripped"])
+        .env("TALLYLINE_DEBUG_FOLDER", folder.join("debug"))
+        .current_dir(&folder)
+        .output()
+        .expect("the program runs");
+    assert_eq!(stdout(&found), plain, "{found:?}");
+    std::fs::remove_dir_all(&folder).expect("removable");
+}

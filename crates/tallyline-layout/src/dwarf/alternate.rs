@@ -6,6 +6,7 @@ use super::units::Units;
 use crate::companion::{Companion, Companions, Contents, looked_in};
 use crate::elf::{self, File, Naming};
 use crate::error::Result;
+use crate::model::{Type, TypeId, Types};
 use gimli::constants;
 use object::ReadRef;
 use rayon::prelude::*;
@@ -29,11 +30,7 @@ pub(super) fn open<'a, R: ReadRef<'a>>(
     match companions.open(companion) {
         Ok(contents) => Ok(Some(Opened { contents, wanted })),
         Err(places) => {
-            warnings.push(format!(
-                "what dwz took out is missing, and with it types and names: {}{}",
-                wanted.name(),
-                looked_in(&places)
-            ));
+            warnings.push(format!("what dwz took out is missing: {}{}", wanted.name(), looked_in(&places)));
             Ok(None)
         }
     }
@@ -58,6 +55,32 @@ impl Opened {
     /// How the file is called.
     pub(super) fn name(&self) -> String {
         self.wanted.name()
+    }
+}
+
+/// How deep anonymous records are looked into.
+const DEPTH: usize = 16;
+
+/// Takes from the list what has members whose types are in the missing file: their sizes would be
+/// 0, and the layout a wrong one. How many those are.
+pub(super) fn leave_out_incomplete(types: &mut Types) -> usize {
+    let keep: Vec<bool> = types.listed.iter().map(|id| is_complete(types, *id, DEPTH)).collect();
+    let mut kept = keep.iter();
+    types.listed.retain(|_| kept.next() == Some(&true));
+    let mut kept = keep.iter();
+    types.sources.retain(|_| kept.next() == Some(&true));
+    keep.iter().filter(|kept| !**kept).count()
+}
+
+fn is_complete(types: &Types, id: TypeId, depth: usize) -> bool {
+    let id = types.strip(id);
+    match types.get(id) {
+        Type::Missing => false,
+        Type::Array(array) if depth != 0 => is_complete(types, types.array(array).of, depth - 1),
+        Type::Record(record) if depth != 0 && (depth == DEPTH || !types.type_name(id).is_some()) => {
+            types.members(types.record(record)).iter().all(|member| is_complete(types, member.ty, depth - 1))
+        }
+        _ => true,
     }
 }
 

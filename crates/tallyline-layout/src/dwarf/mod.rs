@@ -73,8 +73,14 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
         alternate::add_imported(&mut units, &added).map_err(|error| units.localized(error))?;
     }
     split::add(&mut units, &skeletons, &loaded, &mut missing).map_err(|error| units.localized(error))?;
-    warnings.extend(missing.warning(skeletons.len()));
     let mut types = read_units(&units, request).map_err(|error| units.localized(error))?;
+    if alternate_sections.is_none()
+        && let Some(warning) = warnings.first_mut()
+    {
+        let left_out = alternate::leave_out_incomplete(&mut types);
+        warning.push_str(&format!("; {left_out} types that need it are left out"));
+    }
+    warnings.extend(missing.warning(skeletons.len()));
     if types.listed.is_empty() && !warnings.is_empty() {
         return Err(Error::Companion(warnings.join("; ")));
     }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
-use tallyline_layout::{Elsewhere, Request, Result, elsewhere, read_file};
+use tallyline_layout::{Elsewhere, Error, Request, Result, elsewhere, read_file};
 
 /// Where distributions put debug files.
 const DEBUG: &str = "/usr/lib/debug";
@@ -29,19 +29,32 @@ pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
     Some(folder().join(format!(".build-id/{first:02x}/{rest}.debug")))
 }
 
-/// Reads the debug file of a stripped program; none if it has none.
+/// Reads the debug file of a stripped program; none if the program does not say that it has one.
 ///
 /// A debug file has to be of the same build: it has the same build id, or where one of them has
 /// none the checksum that the program says.
 pub(super) fn read(program: &Path, open: &File, request: &Request) -> Option<Result<Types>> {
     let said = elsewhere(open).ok()?;
     let real = program.canonicalize().ok()?;
-    let (path, file) =
-        candidates(&real, &said).into_iter().filter(|path| *path != real).find_map(|path| {
-            let file = File::open(&path).ok()?;
-            is_of(&file, &said).then_some((path, file))
-        })?;
-    Some(read_file(&file, request, &Beside::of_debug_file(&path, &real)))
+    let mut paths = candidates(&real, &said);
+    paths.retain(|path| *path != real);
+    if paths.is_empty() {
+        return None;
+    }
+    for path in &paths {
+        // the name is the program's own: it may be a pipe's, which would never open
+        if path.metadata().is_ok_and(|metadata| metadata.is_file())
+            && let Ok(file) = File::open(path)
+            && is_of(&file, &said)
+        {
+            return Some(read_file(&file, request, &Beside::of_debug_file(path, &real)));
+        }
+    }
+    let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    Some(Err(Error::Companion(format!(
+        "no type information, and no debug file of this build (looked for in {})",
+        looked.join(", ")
+    ))))
 }
 
 fn candidates(program: &Path, said: &Elsewhere) -> Vec<PathBuf> {
