@@ -3,10 +3,12 @@
 //! This is the quick part of what the targets in `fuzz/` do for as long as they are left to.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Request, Wanted, query, read, read_with_base};
+use tallyline_layout::{
+    Companion, Companions, Contents, Request, Wanted, query, read, read_with, read_with_base,
+};
 
 /// Far more than any of the small files takes, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,6 +86,43 @@ fn damage(original: &[u8], numbers: &mut Numbers) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Gives the same bytes, whatever is asked for.
+struct Same<'b>(&'b [u8]);
+
+impl Companions for Same<'_> {
+    fn open(&self, _wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
+        Ok(Contents::Bytes(self.0.to_vec()))
+    }
+}
+
+#[test]
+fn damaged_companions_do_no_harm() {
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    for (name, companion) in [
+        ("split4.o", "split4.dwo"),
+        ("split5.o", "split5.dwo"),
+        ("split4.o", "split4.dwp"),
+        ("split5.o", "split5.dwp"),
+        ("shared.so", "shared.dwz"),
+    ] {
+        let [main, beside] = [name, companion].map(|name| data(&format!("companions/{name}")));
+        for round in 0..ROUNDS {
+            let start = Instant::now();
+            let companion = if round == 0 { beside.clone() } else { damage(&beside, &mut numbers) };
+            let main = if round % 4 == 3 { damage(&main, &mut numbers) } else { main.clone() };
+            // a file may also be its own companion
+            for companion in [&companion, &main] {
+                let types = read_with(&main, &Request::default(), &Same(companion));
+                assert!(round != 0 || companion == &main || types.is_ok(), "{name}: {types:?}");
+                let Ok(types) = types else { continue };
+                let mut printer = Printer::new(&types, Style { budget: 1 << 20, ..Style::default() });
+                types.listed().iter().for_each(|id| printer.print(*id));
+            }
+            assert!(start.elapsed() < PATIENCE, "{name}, round {round}: {:?}", start.elapsed());
+        }
+    }
 }
 
 fn survive(names: &[&str]) {

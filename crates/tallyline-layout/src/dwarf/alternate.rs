@@ -47,8 +47,7 @@ impl Opened {
             Ok(_) => "it is of another build".to_string(),
             Err(error) => error.to_string(),
         };
-        warnings
-            .push(format!("what dwz took out is missing, and with it types and names: {name}: {problem}"));
+        warnings.push(format!("what dwz took out is missing: {name}: {problem}"));
         None
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
         && let Some(warning) = warnings.first_mut()
     {
         let left_out = alternate::leave_out_incomplete(&mut types);
-        warning.push_str(&format!("; {left_out} types that need it are left out"));
+        warning.push_str(&format!("; types in it are left out, and {left_out} that need it"));
     }
     warnings.extend(missing.warning(skeletons.len()));
     if types.listed.is_empty() && !warnings.is_empty() {

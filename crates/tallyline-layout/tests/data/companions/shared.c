@@ -1,0 +1,13 @@
+struct bulk1 { int a1; char b1; struct bulk1 *next1; long m1[1]; } bulk1;
+struct bulk2 { int a2; char b2; struct bulk2 *next2; long m2[2]; } bulk2;
+struct bulk3 { int a3; char b3; struct bulk3 *next3; long m3[3]; } bulk3;
+struct bulk4 { int a4; char b4; struct bulk4 *next4; long m4[4]; } bulk4;
+struct bulk5 { int a5; char b5; struct bulk5 *next5; long m5[5]; } bulk5;
+struct bulk6 { int a6; char b6; struct bulk6 *next6; long m6[6]; } bulk6;
+struct bulk7 { int a7; char b7; struct bulk7 *next7; long m7[7]; } bulk7;
+struct bulk8 { int a8; char b8; struct bulk8 *next8; long m8[8]; } bulk8;
+struct bulk9 { int a9; char b9; struct bulk9 *next9; long m9[9]; } bulk9;
+struct bulk10 { int a10; char b10; struct bulk10 *next10; long m10[10]; } bulk10;
+struct bulk11 { int a11; char b11; struct bulk11 *next11; long m11[11]; } bulk11;
+struct bulk12 { int a12; char b12; struct bulk12 *next12; long m12[12]; } bulk12;
+struct own { struct bulk2 inner; } own;

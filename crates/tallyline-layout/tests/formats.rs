@@ -1,0 +1,162 @@
+//! The forms in which the same types come: machines of both byte orders and widths, and files whose
+//! types are in other files. Compilers made the files, see `ci/layout-goldens`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tallyline_layout::model::Types;
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::{
+    Alone, Companion, Companions, Contents, Error, Request, query, read, read_file, read_with,
+};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(data(name)).expect("committed")
+}
+
+fn text(types: &Types) -> String {
+    let mut printer = Printer::new(types, Style::default());
+    for (id, _) in query::distinct_records(types) {
+        printer.print(id);
+    }
+    String::from_utf8(printer.text().to_vec()).expect("UTF-8")
+}
+
+/// Every type of a file, which must be read without a warning, by both ways of reading.
+fn show(name: &str, companions: &dyn Companions) -> String {
+    let types = read_with(&bytes(name), &Request::default(), companions).expect("readable");
+    assert!(types.warnings().is_empty(), "{name}: {:?}", types.warnings());
+    let shown = text(&types);
+    let file = fs::File::open(data(name)).expect("committed");
+    let types = read_file(&file, &Request::default(), companions).expect("readable");
+    assert_eq!(text(&types), shown, "{name}: from the open file");
+    shown
+}
+
+#[test]
+fn object_files_of_every_machine_are_shown_as_pahole_shows_them() {
+    for machine in
+        ["x86_64", "i386", "arm", "aarch64", "powerpc", "powerpc64", "powerpc64le", "s390x", "riscv64"]
+    {
+        let golden = fs::read_to_string(data(&format!("machines/{machine}.txt"))).expect("committed");
+        assert_eq!(show(&format!("machines/{machine}.o"), &Alone), golden, "{machine}");
+    }
+}
+
+#[test]
+fn btf_of_the_other_byte_order_is_read() {
+    let golden = fs::read_to_string(data("machines/s390x.btf.txt")).expect("committed");
+    assert_eq!(show("machines/s390x.btf", &Alone), golden);
+}
+
+/// Gives some companions, and only by the names that they have.
+struct Given(&'static [&'static str]);
+
+impl Companions for Given {
+    fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
+        let fits = |name: &&&str| match wanted {
+            Companion::Package => name.ends_with(".dwp"),
+            Companion::Split { name: wanted, .. } | Companion::Alternate { name: wanted, .. } => {
+                name.as_bytes() == wanted
+            }
+        };
+        let found = self.0.iter().find(fits).map(|name| bytes(&format!("companions/{name}")));
+        found.map(Contents::Bytes).ok_or_else(|| vec!["a place".into()])
+    }
+}
+
+#[test]
+fn split_units_give_what_the_whole_gives() {
+    // the two compilers place the same bits in other units of storage
+    let whole = fs::read_to_string(data("companions/split.txt")).expect("committed");
+    assert_eq!(show("companions/split4.o", &Given(&["split4.dwo"])), whole);
+    assert_eq!(show("companions/split5.o", &Given(&["split5.dwo"])), whole);
+    assert_eq!(show("companions/split4.o", &Given(&["split4.dwp"])), whole);
+    assert_eq!(show("companions/split5.o", &Given(&["split5.dwp"])), whole);
+}
+
+#[test]
+fn split_units_and_packages_can_be_read_alone() {
+    let whole = fs::read_to_string(data("companions/split.txt")).expect("committed");
+    for name in ["split4.dwo", "split5.dwo", "split4.dwp", "split5.dwp"] {
+        assert_eq!(show(&format!("companions/{name}"), &Alone), whole, "{name}");
+    }
+}
+
+#[test]
+fn what_dwz_took_out_is_put_back() {
+    let lines = |text: String| {
+        let mut types: Vec<String> = text.split_inclusive("};\n").map(str::to_string).collect();
+        types.sort();
+        types
+    };
+    let plain = lines(show("companions/plain.so", &Alone));
+    assert_eq!(plain.len(), 12 + 1);
+    assert_eq!(lines(show("companions/shared.so", &Given(&["shared.dwz"]))), plain);
+}
+
+#[test]
+fn without_its_companion_a_file_says_which_and_shows_nothing_wrong() {
+    for (name, companion) in
+        [("split4.o", "split4.dwo"), ("split5.o", "split5.dwo"), ("shared.so", "shared.dwz")]
+    {
+        let bytes = bytes(&format!("companions/{name}"));
+        let said = match read_with(&bytes, &Request::default(), &Given(&[])) {
+            Ok(types) => {
+                assert!(!text(&types).contains("missing"), "{name}");
+                types.warnings().join("\n")
+            }
+            Err(Error::Companion(said)) => said,
+            Err(error) => panic!("{name}: {error}"),
+        };
+        assert!(said.contains(companion) && said.contains("a place"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn companions_of_another_build_are_refused() {
+    let other = |name: &str, given| read_with(&bytes(name), &Request::default(), &Renamed(given));
+    for (name, given, wanted) in [
+        ("companions/split5.o", "split4.dwo", ".dwo"),
+        ("companions/split4.o", "machines/x86_64.o", ".dwo"),
+        ("companions/shared.so", "plain.so", "another build"),
+    ] {
+        match other(name, given) {
+            Err(Error::Companion(said)) => assert!(said.contains(wanted), "{said}"),
+            answer => panic!("{name}: {answer:?}"),
+        }
+    }
+}
+
+/// Gives one file, whatever is asked for but packages.
+struct Renamed(&'static str);
+
+impl Companions for Renamed {
+    fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
+        match (wanted, self.0.contains('/')) {
+            (Companion::Package, _) => Err(Vec::new()),
+            (_, true) => Ok(Contents::Bytes(bytes(self.0))),
+            (_, false) => Ok(Contents::Bytes(bytes(&format!("companions/{}", self.0)))),
+        }
+    }
+}
+
+#[test]
+fn kinds_of_btf_that_are_not_known_are_named_and_skipped() {
+    let mut btf = vec![0x9f, 0xeb, 1, 0];
+    let word = |btf: &mut Vec<u8>, value: u32| btf.extend_from_slice(&value.to_le_bytes());
+    // an entry of kind 30, then a struct with a member of type int, which comes last
+    let types = [0, 30 << 24, 0, 1, 4 << 24 | 1, 4, 1, 3, 0, 1, 1 << 24, 4, 32];
+    for value in [24, 0, types.len() as u32 * 4, types.len() as u32 * 4, 3] {
+        word(&mut btf, value);
+    }
+    types.into_iter().for_each(|value| word(&mut btf, value));
+    btf.extend_from_slice(b"\0x\0");
+    let types = read(&btf, &Request::default()).expect("readable");
+    assert_eq!(types.warnings(), ["BTF type 1: kind 30 is not known and was skipped"]);
+    assert!(text(&types).starts_with("struct x {"), "{}", text(&types));
+}
