@@ -21,3 +21,9 @@ pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
     checked(unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set).into() })?;
     Ok(())
 }
+
+/// Gives the calling thread the lowest weight.
+pub(crate) fn yield_to_others() {
+    // SAFETY: concerns the calling thread only.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}

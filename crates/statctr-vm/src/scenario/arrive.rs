@@ -4,8 +4,8 @@ use super::Settings;
 use super::cpus::{Switch, online};
 use super::load::Load;
 use crate::report::{Outcome, say};
-use statctr::Pool;
 use statctr::topology::CpuId;
+use statctr::{Placement, Pool};
 use std::time::{Duration, Instant};
 
 /// How long a CPU that has come may take to be given one of the many threads.
@@ -18,15 +18,28 @@ pub(super) fn run(settings: &Settings) -> Outcome {
     if absent.is_empty() {
         return Outcome::Skipped("all CPUs were there at boot");
     }
-    let pool = match Pool::builder().build() {
-        Ok(pool) => pool,
-        Err(error) => return Outcome::Broken(error.to_string()),
-    };
+    for (name, placement) in [("fixed", Placement::Fixed), ("flexible", Placement::Flexible)] {
+        if let Err(error) = arrive(name, placement, here.len(), &absent, settings) {
+            return Outcome::Broken(format!("{name}: {error}"));
+        }
+        absent.iter().for_each(|switch| _ = switch.set(false));
+    }
+    Outcome::Held
+}
+
+fn arrive(
+    name: &str,
+    placement: Placement,
+    here: usize,
+    absent: &[Switch],
+    settings: &Settings,
+) -> Result<(), String> {
+    let pool = Pool::builder().placement(placement).build().map_err(|error| error.to_string())?;
     let mut missing = Vec::new();
-    let load = Load { pool: &pool, writers: 2 * (here.len() + absent.len()), readers: 1 };
+    let load = Load { pool: &pool, writers: 2 * (here + absent.len()), readers: 1 };
     let account = load.run(|_| {
         std::thread::sleep(settings.time / 2);
-        for switch in &absent {
+        for switch in absent {
             let (cpu, end) = (CpuId::new(switch.cpu), Instant::now() + PATIENCE);
             switch.set(true);
             while !pool.announced().contains(cpu) && Instant::now() < end {
@@ -37,9 +50,9 @@ pub(super) fn run(settings: &Settings) -> Outcome {
             }
         }
     });
-    say!("arrive", "{} CPUs besides {}, {}, {account}", absent.len(), here.len(), pool.mode());
+    say!("arrive", "{name}, {}: {} CPUs besides {here}, {account}", pool.mode(), absent.len());
     if !missing.is_empty() {
-        return Outcome::Broken(format!("nothing was counted on CPUs {missing:?}"));
+        return Err(format!("nothing was counted on CPUs {missing:?}"));
     }
-    account.verdict().into()
+    account.verdict()
 }

@@ -6,7 +6,7 @@ use crate::os::seccomp::{self, Call, Questions};
 use crate::os::thread;
 use crate::report::{Outcome, say};
 use statctr::topology::CpuId;
-use statctr::{Pool, Result};
+use statctr::{Placement, Pool, Result};
 use std::sync::mpsc;
 
 /// The calls that are watched, and what they fail with.
@@ -119,7 +119,8 @@ fn work(errors: &mut Vec<String>, wrong: &mut usize, kits: &mut usize) {
             errors.push(error.to_string());
         }
     };
-    let builders = [Pool::builder(), Pool::builder().unit_bytes(4096)];
+    let flexible = Pool::builder().placement(Placement::Flexible);
+    let builders = [Pool::builder().placement(Placement::Fixed).unit_bytes(4096), flexible];
     let mut ends = super::cpus::online();
     // one CPU of each end, and so of each node
     if let [_, others @ .., _] = ends.as_slice() {
@@ -148,6 +149,9 @@ fn work(errors: &mut Vec<String>, wrong: &mut usize, kits: &mut usize) {
                             (0..50).for_each(|_| kit.turn());
                             turns += 50;
                         }
+                    }
+                    if let Some(&cpu) = ends.last() {
+                        note(pool.drain(CpuId::new(cpu)).map(drop));
                     }
                     *wrong += usize::from(!kit.has_grown(&before, turns));
                 }

@@ -24,8 +24,8 @@ pub(super) struct Account {
     reads: u64,
     /// The most that a read was less than the one before it by the same reader.
     worst_step: u64,
-    /// Part of one counter that is not on any CPU, of so many turns.
-    fallback: u64,
+    /// Part of one counter that is in the fallback cell or was drained, of so many turns.
+    elsewhere: u64,
     turns: u64,
     time: Duration,
     exact: bool,
@@ -51,11 +51,11 @@ impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} updates, {} reads, worst read step {}, {} of {} turns in the fallback cell, sums {}, {:.1} s",
+            "{} updates, {} reads, worst read step {}, {} of {} turns on no CPU, sums {}, {:.1} s",
             self.updates,
             self.reads,
             self.worst_step,
-            self.fallback,
+            self.elsewhere,
             self.turns,
             if self.exact { "exact" } else { "WRONG" },
             self.time.as_secs_f64()
@@ -77,6 +77,9 @@ impl Load<'_> {
                 let send = send.clone();
                 let (kit, stop, turns) = (&kit, &stop, &turns);
                 scope.spawn(move || {
+                    // all the time that there is, but not that of the kernel's threads that
+                    // switch CPUs
+                    thread::yield_to_others();
                     // nobody listens any more: then nobody moves this thread either
                     let _ = send.send(thread::id());
                     let mut mine = 0;
@@ -89,6 +92,7 @@ impl Load<'_> {
             }
             for _ in 0..self.readers {
                 scope.spawn(|| {
+                    thread::yield_to_others();
                     let mut last = growing(&kit);
                     let mut mine = 0;
                     while !stop.load(Ordering::Relaxed) {
@@ -112,7 +116,7 @@ impl Load<'_> {
             updates: turns * UPDATES_A_TURN,
             reads: reads.into_inner(),
             worst_step: worst_step.into_inner(),
-            fallback: turns.wrapping_sub(on_cpus(self.pool, &kit)),
+            elsewhere: turns.wrapping_sub(on_cpus(self.pool, &kit)),
             turns,
             time: start.elapsed(),
             exact: kit.has_grown(&before, turns),

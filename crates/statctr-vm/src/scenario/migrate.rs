@@ -5,14 +5,20 @@ use super::cpus::{Aborts, Dice, online};
 use super::load::Load;
 use crate::os::thread;
 use crate::report::{Outcome, say};
-use statctr::Pool;
+use statctr::{Placement, Pool};
 use std::time::Instant;
 
 pub(super) fn run(settings: &Settings) -> Outcome {
-    let pool = match Pool::builder().build() {
-        Ok(pool) => pool,
-        Err(error) => return Outcome::Broken(error.to_string()),
-    };
+    for (name, placement) in [("fixed", Placement::Fixed), ("flexible", Placement::Flexible)] {
+        if let Err(error) = migrate(name, placement, settings) {
+            return Outcome::Broken(format!("{name}: {error}"));
+        }
+    }
+    Outcome::Held
+}
+
+fn migrate(name: &str, placement: Placement, settings: &Settings) -> Result<(), String> {
+    let pool = Pool::builder().placement(placement).build().map_err(|error| error.to_string())?;
     let cpus = online();
     let aborts = Aborts::count();
     let mut moves = 0u64;
@@ -26,6 +32,6 @@ pub(super) fn run(settings: &Settings) -> Outcome {
         }
     });
     let aborts = aborts.map_or("unknown".to_owned(), |aborts| aborts.so_far().to_string());
-    say!("migrate", "{}, {moves} moves, {aborts} aborts, {account}", pool.mode());
-    account.verdict().into()
+    say!("migrate", "{name}, {}: {moves} moves, {aborts} aborts, {account}", pool.mode());
+    account.verdict()
 }

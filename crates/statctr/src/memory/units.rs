@@ -146,6 +146,9 @@ impl Units {
         next.announced.copy_without(&now.announced, cpu);
         next.residue.store(residue, Ordering::Relaxed);
         self.generation.store(generation.wrapping_add(1), Ordering::Release);
+        // and before anything that becomes of the unit: a reader who sees that must see that this
+        // view's time is over
+        fence(Ordering::Release);
     }
 }
 
