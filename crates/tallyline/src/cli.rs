@@ -8,6 +8,7 @@ use crate::groups;
 use crate::layout;
 use crate::manual;
 use crate::output::{Color, Output};
+use crate::reorganize;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -53,6 +54,8 @@ enum Command {
 
     /// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
     Check(check::CheckArgs),
+    /// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them
+    Reorganize(reorganize::ReorganizeArgs),
 
     /// Show what differs between the layouts of two files: types that grew, members on other lines
     Diff(diff::DiffArgs),
@@ -76,6 +79,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Groups(args) => groups::run(args, cli.color),
         Command::Check(args) => return check::run(args, cli.color),
         Command::Diff(args) => return diff::run(args, cli.color),
+        Command::Reorganize(args) => reorganize::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

@@ -9,9 +9,11 @@ mod cli;
 mod demo;
 mod diff;
 mod groups;
+mod interrupt;
 mod layout;
 mod manual;
 mod output;
+mod reorganize;
 
 use clap::Parser;
 use std::process::ExitCode;

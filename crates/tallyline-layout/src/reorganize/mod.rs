@@ -20,7 +20,7 @@
 //! stay, and nothing moves past them: the first and the last member, markers of groups and other
 //! members without a size, flexible arrays, bases, what the caller pins. `smallest` finds the
 //! least size, `moves` the fewest moves that lead there; `proposal` lays the result out again and
-//! makes steps of it.
+//! makes steps of it. [`declare`] writes declarations for a compiler to check.
 //!
 //! # What it costs
 //! [`Reorganizer::new`] looks at every member of every type once. A proposal is exact for up to
@@ -30,6 +30,7 @@
 
 mod abi;
 mod bits;
+pub mod declare;
 mod item;
 mod moves;
 mod proposal;
@@ -215,6 +216,12 @@ impl<'t> Reorganizer<'t> {
             Some(proposal) if proposal.new.size == new_size => Outcome::Smaller(Box::new(proposal)),
             _ => Outcome::Refused(Refusal::Unexplained(None)),
         }
+    }
+
+    /// What comes of each of many types, found in parallel.
+    pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Outcome> {
+        use rayon::prelude::*;
+        ids.par_iter().map(|id| self.propose(*id)).collect()
     }
 
     fn refuse(&self, id: RecordId, record: &Record) -> Option<Refusal> {

@@ -12,10 +12,13 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The most states that are kept of one number of moves; above that, those least far along.
-const LAYER: usize = 4_000;
+/// How many states are kept of one number of moves, over all items; above that, of each item those
+/// that are least far along.
+const LAYER: usize = 20_000;
+/// Fewer than this are not kept of an item, however many items there are.
+const LEAST: usize = 24;
 /// The most states in all.
-const STATES: usize = 120_000;
+const STATES: usize = 200_000;
 /// The most items that are searched; of more the fewest moves are not looked for.
 const ITEMS: usize = 1_000;
 
@@ -62,6 +65,8 @@ struct Search<'a> {
     least: Vec<u64>,
     limit: u64,
     layers: Vec<Layer>,
+    /// Whether nothing was left out.
+    exact: bool,
 }
 
 /// Finds an order that ends by `limit` (in bits) with the fewest moves. None if the search is too
@@ -71,38 +76,19 @@ pub(super) fn fewest(items: &[Item], limit: u64) -> Option<Fewest> {
         return None;
     }
     let mut search = Search::new(items, limit);
-    let mut exact = true;
     let mut seen = 0;
     let mut next = Layer::new();
     next.insert((0, Reverse(0), Out::new()), Way { position: 0, step: Step::Start, from: None });
     while !next.is_empty() && seen < STATES {
-        exact &= !prune(&mut next);
         let (layer, more, end) = search.layer(next);
         seen += layer.len();
         search.layers.push(layer);
         if let Some(end) = end {
-            return Some(Fewest { order: search.order(end), exact });
+            return Some(Fewest { order: search.order(end), exact: search.exact });
         }
         next = more;
     }
     None
-}
-
-/// Drops what is too much of a layer; whether anything was.
-fn prune(layer: &mut Layer) -> bool {
-    if layer.len() <= LAYER {
-        return false;
-    }
-    let mut positions: Vec<u64> = layer.values().map(|way| way.position).collect();
-    let (_, limit, _) = positions.select_nth_unstable(LAYER);
-    let limit = *limit;
-    let mut left = LAYER;
-    layer.retain(|_, way| {
-        let keep = way.position <= limit && left > 0;
-        left -= usize::from(keep);
-        keep
-    });
-    true
 }
 
 impl<'a> Search<'a> {
@@ -129,15 +115,20 @@ impl<'a> Search<'a> {
         for index in (0..items.len()).rev() {
             rest[index] = rest[index + 1] + least[index];
         }
-        Search { items, classes, members, rest, least, limit, layers: Vec::new() }
+        Search { items, classes, members, rest, least, limit, layers: Vec::new(), exact: true }
     }
 
     /// Follows every way of one number of moves to its end: the layer, the next one, and the end
     /// if one arrives.
-    fn layer(&self, mut open: Layer) -> (Layer, Layer, Option<Key>) {
+    fn layer(&mut self, mut open: Layer) -> (Layer, Layer, Option<Key>) {
         let number = self.layers.len() as u32;
         let (mut done, mut next) = (Layer::new(), Layer::new());
+        let mut pruned = None;
         while let Some((key, way)) = open.pop_first() {
+            if pruned != Some(key.0) {
+                pruned = Some(key.0);
+                self.exact &= !self.prune(&mut open, key.0);
+            }
             if self.known_better(&key, way.position) {
                 continue;
             }
@@ -152,12 +143,31 @@ impl<'a> Search<'a> {
                 offer(to, key_of, Way { position, step, from: Some((number, key.clone())) });
             });
             done.insert(key, way);
-            if next.len() > LAYER * 4 {
-                // the next one drops most of it again
-                prune(&mut next);
-            }
         }
         (done, next, None)
+    }
+
+    /// Drops what is too much of an item's states, of which those are first; whether anything was.
+    fn prune(&self, open: &mut Layer, index: usize) -> bool {
+        let keep = (LAYER / (self.items.len() + 1)).max(LEAST);
+        let here = open.iter().take_while(|(key, _)| key.0 == index);
+        // how far along with what is out, as if it was put in here
+        let mut places: Vec<(u64, Key)> = here
+            .map(|(key, way)| (with_out(way.position, &key.2, |class| self.size(class)), key.clone()))
+            .collect();
+        if places.len() <= keep {
+            return false;
+        }
+        places.select_nth_unstable_by_key(keep, |(place, _)| *place);
+        for (_, key) in &places[keep..] {
+            open.remove(key);
+        }
+        true
+    }
+
+    /// What one of a class takes at least.
+    fn size(&self, class: u32) -> u64 {
+        self.least[self.members[class as usize][0]]
     }
 
     fn known_better(&self, key: &Key, position: u64) -> bool {
@@ -229,12 +239,8 @@ impl<'a> Search<'a> {
 
     /// Whether what is left can still end in time.
     fn fits(&self, position: u64, index: usize, out: &Out) -> bool {
-        let mut rest = self.rest[index];
-        for (class, count) in out {
-            let size = self.least[self.members[*class as usize][0]];
-            rest = rest.saturating_add_signed(i64::from(*count).saturating_mul(size as i64));
-        }
-        position.saturating_add(rest) <= self.limit
+        let end = position.saturating_add(self.rest[index]);
+        with_out(end, out, |class| self.size(class)) <= self.limit
     }
 
     /// The order that leads to a state.
@@ -269,6 +275,13 @@ impl<'a> Search<'a> {
 fn key(index: usize, out: Out) -> Key {
     let moved = out.iter().map(|(_, count)| count.unsigned_abs()).sum();
     (index, Reverse(moved), out)
+}
+
+/// A place, moved by what is out and what was put in early.
+fn with_out(place: u64, out: &Out, size: impl Fn(u32) -> u64) -> u64 {
+    out.iter().fold(place, |place, (class, count)| {
+        place.saturating_add_signed(i64::from(*count).saturating_mul(size(*class) as i64))
+    })
 }
 
 fn count_of(out: &Out, class: u32) -> i32 {

@@ -9,7 +9,6 @@
 mod checks;
 mod figures;
 mod html;
-mod interrupt;
 mod memory;
 mod plot;
 mod race;
@@ -19,6 +18,7 @@ mod table;
 mod workload;
 
 use crate::bench::{Machine, os};
+use crate::interrupt;
 use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use checks::Exactness;

@@ -1,0 +1,279 @@
+//! C source that declares structs as they are and as proposed, with assertions about every member:
+//! what a compiler accepts, it lays out so.
+//!
+//! The source needs nothing else: it names no header, and every type is declared before it is used,
+//! down to the compiler's own. Names are made (`struct o0` is the first struct as it is, `n0` as
+//! proposed, `m3` its fourth member), so no name clashes with another or with a keyword. Scalars are
+//! spelled as the program spelled them (`long`, not 8 bytes): a compiler for another machine does
+//! not accept them. Pointers are `void *`; of types that C has no form for (classes with virtual
+//! bases, say) size and alignment are kept.
+//!
+//! Where a bitfield lies C cannot assert. So the source is compiled with debug information, and
+//! what the compiler wrote there is compared: see [`Check::bits`].
+
+mod scalar;
+mod spell;
+
+use super::replay::{Manner, Placed, replay};
+use super::{Proposal, Reorganizer};
+use crate::model::{Member, MemberKind, RecordId};
+use rustc_hash::FxHashMap;
+use spell::Speller;
+use std::fmt::Write;
+
+/// The source for some proposals.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The C source.
+    pub text: String,
+    /// What is checked in it, one for each proposal.
+    pub checks: Vec<Check>,
+    shared: Vec<Shared>,
+    // by line, counted from 0: what it belongs to
+    lines: Vec<Owner>,
+}
+
+/// What is checked about one proposal.
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// The name of the struct as it is.
+    pub old: String,
+    /// The name of the struct as proposed.
+    pub new: String,
+    /// Bitfields by the name that they have in the source, with their first bit in both.
+    pub bits: Vec<BitCheck>,
+    uses: Vec<usize>,
+}
+
+/// Where a bitfield is said to lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitCheck {
+    /// Its name in the source.
+    pub member: String,
+    /// Its first bit as it is.
+    pub old: u64,
+    /// Its first bit as proposed.
+    pub new: u64,
+    /// How many bits.
+    pub width: u32,
+}
+
+/// A declaration that several use, and those that it uses.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    uses: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Nobody,
+    Check(usize),
+    Shared(usize),
+}
+
+impl Source {
+    /// The checks that a line of the source (counted from 1) is a part of, by index.
+    pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
+        match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
+            Some(Owner::Check(check)) => vec![*check],
+            Some(Owner::Shared(shared)) => {
+                (0..self.checks.len()).filter(|check| self.uses(*check, *shared)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn uses(&self, check: usize, wanted: usize) -> bool {
+        let mut seen = vec![false; self.shared.len()];
+        let mut open = self.checks[check].uses.clone();
+        while let Some(shared) = open.pop() {
+            if shared == wanted {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[shared], true) {
+                open.extend(&self.shared[shared].uses);
+            }
+        }
+        false
+    }
+}
+
+/// Writes the source for some proposals.
+pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> Source {
+    let mut writer = Writer {
+        reorganizer,
+        source: Source { text: String::new(), checks: Vec::new(), shared: Vec::new(), lines: Vec::new() },
+        records: FxHashMap::default(),
+        types: FxHashMap::default(),
+        depth: 0,
+    };
+    writer.line(Owner::Nobody, spell::PRELUDE);
+    for (index, proposal) in proposals.iter().enumerate() {
+        let (old, new) = (format!("o{index}"), format!("n{index}"));
+        let mut check = Check { old: old.clone(), new: new.clone(), ..Check::default() };
+        let members = reorganizer.types().members(reorganizer.types().record(proposal.record));
+        let old_order: Vec<usize> = (0..members.len()).collect();
+        let owner = Owner::Check(index);
+        writer.record(owner, &old, proposal.record, &old_order, &mut check.uses);
+        writer.assert_all(owner, &old, members, &old_order, proposal.old.size, proposal.align);
+        writer.record(owner, &new, proposal.record, &proposal.order, &mut check.uses);
+        let align = proposal.align;
+        writer.assert_all(owner, &new, &proposal.members, &proposal.order, proposal.new.size, align);
+        check.bits = bit_checks(members, proposal);
+        if !check.bits.is_empty() {
+            // without a use compilers leave the types out of the debug information
+            writer.line(owner, &format!("struct {old} *use_{old}; struct {new} *use_{new};"));
+        }
+        writer.source.checks.push(check);
+    }
+    writer.source
+}
+
+fn bit_checks(members: &[Member], proposal: &Proposal) -> Vec<BitCheck> {
+    let placed = proposal.order.iter().zip(&proposal.members);
+    placed
+        .filter_map(|(index, new)| {
+            let field = new.bitfield?;
+            let old = members.get(*index)?.bit_offset;
+            Some(BitCheck { member: format!("m{index}"), old, new: new.bit_offset, width: field.size })
+        })
+        .collect()
+}
+
+struct Writer<'r, 't> {
+    reorganizer: &'r Reorganizer<'t>,
+    source: Source,
+    // what was declared already
+    records: FxHashMap<RecordId, usize>,
+    types: FxHashMap<crate::model::TypeId, usize>,
+    // how deep the record that is being declared is held
+    depth: usize,
+}
+
+impl Writer<'_, '_> {
+    fn line(&mut self, owner: Owner, text: &str) {
+        for line in text.lines() {
+            self.source.text.push_str(line);
+            self.source.text.push('\n');
+            self.source.lines.push(owner);
+        }
+    }
+
+    /// Declares a record with its members in an order, after everything that it needs.
+    fn record(&mut self, owner: Owner, name: &str, id: RecordId, order: &[usize], uses: &mut Vec<usize>) {
+        let abi = &self.reorganizer.abi;
+        let types = abi.types;
+        let record = types.record(id);
+        let shape = abi.shape(id);
+        let Ok(replayed) = replay(abi, id, shape.manner, shape.guessed) else { return };
+        let keyword = if record.is_union() { "union" } else { "struct" };
+        let mut text = String::new();
+        if let Manner::Most(most) = shape.manner {
+            let _ = writeln!(text, "#pragma pack(push, {most})");
+        }
+        let _ = writeln!(text, "{keyword} {name} {{");
+        let mut largest = 1;
+        for index in order {
+            let member = &types.members(record)[*index];
+            let mut speller = Speller { writer: self, uses: &mut *uses, depth: 0 };
+            match &replayed.members[*index] {
+                Placed::Nowhere => {}
+                Placed::Bytes { size, align } => {
+                    largest = largest.max(*align);
+                    let line = speller.member(*index, member, *size, *align, shape.manner);
+                    let _ = writeln!(text, "  {line}");
+                }
+                Placed::Bits { before, field } => {
+                    let ty = speller.scalar(member.ty);
+                    if let Some(bits) = before {
+                        let _ = writeln!(text, "  {ty} :{};", bits.width);
+                    }
+                    let mut attributes = String::new();
+                    if field.packed && shape.manner != Manner::Packed {
+                        attributes += " __attribute__((packed))";
+                    }
+                    if field.asked > 1 {
+                        let _ = write!(attributes, " __attribute__((aligned({})))", field.asked / 8);
+                    }
+                    let _ = writeln!(text, "  {ty} m{index}:{}{attributes};", field.width);
+                    largest = largest.max(field.align / 8).max(field.asked / 8);
+                    for (_, bits) in replayed.behind.iter().filter(|(at, _)| at == index) {
+                        let _ = writeln!(text, "  {ty} :{};", bits.width);
+                    }
+                }
+            }
+        }
+        text.push('}');
+        if shape.manner == Manner::Packed {
+            text += " __attribute__((packed))";
+        }
+        if replayed.align > largest {
+            let _ = write!(text, " __attribute__((aligned({})))", replayed.align);
+        }
+        text += ";\n";
+        if let Manner::Most(_) = shape.manner {
+            text += "#pragma pack(pop)\n";
+        }
+        self.line(owner, &text);
+    }
+
+    /// Asserts where every member is that C can say it of.
+    fn assert_all(
+        &mut self,
+        owner: Owner,
+        name: &str,
+        members: &[Member],
+        order: &[usize],
+        size: u64,
+        align: u64,
+    ) {
+        self.assert(owner, &format!("sizeof(struct {name}) == {size}"));
+        self.assert(owner, &format!("_Alignof(struct {name}) == {align}"));
+        for (index, member) in order.iter().zip(members) {
+            let placed = member.kind != MemberKind::Static && member.size != 0;
+            if placed && member.bitfield.is_none() {
+                let offset = member.offset;
+                self.assert(owner, &format!("__builtin_offsetof(struct {name}, m{index}) == {offset}"));
+            }
+        }
+    }
+
+    fn assert(&mut self, owner: Owner, what: &str) {
+        self.line(owner, &format!("_Static_assert({what}, \"{what}\");"));
+    }
+
+    /// Declares a record that others hold, once; its keyword and name.
+    fn shared(&mut self, id: RecordId, uses: &mut Vec<usize>) -> String {
+        let abi = &self.reorganizer.abi;
+        let record = abi.types.record(id);
+        let shape = abi.shape(id);
+        let keyword = if record.is_union() { "union" } else { "struct" };
+        let name = format!("r{}", id.index());
+        if let Some(shared) = self.records.get(&id) {
+            uses.push(*shared);
+            return format!("{keyword} {name}");
+        }
+        let shared = self.source.shared.len();
+        self.source.shared.push(Shared::default());
+        self.records.insert(id, shared);
+        uses.push(shared);
+        let mut own = Vec::new();
+        let size = record.size;
+        if shape.unexplained.is_some() || self.depth >= spell::DEPTH_LIMIT {
+            let attribute = format!("__attribute__((aligned({})))", shape.align);
+            self.line(Owner::Shared(shared), &format!("{keyword} {name} {{ char b[{size}]; }} {attribute};"));
+        } else {
+            let order: Vec<usize> = (0..abi.types.members(record).len()).collect();
+            self.depth += 1;
+            self.record(Owner::Shared(shared), &name, id, &order, &mut own);
+            self.depth -= 1;
+        }
+        // an empty class of C++ takes a byte, and what holds it says so
+        let empty = size == 1 && abi.types.members(record).iter().all(|m| m.kind == MemberKind::Static);
+        if !empty {
+            self.assert(Owner::Shared(shared), &format!("sizeof({keyword} {name}) == {size}"));
+        }
+        self.source.shared[shared].uses = own;
+        format!("{keyword} {name}")
+    }
+}

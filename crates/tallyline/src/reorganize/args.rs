@@ -1,0 +1,135 @@
+//! The command line of `tallyline reorganize`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tallyline_layout::Format;
+use tallyline_layout::reorganize::{EXACT_MEMBERS, Options};
+
+/// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them
+///
+/// Only the order of members changes, and only where the struct gets smaller, with as few moves as
+/// possible. Alignments are recomputed from the types; `aligned` and `packed` are honoured; runs of
+/// bitfields move as one. The first and the last member stay (structs are cast to their first
+/// member, and the last may be longer than declared), and so do flexible arrays, and members
+/// without a size, such as the markers of cache line groups: nothing moves past them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReorganizeArgs {
+    /// The types, then the file: without types all of them, without a file the running kernel
+    #[arg(value_name = "TYPE… FILE")]
+    pub(super) operands: Vec<String>,
+
+    /// Reorganize these types: names with commas between, patterns with * and ?, or file://LIST
+    #[arg(short = 'C', long = "class", value_name = "TYPE")]
+    pub(super) classes: Vec<String>,
+
+    /// Read this file, whatever the operands look like
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+
+    /// Read this format
+    #[arg(short = 'F', long, alias = "format_path", value_enum, value_name = "FORMAT")]
+    format_path: Option<FormatArg>,
+
+    /// The BTF that the file's goes on from, for a kernel module
+    #[arg(long, alias = "btf_base", value_name = "FILE")]
+    pub(super) btf_base: Option<PathBuf>,
+
+    /// The size of a cache line in bytes
+    #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(super) cacheline_size: u64,
+
+    /// Rank the types by the bytes that they save; so it is where no types are named
+    #[arg(long)]
+    all: bool,
+
+    /// How many there are of each type, to rank by: lines `TYPE COUNT`, or /proc/slabinfo
+    #[arg(long, value_name = "FILE")]
+    pub(super) instances: Option<PathBuf>,
+
+    /// Keep a member where it is, and let nothing move past it
+    #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
+    pin: Vec<String>,
+
+    /// Let a member move that would stay: `first`, `last`, `ends`, or its name
+    #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
+    unpin: Vec<String>,
+
+    /// Also types that others rely on: packed, declared in uapi/, classes not of standard layout
+    #[arg(long)]
+    force: bool,
+
+    /// Show the moves one by one, with the layout after each
+    #[arg(short = 'S', long, alias = "show_reorg_steps")]
+    pub(super) steps: bool,
+
+    /// Compile both declarations, and compare sizes, alignments and the place of every member
+    #[arg(long)]
+    pub(super) verify: bool,
+
+    /// The C compiler to verify with; else $CC, or cc
+    #[arg(long, value_name = "COMMAND", requires = "verify")]
+    pub(super) cc: Option<String>,
+
+    /// For programs: one document of JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline reorganize dentry            a struct of the running kernel
+  tallyline reorganize --verify connection ./server
+  tallyline reorganize --steps --unpin first,private connection ./server
+  tallyline reorganize --verify ./vmlinux | head -20        where a kernel could save most
+  tallyline reorganize --instances /proc/slabinfo --json -o savings.json
+
+A proposal says whether it is optimal or the best found: it is exact for up to 20 members between
+two that stay, and for more where they are of few sizes, as nearly all are. What BTF says nothing
+about, alignment, is as inferred.
+
+Exit status: 0 for success, also where nothing can be smaller; 2 for an error, among them a type that
+is not for this and a proposal that a compiler lays out otherwise, which is withheld.";
+
+// the help says the number
+const _: () = assert!(EXACT_MEMBERS == 20);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    Dwarf,
+    Btf,
+}
+
+impl ReorganizeArgs {
+    /// The format to read, if one is wanted.
+    pub(super) fn format_path(&self) -> Option<Format> {
+        self.format_path.map(|format| match format {
+            FormatArg::Dwarf => Format::Dwarf,
+            FormatArg::Btf => Format::Btf,
+        })
+    }
+
+    /// Whether types are ranked, and not shown one by one.
+    pub(super) fn ranks(&self, named: bool) -> bool {
+        self.all || !named
+    }
+
+    /// What may be moved.
+    pub(super) fn options(&self) -> Options {
+        let freed = |end: &str| self.unpin.iter().any(|name| name == end || name == "ends");
+        let bytes = |names: &[String]| names.iter().map(|name| name.clone().into_bytes()).collect();
+        Options {
+            cacheline: self.cacheline_size,
+            pin_first: !freed("first"),
+            pin_last: !freed("last"),
+            pin: bytes(&self.pin),
+            unpin: bytes(&self.unpin),
+            force: self.force,
+        }
+    }
+}

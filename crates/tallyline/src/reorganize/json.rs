@@ -1,0 +1,77 @@
+//! Proposals for programs.
+//!
+//! `{"schema":1,"file":…,"types":[{"name","outcome":"smaller"|"smallest"|"refused"|"withheld",…}]}`.
+//! What can be smaller has `old` and `new` (`size`, `lines`), `saved` and `total` (times `instances`),
+//! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
+//! `behind`, `size`), `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
+//! `unverified` (why). What is refused or withheld has a `reason`.
+
+use super::Found;
+use super::verify::Verdict;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use tallyline_layout::model::{Member, Types};
+use tallyline_layout::reorganize::{Extent, Outcome, Proposal};
+
+/// Writes one document.
+pub(super) fn write(file: &Path, types: &Types, found: &[Found], out: &mut dyn Write) -> Result<()> {
+    let found: Vec<Value> = found.iter().map(|found| one(types, found)).collect();
+    let document = json!({ "schema": 1, "file": file.to_string_lossy(), "types": found });
+    serde_json::to_writer(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn one(types: &Types, found: &Found) -> Value {
+    let mut value = match (&found.outcome, &found.verdict) {
+        (Outcome::Smaller(_), Verdict::Wrong(why)) => json!({ "outcome": "withheld", "reason": why }),
+        (Outcome::Smaller(proposal), verdict) => smaller(types, found, proposal, verdict),
+        (Outcome::Smallest { proven }, _) => json!({ "outcome": "smallest", "optimal": proven }),
+        (Outcome::Refused(why), _) => json!({ "outcome": "refused", "reason": why.to_string() }),
+    };
+    value["name"] = found.name.as_str().into();
+    value
+}
+
+fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict) -> Value {
+    let extent = |extent: Extent| json!({ "size": extent.size, "lines": extent.lines });
+    let old = types.members(types.record(proposal.record));
+    let name = |member: &Member| String::from_utf8_lossy(types.name(member.name)).into_owned();
+    let members = proposal.members.iter().map(|member| {
+        json!({
+            "name": name(member),
+            "offset": member.offset,
+            "bit_offset": member.bit_offset,
+            "size": member.size,
+            "bits": member.bitfield.map(|field| field.size),
+        })
+    });
+    let moves = proposal.moves().map(|step| {
+        json!({
+            "members": old.get(step.members.clone()).unwrap_or(&[]).iter().map(name).collect::<Vec<_>>(),
+            "behind": step.to.and_then(|at| old.get(at)).map(name),
+            "size": step.extent.size,
+        })
+    });
+    let mut value = json!({
+        "outcome": "smaller",
+        "old": extent(proposal.old),
+        "new": extent(proposal.new),
+        "saved": proposal.saved(),
+        "saved_lines": proposal.saved_lines(),
+        "instances": found.instances,
+        "total": found.total(),
+        "members": members.collect::<Vec<_>>(),
+        "moves": moves.collect::<Vec<_>>(),
+        "optimal": proposal.proven.size,
+        "fewest_moves": proposal.proven.moves,
+        "inferred": proposal.inferred,
+    });
+    match verdict {
+        Verdict::Verified(by) => value["verified"] = by.as_str().into(),
+        Verdict::Unverified(why) => value["unverified"] = why.as_str().into(),
+        Verdict::NotAsked | Verdict::Wrong(_) => value["verified"] = Value::Null,
+    }
+    value
+}

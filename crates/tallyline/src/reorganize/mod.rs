@@ -1,0 +1,153 @@
+//! `tallyline reorganize`: smaller structs, checked by compiling them.
+
+mod args;
+mod instances;
+mod json;
+mod text;
+mod verify;
+
+pub(crate) use args::ReorganizeArgs;
+
+use crate::interrupt;
+use crate::layout::{operands, select::Names, source};
+use crate::output::{Color, Output, printable};
+use anyhow::{Result, bail};
+use instances::Instances;
+use tallyline_layout::model::{TypeId, Types};
+use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer};
+use tallyline_layout::{Request, Wanted, query};
+use verify::{Verdict, Verifier};
+
+/// What came of one type.
+struct Found {
+    id: TypeId,
+    name: String,
+    instances: u64,
+    outcome: Outcome,
+    verdict: Verdict,
+}
+
+impl Found {
+    /// The proposal, unless a compiler lays it out otherwise.
+    fn proposal(&self) -> Option<&Proposal> {
+        match (&self.outcome, &self.verdict) {
+            (Outcome::Smaller(_), Verdict::Wrong(_)) => None,
+            (Outcome::Smaller(proposal), _) => Some(proposal),
+            _ => None,
+        }
+    }
+
+    /// The bytes that all of its instances save.
+    fn total(&self) -> u64 {
+        self.proposal().map_or(0, |proposal| proposal.saved().saturating_mul(self.instances))
+    }
+}
+
+/// Does what the command line says.
+pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
+    let (file, operands) = operands::split(&args.operands, args.file.as_deref());
+    let mut names = Names::default();
+    operands.iter().try_for_each(|name| names.add_one(name))?;
+    args.classes.iter().try_for_each(|list| names.add_list(list))?;
+    let output = Output::open(args.output.as_deref(), color)?;
+    let instances = Instances::read(args.instances.as_deref())?;
+    let wanted = if names.is_empty() { Wanted::Records } else { names.wanted() };
+    let request = Request {
+        wanted,
+        format: args.format_path(),
+        cacheline: args.cacheline_size,
+        positions: true,
+        ..Request::default()
+    };
+    let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
+    source::warn(&file, &types);
+    let (ids, missing) = chosen(&names, &types);
+    let mut found = propose(args, &types, &ids, &instances)?;
+    let ranks = args.ranks(!names.is_empty());
+    if ranks {
+        found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
+    }
+    output.write(|out| match (args.json, ranks) {
+        (true, _) => json::write(&file, &types, &found, out),
+        (false, true) => text::rank(&found, out),
+        (false, false) => found.iter().try_for_each(|found| text::one(args, &mut types, found, out)),
+    })?;
+    complain(&found, ranks)?;
+    if !missing.is_empty() {
+        bail!("{}: no type named {}", file.display(), missing.join(", "));
+    }
+    Ok(())
+}
+
+/// The types that are asked for, and the names that there is no type of.
+fn chosen<'n>(names: &'n Names, types: &Types) -> (Vec<TypeId>, Vec<&'n str>) {
+    if !names.is_empty() {
+        return names.resolve(types);
+    }
+    let records = query::distinct_records(types);
+    let structs = records.iter().filter(|(_, record)| types.record(*record).is_struct());
+    (structs.map(|(id, _)| *id).collect(), Vec::new())
+}
+
+fn propose(
+    args: &ReorganizeArgs,
+    types: &Types,
+    ids: &[TypeId],
+    instances: &Instances,
+) -> Result<Vec<Found>> {
+    let reorganizer = Reorganizer::new(types, args.options());
+    let outcomes = reorganizer.propose_all(ids);
+    let proposals: Vec<&Proposal> = outcomes.iter().filter_map(smaller).collect();
+    let mut verdicts = if args.verify {
+        Verifier::new(args.cc.as_deref(), types).verify(&reorganizer, &proposals)?
+    } else {
+        vec![Verdict::NotAsked; proposals.len()]
+    }
+    .into_iter();
+    let found = ids.iter().zip(outcomes).map(|(id, outcome)| {
+        let name = printable(&types.qualified_name(*id)).into_owned();
+        let verdict = match &outcome {
+            Outcome::Smaller(_) => verdicts.next().unwrap_or(Verdict::NotAsked),
+            _ => Verdict::NotAsked,
+        };
+        Found { id: *id, instances: instances.of(&name), name, outcome, verdict }
+    });
+    Ok(found.collect())
+}
+
+fn smaller(outcome: &Outcome) -> Option<&Proposal> {
+    match outcome {
+        Outcome::Smaller(proposal) => Some(proposal),
+        _ => None,
+    }
+}
+
+/// What cannot be done is an error: a proposal that does not hold, and a named type that is not for
+/// this.
+fn complain(found: &[Found], ranks: bool) -> Result<()> {
+    let wrong = |found: &Found| match &found.verdict {
+        Verdict::Wrong(why) => Some(format!("{}: withheld, as it does not hold: {why}", found.name)),
+        _ => None,
+    };
+    let refused = |found: &Found| match &found.outcome {
+        Outcome::Refused(why) if !ranks => Some(format!("{}: {why}", found.name)),
+        _ => None,
+    };
+    let mut complaints: Vec<String> =
+        found.iter().filter_map(wrong).chain(found.iter().filter_map(refused)).collect();
+    let last = complaints.pop();
+    for complaint in complaints {
+        eprintln!("tallyline: {complaint}");
+    }
+    match last {
+        Some(last) => bail!("{last}"),
+        None => Ok(()),
+    }
+}
+
+/// Ends the program if Ctrl-C was pressed.
+fn end_if_asked() {
+    if interrupt::asked() {
+        interrupt::end();
+    }
+}

@@ -1,0 +1,120 @@
+//! Proposals for people: one struct as C, or a ranking of many.
+
+use super::verify::Verdict;
+use super::{Found, ReorganizeArgs};
+use anyhow::Result;
+use std::io::Write;
+use tallyline_layout::model::Types;
+use tallyline_layout::print::pahole::Style;
+use tallyline_layout::reorganize::{Outcome, Proposal, print};
+
+/// Shows one type: the new struct, or one line that says that there is none. All of it is C.
+pub(super) fn one(
+    args: &ReorganizeArgs,
+    types: &mut Types,
+    found: &Found,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Some(proposal) = found.proposal() else {
+        if let Outcome::Smallest { proven } = found.outcome {
+            let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
+            writeln!(out, "/* {}: {how} */", found.name)?;
+        }
+        return Ok(());
+    };
+    let style = Style { cacheline: args.cacheline_size, ..Style::default() };
+    let mut text = Vec::new();
+    print(types, found.id, proposal, &style, args.steps, &mut text)?;
+    out.write_all(&text)?;
+    Ok(writeln!(out, "/* {} */", summary(proposal, &found.verdict))?)
+}
+
+/// `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc 12.2.0`
+fn summary(proposal: &Proposal, verdict: &Verdict) -> String {
+    let moves = proposal.move_count;
+    let mut parts = vec![format!(
+        "{} -> {} bytes, {} -> {} cachelines, {moves} move{}",
+        proposal.old.size,
+        proposal.new.size,
+        proposal.old.lines,
+        proposal.new.lines,
+        if moves == 1 { "" } else { "s" }
+    )];
+    parts.push(proof(proposal).to_string());
+    if proposal.inferred {
+        parts.push("alignment as inferred".into());
+    }
+    match verdict {
+        Verdict::Verified(by) => parts.push(format!("verified by {by}")),
+        Verdict::Unverified(why) => parts.push(format!("unverified: {why}")),
+        Verdict::NotAsked | Verdict::Wrong(_) => {}
+    }
+    parts.join("; ")
+}
+
+fn proof(proposal: &Proposal) -> &'static str {
+    match (proposal.proven.size, proposal.proven.moves) {
+        (true, true) => "optimal",
+        (true, false) => "optimal size, fewest moves found",
+        (false, _) => "best found",
+    }
+}
+
+/// Shows the types that can be smaller, the one that saves most first, and the sums.
+pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
+    let smaller: Vec<(&Found, &Proposal)> = found.iter().filter_map(|f| Some((f, f.proposal()?))).collect();
+    if !smaller.is_empty() {
+        writeln!(
+            out,
+            "{:>12} {:>8} {:>10} {:>16} {:>10} {:>6}  {:<12} type",
+            "saved", "each", "instances", "bytes", "cachelines", "moves", "proof"
+        )?;
+    }
+    for (found, proposal) in &smaller {
+        writeln!(
+            out,
+            "{:>12} {:>8} {:>10} {:>16} {:>10} {:>6}  {:<12} {}",
+            found.total(),
+            proposal.saved(),
+            found.instances,
+            format!("{} -> {}", proposal.old.size, proposal.new.size),
+            format!("{} -> {}", proposal.old.lines, proposal.new.lines),
+            proposal.move_count,
+            proof(proposal).split(',').next().unwrap_or_default(),
+            found.name
+        )?;
+    }
+    let total = smaller.iter().fold(0_u64, |sum, (found, _)| sum.saturating_add(found.total()));
+    let refused = found.iter().filter(|found| matches!(found.outcome, Outcome::Refused(_))).count();
+    let best = smaller.iter().filter(|(_, proposal)| !proposal.proven.size).count();
+    write!(out, "{} types, {} can be smaller: {total} bytes", found.len(), smaller.len())?;
+    if best != 0 {
+        write!(out, "; {best} best found, the others optimal")?;
+    }
+    if smaller.iter().any(|(_, proposal)| proposal.inferred) {
+        write!(out, "; alignment as inferred")?;
+    }
+    write_verdicts(&smaller, out)?;
+    Ok(writeln!(out, "; {refused} not for this")?)
+}
+
+fn write_verdicts(smaller: &[(&Found, &Proposal)], out: &mut dyn Write) -> Result<()> {
+    let verified: Vec<&str> = smaller
+        .iter()
+        .filter_map(|(found, _)| match &found.verdict {
+            Verdict::Verified(by) => Some(by.as_str()),
+            _ => None,
+        })
+        .collect();
+    if let Some(by) = verified.first() {
+        write!(out, "; {} verified by {by}", verified.len())?;
+    }
+    let unverified = smaller.iter().find_map(|(found, _)| match &found.verdict {
+        Verdict::Unverified(why) => Some(why),
+        _ => None,
+    });
+    if let Some(why) = unverified {
+        write!(out, "; {} unverified: {why}", smaller.len() - verified.len())?;
+    }
+    Ok(())
+}
