@@ -81,17 +81,17 @@ impl Batch<'_, '_> {
 
 /// The first bitfield that lies elsewhere.
 fn difference(types: &Types, check: &Check) -> Option<String> {
-    let sides: [(&str, fn(&BitCheck) -> u64); 2] = [(&check.old, |bit| bit.old), (&check.new, |bit| bit.new)];
-    for (name, said) in sides {
-        for bit in &check.bits {
+    let side = |name: &str, said: fn(&BitCheck) -> u64| {
+        check.bits.iter().find_map(|bit| {
             let place = place_of(types, name, &bit.member);
-            if place != Some((said(bit), bit.width)) {
-                let place = place.map_or("nowhere".to_string(), |(start, _)| format!("at bit {start}"));
-                return Some(format!("{name}.{} is {place}, not at bit {}", bit.member, said(bit)));
+            if place == Some((said(bit), bit.width)) {
+                return None;
             }
-        }
-    }
-    None
+            let place = place.map_or("nowhere".to_string(), |(start, _)| format!("at bit {start}"));
+            Some(format!("{name}.{} is {place}, not at bit {}", bit.member, said(bit)))
+        })
+    };
+    side(&check.old, |bit| bit.old).or_else(|| side(&check.new, |bit| bit.new))
 }
 
 fn place_of(types: &Types, record: &str, member: &str) -> Option<(u64, u32)> {

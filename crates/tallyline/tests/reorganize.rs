@@ -1,0 +1,229 @@
+//! `tallyline reorganize`: what it proposes, what it leaves alone, and that a compiler is asked.
+
+mod common;
+
+use common::{folder, object, run, stderr, stdout, tallyline};
+use serde_json::Value;
+
+const SERVER: &str = "\
+struct connection { char state; long id; short port; void *next; char flags; int refs; } c;
+struct tight { long a; int b; int c; } t;
+struct pinned { char a; long b; char c; } p;
+struct group { long head; char __cacheline_group_begin__hot[0]; char x; long y; char z; long w;
+  char __cacheline_group_end__hot[0]; char tail; long end; } g;
+struct bits { char tag; unsigned a : 3; unsigned b : 30; long big; unsigned d : 4; long more;
+  char last; short s; } b;
+struct over { char a; char line[3] __attribute__((aligned(64))); int b; long c; char d[60]; short e; } o;
+struct message { char kind; long at; char flags; int size; char data[]; } m;
+struct __attribute__((packed)) wire { char a; long b; } w;
+union either { char a; long b; } e;
+int main(void) { return 0; }
+";
+
+/// The server's types; none without a compiler.
+fn server(name: &str) -> Option<String> {
+    object(&folder(name), "server", SERVER)
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = run(args);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {output:?}"))
+}
+
+#[test]
+fn a_smaller_struct_is_printed_with_what_it_saves_and_is_verified() {
+    let Some(file) = server("reorganize-smaller") else { return };
+    let output = run(&["reorganize", "--verify", "connection", &file]);
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    assert!(text.starts_with("struct connection {\n\tchar                       state;"), "{text}");
+    assert!(text.contains("};   /* saved 8 bytes! */\n"), "{text}");
+    assert!(text.contains("/* 40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by "), "{text}");
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn what_cannot_be_smaller_is_said_in_one_line() {
+    let Some(file) = server("reorganize-tight") else { return };
+    for name in ["tight", "pinned"] {
+        let output = run(&["reorganize", name, &file]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(stdout(&output), format!("/* {name}: no smaller layout */\n"));
+    }
+}
+
+#[test]
+fn the_ends_stay_unless_they_are_freed() {
+    let Some(file) = server("reorganize-ends") else { return };
+    for free in ["last", "c", "ends"] {
+        let output = run(&["reorganize", "--unpin", free, "--verify", "pinned", &file]);
+        assert!(stdout(&output).contains("24 -> 16 bytes"), "{free}: {output:?}");
+        assert!(stdout(&output).contains("verified by"), "{free}: {output:?}");
+    }
+    let output = run(&["reorganize", "--pin", "port", "connection", &file]);
+    assert_eq!(stdout(&output), "/* connection: no smaller layout */\n");
+}
+
+#[test]
+fn steps_lead_from_the_old_to_the_new() {
+    let Some(file) = server("reorganize-steps") else { return };
+    let text = stdout(&run(&["reorganize", "-S", "connection", &file]));
+    assert_eq!(text.matches("/* Moving '").count(), 1, "{text}");
+    assert_eq!(text.matches("\nstruct connection {").count(), 2, "{text}");
+    assert!(text.contains("\n/* Final reorganized struct: */\n"), "{text}");
+}
+
+#[test]
+fn members_of_a_group_stay_between_its_markers() {
+    let Some(file) = server("reorganize-group") else { return };
+    let document = json(&["reorganize", "--json", "--verify", "group", &file]);
+    let one = &document["types"][0];
+    assert_eq!((&one["old"]["size"], &one["new"]["size"]), (&56.into(), &40.into()), "{one}");
+    let names: Vec<&str> = one["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .map(|m| m["name"].as_str().expect("a name"))
+        .collect();
+    let at = |name: &str| names.iter().position(|known| *known == name).expect("a member");
+    let group = at("__cacheline_group_begin__hot")..at("__cacheline_group_end__hot");
+    for inside in ["x", "y", "z", "w"] {
+        assert!(group.contains(&at(inside)), "{names:?}");
+    }
+    assert_eq!((at("head"), at("end")), (0, names.len() - 1));
+    assert!(one["verified"].is_string(), "{one}");
+}
+
+#[test]
+fn bitfields_alignments_and_flexible_arrays_are_laid_out_as_compilers_do() {
+    let Some(file) = server("reorganize-kinds") else { return };
+    let document = json(&["reorganize", "--json", "--verify", "bits", "over", "message", &file]);
+    for one in document["types"].as_array().expect("types") {
+        assert_eq!(one["outcome"], "smaller", "{one}");
+        assert!(one["verified"].is_string(), "{one}");
+        assert_eq!(one["optimal"], true, "{one}");
+    }
+    let last = document["types"][2]["members"].as_array().expect("members").last().cloned().expect("one");
+    assert_eq!(last["name"], "data");
+}
+
+#[test]
+fn what_is_not_for_this_is_refused_with_the_reason() {
+    let Some(file) = server("reorganize-refused") else { return };
+    for (name, why) in [("wire", "packed"), ("either", "not a struct"), ("nonesuch", "no type named")] {
+        let output = run(&["reorganize", name, &file]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(why), "{output:?}");
+        assert_eq!(stderr(&output).lines().count(), 1, "{output:?}");
+    }
+    let output = run(&["reorganize", "--force", "wire", &file]);
+    assert!(output.status.success() && stdout(&output).contains("no smaller layout"), "{output:?}");
+}
+
+#[test]
+fn headers_for_programs_are_left_alone() {
+    let folder = folder("reorganize-uapi");
+    std::fs::create_dir_all(folder.join("uapi")).expect("a folder");
+    std::fs::write(folder.join("uapi/user.h"), "struct user { char a; long b; char c; int d; long e; };\n")
+        .expect("written");
+    let Some(file) = object(&folder, "main", "#include \"uapi/user.h\"\nstruct user u;\n") else { return };
+    let output = run(&["reorganize", "user", &file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("uapi/user.h"), "{output:?}");
+    let output = run(&["reorganize", "--force", "user", &file]);
+    assert!(stdout(&output).contains("32 -> 24 bytes"), "{output:?}");
+}
+
+#[test]
+fn a_ranking_counts_instances() {
+    let Some(file) = server("reorganize-rank") else { return };
+    let counts = folder("reorganize-rank").join("counts");
+    std::fs::write(&counts, "struct message 1000\nconnection 2\n").expect("written");
+    let counts = counts.to_str().expect("a plain path");
+    let text = stdout(&run(&["reorganize", "--instances", counts, &file]));
+    let types: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(types[..3], ["type", "message", "over"], "{text}");
+    assert!(text.contains("not for this\n"), "{text}");
+    assert!(text.contains("8000        8       1000         24 -> 16"), "{text}");
+}
+
+/// A server for i386, and a folder for compilers; none where there is no compiler for both machines.
+fn server32(name: &str) -> Option<(String, std::path::PathBuf)> {
+    let folder = folder(name);
+    let (source, to) = (folder.join("server.c"), folder.join("server32.o"));
+    std::fs::write(&source, SERVER).expect("written");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-m32", "-g", "-c", "-o"]).arg(&to).arg(&source);
+    if !cfg!(target_arch = "x86_64") || !common::compiles(&mut compiler) {
+        eprintln!("skipped: no compiler for i386");
+        return None;
+    }
+    Some((to.to_str().expect("a plain path").to_string(), folder))
+}
+
+/// A compiler for x86-64 alone: `-m32` is dropped where a shell's condition on `$*` holds.
+fn compiler64(folder: &std::path::Path, name: &str, when: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    let drop = "for word; do shift; case $word in -m*) ;; *) set -- \"$@\" \"$word\" ;; esac; done";
+    std::fs::write(&path, format!("#!/bin/sh\nif {when}; then {drop}; fi\nexec cc \"$@\"\n"))
+        .expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("permitted");
+    path.to_str().expect("a plain path").to_string()
+}
+
+#[test]
+fn the_compiler_is_asked_for_the_machine_of_the_file() {
+    let Some((file, _)) = server32("reorganize-i386") else { return };
+    let output = run(&["reorganize", "--verify", "connection", &file]);
+    assert!(stdout(&output).contains("24 -> 16 bytes"), "{output:?}");
+    assert!(stdout(&output).contains("; verified by"), "{output:?}");
+}
+
+#[test]
+fn a_compiler_for_another_machine_verifies_nothing() {
+    let Some((file, folder)) = server32("reorganize-machine") else { return };
+    let cc = compiler64(&folder, "cc64", "true");
+    let output = run(&["reorganize", "--verify", "--cc", &cc, "connection", &file]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(stdout(&output).contains("; unverified: "), "{output:?}");
+    assert!(stdout(&output).contains("for x86_64, not for i386"), "{output:?}");
+}
+
+#[test]
+fn a_compiler_that_says_one_machine_and_compiles_for_another_is_found_out() {
+    let Some((file, folder)) = server32("reorganize-liar") else { return };
+    let cc = compiler64(&folder, "liar", "test \"${*#*-dM}\" = \"$*\"");
+    let output = run(&["reorganize", "--verify", "--cc", &cc, "connection", &file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(stdout(&output), "", "withheld");
+    assert!(stderr(&output).contains("withheld, as it does not hold"), "{output:?}");
+}
+
+#[test]
+fn a_proposal_that_the_compiler_lays_out_otherwise_is_withheld() {
+    let Some(file) = server("reorganize-withheld") else { return };
+    // the same machine, with other rules
+    let output = run(&["reorganize", "--verify", "--cc", "cc -fpack-struct=2", "connection", &file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(stdout(&output), "", "withheld");
+    assert!(stderr(&output).contains("connection: withheld"), "{output:?}");
+    let output =
+        run(&["reorganize", "--verify", "--json", "--cc", "cc -fpack-struct=2", "connection", &file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stdout(&output).contains("\"withheld\""), "{output:?}");
+}
+
+#[test]
+fn without_a_compiler_it_says_unverified() {
+    let Some(file) = server("reorganize-unverified") else { return };
+    for cc in ["/no/such/compiler", "true"] {
+        let output = tallyline()
+            .env("CC", cc)
+            .args(["reorganize", "--verify", "connection", &file])
+            .output()
+            .expect("the program runs");
+        assert!(output.status.success(), "{output:?}");
+        assert!(stdout(&output).contains("; unverified: "), "{output:?}");
+    }
+}
