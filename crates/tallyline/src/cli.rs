@@ -9,6 +9,7 @@ use crate::layout;
 use crate::manual;
 use crate::output::{Color, Output};
 use crate::reorganize;
+use crate::pahole;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -47,7 +48,7 @@ enum Command {
     Demo(demo::DemoArgs),
 
     /// Show structs as the cache sees them: offsets, holes, padding, cache lines
-    Layout(layout::LayoutArgs),
+    Layout(Box<layout::LayoutArgs>),
 
     /// Show cache line groups: what lies in them, on which lines, and what else does
     Groups(groups::GroupsArgs),
@@ -59,6 +60,14 @@ enum Command {
 
     /// Show what differs between the layouts of two files: types that grew, members on other lines
     Diff(diff::DiffArgs),
+
+    /// Answer pahole's command line: its options, abbreviations and exit codes
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Pahole {
+        /// What pahole takes; see `tallyline pahole --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION… FILE")]
+        words: Vec<std::ffi::OsString>,
+    },
 
     /// Print a completion script for a shell
     Completions {
@@ -76,6 +85,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Bench(bench) => bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args),
+        Command::Pahole { words } => return Ok(pahole::run(words)),
         Command::Groups(args) => groups::run(args, cli.color),
         Command::Check(args) => return check::run(args, cli.color),
         Command::Diff(args) => return diff::run(args, cli.color),

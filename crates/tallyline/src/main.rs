@@ -14,8 +14,10 @@ mod layout;
 mod manual;
 mod output;
 mod reorganize;
+mod pahole;
 
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The exit status of a command that looks for something and found it.
@@ -25,6 +27,12 @@ const FINDINGS: u8 = 1;
 const ERROR: u8 = 2;
 
 fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match words.as_slice() {
+        [program, rest @ ..] if pahole::is_called(program) => return pahole::run(rest),
+        [_, command, rest @ ..] if command == "pahole" => return pahole::run(rest),
+        _ => {}
+    }
     // a command line that cannot be understood ends here, with status 2
     let cli = cli::Cli::parse();
     match cli::run(cli) {

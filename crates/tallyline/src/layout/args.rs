@@ -189,6 +189,7 @@ impl LayoutArgs {
             sort: self.sort,
             separator: self.separator,
             skip_missing: self.skip_missing,
+            stop_at_missing: false,
         })
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct Job {
     pub(crate) separator: char,
     /// Names that there is no type of are left out.
     pub(crate) skip_missing: bool,
+    /// After a name that there is no type of no other is looked for.
+    pub(crate) stop_at_missing: bool,
 }
 
 impl Default for Job {
@@ -97,6 +99,7 @@ impl Default for Job {
             sort: false,
             separator: '\t',
             skip_missing: false,
+            stop_at_missing: false,
         }
     }
 }

@@ -66,6 +66,14 @@ impl Names {
         Ok(())
     }
 
+    /// Adds names with commas between, or those of a `file://` list; none is a pattern.
+    pub(crate) fn add_exact_list(&mut self, list: &str) -> Result<()> {
+        let before = self.names.len();
+        self.add_list(list)?;
+        self.names[before..].iter_mut().for_each(|name| name.is_pattern = false);
+        Ok(())
+    }
+
     fn add_file(&mut self, path: &str) -> Result<()> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

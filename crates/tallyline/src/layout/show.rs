@@ -25,6 +25,9 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
                 let found = name.find(types);
                 if found.is_empty() {
                     missing.push(name.text());
+                    if job.stop_at_missing {
+                        break;
+                    }
                 }
                 found.into_iter().try_for_each(|id| shower.one_of_some(id, out))?;
             }

@@ -1,0 +1,166 @@
+//! pahole's command line: `tallyline pahole …`, and the program under the name `pahole`.
+
+mod common;
+
+use common::{folder, run, stderr, stdout, tallyline};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tallyline-layout/tests/data").join(name);
+    path.to_str().expect("a plain path").to_string()
+}
+
+fn golden(name: &str) -> String {
+    fs::read_to_string(data(name)).expect("committed")
+}
+
+fn pahole(args: &[&str]) -> Output {
+    run(&[&["pahole"], args].concat())
+}
+
+/// A link to the program by the name of `pahole`.
+fn link(folder: &Path) -> PathBuf {
+    let link = folder.join("pahole");
+    symlink(env!("CARGO_BIN_EXE_tallyline"), &link).expect("a link");
+    link
+}
+
+#[test]
+fn the_program_under_the_name_of_pahole_is_pahole() {
+    let link = link(&folder("called-pahole"));
+    let output = Command::new(&link).arg("--version").output().expect("runs");
+    assert_eq!(stdout(&output), "v1.32\n");
+    let output = Command::new(&link).args(["-s", &data("holes.o")]).output().expect("runs");
+    assert_eq!(stdout(&output), golden("holes.dwarf.sizes.txt"));
+    assert_eq!(stdout(&pahole(&["--numeric_version"])), "132\n");
+}
+
+#[test]
+fn options_are_abbreviated_and_bundled() {
+    let file = data("nesting.o");
+    for (args, name) in [
+        (&["--expand_t", &file][..], "expand"),
+        (&["-E", &file], "expand"),
+        (&[&file, "-c32"], "line32"),
+        (&["--cach=32", &file], "line32"),
+        (&["-c", "32", "--", &file], "line32"),
+        (&["-rj2", &file], "relative"),
+        (&["-F", "dwarf,btf", &file], "plain"),
+        (&["-F", "ctf,btf,dwarf", &file], "plain"),
+    ] {
+        let output = pahole(args);
+        assert_eq!(stdout(&output), golden(&format!("nesting.dwarf.{name}.txt")), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_understood_ends_with_status_64() {
+    for (args, message) in [
+        (&["--nonesuch"][..], "unrecognized option '--nonesuch'"),
+        (&["-K"], "invalid option -- 'K'"),
+        (&["--hex=3"], "option '--hex' doesn't allow an argument"),
+        (&["-c"], "option requires an argument -- 'c'"),
+        (&["--btf_base"], "option '--btf_base' requires an argument"),
+        (&["--suppress_f", "--suppress"], "option '--suppress' is ambiguous; possibilities: '--suppress_"),
+    ] {
+        let output = pahole(args);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+        assert!(stderr(&output).starts_with(&format!("pahole: {message}")), "{args:?}: {output:?}");
+        assert!(stderr(&output).contains("Try `pahole --help'"), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_type_that_is_not_there_is_no_failure_and_ends_the_list() {
+    let file = data("holes.o");
+    let output = pahole(&["-C", "dense,nonesuch,padded", &file]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stderr(&output), "pahole: type 'nonesuch' not found\n");
+    assert_eq!(stdout(&output), stdout(&pahole(&["-C", "dense", &file])));
+    let output = pahole(&["--skip_missing", "-C", "dense,nonesuch,padded", &file]);
+    assert!(stdout(&output).contains("struct padded {"), "{output:?}");
+    assert!(pahole(&["-C", "pad*", &file]).stdout.is_empty(), "there are no patterns in pahole");
+}
+
+#[test]
+fn files_without_types_fail() {
+    let folder = folder("no-types");
+    let file = folder.join("text");
+    fs::write(&file, "no types\n").expect("written");
+    let file = file.to_str().expect("a plain path");
+    for args in [&[file][..], &["-F", "btf", &data("holes.o")], &["-F", "ctf", &data("holes.o")]] {
+        let output = pahole(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        assert_eq!(stderr(&output).lines().count(), 1, "{output:?}");
+        assert!(stderr(&output).contains("type information"), "{output:?}");
+    }
+}
+
+#[test]
+fn several_files_are_one_set_of_types() {
+    let (one, other) = (data("holes.o"), data("nesting.o"));
+    let both = stdout(&pahole(&[&one, &other]));
+    assert_eq!(both, golden("holes.dwarf.plain.txt") + &golden("nesting.dwarf.plain.txt"));
+    assert_eq!(stdout(&pahole(&[&one, &one])), golden("holes.dwarf.plain.txt"));
+    let output = pahole(&[&one, &data("holes.btf")]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn what_is_not_done_here_is_passed_on_to_the_next_pahole() {
+    let ours = folder("path-ours");
+    let link = link(&ours);
+    let theirs = folder("path-theirs");
+    let next = theirs.join("pahole");
+    fs::write(&next, "#!/bin/sh\necho passed on: \"$@\"\nexit 7\n").expect("written");
+    fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).expect("changed");
+    let path = format!("{}:{}:/usr/bin:/bin", ours.display(), theirs.display());
+    let output = Command::new(&link)
+        .args(["-J", "--btf_features=all", "x.o"])
+        .env("PATH", path)
+        .output()
+        .expect("runs");
+    assert_eq!(
+        (stdout(&output).as_str(), output.status.code()),
+        ("passed on: -J --btf_features=all x.o\n", Some(7))
+    );
+    // there is none but ourselves
+    for option in ["-J", "--btf_encode_detached=x", "--prettify=x", "--supported_btf_features"] {
+        let output = Command::new(&link).arg(option).env("PATH", &ours).output().expect("runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(stderr(&output).lines().count(), 1, "{output:?}");
+        assert!(stderr(&output).contains("install the package dwarves"), "{output:?}");
+    }
+}
+
+#[test]
+fn two_of_us_do_not_run_each_other() {
+    let (one, other) = (folder("two-one"), folder("two-other"));
+    let copy = other.join("pahole");
+    fs::copy(env!("CARGO_BIN_EXE_tallyline"), &copy).expect("copied");
+    let path = format!("{}:{}", one.display(), other.display());
+    let output = Command::new(link(&one)).arg("-J").env("PATH", path).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("install the package dwarves"), "{output:?}");
+}
+
+#[test]
+fn help_names_every_option_and_what_is_passed_on() {
+    let help = stdout(&pahole(&["--help"]));
+    for part in ["-C, --class_name=CLASS_NAME", "--jobs[=NR_JOBS]", "encodes BTF (passed on)", "Examples:"] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    assert!(stdout(&pahole(&["--usage"])).starts_with("Usage: pahole [-"));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut command = tallyline();
+    command.args(["pahole", &data("nesting.o")]).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("runs");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("ends").success());
+}
