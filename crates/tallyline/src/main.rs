@@ -13,8 +13,8 @@ mod interrupt;
 mod layout;
 mod manual;
 mod output;
-mod reorganize;
 mod pahole;
+mod reorganize;
 
 use clap::Parser;
 use std::ffi::OsString;
