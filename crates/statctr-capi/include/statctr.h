@@ -12,7 +12,7 @@
  * are in <statctr/group.h>, which this file includes.
  *
  * # What an update costs
- * On x86-64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
+ * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
  * other CPU writes, made safe against preemption and migration by a restartable sequence (rseq(2),
  * glibc 2.35 and later). It never takes a lock, never allocates, never makes a system call on
  * that path. Elsewhere it is a library call. A counter takes 8 bytes for each CPU that counted,
@@ -200,7 +200,8 @@ int statctr_prepare_unload(void);
 #if defined(STATCTR_UP)
 #define STATCTR_SETUP_ static inline
 #define STATCTR_UPDATE_ static inline
-#elif !defined(STATCTR_NO_INLINE) && defined(__linux__) && defined(__x86_64__) && defined(__LP64__) && \
+#elif !defined(STATCTR_NO_INLINE) && defined(__linux__) && defined(__LP64__) &&       \
+    (defined(__x86_64__) || defined(__AARCH64EL__)) &&                                      \
     ((defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 7))
 #define STATCTR_INLINE_ 1
 #define STATCTR_SETUP_ extern
@@ -310,7 +311,14 @@ extern int statctr_up_check(void);
 #endif
 #include <statctr/group.h>
 #if defined(STATCTR_INLINE_)
+/* Always: an inline function with asm in it looks larger to a compiler than it is. */
+#define STATCTR_ALWAYS_INLINE_ static inline __attribute__((always_inline))
+#define STATCTR_LIKELY_(condition) __builtin_expect(!!(condition), 1)
+#if defined(__x86_64__)
 #include <statctr/x86_64.h>
+#else
+#include <statctr/aarch64.h>
+#endif
 #endif
 
 #endif /* STATCTR_H */

@@ -40,7 +40,7 @@
  *
  * # What an update costs
  * statctr_group_add() costs as much as statctr_add(), an event about as much as two of these.
- * Inline, on x86-64: adds and events of 2 always. Events of 4 where the file is compiled for AVX2
+ * Inline: adds, of groups without events on aarch64; on x86-64 adds and events of 2 always. Events of 4 where the file is compiled for AVX2
  * or AVX-512VL, events of 8 for AVX-512VL; with clang both in any file, on machines with
  * AVX-512VL. Elsewhere they are library calls, as is everything with STATCTR_NO_INLINE. The
  * reason: these stores need registers that a compiler for plain x86-64 does not know of, and that
@@ -245,6 +245,10 @@ static inline int statctr_group_dec(statctr_group_t *group, unsigned item)
     return statctr_group_slow_add(group, item, UINT64_MAX);
 }
 
+#endif
+
+#if defined(STATCTR_UP) || (defined(STATCTR_INLINE_) && !defined(__x86_64__))
+/* No store is wide enough to be a commit: two copies of each line, and the library knows. */
 static inline int statctr_group_event2(statctr_group_t *group, unsigned event, uint64_t v0, uint64_t v1)
 {
     return statctr_group_slow_event2(group, event, v0, v1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * The inline updates for x86-64 with GCC or clang. <statctr.h> includes this file.
+ * The inline updates for x86-64 with GCC or clang. <statctr.h> includes this file, and this file
+ * <statctr/update.h>, which makes the functions of its sections.
  *
  * They are the sections of the Rust library, instruction by instruction; its module `rseq` has the
  * specification. In short: `table[cpu]` is the displacement from a counter's home word to the
@@ -16,18 +17,8 @@
  * and in the low bits of a handle's table: 1 these sections; 2 one CPU; 4 a locked instruction;
  * 8 a group whose lines have two copies. All but the first are the library's.
  *
- * About the asm:
- *   - Without outputs: GCC before 13 throws `asm goto` with outputs away, or miscompiles it (GCC
- *     bug 113921). So rax is the scratch register, and vectors are copied before they are changed.
- *   - What it does to memory. A counter's words are written by sections and by the library only, so
- *     nothing of the program's is touched. What has to keep its place are updates against locks,
- *     atomics, and calls into the library. With GCC the asm is volatile and reads the counter's
- *     home word, which any of these could write as far as GCC knows, so it stays on its side of
- *     them; and handles, and all else, may stay in registers across an update. With clang a
- *     volatile asm is taken to touch all memory anyway, so there we say so, with a "memory" clobber.
- *     In a loop of nothing but statctr_inc() through a pointer, on a virtual Intel Xeon with AMX:
- *     GCC 0.53 ns this way and 0.95 ns with the clobber; clang 0.95 ns either way; both 0.53 ns
- *     with a local copy of the handle.
+ * The asm has no outputs: GCC before 13 throws `asm goto` with outputs away, or miscompiles it (GCC
+ * bug 113921). So rax is the scratch register, and vectors are copied before they are changed.
  */
 #ifndef STATCTR_X86_64_H
 #define STATCTR_X86_64_H
@@ -35,10 +26,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Always: an inline function with asm in it looks larger to a compiler than it is. */
-#define STATCTR_ALWAYS_INLINE_ static inline __attribute__((always_inline))
-#define STATCTR_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
 /*
  * The signature in front of label 6 is glibc's RSEQ_SIG, as the operand of an undefined
@@ -88,111 +75,20 @@ STATCTR_ALWAYS_INLINE_ ptrdiff_t statctr_area_(uintptr_t table)
     return area;
 }
 
-#ifdef __clang__
-typedef uintptr_t statctr_home_;
-#define STATCTR_HIDE_(home, base) ((home) = (base))
-#define STATCTR_READS_(home)
-#define STATCTR_CLOBBERS_ "rax", "cc", "memory"
-#define STATCTR_KEEP_(value) ((void)0)
-#else
-/* A type of its own, which aliases no object of the program. */
-struct statctr_word_ {
-    struct statctr_word_ *opaque;
-};
-typedef const struct statctr_word_ *statctr_home_;
-/* No instruction, but no more knowledge about the address either: it warns about a NULL it can see. */
-#define STATCTR_HIDE_(home, base) __asm__("" : "=r"(home) : "0"(base))
-#define STATCTR_READS_(home) , "m"(*(home))
-#define STATCTR_CLOBBERS_ "rax", "cc"
-/*
- * The slow path changes nothing that the compiler can see, so it is `const`: or the handle would
- * have to be read again after each update that *could* have taken it. The volatile asm in front of
- * the call gives it an argument of its own, so no two calls are ever made one, and that behind it
- * uses the result, so none is left out; between the two it keeps its place.
- */
-extern int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value) __attribute__((const));
-#define STATCTR_KEEP_(value) __asm__ volatile("" : "+r"(value))
+#define STATCTR_ADD_ STATCTR_SECTION_("", "addq %[value], (%%rax)", "")
+#define STATCTR_TABLE_(table) (table)
+#define STATCTR_VALUE_ "er"
+#define STATCTR_SCRATCH_ "rax", "cc"
+
+#ifdef __cplusplus
+} /* extern "C" */
 #endif
 
-STATCTR_ALWAYS_INLINE_ int statctr_add_(uintptr_t base, uintptr_t table, uint64_t value)
-{
-    const ptrdiff_t area = statctr_area_(table);
-    statctr_home_ home;
-    int error;
-    STATCTR_HIDE_(home, base);
-    if (STATCTR_LIKELY_(area != 0)) {
-        __asm__ volatile goto(STATCTR_SECTION_("", "addq %[value], (%%rax)", "")
-                              :
-                              : [area] "r"(area), [table] "r"(table), [base] "r"(home),
-                                [value] "er"(value) STATCTR_READS_(home)
-                              : STATCTR_CLOBBERS_
-                              : statctr_slow_);
-        return 0;
-    }
-statctr_slow_:
-    STATCTR_KEEP_(value);
-    error = statctr_slow_add((uintptr_t)home, table, value);
-    STATCTR_KEEP_(error);
-    return error;
-}
+#include <statctr/update.h>
 
-STATCTR_ALWAYS_INLINE_ int statctr_add(statctr_t *counter, unsigned long value)
-{
-    return STATCTR_LIKELY_(counter != NULL) ? statctr_add_(counter->base, counter->table, value) : -EINVAL;
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_sub(statctr_t *counter, unsigned long value)
-{
-    return statctr_add(counter, 0UL - value);
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_inc(statctr_t *counter)
-{
-    return statctr_add(counter, 1);
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_dec(statctr_t *counter)
-{
-    return statctr_add(counter, 0UL - 1);
-}
-
-/* ------------------------------------------------------------------------------------------- */
-/* Groups                                                                                      */
-
-/* Whether `width` slots from `slot` on are slots of the group, for one commit. */
-STATCTR_ALWAYS_INLINE_ int statctr_group_has_(const statctr_group_t *group, unsigned slot, unsigned width)
-{
-    return STATCTR_LIKELY_(group != NULL) && STATCTR_LIKELY_(slot / 8 < group->lines) && slot % width == 0;
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_group_add(statctr_group_t *group, unsigned item, uint64_t value)
-{
-    if (STATCTR_LIKELY_(statctr_group_has_(group, item, 1))) {
-        const uintptr_t base = group->home.base + 8 * (uintptr_t)item;
-        const uintptr_t table = group->home.table;
-        const ptrdiff_t area = statctr_area_(table);
-        if (STATCTR_LIKELY_(area != 0)) {
-            __asm__ volatile goto(STATCTR_SECTION_("", "addq %[value], (%%rax)", "")
-                                  :
-                                  : [area] "r"(area), [table] "r"(table), [base] "r"(base), [value] "er"(value)
-                                  : "rax", "cc", "memory"
-                                  : statctr_slow_);
-            return 0;
-        }
-    }
-statctr_slow_:
-    return statctr_group_slow_add(group, item, value);
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_group_inc(statctr_group_t *group, unsigned item)
-{
-    return statctr_group_add(group, item, 1);
-}
-
-STATCTR_ALWAYS_INLINE_ int statctr_group_dec(statctr_group_t *group, unsigned item)
-{
-    return statctr_group_add(group, item, UINT64_MAX);
-}
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #ifdef __SSE2__
 typedef long long statctr_v2_ __attribute__((vector_size(16)));
