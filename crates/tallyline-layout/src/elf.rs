@@ -97,6 +97,11 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         has(gimli::SectionId::DebugInfo) || has(gimli::SectionId::DebugTypes)
     }
 
+    /// Whether there is BTF.
+    pub(crate) fn has_btf(&self) -> bool {
+        self.object.section_by_name(".BTF").is_some()
+    }
+
     /// The BTF of the file, if it has any.
     pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
         match self.object.section_by_name(".BTF") {

@@ -159,6 +159,19 @@ pub fn read_file(mut file: &std::fs::File, request: &Request, companions: &dyn C
     read_with(&start, request, companions)
 }
 
+/// Which formats a file has, DWARF first. Only its headers are read.
+pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if btf::is_btf(&start) {
+        return Ok(vec![Format::Btf]);
+    }
+    let headers = object::ReadCache::new(file);
+    let elf = elf::File::parse(&headers, elf::Input::File(file))?;
+    let dwarf = elf.naming().map(|_| Format::Dwarf);
+    Ok(dwarf.into_iter().chain(elf.has_btf().then_some(Format::Btf)).collect())
+}
+
 /// Where the debug information of a file may be that was stripped of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {

@@ -153,3 +153,21 @@ fn results_go_to_the_file_that_is_named() {
     assert_eq!(report["bench"], "memory");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn layouts_are_compared_by_time_and_memory() {
+    let file = common::data("holes.o");
+    let args = ["bench", "layout", "--quick", "--pahole", "./no such program", "--json", "--file", &file];
+    let output = run(&args);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for what in ["time", "memory"] {
+        let name = format!("holes.o dwarf: sizes, warm, {what}/tallyline");
+        let case =
+            cases(&report).iter().find(|case| case["case"] == name).unwrap_or_else(|| panic!("{name}"));
+        assert!(case["median"].as_f64().is_some_and(|figure| figure > 0.0), "{case}");
+    }
+    check_sides(&report, &["pahole"]);
+    let output = run(&["bench", "layout", "--quick", "--file", "no/such/file"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

@@ -6,6 +6,7 @@
 
 mod fill;
 mod fold;
+mod layout;
 mod machine;
 mod memory;
 mod read;
@@ -21,7 +22,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::Report;
 use runner::Settings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use machine::Machine;
@@ -43,6 +44,9 @@ pub(crate) enum Bench {
     /// What a million counters take on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Options),
+    /// What reading and showing types takes, against pahole: time and memory
+    #[command(after_help = LAYOUT_EXAMPLES)]
+    Layout(layout::Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -70,6 +74,14 @@ const MEMORY_EXAMPLES: &str = "\
 Examples:
   tallyline bench memory                     counted on by 1, 2, 4 … threads
   tallyline bench memory --threads 2 --json";
+
+const LAYOUT_EXAMPLES: &str = "\
+Examples:
+  tallyline bench layout                     the running kernel's BTF
+  tallyline bench layout --cold --file vmlinux --file libbig.so.debug --file big-rust-program
+  tallyline bench layout --pahole ./pahole --json | jq '.targets'
+
+A file with DWARF and BTF is taken for a kernel, one with DWARF for a large program.";
 
 /// How to measure, and where the result goes.
 #[derive(Debug, Args)]
@@ -161,13 +173,18 @@ impl Context {
 
     /// Shows how far a step is, where somebody looks.
     fn progress(&self, what: &str) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg:32} [{bar:40}] {percent:>3}% {eta}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar.set_message(what.to_owned());
-        Progress(bar)
+        progress(what)
     }
+}
+
+/// Shows how far a step is, where somebody looks.
+fn progress(what: &str) -> Progress {
+    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg:32} [{bar:40}] {percent:>3}% {eta}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(what.to_owned());
+    Progress(bar)
 }
 
 /// A bar on standard error, if that is a terminal. Goes away when dropped.
@@ -194,13 +211,35 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<()> {
         Bench::Read(options) => ("read", options, read::run),
         Bench::Fold(options) => ("fold", options, fold::run),
         Bench::Memory(options) => ("memory", options, memory::run),
+        Bench::Layout(options) => {
+            let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
+            return report("layout", plan, color, |report| layout::run(options, report));
+        }
     };
     let context = Context::new(options)?;
-    let output = Output::open(options.output.as_deref(), color)?;
-    if cfg!(debug_assertions) && !options.quick {
+    let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
+    report(name, plan, color, |report| run(&context, report))
+}
+
+/// How a report is written.
+struct Plan<'o> {
+    json: bool,
+    output: Option<&'o Path>,
+    quick: bool,
+}
+
+/// Measures, and writes what was found.
+fn report(
+    name: &'static str,
+    plan: Plan<'_>,
+    color: Color,
+    run: impl FnOnce(&mut Report) -> Result<()>,
+) -> Result<()> {
+    let output = Output::open(plan.output, color)?;
+    if cfg!(debug_assertions) && !plan.quick {
         eprintln!("tallyline: this is a debug build, its figures mean nothing; use `cargo run --release`");
     }
     let mut report = Report::new(name, Machine::describe());
-    run(&context, &mut report)?;
-    output.write(|out| if options.json { report.write_json(out) } else { report.write_table(out) })
+    run(&mut report)?;
+    output.write(|out| if plan.json { report.write_json(out) } else { report.write_table(out) })
 }

@@ -9,6 +9,7 @@
 pub(crate) mod os;
 
 pub(crate) mod c;
+pub(crate) mod child;
 #[cfg(feature = "contatori")]
 pub(crate) mod contatori;
 pub(crate) mod fixed;
