@@ -91,6 +91,10 @@ impl<'u, 'a> Loader<'u, 'a> {
                 self.refer(found.alias, Need::Layout)?;
             }
             self.drain()?;
+            if let Some(path) = &found.path {
+                let path = self.types.intern(path)?;
+                self.types.set_path(id, path);
+            }
             if !found.top_level
                 && let Type::Record(record) = self.types.get(id)
             {

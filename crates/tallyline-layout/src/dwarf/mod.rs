@@ -20,6 +20,7 @@ mod member;
 mod position;
 mod scan;
 mod scan_deep;
+mod scan_scoped;
 mod sections;
 mod source;
 mod split;

@@ -3,19 +3,23 @@
 use super::entry::{Entries, Entry, Step};
 use super::units::{Context, Place, Units};
 use crate::error::Result;
+use crate::query::naming::{endings, is_called, squeezed};
 use crate::{Request, UnitFilter, Wanted};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::hash_map;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 /// An entry that defines a wanted type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) unit: usize,
     pub(super) place: Place,
     pub(super) top_level: bool,
+    /// The scopes that it is declared in, where its language has them.
+    pub(super) path: Option<Arc<[u8]>>,
     pub(super) named: bool,
     /// The first typedef of a record without a name.
     pub(super) alias: Option<Place>,
@@ -23,6 +27,45 @@ pub(super) struct Found {
     pub(super) definitions: u32,
     /// Equal for equal types of the same name: two hashes, as one may collide.
     pub(super) key: (u64, u64),
+}
+
+impl Default for Found {
+    fn default() -> Found {
+        Found {
+            unit: 0,
+            place: Place::default(),
+            top_level: true,
+            path: None,
+            named: true,
+            alias: None,
+            definitions: 1,
+            key: (0, 0),
+        }
+    }
+}
+
+/// The names that are sought, by what the names of entries have to be.
+pub(super) struct Sought<'n> {
+    names: &'n [Vec<u8>],
+    by_ending: FxHashMap<Vec<u8>, Vec<usize>>,
+}
+
+impl<'n> Sought<'n> {
+    fn new(names: &'n [Vec<u8>]) -> Sought<'n> {
+        let mut by_ending: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
+        for (index, name) in names.iter().enumerate() {
+            for ending in endings(name) {
+                by_ending.entry(squeezed(ending).into_owned()).or_default().push(index);
+            }
+        }
+        Sought { names, by_ending }
+    }
+
+    /// Which of the names an entry's is.
+    pub(super) fn find(&self, path: &[u8], name: &[u8]) -> Option<usize> {
+        let candidates = self.by_ending.get(&*squeezed(name))?;
+        candidates.iter().copied().find(|index| is_called(&self.names[*index], path, name))
+    }
 }
 
 /// How many units a worker takes at a time.
@@ -72,19 +115,29 @@ impl Wanted {
 }
 
 fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result<Vec<Found>> {
+    let sought = match &request.wanted {
+        Wanted::Named(names) => Sought::new(names),
+        Wanted::Records | Wanted::Enumerator(_) => Sought::new(&[]),
+    };
     let batches = indices.par_chunks(BATCH).map(|batch| {
         let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashMap::default() };
         for unit in batch {
             if !request.units.is_everything() && !scanner.accepts(*unit, &request.units)? {
                 continue;
             }
+            let context = units.context(*unit)?;
+            let scoped = context.has_scopes();
             match &request.wanted {
-                Wanted::Records if request.inner || request.anonymous => {
-                    scanner.all_records(*unit, request)?;
+                Wanted::Records if scoped && !request.anonymous => {
+                    scanner.scoped_records(*unit, &context, request.inner)?;
                 }
-                Wanted::Records => scanner.records(*unit)?,
-                Wanted::Enumerator(name) => scanner.enumerations(*unit, name)?,
-                Wanted::Named(names) => scanner.named(*unit, names)?,
+                Wanted::Records if request.inner || request.anonymous => {
+                    scanner.all_records(*unit, &context, request)?;
+                }
+                Wanted::Records => scanner.records(*unit, &context)?,
+                Wanted::Enumerator(name) => scanner.enumerations(*unit, &context, name)?,
+                Wanted::Named(_) if scoped => scanner.scoped_names(*unit, &context, &sought)?,
+                Wanted::Named(_) => scanner.named(*unit, &context, &sought)?,
             }
         }
         Ok(scanner.found)
@@ -108,7 +161,7 @@ pub(super) fn is_record(tag: DwTag) -> bool {
     )
 }
 
-fn is_named_type(tag: DwTag) -> bool {
+pub(super) fn is_named_type(tag: DwTag) -> bool {
     is_record(tag)
         || matches!(
             tag,
@@ -124,11 +177,10 @@ impl<'u, 'a> Scanner<'u, 'a> {
     }
 
     /// The records at the top of a unit.
-    fn records(&mut self, unit: usize) -> Result<()> {
-        let context = self.units.context(unit)?;
+    fn records(&mut self, unit: usize, context: &Context) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
-        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        let mut entries = Entries::at(self.units, unit, context, root)?;
         if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
             return Ok(());
         }
@@ -136,9 +188,9 @@ impl<'u, 'a> Scanner<'u, 'a> {
             let place = entries.place();
             match entries.read_if(&mut entry, is_record)? {
                 Step::End => {}
-                Step::Other => entries.skip_children(&mut entry, &context)?,
+                Step::Other => entries.skip_children(&mut entry, context)?,
                 Step::Wanted => {
-                    let found = self.record(unit, &context, place, &mut entries, &mut entry)?;
+                    let found = self.record(unit, context, place, &mut entries, &mut entry)?;
                     if let Some(found) = found.filter(|found| found.named) {
                         self.add(found);
                     }
@@ -176,42 +228,25 @@ impl<'u, 'a> Scanner<'u, 'a> {
             }
         })?;
         let key = hash.key();
-        Ok(Some(Found {
-            unit,
-            place,
-            top_level: true,
-            named: name.is_some(),
-            alias: None,
-            definitions: 1,
-            key,
-        }))
+        Ok(Some(Found { unit, place, named: name.is_some(), key, ..Found::default() }))
     }
 
     /// The types of given names, wherever they are.
-    fn named(&mut self, unit: usize, names: &[Vec<u8>]) -> Result<()> {
-        let context = self.units.context(unit)?;
+    fn named(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
-        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        let mut entries = Entries::at(self.units, unit, context, root)?;
         while !entries.is_empty() {
             let (place, depth) = (entries.place(), entries.depth());
             if entries.read_if(&mut entry, is_named_type)? != Step::Wanted {
                 continue;
             }
-            let Some(name) = self.name(unit, &context, &entry) else { continue };
+            let Some(name) = self.name(unit, context, &entry) else { continue };
             let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-            if !declared && let Some(index) = names.iter().position(|wanted| wanted == name) {
+            if !declared && let Some(index) = sought.find(b"", name) {
                 // the first of each name is the one that is shown
                 let key = (index as u64, 0);
-                self.add(Found {
-                    unit,
-                    place,
-                    top_level: depth == 1,
-                    named: true,
-                    alias: None,
-                    definitions: 1,
-                    key,
-                });
+                self.add(Found { unit, place, top_level: depth == 1, key, ..Found::default() });
             }
         }
         Ok(())
@@ -255,7 +290,13 @@ pub(super) fn walk_children<'a>(
 }
 
 /// What makes two members equal, whatever their types are.
-fn hash_member<'a>(units: &Units<'a>, unit: usize, context: &Context, member: &Entry<'a>, hash: &mut Hash) {
+pub(super) fn hash_member<'a>(
+    units: &Units<'a>,
+    unit: usize,
+    context: &Context,
+    member: &Entry<'a>,
+    hash: &mut Hash,
+) {
     match member.string(units, unit, context, constants::DW_AT_name) {
         Some(name) => hash.write(name),
         None => hash.write(b"\0"),

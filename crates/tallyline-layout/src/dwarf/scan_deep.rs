@@ -18,11 +18,10 @@ struct Open {
 
 impl Scanner<'_, '_> {
     /// All records of a unit, those inside of others before them.
-    pub(super) fn all_records(&mut self, unit: usize, request: &Request) -> Result<()> {
-        let context = self.units.context(unit)?;
+    pub(super) fn all_records(&mut self, unit: usize, context: &Context, request: &Request) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
-        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        let mut entries = Entries::at(self.units, unit, context, root)?;
         let mut aliases: FxHashMap<Place, Place> = FxHashMap::default();
         let mut open: Vec<Open> = Vec::new();
         let mut closed: Vec<Open> = Vec::new();
@@ -46,7 +45,7 @@ impl Scanner<'_, '_> {
         closed.extend(open.into_iter().rev());
         for item in closed {
             if item.depth == 1 || request.inner {
-                self.one(unit, &context, &item, request, &aliases)?;
+                self.one(unit, context, &item, request, &aliases)?;
             }
         }
         Ok(())
@@ -72,24 +71,23 @@ impl Scanner<'_, '_> {
     }
 
     /// The enumerations of a unit that have a constant of this name.
-    pub(super) fn enumerations(&mut self, unit: usize, wanted: &[u8]) -> Result<()> {
+    pub(super) fn enumerations(&mut self, unit: usize, context: &Context, wanted: &[u8]) -> Result<()> {
         let units = self.units;
-        let context = units.context(unit)?;
         let mut entry = Entry::default();
         let root = units.place(unit, units.get(unit).header.root_offset());
-        let mut entries = Entries::at(units, unit, &context, root)?;
+        let mut entries = Entries::at(units, unit, context, root)?;
         while !entries.is_empty() {
             let (place, depth) = (entries.place(), entries.depth());
             let is_enumeration = |tag| tag == constants::DW_TAG_enumeration_type;
             if entries.read_if(&mut entry, is_enumeration)? != Step::Wanted {
                 continue;
             }
-            let name = self.name(unit, &context, &entry);
+            let name = self.name(unit, context, &entry);
             let mut hash = Hash::default();
             hash.write(name.unwrap_or_default());
             let mut has_it = false;
             walk_children(&mut entries, &mut entry, |_, child| {
-                if let Some(name) = child.string(units, unit, &context, constants::DW_AT_name) {
+                if let Some(name) = child.string(units, unit, context, constants::DW_AT_name) {
                     has_it |= name == wanted;
                     hash.write(name);
                     child.hash_numbers(&[constants::DW_AT_const_value], &mut hash);
@@ -98,7 +96,7 @@ impl Scanner<'_, '_> {
             if has_it {
                 let (named, top_level) = (name.is_some(), depth == 1);
                 let key = hash.key();
-                self.add(Found { unit, place, top_level, named, alias: None, definitions: 1, key });
+                self.add(Found { unit, place, top_level, named, key, ..Found::default() });
             }
         }
         Ok(())

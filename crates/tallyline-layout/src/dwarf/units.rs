@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Where an entry is: an offset that counts through `.debug_info` and `.debug_types` of the file,
 /// and then through those of its companions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(pub(super) usize);
 
 impl Place {
@@ -52,6 +52,11 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// Whether the unit's types are declared in scopes.
+    pub(super) fn has_scopes(&self) -> bool {
+        u16::try_from(self.language).is_ok_and(|language| Language(language).has_scopes())
+    }
+
     /// Whether the unit is C++'s.
     pub(super) fn is_cpp(&self) -> bool {
         u16::try_from(self.language).is_ok_and(|language| Language(language).is_cpp())

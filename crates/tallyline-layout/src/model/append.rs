@@ -79,6 +79,7 @@ impl Types {
             self.parameters.push(parameter);
         }
         self.dimensions.append(&mut other.dimensions);
+        self.paths.extend(other.paths.iter().map(|(id, path)| (shift.id(*id), shift.name(*path))));
         self.listed.extend(other.listed.iter().map(|id| shift.id(*id)));
         for mut source in other.sources {
             source.unit = shift.name(source.unit);

@@ -63,6 +63,11 @@ impl Language {
         self.is_rust() || self.is_zig()
     }
 
+    /// What stands between the names of scopes.
+    pub fn separator(self) -> &'static [u8] {
+        if self.is_zig() { b"." } else { b"::" }
+    }
+
     /// Whether types are declared in other types and in namespaces, so that a name alone does not
     /// say which type is meant.
     pub fn has_scopes(self) -> bool {

@@ -24,6 +24,7 @@ pub use types::{
 };
 
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed. Real programs stay below
 /// twenty; a longer chain is a loop or an attack.
@@ -66,6 +67,8 @@ pub struct Types {
     pub(crate) dimensions: Vec<u64>,
     pub(crate) names: Names,
     pub(crate) listed: Vec<TypeId>,
+    // of enumerations and typedefs; a record has its own
+    pub(crate) paths: FxHashMap<TypeId, NameId>,
     // none, or one for each that is listed
     pub(crate) sources: Vec<Source>,
     // by type; few have one
@@ -210,16 +213,30 @@ impl Types {
         }
     }
 
-    /// The name of a type with the scopes that it is declared in, as far as they are known.
-    pub fn qualified_name(&self, id: TypeId) -> std::borrow::Cow<'_, [u8]> {
-        let name = self.name(self.type_name(id));
+    /// The scopes that a type is declared in, outermost first; none where they are not known.
+    pub fn path(&self, id: TypeId) -> NameId {
         match self.get(id) {
-            Type::Record(record) if self.record(record).path.is_some() => {
-                let path = self.name(self.record(record).path);
-                [path, b"::", name].concat().into()
-            }
-            _ => name.into(),
+            Type::Record(record) => self.record(record).path,
+            _ => self.paths.get(&id).copied().unwrap_or(NameId::NONE),
         }
+    }
+
+    pub(crate) fn set_path(&mut self, id: TypeId, path: NameId) {
+        match self.get(id) {
+            Type::Record(record) => self.records[record.index()].path = path,
+            _ => _ = self.paths.insert(id, path),
+        }
+    }
+
+    /// The name of a type with the scopes that it is declared in, as far as they are known.
+    pub fn qualified_name(&self, id: TypeId) -> Cow<'_, [u8]> {
+        let name = self.name(self.type_name(id));
+        let path = self.path(id);
+        if !path.is_some() {
+            return name.into();
+        }
+        let language = self.as_record(id).map_or(Language::default(), |(_, record)| record.language);
+        [self.name(path), language.separator(), name].concat().into()
     }
 
     /// The type behind typedefs, qualifiers and annotations; arrays are left alone.

@@ -25,7 +25,13 @@ fn is_same(types: &Types, a: TypeId, b: TypeId) -> bool {
     }
     let (name, other) = (types.type_name(a), types.type_name(b));
     let kinds = match (types.get(a), types.get(b)) {
-        (Type::Record(a), Type::Record(b)) => types.record(a).kind == types.record(b).kind,
+        (Type::Record(a), Type::Record(b)) => {
+            let (a, b) = (types.record(a), types.record(b));
+            // of what is only referred to the scopes are not known
+            let elsewhere = a.path != b.path && a.path.is_some() && b.path.is_some();
+            let other_size = a.size != b.size && !a.declaration && !b.declaration;
+            a.kind == b.kind && !elsewhere && !other_size
+        }
         (a, b) => std::mem::discriminant(&a) == std::mem::discriminant(&b),
     };
     name.is_some() && name == other && kinds

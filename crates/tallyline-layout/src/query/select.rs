@@ -1,5 +1,6 @@
 //! Which types: by name, and each once.
 
+use super::is_called;
 use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
 use rustc_hash::FxHashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -13,17 +14,19 @@ pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
             Type::Typedef { .. } => true,
             _ => false,
         };
-        let own = types.type_name(*id);
-        defined && own.is_some() && types.name(own) == name
+        defined && is_type_called(types, *id, name)
     })
+}
+
+/// Whether a type has this name, which may be given with scopes.
+fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
+    let own = types.type_name(id);
+    own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
 }
 
 /// The first type of this name, also one that others only refer to.
 pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
-    let named = |id: &TypeId| {
-        let own = types.type_name(*id);
-        own.is_some() && types.name(own) == name
-    };
+    let named = |id: &TypeId| is_type_called(types, *id, name);
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
@@ -77,12 +80,12 @@ fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
 /// Whether two records are one type, seen from two units: the same name and size, and members of
 /// the same names at the same bits. The members' types are not compared.
 pub fn is_same_record(types: &Types, a: &Record, b: &Record) -> bool {
-    a.name == b.name && a.size == b.size && keys(types, a).eq(keys(types, b))
+    a.name == b.name && a.path == b.path && a.size == b.size && keys(types, a).eq(keys(types, b))
 }
 
 fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
     let mut hasher = state.build_hasher();
-    (record.name, record.size).hash(&mut hasher);
+    (record.name, record.path, record.size).hash(&mut hasher);
     keys(types, record).for_each(|key| key.hash(&mut hasher));
     hasher.finish()
 }

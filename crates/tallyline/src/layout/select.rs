@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use tallyline_layout::Wanted;
-use tallyline_layout::model::{RecordId, TypeId, Types};
+use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::query::{self, fits, is_pattern};
 
 /// The names on the command line, in order.
@@ -29,9 +29,12 @@ impl Name {
         if !self.is_pattern {
             return query::find(types, self.text.as_bytes()).into_iter().collect();
         }
-        let is_it = |record: RecordId| fits(self.text.as_bytes(), types.name(types.record(record).name));
+        let pattern = self.text.as_bytes();
+        let is_it = |id: TypeId| {
+            fits(pattern, types.name(types.type_name(id))) || fits(pattern, &types.qualified_name(id))
+        };
         let records = query::distinct_records(types).into_iter();
-        records.filter(|(_, record)| is_it(*record)).map(|(id, _)| id).collect()
+        records.map(|(id, _)| id).filter(|id| is_it(*id)).collect()
     }
 }
 

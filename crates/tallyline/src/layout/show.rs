@@ -146,7 +146,9 @@ impl<'j, 't> Shower<'j, 't> {
 
     fn columns(&mut self, id: TypeId, name: NameId) {
         let types = self.types;
-        let mut line = types.name(name).to_vec();
+        let is_alias = name != types.type_name(id);
+        let mut line =
+            if is_alias { types.name(name).to_vec() } else { types.qualified_name(id).into_owned() };
         let record = types.as_record(id).map(|(_, record)| record);
         let mut columns: Vec<u64> = Vec::new();
         match self.job.show {
@@ -215,7 +217,8 @@ impl<'j, 't> Shower<'j, 't> {
             return;
         }
         let mut line = vec![b' '; depth * 2];
-        line.extend_from_slice(if record.name.is_some() { types.name(record.name) } else { b"(null)" });
+        let own = types.qualified_name(id);
+        line.extend_from_slice(if record.name.is_some() { &own } else { b"(null)" });
         if how.1 {
             line.extend_from_slice(format!(": {count}").as_bytes());
         }
@@ -235,7 +238,9 @@ impl<'j, 't> Shower<'j, 't> {
                 continue;
             }
             for member in query::pointer_members(types, types.record(item.record), wanted) {
-                out.write_all(types.name(item.name))?;
+                let is_alias = item.name != types.type_name(item.id);
+                let own = types.qualified_name(item.id);
+                out.write_all(if is_alias { types.name(item.name) } else { &own })?;
                 out.write_all(b": ")?;
                 out.write_all(types.name(member.name))?;
                 writeln!(out)?;

@@ -1,7 +1,7 @@
 //! Enumerations.
 
 use super::{Printer, frame::Frame};
-use crate::model::EnumId;
+use crate::model::{EnumId, Language};
 
 impl Printer<'_> {
     /// The definition of an enumeration.
@@ -10,6 +10,7 @@ impl Printer<'_> {
         self.put(b"enum");
         if item.name.is_some() {
             self.put(b" ");
+            self.scopes(frame.path, Language::default());
             let tag = self.tag_text("enum", item.name);
             self.put(&tag);
         }

@@ -1,7 +1,7 @@
 //! Where in the nesting of types something is printed.
 
 use super::Style;
-use crate::model::{TypeId, Types};
+use crate::model::{NameId, Type, TypeId, Types};
 
 /// The widths and flags that hold at one level; an inner level gets a changed copy.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Frame<'a> {
     /// The name behind an inline type.
     pub(super) suffix: Option<&'a [u8]>,
     pub(super) prefix: Option<&'a [u8]>,
+    /// The scopes that the outermost type is declared in.
+    pub(super) path: NameId,
     pub(super) stats: bool,
     pub(super) offsets: bool,
     pub(super) first_member: bool,
@@ -42,6 +44,10 @@ impl<'a> Frame<'a> {
             relative: style.relative_offsets,
             suffix: None,
             prefix: None,
+            path: match types.get(id) {
+                Type::Record(_) | Type::Enum(_) => types.path(id),
+                _ => NameId::NONE,
+            },
             stats: style.stats,
             offsets: style.offsets,
             first_member: false,
@@ -55,6 +61,13 @@ impl<'a> Frame<'a> {
     where
         'a: 'b,
     {
-        Frame { type_width: self.type_width - 8, prefix: None, suffix, stats: false, ..*self }
+        Frame {
+            type_width: self.type_width - 8,
+            prefix: None,
+            path: NameId::NONE,
+            suffix,
+            stats: false,
+            ..*self
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
-use crate::model::{Access, Member, MemberKind, Origin, Record, RecordId, RecordKind, Type};
+use crate::model::{Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type};
 use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, size_of};
 
 /// The member before, as far as the next one needs it.
@@ -26,13 +26,13 @@ impl Printer<'_> {
             (false, true) => "union",
             (false, false) => "enum",
         };
-        self.head(keyword, record.name, frame);
+        self.head(keyword, record, frame);
         let packed = self.packed.infer(types, id);
         self.bases(record);
         self.put(b" {\n");
 
         let layout = layout(types, record);
-        let mut inner = Frame { indent: frame.indent + 1, ..*frame };
+        let mut inner = Frame { indent: frame.indent + 1, path: NameId::NONE, ..*frame };
         let mut sums = Sums::default();
         self.members(id, &layout, &mut inner, &mut sums);
         self.variants(record, &inner, &mut sums);

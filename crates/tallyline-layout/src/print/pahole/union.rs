@@ -1,7 +1,7 @@
 //! Unions.
 
 use super::{Printer, frame::Frame};
-use crate::model::RecordId;
+use crate::model::{Language, NameId, Record, RecordId};
 
 impl Printer<'_> {
     /// The definition of a union, or an inline one with its name behind.
@@ -10,10 +10,10 @@ impl Printer<'_> {
             return;
         }
         let union = self.types.record(id);
-        self.head("union", union.name, frame);
+        self.head("union", union, frame);
         self.put(b" {\n");
         self.packed.infer(self.types, id);
-        let inner = Frame { indent: frame.indent + 1, in_union: true, ..*frame };
+        let inner = Frame { indent: frame.indent + 1, in_union: true, path: NameId::NONE, ..*frame };
         // every member starts in the line that the union starts in
         let line = self.line;
         for member in self.types.members(union) {
@@ -34,16 +34,25 @@ impl Printer<'_> {
         self.leave();
     }
 
+    /// The scopes that a type is declared in, and what stands between them and its name.
+    pub(super) fn scopes(&mut self, path: NameId, language: Language) {
+        if path.is_some() {
+            self.put(self.types.name(path));
+            self.put(language.separator());
+        }
+    }
+
     /// What comes before the brace: a prefix, the keyword and the name.
-    pub(super) fn head(&mut self, keyword: &str, name: crate::model::NameId, frame: &Frame<'_>) {
+    pub(super) fn head(&mut self, keyword: &str, record: &Record, frame: &Frame<'_>) {
         if let Some(prefix) = frame.prefix {
             self.put(prefix);
             self.put(b" ");
         }
         self.put(keyword.as_bytes());
-        if name.is_some() {
+        if record.name.is_some() {
             self.put(b" ");
-            let tag = self.tag_text(keyword, name);
+            self.scopes(frame.path, record.language);
+            let tag = self.tag_text(keyword, record.name);
             self.put(&tag);
         }
     }
