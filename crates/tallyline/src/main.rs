@@ -13,6 +13,7 @@ mod interrupt;
 mod layout;
 mod manual;
 mod output;
+mod page;
 mod pahole;
 mod reorganize;
 

@@ -4,14 +4,16 @@
 
 use super::checks::Watched;
 use super::figures::{about, bytes, count, plural, ratio, short, time};
-use super::plot::{self, Axes, Bar, Mark, Panel, Series, Words, escape};
+use super::plot::{self, Axes, Bar, Mark, Panel, Series, Words};
 use super::reading::{Cost, POSSIBLE, PRESENT, SHARED, STATCTR, What};
 use super::result::{Case, Results};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
+use crate::page::{self, fill};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tallyline_layout::print::html::escape;
 
 const FRAME: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -75,10 +77,9 @@ fn render(results: &Results) -> Result<String> {
     let kind = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };
     let fields: Vec<(&str, String)> = vec![
         ("version", escape(env!("CARGO_PKG_VERSION"))),
-        ("style", STYLE.into()),
+        ("head", page::head(&format!("Counting packets: {}", escape(&short_title(results))), STYLE)?),
         ("machine-short", escape(&format!("{}, {}{kind}", machine.cpu, plural(machine.cpus, "CPU")))),
         ("date", date(results.unix_time)),
-        ("short-title", escape(&short_title(results))),
         ("title", title(results)),
         ("headline", lede(results)),
         ("notes", notes(results)),
@@ -105,22 +106,6 @@ fn render(results: &Results) -> Result<String> {
         ("seconds", short(results.seconds)),
     ];
     fill(FRAME, &fields)
-}
-
-/// Puts the fields into the frame, in one pass: what is in a field is not looked at.
-fn fill(frame: &str, fields: &[(&str, String)]) -> Result<String> {
-    let mut page = String::with_capacity(frame.len() * 8);
-    let mut rest = frame;
-    while let Some((before, from)) = rest.split_once("{{") {
-        let (name, after) = from.split_once("}}").context("a field of the page has no end")?;
-        let value =
-            fields.iter().find(|field| field.0 == name).with_context(|| format!("no value for {name}"))?;
-        page.push_str(before);
-        page.push_str(&value.1);
-        rest = after;
-    }
-    page.push_str(rest);
-    Ok(page)
 }
 
 /// Day and time of day, in UTC.
@@ -688,14 +673,6 @@ mod tests {
         ] {
             assert_eq!(date(time), text);
         }
-    }
-
-    #[test]
-    fn every_field_is_filled_and_what_is_in_it_stays_as_it_is() {
-        let fields = [("a", "{{b}}".to_owned()), ("b", "x".to_owned())];
-        assert_eq!(fill("1 {{a}} 2 {{b}} 3", &fields).expect("filled"), "1 {{b}} 2 x 3");
-        assert!(fill("{{c}}", &fields).is_err());
-        assert!(fill("{{a", &fields).is_err());
     }
 
     #[test]

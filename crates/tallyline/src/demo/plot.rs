@@ -5,25 +5,10 @@
 //! and a description for screen readers, and names its lines and bars directly.
 
 use std::fmt::Write;
+use tallyline_layout::print::html::escape;
 
 /// The width of all plots, in the units of their view box; heights follow from what they show.
 const WIDTH: f64 = 760.0;
-
-/// Text for HTML, also inside of quotes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
 
 /// What a screen reader says about a plot.
 pub(crate) struct Words<'w> {

@@ -146,6 +146,7 @@ Examples:
   tallyline layout ./program             every struct of a program with debug information
   tallyline layout --sizes ./program | sort -k2n | tail
   tallyline layout --format json -o types.json ./program
+  tallyline layout --format html -o conn.html conn ./program
   tallyline layout --compile task_struct > task_struct.h
   tallyline layout --contains list_head --recursive
   tallyline layout --holes 2 --prefix tcp_";
@@ -163,6 +164,8 @@ pub(super) enum Format {
     Text,
     /// For programs, one type a line
     Json,
+    /// A page with each type as a grid of cache lines
+    Html,
 }
 
 impl LayoutArgs {
@@ -182,7 +185,7 @@ impl LayoutArgs {
             style: self.style.style(self.cacheline_size),
             filter: self.filter.filter(),
             units: self.filter.units()?,
-            positions: self.positions || self.format == Format::Json,
+            positions: self.positions || self.format != Format::Text,
             anonymous: self.anonymous,
             nested_anonymous: self.nested_anonymous,
             inner: self.private,

@@ -7,6 +7,7 @@ pub(crate) mod args;
 mod companions;
 mod debug_file;
 pub(crate) mod filter;
+mod html;
 pub(crate) mod job;
 mod json;
 pub(crate) mod operands;
@@ -37,6 +38,11 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<()> {
             Format::Json => {
                 let (ids, missing) = chosen(&job, &types);
                 json::write(job.style.cacheline, &types, &ids, out)?;
+                missing
+            }
+            Format::Html => {
+                let (ids, missing) = chosen(&job, &types);
+                html::write(&job.files, job.style.cacheline, &types, &ids, out)?;
                 missing
             }
         };

@@ -1,0 +1,260 @@
+//! A record as a row of cells: members, and what is unused between and behind them.
+
+use crate::groups::Group;
+use crate::model::{Member, Record, Type, TypeId, Types};
+use crate::print::type_text;
+
+/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+const DEPTH_LIMIT: usize = 64;
+
+/// How many cells a record has at most: anonymous types in a damaged file unfold without end.
+const CELL_LIMIT: usize = 1 << 16;
+
+/// How many members that lie over each other are named.
+const NAMED: usize = 6;
+
+/// What a cell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A member, or several in the same bytes.
+    Member,
+    /// Unused bytes between members.
+    Hole,
+    /// Unused bytes behind the last.
+    Padding,
+}
+
+/// Bytes of a record.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) kind: Kind,
+    /// The names of what is in it.
+    pub(super) names: Vec<String>,
+    /// Its type; none where there are several.
+    pub(super) ty: Option<String>,
+    /// Whether its members lie over each other.
+    pub(super) overlaid: bool,
+    /// Whether it is of bitfields, which share bytes.
+    bitfield: bool,
+    /// Which group it is of, by its place in the list.
+    pub(super) group: Option<usize>,
+}
+
+impl Cell {
+    fn unused(start: u64, end: u64, kind: Kind) -> Cell {
+        Cell { start, end, kind, names: Vec::new(), ty: None, overlaid: false, bitfield: false, group: None }
+    }
+
+    /// What it shows.
+    pub(super) fn text(&self) -> String {
+        let bytes = self.end - self.start;
+        match self.kind {
+            Kind::Hole => format!("hole {bytes}"),
+            Kind::Padding => format!("padding {bytes}"),
+            Kind::Member => {
+                let mut names = self.names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>();
+                if self.names.len() > NAMED {
+                    names.push("…");
+                }
+                names.join(if self.overlaid { " | " } else { ", " })
+            }
+        }
+    }
+}
+
+/// The cells of a record from its first byte to its last, none over another.
+pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cell> {
+    let mut found = Vec::new();
+    collect(types, record, 0, 0, &mut found);
+    let variants = variants(types, record);
+    found.extend(variants);
+    found.sort_by_key(|cell: &Cell| (cell.start, cell.end));
+    let mut row: Vec<Cell> = Vec::new();
+    let mut filled = 0;
+    for mut cell in found {
+        match row.last_mut() {
+            // bitfields share bytes, and so do a tag and the variant whose niche it is
+            Some(last) if cell.start < filled && (cell.end <= filled || last.bitfield && cell.bitfield) => {
+                last.names.append(&mut cell.names);
+                last.ty = None;
+                last.end = last.end.max(cell.end);
+                filled = last.end;
+                continue;
+            }
+            _ if cell.start < filled => cell.start = filled,
+            _ => {}
+        }
+        if cell.start > filled {
+            row.push(Cell::unused(filled, cell.start, Kind::Hole));
+        }
+        filled = cell.end;
+        cell.group = groups.iter().position(|group| group.start <= cell.start && cell.end <= group.end);
+        row.push(cell);
+    }
+    if filled < record.size {
+        row.push(Cell::unused(filled, record.size, Kind::Padding));
+    }
+    row
+}
+
+fn collect(types: &Types, record: &Record, base: u64, depth: usize, found: &mut Vec<Cell>) {
+    for member in types.members(record).iter().chain(types.tag(record)) {
+        if !member.takes_bytes() || found.len() >= CELL_LIMIT {
+            continue;
+        }
+        let inner = anonymous(types, member).filter(|_| depth < DEPTH_LIMIT);
+        match inner {
+            Some(inner) if inner.is_struct() => {
+                collect(types, inner, base.saturating_add(member.offset), depth + 1, found);
+            }
+            Some(inner) => found.extend(overlaid(types, inner, member, base)),
+            None => found.extend(plain(types, member, base)),
+        }
+    }
+}
+
+/// The record that a member without a name, or a base, is.
+fn anonymous<'t>(types: &'t Types, member: &Member) -> Option<&'t Record> {
+    let unnamed = !member.name.is_some() || member.is_base();
+    types.as_record(types.strip(member.ty)).map(|(_, record)| record).filter(|_| unnamed)
+}
+
+fn plain(types: &Types, member: &Member, base: u64) -> Option<Cell> {
+    let bits = base.saturating_mul(8).saturating_add(member.bit_offset);
+    let size = member.bitfield.map_or(member.size.saturating_mul(8), |field| u64::from(field.size));
+    let name = match member.name.is_some() {
+        true => String::from_utf8_lossy(types.name(member.name)).into_owned(),
+        false => "(no name)".into(),
+    };
+    let name = match member.bitfield {
+        Some(field) => format!("{name}:{}", field.size),
+        None => name,
+    };
+    let (start, end) = (bits / 8, bits.saturating_add(size).div_ceil(8));
+    let cell = Cell {
+        names: vec![name],
+        ty: Some(type_text(types, member.ty)),
+        bitfield: member.bitfield.is_some(),
+        ..Cell::unused(start, end, Kind::Member)
+    };
+    (start < end).then_some(cell)
+}
+
+/// A union without a name: its members by name.
+fn overlaid(types: &Types, record: &Record, member: &Member, base: u64) -> Option<Cell> {
+    let start = base.saturating_add(member.offset);
+    let end = start.saturating_add(record.size);
+    let mut names = Vec::new();
+    name_all(types, record, 0, &mut names);
+    let cell = Cell { names, overlaid: true, ..Cell::unused(start, end, Kind::Member) };
+    (start < end).then_some(cell)
+}
+
+fn name_all(types: &Types, record: &Record, depth: usize, names: &mut Vec<String>) {
+    for member in types.members(record) {
+        if names.len() > NAMED {
+            return;
+        }
+        match anonymous(types, member) {
+            Some(inner) if depth < DEPTH_LIMIT => name_all(types, inner, depth + 1, names),
+            _ => names.push(String::from_utf8_lossy(types.name(member.name)).into_owned()),
+        }
+    }
+}
+
+/// What the variants of an enum of Rust use together.
+fn variants(types: &Types, record: &Record) -> Option<Cell> {
+    let mut names = Vec::new();
+    let (mut start, mut end) = (u64::MAX, 0);
+    for variant in types.variants(record) {
+        let name = String::from_utf8_lossy(types.name(variant.name)).into_owned();
+        for member in types.variant_members(variant).iter().filter(|member| member.takes_bytes()) {
+            let size = inner_size(types, member.ty, member.size);
+            start = start.min(member.offset);
+            end = end.max(member.offset.saturating_add(size));
+        }
+        names.push(name);
+    }
+    (start < end).then(|| Cell { names, overlaid: true, ..Cell::unused(start, end, Kind::Member) })
+}
+
+fn inner_size(types: &Types, ty: TypeId, size: u64) -> u64 {
+    match types.get(types.strip(ty)) {
+        Type::Record(record) => types.record(record).size.max(size),
+        _ => size,
+    }
+}
+
+/// A part of a cell that lies on one row, or several whole rows.
+pub(super) struct Part<'c> {
+    pub(super) cell: &'c Cell,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Whether the cell began on a row before.
+    pub(super) goes_on: bool,
+}
+
+/// One row, or several that one cell fills.
+pub(super) struct Row<'c> {
+    /// The first byte.
+    pub(super) start: u64,
+    /// The byte behind it.
+    pub(super) end: u64,
+    pub(super) parts: Vec<Part<'c>>,
+}
+
+/// Cuts cells into rows of so many bytes. Where a cell fills more than two rows, those in the middle
+/// become one.
+pub(super) fn rows(cells: &[Cell], width: u64) -> Vec<Row<'_>> {
+    let width = width.max(1);
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for cell in cells {
+        let mut at = cell.start;
+        while at < cell.end {
+            let row_start = at - at % width;
+            let full = (cell.end - row_start) / width;
+            let end = if at == row_start && full > 2 {
+                row_start.saturating_add(full * width)
+            } else {
+                row_start.saturating_add(width).min(cell.end)
+            };
+            let part = Part { cell, start: at, end, goes_on: at != cell.start };
+            match rows.last_mut() {
+                Some(row) if row.start == row_start => row.parts.push(part),
+                _ => {
+                    let row_end = row_start.saturating_add(width).max(end);
+                    rows.push(Row { start: row_start, end: row_end, parts: vec![part] });
+                }
+            }
+            if end <= at {
+                break;
+            }
+            at = end;
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_cut_at_rows_and_long_ones_folded() {
+        let cell = |start, end| Cell::unused(start, end, Kind::Member);
+        let cells = [cell(0, 60), cell(60, 72), cell(72, 1000), cell(1000, 1024)];
+        let rows = rows(&cells, 64);
+        let spans: Vec<_> = rows.iter().map(|row| (row.start, row.end, row.parts.len())).collect();
+        assert_eq!(spans, [(0, 64, 2), (64, 128, 2), (128, 960, 1), (960, 1024, 2)]);
+        let covered: u64 = rows.iter().flat_map(|row| &row.parts).map(|part| part.end - part.start).sum();
+        assert_eq!(covered, 1024);
+    }
+
+    #[test]
+    fn the_largest_type_there_can_be_has_few_rows() {
+        let cells = [Cell::unused(3, u64::MAX, Kind::Padding)];
+        assert!(rows(&cells, 64).len() <= 3);
+    }
+}

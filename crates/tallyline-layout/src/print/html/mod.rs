@@ -1,0 +1,217 @@
+//! HTML: a record as a grid of cache lines, and a table of its members.
+//!
+//! What is here are parts of a page: [`section`] for a type, [`index`] for several, and [`STYLE`].
+//! The page around them is the caller's. Nothing is told by colour alone: holes are hatched, padding
+//! is dotted, both say so in words, and groups have letters. The grid is a table with headings, so
+//! that a screen reader can say where a member lies; all names are escaped.
+
+mod cells;
+mod escape;
+mod table;
+
+pub use escape::escape;
+
+use crate::groups::{Group, find};
+use crate::model::{Origin, Record, TypeId, Types};
+use crate::print::type_text::keyword;
+use crate::query::{Effective, holes};
+use cells::{Cell, Kind, Part, Row, cells, rows};
+use std::fmt::Write;
+
+/// The style of what is here, for the head of a page. It uses the colours `--paper`, `--card`,
+/// `--ink`, `--muted` and `--line` of the page.
+pub const STYLE: &str = include_str!("style.css");
+
+/// Lines longer than this are shown in pieces, as bytes would be too narrow.
+const WIDEST: u64 = 128;
+
+/// Makes the parts of a page.
+pub struct Sections<'t> {
+    types: &'t Types,
+    alignments: Effective,
+    line: u64,
+}
+
+impl<'t> Sections<'t> {
+    /// For these types and lines of so many bytes.
+    pub fn new(types: &'t Types, line: u64) -> Sections<'t> {
+        Sections { types, alignments: Effective::new(types), line: line.max(1) }
+    }
+
+    /// A row of a list of types that leads to the section of one.
+    pub fn index_row(&self, id: TypeId) -> String {
+        let Some((_, record)) = self.types.as_record(id) else { return String::new() };
+        let found = holes(self.types, record);
+        let hole_bytes = found.bytes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.bytes));
+        format!(
+            "<tr><th scope=\"row\"><a href=\"#t{}\">{} {}</a></th><td>{}</td><td>{}</td><td>{hole_bytes}</td>\
+             <td>{}</td></tr>\n",
+            id.0,
+            keyword(record),
+            self.name(id),
+            record.size,
+            record.size.div_ceil(self.line),
+            found.padding
+        )
+    }
+
+    /// The section of a type; nothing for what is no record.
+    pub fn section(&mut self, id: TypeId) -> String {
+        let types = self.types;
+        let Some((_, record)) = types.as_record(id) else { return String::new() };
+        let groups = find(types, record, self.line).groups;
+        let name = self.name(id);
+        let mut html = format!("<section class=\"type\" id=\"t{}\" aria-labelledby=\"h{}\">\n", id.0, id.0);
+        let _ = writeln!(html, "<h2 id=\"h{}\">{} <code>{name}</code></h2>", id.0, keyword(record));
+        html.push_str(&self.summary(id, record));
+        if record.is_union() {
+            html.push_str("<p>A union: its members lie over each other, all from byte 0.</p>\n");
+        } else if record.size != 0 {
+            let cells = cells(types, record, &groups);
+            html.push_str(&legend(&cells, &groups));
+            html.push_str(&self.grid(&name, record, &cells, &groups));
+        }
+        html.push_str(&table::members(types, record, &groups, self.line));
+        html.push_str("</section>\n");
+        html
+    }
+
+    fn name(&self, id: TypeId) -> String {
+        escape(&String::from_utf8_lossy(&self.types.qualified_name(id)))
+    }
+
+    fn summary(&mut self, id: TypeId, record: &Record) -> String {
+        let types = self.types;
+        let found = holes(types, record);
+        let hole_bytes = found.bytes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.bytes));
+        let lines = record.size.div_ceil(self.line);
+        let align = self.alignments.of(types, id);
+        let mut parts =
+            vec![count(record.size, "byte"), format!("{} of {}", count(lines, "line"), self.line)];
+        parts.push(match types.origin() {
+            Origin::Dwarf => format!("aligned to {align}"),
+            Origin::Btf => format!("aligned to {align}, as inferred"),
+        });
+        if hole_bytes != 0 {
+            let holes = count(found.bytes.len() as u64, "hole");
+            parts.push(format!("<strong>{holes} with {}</strong>", count(hole_bytes, "byte")));
+        }
+        if found.padding != 0 {
+            parts.push(format!("<strong>{} of padding</strong>", count(found.padding, "byte")));
+        }
+        if found.bytes.is_empty() && found.padding == 0 && record.is_struct() {
+            parts.push("nothing unused".into());
+        }
+        let at = record.declared_at;
+        if at.file.is_some() && at.line != 0 {
+            let file = escape(&String::from_utf8_lossy(types.name(at.file)));
+            parts.push(format!("<code>{file}:{}</code>", at.line));
+        }
+        format!("<p class=\"summary\">{}</p>\n", parts.join(" · "))
+    }
+
+    fn grid(&self, name: &str, record: &Record, cells: &[Cell], groups: &[Group]) -> String {
+        let width = if self.line <= WIDEST { self.line } else { 64 };
+        let mut html = format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cache lines of {name}\">\n\
+             <table class=\"grid\">\n<caption>Cache lines of {name}: {width} bytes in a row; each cell is as wide as \
+             its bytes</caption>\n<colgroup><col class=\"head\"><col span=\"{width}\"></colgroup>\n"
+        );
+        html.push_str("<thead><tr><th scope=\"col\">line</th>");
+        for start in (0..width).step_by(8) {
+            let span = (width - start).min(8);
+            let _ = write!(html, "<th scope=\"col\" colspan=\"{span}\">{start}</th>");
+        }
+        html.push_str("</tr></thead>\n<tbody>\n");
+        for row in rows(cells, width) {
+            self.row(&row, width, record.size, groups, &mut html);
+        }
+        html.push_str("</tbody>\n</table>\n</div>\n");
+        html
+    }
+
+    fn row(&self, row: &Row<'_>, width: u64, size: u64, groups: &[Group], html: &mut String) {
+        let (first, last) = (row.start / self.line, (row.end - 1) / self.line);
+        let line = if first == last { first.to_string() } else { format!("{first}–{last}") };
+        let class = if row.end - row.start > width { " class=\"folded\"" } else { "" };
+        let _ = write!(html, "<tr{class}><th scope=\"row\">{line}<small>{}</small></th>", row.start);
+        for part in &row.parts {
+            part_cell(part, width, groups, html);
+        }
+        // what is no part of the struct any more
+        let end = row.parts.last().map_or(row.start, |part| part.end);
+        if end == size && end < row.end {
+            let _ = write!(html, "<td class=\"beyond\" colspan=\"{}\"></td>", row.end - end);
+        }
+        html.push_str("</tr>\n");
+    }
+}
+
+fn part_cell(part: &Part<'_>, width: u64, groups: &[Group], html: &mut String) {
+    let Cell { start, end, kind, ty, group, .. } = part.cell;
+    let span = (part.end - part.start).min(width);
+    let mut class = match kind {
+        Kind::Member => String::from("member"),
+        Kind::Hole => "hole".into(),
+        Kind::Padding => "padding".into(),
+    };
+    if let Some(group) = group.filter(|_| *kind == Kind::Member) {
+        let _ = write!(class, " g{}", group % 6);
+    }
+    match span {
+        1 => class.push_str(" tiny"),
+        2..=3 => class.push_str(" small"),
+        _ => {}
+    }
+    let text = escape(&part.cell.text());
+    let bytes = count(end - start, "byte");
+    let of_group = group.and_then(|group| groups.get(group));
+    let of_group = of_group.map(|group| format!(", group {}", escape(&group.name))).unwrap_or_default();
+    let ty = ty.as_ref().map(|ty| format!(", {}", escape(ty))).unwrap_or_default();
+    let about = format!("{text}: at {start}, {bytes}{ty}{of_group}");
+    let goes_on = if part.goes_on { "<span class=\"on\" aria-hidden=\"true\">…</span>" } else { "" };
+    let badge = match (group, kind) {
+        (Some(group), Kind::Member) => format!("<b aria-hidden=\"true\">{}</b>", letter(*group)),
+        _ => String::new(),
+    };
+    let _ = write!(
+        html,
+        "<td class=\"{class}\" colspan=\"{span}\" title=\"{about}\"><div>{badge}{goes_on}<span \
+         aria-hidden=\"true\">{text}</span><span class=\"sr\">{about}</span></div></td>"
+    );
+}
+
+/// The letter of a group: A to Z, then AA.
+fn letter(index: usize) -> String {
+    let last = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
+    match index / 26 {
+        0 => last.to_string(),
+        more => format!("{}{last}", letter(more - 1)),
+    }
+}
+
+fn legend(cells: &[Cell], groups: &[Group]) -> String {
+    let mut items = Vec::new();
+    for (kind, class, words) in [
+        (Kind::Member, "member", "member"),
+        (Kind::Hole, "hole", "hole: unused between members"),
+        (Kind::Padding, "padding", "padding: unused at the end"),
+    ] {
+        let is_there = |cell: &Cell| cell.kind == kind && (kind != Kind::Member || cell.group.is_none());
+        if cells.iter().any(is_there) {
+            items.push(format!("<li><i class=\"{class}\"></i>{words}</li>"));
+        }
+    }
+    for (index, group) in groups.iter().enumerate() {
+        let (name, bytes) = (escape(&group.name), count(group.bytes(), "byte"));
+        let class = index % 6;
+        let letter = letter(index);
+        items.push(format!("<li><i class=\"member g{class}\"><b>{letter}</b></i>group {name}, {bytes}</li>"));
+    }
+    format!("<ul class=\"legend\" aria-label=\"Legend\">{}</ul>\n", items.join(""))
+}
+
+/// `1 byte`, `2 bytes`.
+fn count(number: u64, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}

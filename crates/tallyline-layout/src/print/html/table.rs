@@ -1,0 +1,112 @@
+//! The members of a record as a table, with what is unused between them.
+
+use super::{count, escape, letter};
+use crate::groups::{Group, is_marker};
+use crate::model::{Member, MemberKind, Record, Types};
+use crate::print::type_text;
+use crate::query::{Field, Holes, fields, holes};
+use std::fmt::Write;
+
+/// How many rows are shown at most.
+const ROW_LIMIT: usize = 1 << 14;
+
+/// The table; nothing for a record without members.
+pub(super) fn members(types: &Types, record: &Record, groups: &[Group], line: u64) -> String {
+    let mut rows = String::new();
+    bases(types, record, &mut rows);
+    let all = fields(types, record);
+    let mut unused = holes(types, record).bytes.into_iter().peekable();
+    for field in all.iter().filter(|field| !is_marker(types.name(field.name))).take(ROW_LIMIT) {
+        while let Some(hole) = unused.next_if(|hole| hole.offset < field.start()) {
+            unused_row(hole.offset, hole.bytes, "hole", line, &mut rows);
+        }
+        row(types, field, groups, line, &mut rows);
+    }
+    unused.for_each(|hole| unused_row(hole.offset, hole.bytes, "hole", line, &mut rows));
+    variants(types, record, &mut rows);
+    let Holes { padding, .. } = holes(types, record);
+    if padding != 0 {
+        unused_row(record.size - padding.min(record.size), padding, "padding", line, &mut rows);
+    }
+    if rows.is_empty() {
+        return "<p>No members.</p>\n".into();
+    }
+    if all.len() > ROW_LIMIT {
+        let _ = writeln!(rows, "<tr><td colspan=\"5\">{} more</td></tr>", all.len() - ROW_LIMIT);
+    }
+    format!(
+        "<div class=\"scroll\"><table class=\"members\">\n<caption>Members, with what is unused between them</caption>\n\
+         <thead><tr><th scope=\"col\">offset</th><th scope=\"col\">size</th><th scope=\"col\">line</th>\
+         <th scope=\"col\">name</th><th scope=\"col\">type</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+    )
+}
+
+fn row(types: &Types, field: &Field, groups: &[Group], line: u64, rows: &mut String) {
+    let (first, last) = (field.start() / line, field.end().saturating_sub(1).max(field.start()) / line);
+    let lines = if first == last { first.to_string() } else { format!("{first}–{last}") };
+    let (offset, size) = match field.bitfield {
+        true => (format!("{}:{}", field.start(), field.bit_offset % 8), count(field.bits, "bit")),
+        false => (field.start().to_string(), field.bytes().to_string()),
+    };
+    let group = groups.iter().position(|group| field.bits != 0 && group.spans(field));
+    let badge = group.map(|index| {
+        let name = escape(&groups[index].name);
+        format!(" <b class=\"g{}\" title=\"group {name}\">{}</b>", index % 6, letter(index))
+    });
+    let name = escape(&String::from_utf8_lossy(types.name(field.name)));
+    let _ = writeln!(
+        rows,
+        "<tr><td>{offset}</td><td>{size}</td><td>{lines}</td><th scope=\"row\"><code>{name}</code>{}</th>\
+         <td><code>{}</code></td></tr>",
+        badge.unwrap_or_default(),
+        escape(&type_text(types, field.ty))
+    );
+}
+
+fn unused_row(offset: u64, bytes: u64, kind: &str, line: u64, rows: &mut String) {
+    let first = offset / line;
+    let _ = writeln!(
+        rows,
+        "<tr class=\"unused\"><td>{offset}</td><td>{bytes}</td><td>{first}</td><th scope=\"row\"><i class=\"{kind}\"></i>{kind}</th>\
+         <td></td></tr>"
+    );
+}
+
+fn bases(types: &Types, record: &Record, rows: &mut String) {
+    for base in types.members(record).iter().filter(|member| member.is_base()) {
+        let word = if base.kind == MemberKind::VirtualBase { "virtual base" } else { "base" };
+        heading(&format!("{word} <code>{}</code>{}", escape(&type_text(types, base.ty)), place(base)), rows);
+    }
+}
+
+fn variants(types: &Types, record: &Record, rows: &mut String) {
+    for variant in types.variants(record) {
+        let name = escape(&String::from_utf8_lossy(types.name(variant.name)));
+        let tag = match variant.tag {
+            Some(tag) => format!("where the tag is {tag}"),
+            None => "otherwise".into(),
+        };
+        heading(&format!("variant <code>{name}</code>, {tag}"), rows);
+        for member in types.variant_members(variant) {
+            let name = escape(&String::from_utf8_lossy(types.name(member.name)));
+            let _ = writeln!(
+                rows,
+                "<tr><td>{}</td><td>{}</td><td></td><th scope=\"row\"><code>{name}</code></th><td><code>{}</code></td></tr>",
+                member.offset,
+                member.size,
+                escape(&type_text(types, member.ty))
+            );
+        }
+    }
+}
+
+fn place(member: &Member) -> String {
+    match member.is_placed() {
+        true => format!(" at {}, {}", member.offset, count(member.size, "byte")),
+        false => ", its place is known at run time only".into(),
+    }
+}
+
+fn heading(html: &str, rows: &mut String) {
+    let _ = writeln!(rows, "<tr class=\"group\"><th colspan=\"5\" scope=\"rowgroup\">{html}</th></tr>");
+}
