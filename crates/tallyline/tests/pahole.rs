@@ -148,6 +148,26 @@ fn two_of_us_do_not_run_each_other() {
 }
 
 #[test]
+fn a_reorganised_struct_ends_with_what_is_saved() {
+    let file = data("holes.o");
+    let packable = stdout(&pahole(&["-P", &file]));
+    let mut columns = packable.lines().next().expect("one can be smaller").split('\t');
+    let (name, sizes) = (columns.next().expect("a name"), columns.map(|n| n.parse().expect("a number")));
+    let [old, new, saved]: [u64; 3] = sizes.collect::<Vec<_>>().try_into().expect("three");
+    assert_eq!(old - new, saved);
+    let text = stdout(&pahole(&["-R", "-C", name, &file]));
+    let note = format!("}};   /* saved {saved} byte");
+    assert!(text.starts_with(&format!("struct {name} {{\n")) && text.contains(&note), "{text}");
+    let steps = stdout(&pahole(&["-RS", "-C", name, &file]));
+    assert!(steps.contains("/* Moving '") && steps.ends_with(&text), "{steps}");
+    // what is as small as can be is printed as it is
+    assert_eq!(
+        stdout(&pahole(&["-R", "-C", "dense", &file])) + "\n",
+        stdout(&pahole(&["-C", "dense", &file]))
+    );
+}
+
+#[test]
 fn help_names_every_option_and_what_is_passed_on() {
     let help = stdout(&pahole(&["--help"]));
     for part in ["-C, --class_name=CLASS_NAME", "--jobs[=NR_JOBS]", "encodes BTF (passed on)", "Examples:"] {

@@ -51,7 +51,7 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
 }
 
 /// The records that pass the filter, in the order that they are shown in.
-pub(super) fn filtered(job: &Job, types: &Types) -> Vec<TypeId> {
+pub(crate) fn filtered(job: &Job, types: &Types) -> Vec<TypeId> {
     let mut packed = Packed::new(types);
     let records = Records::new(job, types);
     let passes = |item: &&Item| records.passes(job, types, item, &mut packed);

@@ -6,6 +6,7 @@ mod argp;
 mod help;
 mod options;
 mod pass_on;
+mod reorganize;
 
 use crate::layout::filter::languages;
 use crate::layout::job::{Ask, Job, KERNEL, Show};
@@ -15,6 +16,7 @@ use crate::layout::show;
 use crate::output::is_broken_pipe;
 use argp::{Given, Parsed};
 use options::{Key, OPTIONS};
+use reorganize::Smaller;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -77,8 +79,8 @@ fn try_run(words: &[OsString]) -> Result<(), Failure> {
         };
         return written(|out| Ok(out.write_all(text.as_bytes())?));
     }
-    let (job, mistaken) = job(&options, operands)?;
-    show_all(&job, mistaken)
+    let (job, smaller, mistaken) = job(&options, operands)?;
+    show_all(&job, smaller, mistaken)
 }
 
 /// What another program has to do.
@@ -93,14 +95,17 @@ fn elsewhere(given: &Given) -> Option<(&Given, &'static str)> {
     }
 }
 
-fn show_all(job: &Job, mistaken: Option<String>) -> Result<(), Failure> {
-    let types = match job.read() {
+fn show_all(job: &Job, smaller: Option<Smaller>, mistaken: Option<String>) -> Result<(), Failure> {
+    let mut types = match job.read() {
         Ok(types) => types,
         Err(error) => return Err(Failure::Error(cannot_read(job, &error))),
     };
     let mut missing = None;
     written(|out| {
-        missing = show::show(job, &types, out)?.first().map(|name| name.to_string());
+        missing = match smaller {
+            Some(smaller) => reorganize::show(job, smaller, &mut types, out)?,
+            None => show::show(job, &types, out)?.first().map(|name| name.to_string()),
+        };
         Ok(())
     })?;
     match (missing, mistaken) {
@@ -143,12 +148,13 @@ fn written(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> Result<(
     }
 }
 
-/// The job, and an operand that is the name of a file but is taken for that of a type.
-fn job(options: &[Given], operands: Vec<String>) -> Result<(Job, Option<String>), Failure> {
+/// The job, what is shown of smaller layouts if they are asked for, and an operand that is the name of a file but is taken for that of a type.
+fn job(options: &[Given], operands: Vec<String>) -> Result<(Job, Option<Smaller>, Option<String>), Failure> {
     let mut building = Building::default();
     options.iter().try_for_each(|given| building.option(given))?;
     let mistaken = building.operands(operands)?;
-    Ok((building.finish()?, mistaken))
+    let smaller = building.smaller();
+    Ok((building.finish()?, smaller, mistaken))
 }
 
 /// A job while the options are gone through.
@@ -164,6 +170,9 @@ struct Building {
     recursive: bool,
     compile: bool,
     positions: bool,
+    packable: bool,
+    reorganize: bool,
+    steps: bool,
 }
 
 impl Building {
@@ -191,7 +200,10 @@ impl Building {
             Key::NrDefinitions => self.columns = Some(Show::Definitions),
             Key::NrMembers => self.columns = Some(Show::Members),
             Key::Sizes => self.columns = Some(Show::Sizes),
+            Key::Packable => self.packable = true,
             Key::Positions => self.positions = true,
+            Key::Reorganize => self.reorganize = true,
+            Key::Steps => self.steps = true,
             Key::Private => {
                 self.job.inner = true;
                 self.job.style.only_data = true;
@@ -294,6 +306,16 @@ impl Building {
             _ => self.job.files = operands.iter().map(PathBuf::from).collect(),
         }
         Ok(None)
+    }
+
+    /// Of -R only what -C names is reorganised.
+    fn smaller(&self) -> Option<Smaller> {
+        let is_class = self.class.is_some() && self.relation.is_none();
+        match (self.class.is_some(), self.packable) {
+            (false, true) if !self.verbose => Some(Smaller::Packable),
+            _ if is_class && self.reorganize => Some(Smaller::Reorganized { steps: self.steps }),
+            _ => None,
+        }
     }
 
     fn finish(mut self) -> Result<Job, Failure> {

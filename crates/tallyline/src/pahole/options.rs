@@ -35,7 +35,10 @@ pub(super) enum Key {
     NrDefinitions,
     NrMembers,
     OnlyData,
+    Packable,
     Packed,
+    Reorganize,
+    Steps,
     Padding,
     PaddingAtLeast,
     Positions,
@@ -66,7 +69,6 @@ pub(super) enum Key {
 
 const ENCODING: &str = "encodes BTF";
 const PRETTY: &str = "prints raw data";
-const REORGANIZE: &str = "reorganises in pahole's way (tallyline reorganize does it in its own)";
 
 const fn flag(long: &'static str, short: char, key: Key, doc: &'static str) -> Opt {
     Opt { long, short: Some(short), argument: Argument::None, key, doc }
@@ -192,9 +194,9 @@ pub(super) const OPTIONS: &[Opt] = &[
     long_with("range", "STRUCT", Key::Elsewhere(PRETTY), PRETTY),
     flag("expand_pointers", 'p', Key::Elsewhere("unfolds pointers"), "unfolds pointers"),
     flag("nr_methods", 'm', Key::Elsewhere("counts functions"), "counts functions"),
-    flag("packable", 'P', Key::Elsewhere(REORGANIZE), REORGANIZE),
-    flag("reorganize", 'R', Key::Elsewhere(REORGANIZE), REORGANIZE),
-    flag("show_reorg_steps", 'S', Key::Elsewhere(REORGANIZE), REORGANIZE),
+    flag("packable", 'P', Key::Packable, "which structs can be smaller: size, new size, bytes saved"),
+    flag("reorganize", 'R', Key::Reorganize, "the structs of -C as small as they can be"),
+    flag("show_reorg_steps", 'S', Key::Steps, "with -R, each move"),
     with("word_size", 'w', "WORD_SIZE", Key::Elsewhere("changes sizes"), "changes sizes"),
     long("fixup_silly_bitfields", Key::Elsewhere("changes bitfields"), "changes bitfields"),
     long("running_kernel_vmlinux", Key::Elsewhere("looks for a vmlinux"), "looks for a vmlinux"),

@@ -1,0 +1,87 @@
+//! `-R`, `-S` and `-P`: smaller layouts in pahole's format. The layouts are this program's own, as
+//! `tallyline reorganize` finds and proves them: pahole's may be larger, or not what compiles.
+
+use crate::layout::job::{Ask, Job};
+use crate::layout::show;
+use anyhow::Result;
+use std::io::Write;
+use tallyline_layout::model::{TypeId, Types};
+use tallyline_layout::print::pahole::Printer;
+use tallyline_layout::reorganize::{Options, Outcome, Proposal, Reorganizer, print};
+
+/// What is shown of smaller layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Smaller {
+    /// The structs of `-C`, reorganised; with `steps` also the moves.
+    Reorganized { steps: bool },
+    /// The names and sizes of all structs that can be smaller.
+    Packable,
+}
+
+/// Shows it; the first name that there is no type of.
+pub(super) fn show(
+    job: &Job,
+    smaller: Smaller,
+    types: &mut Types,
+    out: &mut dyn Write,
+) -> Result<Option<String>> {
+    match smaller {
+        Smaller::Packable => packable(job, types, out).map(|()| None),
+        Smaller::Reorganized { steps } => reorganized(job, steps, types, out),
+    }
+}
+
+fn options(job: &Job) -> Options {
+    Options { cacheline: job.style.cacheline, ..Options::default() }
+}
+
+fn packable(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
+    let ids = show::filtered(job, types);
+    let outcomes = Reorganizer::new(types, options(job)).propose_all(&ids);
+    for (id, outcome) in ids.iter().zip(outcomes) {
+        let Outcome::Smaller(proposal) = outcome else { continue };
+        if proposal.saved() == 0 {
+            continue;
+        }
+        out.write_all(types.name(types.type_name(*id)))?;
+        let (old, new, line) = (proposal.old.size, proposal.new.size, job.separator);
+        writeln!(out, "{line}{old}{line}{new}{line}{}", proposal.saved())?;
+    }
+    Ok(())
+}
+
+fn reorganized(job: &Job, steps: bool, types: &mut Types, out: &mut dyn Write) -> Result<Option<String>> {
+    let Ask::Types(names) = &job.ask else { return Ok(None) };
+    for name in names.iter() {
+        let Some(id) = name.find(types).first().copied() else {
+            if job.stop_at_missing {
+                return Ok(Some(name.text().to_string()));
+            }
+            continue;
+        };
+        if types.as_record(id).is_some_and(|(_, record)| record.is_struct()) {
+            one(job, steps, types, id, out)?;
+        }
+    }
+    Ok(None)
+}
+
+fn one(job: &Job, steps: bool, types: &mut Types, id: TypeId, out: &mut dyn Write) -> Result<()> {
+    let proposal: Option<Box<Proposal>> = match Reorganizer::new(types, options(job)).propose(id) {
+        Outcome::Smaller(proposal) => Some(proposal),
+        Outcome::Smallest { .. } => None,
+        Outcome::Refused(reason) => {
+            let name = String::from_utf8_lossy(types.name(types.type_name(id)));
+            eprintln!("pahole: {name}: {reason}");
+            None
+        }
+    };
+    let Some(proposal) = proposal else {
+        let mut printer = Printer::new(types, job.style.clone());
+        printer.print(id);
+        return Ok(out.write_all(printer.text())?);
+    };
+    let mut text = Vec::new();
+    print(types, id, &proposal, &job.style, steps, &mut text)?;
+    Ok(out.write_all(&text)?)
+}
