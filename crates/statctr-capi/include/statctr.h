@@ -310,6 +310,8 @@ extern int statctr_up_check(void);
 #include <statctr/up.h>
 #endif
 #include <statctr/group.h>
+#include <statctr/allocator.h>
+#include <statctr/lazy.h>
 #if defined(STATCTR_INLINE_)
 /* Always: an inline function with asm in it looks larger to a compiler than it is. */
 #define STATCTR_ALWAYS_INLINE_ static inline __attribute__((always_inline))

@@ -9,9 +9,9 @@
 #![allow(clippy::useless_conversion)] // a C long has 32 bits on some targets
 
 use crate::guard::{errno, guard, guard_value};
+use statctr::Counter;
 use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
-use statctr::{Counter, Pool};
 use std::ffi::{c_int, c_uint, c_ulong};
 
 /// A counter in C's hands: `statctr_handle_t`.
@@ -56,7 +56,7 @@ unsafe fn init_all(counters: &mut [StatctrHandle], value: u64) -> Result<(), c_i
     if counters.is_empty() {
         return Ok(());
     }
-    let pool = Pool::global().map_err(|error| errno(&error))?;
+    let pool = crate::allocator::chosen()?;
     for index in 0..counters.len() {
         match Counter::new_in(pool, value) {
             Ok(counter) => counters[index] = RawCounter::from_counter(counter),

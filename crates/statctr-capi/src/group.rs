@@ -12,7 +12,7 @@ use crate::guard::{errno, guard};
 use crate::kind::{StatctrGroupDesc, intern, kind_of};
 use statctr::raw::{RawCounter, RawGroup};
 use statctr::topology::CpuId;
-use statctr::{Group, Item, Pool};
+use statctr::{Group, Item};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn statctr_group_init(
         unsafe { group.write(ZERO) };
         // SAFETY: the module's contract.
         let kind = unsafe { intern(desc)? };
-        let pool = Pool::global().map_err(|error| errno(&error))?;
+        let pool = crate::allocator::chosen()?;
         let made = Group::new_in(pool, &kind.schema).map_err(|error| errno(&error))?;
         // SAFETY: as above.
         unsafe { group.write(RawGroup::from_group(made)) };

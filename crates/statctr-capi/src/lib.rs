@@ -9,16 +9,20 @@
 //! the boundary (see `guard.rs`); the structs that cross it have no padding.
 //! It leaves out: pools of one's own, arrays without handles, and the registry. Those are Rust's.
 
+mod allocator;
 mod counter;
 mod group;
 mod guard;
 mod kind;
+mod lazy;
 mod process;
 
+pub use allocator::*;
 pub use counter::*;
 pub use group::*;
 pub use guard::guard;
 pub use kind::{StatctrGroupDesc, StatctrItemDesc};
+pub use lazy::*;
 pub use process::*;
 
 /// The layout that the header's inline code relies on: its `STATCTR_ABI`.

@@ -24,7 +24,7 @@ fn number(mode: Mode) -> Result<c_int, c_int> {
 }
 
 fn pool() -> Result<&'static Pool, c_int> {
-    Pool::global().map_err(|error| errno(&error))
+    crate::allocator::chosen()
 }
 
 /// Runs `body`, which finds a mode: its number, or a negative errno.

@@ -182,6 +182,11 @@ fn events_in_wide_registers() {
 }
 
 #[test]
+fn every_allocator_and_lazy_objects() {
+    both_ways("placements");
+}
+
+#[test]
 fn what_is_wrong_is_refused() {
     both_ways("errors");
 }

@@ -5,7 +5,8 @@
 //! with the layout of the structs. And the header declares no function that is not exported.
 
 use statctr_capi::{
-    StatctrCost, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrMemory,
+    StatctrCost, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrLazy, StatctrMemory,
+    StatctrPcpuCtr,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,8 +14,13 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 3] =
-    [include_str!("../src/counter.rs"), include_str!("../src/group.rs"), include_str!("../src/process.rs")];
+const SOURCES: [&str; 5] = [
+    include_str!("../src/allocator.rs"),
+    include_str!("../src/counter.rs"),
+    include_str!("../src/group.rs"),
+    include_str!("../src/lazy.rs"),
+    include_str!("../src/process.rs"),
+];
 
 struct Function {
     name: String,
@@ -40,6 +46,9 @@ fn c_type(rust: &str) -> String {
         "StatctrHandle" => "statctr_handle_t",
         "StatctrGroup" => "statctr_group_t",
         "StatctrGroupDesc" => "statctr_group_desc_t",
+        "StatctrPcpuCtr" => "pcpu_ctr_t",
+        "StatctrLazy" => "statctr_lazy_t",
+        "StatctrLazyPool" => "statctr_lazy_pool_t",
         "StatctrCost" => "statctr_cost_t",
         "StatctrMemory" => "statctr_memory_t",
         other => panic!("what is {other} in C?"),
@@ -140,6 +149,8 @@ fn layouts_agree() {
             counter.base = "home.base", counter.table = "home.table", schema = "schema",
             lines = "lines", twin = "twin"
         }
+        StatctrPcpuCtr = "pcpu_ctr_t" { handle = "handle" }
+        StatctrLazy = "statctr_lazy_t" { cell = "cell", memory = "memory" }
         StatctrItemDesc = "statctr_item_desc_t" {
             name = "name", unit = "unit", help = "help", slot = "slot", width = "width"
         }

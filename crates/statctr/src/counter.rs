@@ -62,6 +62,11 @@ impl Counter {
         pool.arena().take_word(initial).map(Counter)
     }
 
+    /// For the C face: the address of a CPU's word, which readers walk from now on.
+    pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
+        self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
+    }
+
     pub(crate) fn into_word(self) -> Word {
         self.0
     }

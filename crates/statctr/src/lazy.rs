@@ -228,6 +228,10 @@ pub struct LazyGroup<S: Scope> {
 }
 
 impl<S: Scope> LazyGroup<S> {
+    pub(crate) fn into_object(self) -> Object {
+        self.object
+    }
+
     /// Joins one number to each item; 0 leaves an item as it is.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds;

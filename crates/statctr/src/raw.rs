@@ -4,7 +4,8 @@
 
 use crate::counter::Counter;
 use crate::group::Group;
-use crate::memory::{CHUNK_WORDS, Handle, Lines, TwinShape, Word};
+use crate::lazy::{LazyGroup, Scope};
+use crate::memory::{CHUNK_WORDS, Handle, Lines, Object, TwinShape, Word};
 use crate::schema::Schema;
 use std::ptr::NonNull;
 
@@ -60,6 +61,16 @@ impl RawCounter {
         // SAFETY: passed on; never dropped here.
         let counter = std::mem::ManuallyDrop::new(unsafe { self.into_counter() }?);
         Some(work(&counter))
+    }
+
+    /// The address of a CPU's word; `None` for zeros, and where the CPU has none.
+    ///
+    /// # Safety
+    /// As [`with`](Self::with).
+    #[must_use]
+    pub unsafe fn cpu_word(self, cpu: usize) -> Option<NonNull<u64>> {
+        // SAFETY: passed on.
+        unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
     /// The slow path of an update: what the section in the header did not do. `false` for zeros.
@@ -173,5 +184,65 @@ impl RawGroup {
         }
         lines.commit(slot, deltas);
         true
+    }
+}
+
+/// A lazy object in C's hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct RawLazy {
+    /// Its cell's address; 0 in an object that was not initialised.
+    pub cell: usize,
+    /// The address of the memory that it is from.
+    pub memory: usize,
+}
+
+impl RawLazy {
+    /// What an object is before it is initialised and after it was cleaned up.
+    pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
+
+    /// Gives an object into C's hands.
+    #[must_use]
+    pub fn from_group<S: Scope>(group: LazyGroup<S>) -> RawLazy {
+        let (cell, memory) = group.into_object().into_parts();
+        RawLazy { cell: cell.as_ptr().expose_provenance(), memory: memory.expose_provenance() }
+    }
+
+    unsafe fn object(self) -> Option<Object> {
+        let cell = NonNull::new(std::ptr::with_exposed_provenance_mut(self.cell))?;
+        // SAFETY: passed on.
+        Some(unsafe { Object::from_parts(cell, std::ptr::with_exposed_provenance(self.memory)) })
+    }
+
+    /// Drops the object; `false` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or what [`from_group`](Self::from_group) made and nobody dropped or uses.
+    #[must_use]
+    pub unsafe fn clean_up(self) -> bool {
+        // SAFETY: passed on.
+        unsafe { self.object() }.map(drop).is_some()
+    }
+
+    /// Joins values to the items; `false` for zeros. Async-signal-safe.
+    ///
+    /// # Safety
+    /// Zeros, or an object that nobody drops meanwhile.
+    #[must_use]
+    pub unsafe fn update(self, values: [u64; 4]) -> bool {
+        // SAFETY: passed on; never dropped here.
+        let object = unsafe { self.object() }.map(std::mem::ManuallyDrop::new);
+        object.map(|object| object.update(values)).is_some()
+    }
+
+    /// The values, and how many instances there are; `None` for zeros.
+    ///
+    /// # Safety
+    /// As [`update`](Self::update).
+    #[must_use]
+    pub unsafe fn read(self) -> Option<([u64; 4], usize)> {
+        // SAFETY: as in `update`.
+        let object = unsafe { self.object() }.map(std::mem::ManuallyDrop::new)?;
+        Some((object.read(), object.instances()))
     }
 }

@@ -124,6 +124,31 @@ fn memory_tells_what_comes_on_top() {
 }
 
 #[test]
+fn nodes_have_reads_and_memory_of_both_placements() {
+    let report = measured("nodes");
+    check_sides(&report, &["call/one-word", "call/fixed", "call/flexible", "walk-possible", "walk-present"]);
+    check_sides(&report, &["fixed/memory", "flexible/memory"]);
+}
+
+#[test]
+fn lifecycles_have_all_ways_and_lose_no_count() {
+    let report = measured("lifecycle");
+    check_sides(
+        &report,
+        &["flexible/inc", "flexible/packet4", "hot/lazy", "own/lazy-per-node", "common/lock"],
+    );
+    for way in ["lazy", "fixed", "per-cpu-lines", "lock", "atomics"] {
+        for what in ["alive/", "one-at-a-time/"] {
+            check_sides(&report, &[&format!("{what}{way}")]);
+        }
+        check_sides(&report, &[&format!("alive/{way}/memory")]);
+    }
+    for case in cases(&report) {
+        assert_ne!(case["exact"], false, "{case}");
+    }
+}
+
+#[test]
 fn a_table_has_a_unit_behind_each_figure() {
     let output = run(&["bench", "update", "--quick", "--threads", "1"]);
     assert!(output.status.success(), "{output:?}");

@@ -213,6 +213,18 @@ impl Handle {
         }
     }
 
+    /// The word of a CPU, announced to readers; where all CPUs share a word, that one. `None` where
+    /// the CPU has none and cannot get one. The arena's lock is held.
+    pub(crate) fn cpu_word_locked(self, cpu: usize) -> Option<NonNull<u64>> {
+        let reservation = self.reservation();
+        if self.is(How::OneCpu) || reservation.layout().cpus.is_empty() {
+            reservation.use_home();
+            return Some(self.base.cast());
+        }
+        let displacement = reservation.announce_to_readers(cpu)?;
+        Some(NonNull::from(self.at(displacement)).cast())
+    }
+
     /// Counts as if on a CPU that this kernel cannot have. The arena's lock is held, so there is
     /// one writer.
     pub(crate) fn add_as_locked(self, cpu: usize, value: u64) -> bool {

@@ -7,8 +7,10 @@
 mod fill;
 mod fold;
 mod layout;
+mod lifecycle;
 mod machine;
 mod memory;
+mod nodes;
 mod read;
 mod report;
 mod runner;
@@ -47,6 +49,12 @@ pub(crate) enum Bench {
     /// What reading and showing types takes, against pahole: time and memory
     #[command(after_help = LAYOUT_EXAMPLES)]
     Layout(layout::Options),
+    /// What it costs that objects and CPUs come and go: flows, instances, drains
+    #[command(after_help = LIFECYCLE_EXAMPLES)]
+    Lifecycle(Options),
+    /// What machines with many possible CPUs, of which few write, cost: reads and memory
+    #[command(after_help = NODES_EXAMPLES)]
+    Nodes(Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -82,6 +90,18 @@ Examples:
   tallyline bench layout --pahole ./pahole --json | jq '.targets'
 
 A file with DWARF and BTF is taken for a kernel, one with DWARF for a large program.";
+
+const LIFECYCLE_EXAMPLES: &str = "\
+Examples:
+  tallyline bench lifecycle                  a million flows alive, on 1, 2, 4 … threads
+  tallyline bench lifecycle --threads 1 --json | jq '.targets'
+
+The largest way to keep a million flows takes 4 GB; with less memory there are fewer flows.";
+
+const NODES_EXAMPLES: &str = "\
+Examples:
+  tallyline bench nodes
+  tallyline bench nodes --rounds 31 --json -o nodes.json";
 
 /// How to measure, and where the result goes.
 #[derive(Debug, Args)]
@@ -215,6 +235,8 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<()> {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
             return report("layout", plan, color, |report| layout::run(options, report));
         }
+        Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
+        Bench::Nodes(options) => ("nodes", options, nodes::run),
     };
     let context = Context::new(options)?;
     let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };

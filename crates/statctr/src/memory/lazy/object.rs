@@ -175,6 +175,23 @@ impl Object {
         Ok(object)
     }
 
+    /// Gives the ownership away: the cell, and a strong count of its memory.
+    pub(crate) fn into_parts(self) -> (NonNull<u8>, *const LazyMemory) {
+        let object = std::mem::ManuallyDrop::new(self);
+        // SAFETY: read once; the original is never dropped.
+        let memory = unsafe { std::ptr::read(&raw const object.memory) };
+        (object.cell.cast(), Arc::into_raw(memory))
+    }
+
+    /// Takes the ownership back.
+    ///
+    /// # Safety
+    /// The parts came from [`Object::into_parts`] and were not taken back yet.
+    pub(crate) unsafe fn from_parts(cell: NonNull<u8>, memory: *const LazyMemory) -> Object {
+        // SAFETY: `into_parts` gave this count away.
+        Object { cell: cell.cast(), memory: unsafe { Arc::from_raw(memory) } }
+    }
+
     pub(crate) fn memory(&self) -> &Arc<LazyMemory> {
         &self.memory
     }

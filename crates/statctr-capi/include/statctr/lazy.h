@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/**
+ * Statistics of a million objects: four items each, one instance in the object while one CPU
+ * writes, and further ones as further CPUs do. Included by <statctr.h>, where what holds for all
+ * functions is written.
+ *
+ *     static const int flow_items[4] = { STATCTR_SUM, STATCTR_SUM, STATCTR_MAX, STATCTR_OR };
+ *     statctr_lazy_pool_t *flows;
+ *     int error = statctr_lazy_pool_new(&flows, STATCTR_PER_CPU, flow_items);
+ *     statctr_lazy_t flow;
+ *     error = statctr_lazy_init(&flow, flows);
+ *     statctr_lazy_update(&flow, 1, bytes, now, tcp_flags);
+ */
+#ifndef STATCTR_LAZY_H
+#define STATCTR_LAZY_H
+
+#ifndef STATCTR_H
+#error "include <statctr.h>"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What has an instance of its own. */
+enum statctr_scope {
+    STATCTR_PER_CPU = 0,           /* the items of an update are one commit */
+    STATCTR_PER_NODE = 1,          /* shared by the node's CPUs: each item is exact on its own */
+    STATCTR_PER_CONCURRENCY_ID = 2 /* Linux 6.3 and later: for few threads on many CPUs */
+};
+
+/** How an update joins an item; 0 changes nothing. */
+enum statctr_combine { STATCTR_SUM = 0, STATCTR_MAX = 1, STATCTR_OR = 2 };
+
+/** Where objects of one kind live. */
+typedef struct statctr_lazy_pool statctr_lazy_pool_t;
+
+/** An object. Zeroed: not initialised. The fields are for the library only. */
+typedef struct statctr_lazy {
+    uintptr_t cell;
+    uintptr_t memory;
+} statctr_lazy_t;
+
+/**
+ * Makes a pool of objects whose four items are joined as `items` says.
+ * Errors: -EINVAL, -ENOMEM, -ENOTSUP (this kernel gives no concurrency ids). Signals: not safe.
+ */
+extern int statctr_lazy_pool_new(statctr_lazy_pool_t **pool, int scope, const int *items);
+
+/**
+ * Gives a pool back; its memory stays until its last object is cleaned up.
+ * Errors: -EINVAL (NULL). Signals: not safe.
+ */
+extern int statctr_lazy_pool_free(statctr_lazy_pool_t *pool);
+
+/**
+ * Makes an object, all zero. Cost: some tens of nanoseconds and 128 bytes; now and then maps
+ * memory. Errors: -EINVAL (NULL), -ENOMEM; the object is zeroed on error. Signals: not safe.
+ */
+extern int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool);
+
+/**
+ * Gives an object and its instances back. Nothing else may be using it.
+ * Errors: -EINVAL (NULL; not initialised). Signals: not safe.
+ */
+extern int statctr_lazy_cleanup(statctr_lazy_t *object);
+
+/**
+ * Joins one number to each item. Never waits: where there is no memory for an instance at once,
+ * the object's atomic words serve. Errors: -EINVAL (NULL, not initialised). Signals: safe.
+ */
+extern int statctr_lazy_update(const statctr_lazy_t *object, uint64_t first, uint64_t second,
+                               uint64_t third, uint64_t fourth);
+
+/** Writes the four values through `values`. Errors: -EINVAL. Signals: safe. */
+extern int statctr_lazy_read(const statctr_lazy_t *object, uint64_t *values);
+
+/** How many instances the object has: 1 while one CPU (node) writes. Errors: -EINVAL. */
+extern int statctr_lazy_instances(const statctr_lazy_t *object);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* STATCTR_LAZY_H */

@@ -1,0 +1,108 @@
+//! Which allocator C's counters come from, and counters taken apart into their CPUs' words.
+//!
+//! Each function is described in `include/statctr/allocator.h`. The safety contract is that of
+//! [`counter`](crate): a pointer is NULL or leads to what its type says.
+
+#![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
+#![allow(clippy::missing_safety_doc)] // once for all in the module's description
+
+use crate::guard::{errno, guard, guard_value};
+use statctr::raw::RawCounter;
+use statctr::topology::CpuId;
+use statctr::{Counter, Once, Placement, Pool};
+use std::ffi::{c_int, c_uint, c_ulong};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+const DEFAULT: c_int = 0;
+const FIXED: c_int = 1;
+const FLEXIBLE: c_int = 2;
+const SHARED: c_int = 3;
+
+/// What counters that are made without saying more come from.
+static CHOSEN: AtomicI32 = AtomicI32::new(DEFAULT);
+
+/// The pool of an allocator: made when it is first asked for.
+fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
+    static POOLS: [Once<Pool>; 3] = [Once::new(), Once::new(), Once::new()];
+    let (place, placement) = match allocator {
+        DEFAULT => return Pool::global().map_err(|error| errno(&error)),
+        FIXED => (&POOLS[0], Placement::Fixed),
+        FLEXIBLE => (&POOLS[1], Placement::Flexible),
+        SHARED => (&POOLS[2], Placement::Shared),
+        _ => return Err(libc::EINVAL),
+    };
+    if let Some(pool) = place.get() {
+        return Ok(pool);
+    }
+    let pool = Pool::builder().placement(placement).build().map_err(|error| errno(&error))?;
+    Ok(place.get_or(pool))
+}
+
+/// The pool that counters come from now.
+pub(crate) fn chosen() -> Result<&'static Pool, c_int> {
+    pool_of(CHOSEN.load(Ordering::Acquire))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
+    guard(|| {
+        pool_of(allocator)?;
+        CHOSEN.store(allocator, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
+    guard(|| {
+        if CpuId::new(cpu) > CpuId::MAX {
+            return Err(libc::EINVAL);
+        }
+        pool_of(FLEXIBLE)?.drain(CpuId::new(cpu)).map_err(|error| errno(&error))?;
+        Ok(())
+    })
+}
+
+/// A counter in its CPUs' words: `pcpu_ctr_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StatctrPcpuCtr {
+    /// The counter's handle.
+    pub handle: RawCounter,
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
+    guard_value(std::ptr::null_mut(), || {
+        let pool = if flag == DEFAULT { chosen() } else { pool_of(flag) };
+        let counter = Counter::new_in(pool.ok()?, 0).ok()?;
+        Some(Box::into_raw(Box::new(StatctrPcpuCtr { handle: RawCounter::from_counter(counter) })))
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut StatctrPcpuCtr {
+    guard_value(std::ptr::null_mut(), || {
+        if !counter.is_null() {
+            // SAFETY: not NULL, so `pcpu_ctr_alloc` made it and nobody uses it any more, by the
+            // module's contract.
+            unsafe { drop(Box::from_raw(counter).handle.into_counter()) };
+        }
+        None
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_pcpu_word(counter: *mut StatctrPcpuCtr, cpu: c_int) -> *mut c_ulong {
+    guard_value(std::ptr::null_mut(), || {
+        let cpu = usize::try_from(cpu).ok()?;
+        // SAFETY: NULL or a live counter, by the module's contract.
+        let word = unsafe { counter.as_ref()?.handle.cpu_word(cpu) }?;
+        Some(word.as_ptr().cast())
+    })
+}
