@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::{
-    Alone, Companion, Companions, Contents, Error, Request, query, read, read_file, read_with,
+    Alone, Companion, Companions, Contents, Error, Request, Wanted, query, read, read_file, read_with,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -159,4 +159,29 @@ fn kinds_of_btf_that_are_not_known_are_named_and_skipped() {
     let types = read(&btf, &Request::default()).expect("readable");
     assert_eq!(types.warnings(), ["BTF type 1: kind 30 is not known and was skipped"]);
     assert!(text(&types).starts_with("struct x {"), "{}", text(&types));
+}
+
+#[test]
+fn a_type_of_btf_asked_for_alone_is_shown_as_among_all_others() {
+    for name in ["kinds.btf", "nesting.btf", "holes.btf", "bitfields.btf", "machines/s390x.btf"] {
+        let bytes = bytes(name);
+        let all = read(&bytes, &Request::default()).expect("readable");
+        for (id, record) in query::distinct_records(&all) {
+            let called = all.name(all.record(record).name);
+            let request = Request { wanted: Wanted::named([called]), ..Request::default() };
+            let alone = read(&bytes, &request).expect("readable");
+            let found = query::find(&alone, called).expect("there");
+            assert_eq!(found, id, "{name}");
+            for expand_types in [false, true] {
+                let show = |types| {
+                    let mut printer = Printer::new(types, Style { expand_types, ..Style::default() });
+                    printer.print(id);
+                    String::from_utf8_lossy(printer.text()).into_owned()
+                };
+                assert_eq!(show(&alone), show(&all), "{name}");
+            }
+        }
+        let request = Request { wanted: Wanted::named(["no such type"]), ..Request::default() };
+        assert!(read(&bytes, &request).expect("readable").listed().is_empty());
+    }
 }

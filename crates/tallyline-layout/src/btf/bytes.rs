@@ -28,6 +28,16 @@ impl<'a> Bytes<'a> {
         self.origin + self.position as u64
     }
 
+    /// Where in the slice the next is read.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Goes on from a position; from the end if it is beyond.
+    pub(crate) fn seek(&mut self, position: usize) {
+        self.position = position.min(self.slice.len());
+    }
+
     /// How many bytes are left.
     pub(crate) fn left(&self) -> usize {
         self.slice.len() - self.position

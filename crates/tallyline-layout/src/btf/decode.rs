@@ -9,33 +9,33 @@ use crate::model::{
 use rustc_hash::FxHashMap;
 
 /// The kinds of entries, by their numbers in the format.
-mod kind {
-    pub(super) const INT: u32 = 1;
-    pub(super) const PTR: u32 = 2;
-    pub(super) const ARRAY: u32 = 3;
-    pub(super) const STRUCT: u32 = 4;
-    pub(super) const UNION: u32 = 5;
-    pub(super) const ENUM: u32 = 6;
-    pub(super) const FWD: u32 = 7;
-    pub(super) const TYPEDEF: u32 = 8;
-    pub(super) const VOLATILE: u32 = 9;
-    pub(super) const CONST: u32 = 10;
-    pub(super) const RESTRICT: u32 = 11;
-    pub(super) const FUNC: u32 = 12;
-    pub(super) const FUNC_PROTO: u32 = 13;
-    pub(super) const VAR: u32 = 14;
-    pub(super) const DATASEC: u32 = 15;
-    pub(super) const FLOAT: u32 = 16;
-    pub(super) const DECL_TAG: u32 = 17;
-    pub(super) const TYPE_TAG: u32 = 18;
-    pub(super) const ENUM64: u32 = 19;
+pub(super) mod kind {
+    pub(in crate::btf) const INT: u32 = 1;
+    pub(in crate::btf) const PTR: u32 = 2;
+    pub(in crate::btf) const ARRAY: u32 = 3;
+    pub(in crate::btf) const STRUCT: u32 = 4;
+    pub(in crate::btf) const UNION: u32 = 5;
+    pub(in crate::btf) const ENUM: u32 = 6;
+    pub(in crate::btf) const FWD: u32 = 7;
+    pub(in crate::btf) const TYPEDEF: u32 = 8;
+    pub(in crate::btf) const VOLATILE: u32 = 9;
+    pub(in crate::btf) const CONST: u32 = 10;
+    pub(in crate::btf) const RESTRICT: u32 = 11;
+    pub(in crate::btf) const FUNC: u32 = 12;
+    pub(in crate::btf) const FUNC_PROTO: u32 = 13;
+    pub(in crate::btf) const VAR: u32 = 14;
+    pub(in crate::btf) const DATASEC: u32 = 15;
+    pub(in crate::btf) const FLOAT: u32 = 16;
+    pub(in crate::btf) const DECL_TAG: u32 = 17;
+    pub(in crate::btf) const TYPE_TAG: u32 = 18;
+    pub(in crate::btf) const ENUM64: u32 = 19;
 }
 
 /// The start of every entry.
 #[derive(Clone, Copy)]
-struct Entry {
-    name: u32,
-    kind: u32,
+pub(super) struct Entry {
+    pub(super) name: u32,
+    pub(super) kind: u32,
     count: usize,
     flag: bool,
     // a size or the id of a type, by kind
@@ -44,7 +44,7 @@ struct Entry {
 
 /// Makes types of one BTF's entries.
 pub(crate) struct Decoder<'a> {
-    bytes: Bytes<'a>,
+    pub(super) bytes: Bytes<'a>,
     base_strings: &'a [u8],
     strings: &'a [u8],
     // names by their offset among the strings
@@ -80,7 +80,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn entry(&mut self) -> Result<Entry> {
+    /// The start of the next entry.
+    pub(super) fn entry(&mut self) -> Result<Entry> {
         let (name, info, word) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
         Ok(Entry {
             name,
@@ -91,7 +92,8 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn type_of(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+    /// The type of an entry whose start was read.
+    pub(super) fn type_of(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
         let to = TypeId(entry.word);
         Ok(match entry.kind {
             kind::INT => self.integer(entry, types)?,
@@ -105,7 +107,7 @@ impl<'a> Decoder<'a> {
             }
             kind::STRUCT => self.record(entry, RecordKind::Struct, types)?,
             kind::UNION => self.record(entry, RecordKind::Union, types)?,
-            kind::FWD => self.declaration(entry, types)?,
+            kind::FWD => self.declaration(entry, entry.flag, types)?,
             kind::ENUM | kind::ENUM64 => self.enumeration(entry, types)?,
             kind::TYPEDEF => Type::Typedef { name: self.name(entry.name, types)?, of: to },
             kind::VOLATILE => Type::Qualified { qualifier: Qualifier::Volatile, of: to },
@@ -119,6 +121,34 @@ impl<'a> Decoder<'a> {
             kind::DATASEC => self.skipped(12 * entry.count)?,
             unknown => self.unknown(unknown, types)?,
         })
+    }
+
+    /// Leaves out the rest of an entry whose start was read.
+    pub(super) fn skip(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
+        let each = match entry.kind {
+            kind::INT | kind::VAR | kind::DECL_TAG => return self.skipped(4),
+            kind::ARRAY => return self.skipped(12),
+            kind::STRUCT | kind::UNION | kind::ENUM64 | kind::DATASEC => 12,
+            kind::ENUM | kind::FUNC_PROTO => 8,
+            kind::PTR | kind::FWD | kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT => 0,
+            kind::FUNC | kind::FLOAT | kind::TYPE_TAG => 0,
+            unknown => return self.unknown(unknown, types),
+        };
+        self.skipped(each * entry.count)
+    }
+
+    /// Whether the name at an offset among the strings is this one.
+    pub(super) fn is_called(&self, offset: u32, name: &[u8]) -> bool {
+        let text = self.text(offset).and_then(|text| text.strip_prefix(name));
+        text.is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// The strings from an offset on.
+    fn text(&self, offset: u32) -> Option<&'a [u8]> {
+        match (offset as usize).checked_sub(self.base_strings.len()) {
+            Some(start) => self.strings.get(start..),
+            None => self.base_strings.get(offset as usize..),
+        }
     }
 
     fn skipped(&mut self, bytes: usize) -> Result<Type> {
@@ -164,8 +194,9 @@ impl<'a> Decoder<'a> {
         })?))
     }
 
-    fn declaration(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
-        let kind = if entry.flag { RecordKind::Union } else { RecordKind::Struct };
+    /// A record of which only the name is known.
+    pub(super) fn declaration(&mut self, entry: Entry, is_union: bool, types: &mut Types) -> Result<Type> {
+        let kind = if is_union { RecordKind::Union } else { RecordKind::Struct };
         let record = self.bare_record(entry, kind, types)?;
         Ok(Type::Record(types.push_record(record)?))
     }
@@ -225,11 +256,7 @@ impl<'a> Decoder<'a> {
         if let Some(name) = self.names.get(&offset) {
             return Ok(*name);
         }
-        let (table, start) = match (offset as usize).checked_sub(self.base_strings.len()) {
-            Some(start) => (self.strings, start),
-            None => (self.base_strings, offset as usize),
-        };
-        let rest = table.get(start..).unwrap_or(&[]);
+        let rest = self.text(offset).unwrap_or(&[]);
         let Some(end) = rest.iter().position(|byte| *byte == 0) else {
             return Err(self.bytes.error("a name beyond the end of the strings"));
         };

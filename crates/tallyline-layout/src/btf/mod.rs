@@ -1,13 +1,14 @@
 //! The reader of BTF, the kernel's compact type format: alone, or in an ELF file's section `.BTF`.
 //!
 //! Ids of the file become ids of the model one to one, base BTF first. Two steps: [`decode`] makes
-//! types of the entries, [`complete`] adds what BTF leaves to its reader: sizes of members, the
-//! units of bitfields, and alignments.
+//! types of the entries, or [`named`] of those that are wanted by name; [`complete`] adds what BTF
+//! leaves to its reader: sizes of members, the units of bitfields, and alignments.
 
 mod bytes;
 mod complete;
 mod decode;
 mod header;
+mod named;
 
 use crate::error::Result;
 use crate::model::{Origin, Type, TypeId, Types};
@@ -15,6 +16,9 @@ use crate::{Request, Wanted};
 use bytes::Bytes;
 use decode::Decoder;
 use header::Header;
+
+/// Up to so many names are compared with that of every entry.
+const FEW: usize = 64;
 
 /// Whether bytes start like BTF, in either byte order.
 pub(crate) fn is_btf(bytes: &[u8]) -> bool {
@@ -31,8 +35,17 @@ pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Resu
         Decoder::new(&header, &[]).decode(&mut types)?;
     }
     let header = Header::parse(bytes)?;
-    Decoder::new(&header, base_strings).decode(&mut types)?;
-    types.listed = (1..types.len() as u32).map(TypeId).collect();
+    let decoder = Decoder::new(&header, base_strings);
+    match &request.wanted {
+        // a base is decoded whole, and small is what goes on from it
+        Wanted::Named(names) if base.is_none() && names.len() <= FEW => {
+            decoder.decode_named(names, &mut types)?
+        }
+        _ => {
+            decoder.decode(&mut types)?;
+            types.listed = (1..types.len() as u32).map(TypeId).collect();
+        }
+    }
     if let Wanted::Enumerator(name) = &request.wanted {
         let has = |id: &TypeId| has_enumerator(&types, *id, name);
         let listed = types.listed.iter().copied().filter(has).collect();
