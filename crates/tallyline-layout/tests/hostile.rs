@@ -11,7 +11,7 @@ use tallyline_layout::{
 };
 
 /// Far more than any of the small files takes, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const ROUNDS: u64 = 400;
 
@@ -44,7 +44,7 @@ fn use_it(bytes: &[u8]) {
     for request in [plain(Wanted::Records), plain(named), plain(Wanted::Enumerator(b"MINUS".into())), deep] {
         let Ok(types) = read(bytes, &request) else { continue };
         for expand_types in [false, true] {
-            let style = Style { expand_types, budget: 1 << 20, ..Style::default() };
+            let style = Style { expand_types, budget: 1 << 16, ..Style::default() };
             let mut printer = Printer::new(&types, style);
             for id in types.listed() {
                 printer.print(*id);
