@@ -44,7 +44,7 @@ extern "C" {
     "6:\tb %l[statctr_slow_]\n\t"                  \
     ".previous"
 #define STATCTR_TABLE_(table) ((table) - 1)
-#define STATCTR_VALUE_ "rI"
+#define STATCTR_VALUE_ "rIJ"
 #define STATCTR_SCRATCH_ "x9", "x10"
 
 /*

@@ -57,8 +57,12 @@ impl Aborts {
         Some(Aborts)
     }
 
-    /// How many there were since.
-    pub(super) fn so_far(&self) -> u64 {
+    /// How many there were since, for a report.
+    pub(super) fn text(aborts: Option<Aborts>) -> String {
+        aborts.map_or("an unknown number of".to_owned(), |aborts| aborts.so_far().to_string())
+    }
+
+    fn so_far(&self) -> u64 {
         let per_cpu = fs::read_dir(format!("{TRACING}/per_cpu")).into_iter().flatten().flatten();
         let of = |text: &str, name: &str| -> u64 {
             text.lines()

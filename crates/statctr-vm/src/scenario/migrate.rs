@@ -31,7 +31,6 @@ fn migrate(name: &str, placement: Placement, settings: &Settings) -> Result<(), 
             moves += u64::from(thread::pin(thread, &[cpus[dice.below(cpus.len())]]).is_ok());
         }
     });
-    let aborts = aborts.map_or("unknown".to_owned(), |aborts| aborts.so_far().to_string());
-    say!("migrate", "{name}, {}: {moves} moves, {aborts} aborts, {account}", pool.mode());
+    say!("migrate", "{name}, {}: {moves} moves, {} aborts, {account}", pool.mode(), Aborts::text(aborts));
     account.verdict()
 }

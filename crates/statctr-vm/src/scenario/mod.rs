@@ -1,8 +1,10 @@
 //! What is done to the counters. A scenario is one file and one line here.
 
 mod arrive;
+mod course;
 mod cpus;
 mod failures;
+mod lazy;
 mod load;
 mod migrate;
 mod nodes;
@@ -26,6 +28,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "nodes", what: "each CPU counts in memory of its own node", run: nodes::run },
     Scenario { name: "refused", what: "the kernel refuses rseq", run: refused::run },
     Scenario { name: "failures", what: "each call for memory fails once", run: failures::run },
+    Scenario { name: "lazy", what: "instances of lazy objects lie on their node", run: lazy::run },
     Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
 ];
 

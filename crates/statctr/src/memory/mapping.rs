@@ -6,9 +6,15 @@ use crate::topology::NodeId;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The page size that layouts are made for. Where pages are larger, two units may share one: more
-/// memory, and no less exact.
-pub(crate) const PAGE: usize = 4096;
+/// The page size that layouts are made for: the largest that the architecture has, so that guard
+/// pages are pages and no two units share one. A smaller one of the kernel divides it.
+pub(crate) const PAGE: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4096 };
+
+/// The kernel's page size: what can be populated and given back.
+fn kernel_page() -> usize {
+    // SAFETY: asks for a constant.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
+}
 
 /// A private anonymous mapping between two guard pages, which nothing else is merged with.
 #[derive(Debug)]
@@ -94,7 +100,8 @@ impl Mapping {
         if is_refused!(Populate) {
             return Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno: libc::ENOMEM });
         }
-        let (first, last) = (offset / PAGE * PAGE, (offset + len).next_multiple_of(PAGE).min(self.len));
+        let page = kernel_page();
+        let (first, last) = (offset / page * page, (offset + len).next_multiple_of(page).min(self.len));
         // SAFETY: inside the mapping; populating changes no value.
         let done = unsafe {
             libc::madvise(self.start().add(first).as_ptr().cast(), last - first, libc::MADV_POPULATE_WRITE)
@@ -115,7 +122,7 @@ impl Mapping {
     /// Adds nothing to a word of each page. A plain add by the word's CPU may run in between and
     /// overwrite it: that loses the nothing, and no count.
     fn touch(&self, first: usize, last: usize) {
-        for offset in (first..last).step_by(PAGE) {
+        for offset in (first..last).step_by(kernel_page()) {
             // SAFETY: an aligned word inside the mapping.
             let word = unsafe { self.start().add(offset).cast::<AtomicU64>().as_ref() };
             word.fetch_add(0, Ordering::Relaxed);
@@ -131,7 +138,8 @@ impl Mapping {
 pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
     let address = start.addr().get();
     let end = address + len;
-    let (inner, inner_end) = (address.next_multiple_of(PAGE), end / PAGE * PAGE);
+    let page = kernel_page();
+    let (inner, inner_end) = (address.next_multiple_of(page), end / page * page);
     if inner >= inner_end {
         // SAFETY: passed on.
         unsafe { store_zeros(start, 0..len) };

@@ -1,0 +1,170 @@
+//! Objects whose further instances come when a second CPU or node writes: where they lie, and what
+//! they hold after a storm.
+
+use super::Settings;
+use super::course::Course;
+use super::cpus::{Aborts, Switch, online};
+use crate::os::{memory, thread};
+use crate::report::{Outcome, say};
+use statctr::topology::{CpuId, Topology};
+use statctr::{Combine, Error, LazyGroup, LazyPool, Mode, PerConcurrencyId, PerCpu, PerNode, Scope};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Packets, bytes, when last used, and flags, as of a flow.
+const FLOW: [Combine; 4] = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
+/// Objects whose places are looked at.
+const PLACED: usize = 64;
+/// Objects that everybody writes to in a storm.
+const SHARED: usize = 50;
+
+pub(super) fn run(settings: &Settings) -> Outcome {
+    all(settings).into()
+}
+
+fn all(settings: &Settings) -> Result<(), String> {
+    let topology = Topology::current().map_err(|error| error.to_string())?;
+    let nodes: Vec<u32> = topology.nodes().map(|(node, _)| node.get()).collect();
+    let node_of = |cpu: usize| topology.node_of(CpuId::new(cpu as u32)).map(|node| node.get());
+    scope::<PerCpu>("per CPU", settings, node_of)?;
+    scope::<PerNode>("per node", settings, |place| nodes.get(place).copied())?;
+    // such an instance lies where it was made: an id is no CPU
+    scope::<PerConcurrencyId>("per concurrency id", settings, |_| None)
+}
+
+fn scope<S: Scope>(
+    name: &str,
+    settings: &Settings,
+    node_of: impl Fn(usize) -> Option<u32>,
+) -> Result<(), String> {
+    let pool = match LazyPool::<S>::new(FLOW) {
+        Ok(pool) => pool,
+        Err(Error::BadSetting(why)) => {
+            say!("lazy", "{name}: left out: {why}");
+            return Ok(());
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    places(name, &pool, node_of)
+        .and_then(|()| storm(name, &pool, settings))
+        .map_err(|error| format!("{name}: {error}"))
+}
+
+/// Objects that are made on one CPU, and written to by the first one and by one of each node.
+fn places<S: Scope>(
+    name: &str,
+    pool: &LazyPool<S>,
+    node_of: impl Fn(usize) -> Option<u32>,
+) -> Result<(), String> {
+    let cpus = online();
+    let failed = |error: std::io::Error| error.to_string();
+    thread::pin(0, &cpus[..1]).map_err(failed)?;
+    let flows: Vec<_> =
+        (0..PLACED).map(|_| pool.create()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    for _ in 0..100 {
+        flows.iter().for_each(|flow| flow.update([1, 1500, 0, 1]));
+    }
+    if let Some(flow) = flows.iter().find(|flow| flow.instances() != 1) {
+        return Err(format!("one writer, {} instances", flow.instances()));
+    }
+    for cpu in [cpus[cpus.len() / 2], cpus[cpus.len() - 1]] {
+        thread::pin(0, &[cpu]).map_err(failed)?;
+        flows.iter().for_each(|flow| flow.update([1, 1500, 7, 2]));
+    }
+    thread::pin(0, &cpus).map_err(failed)?;
+    let (mut right, mut further) = (0, 0);
+    for flow in &flows {
+        // the first one came with the object
+        for (index, address) in flow.places().into_iter().skip(1) {
+            further += 1;
+            let Some(expected) = index.and_then(&node_of) else { continue };
+            let node = memory::node_of(address).map_err(failed)?;
+            if node != expected {
+                return Err(format!("the instance of index {index:?} is on node {node}, not {expected}"));
+            }
+            right += 1;
+        }
+    }
+    if flows.iter().any(|flow| flow.read() != [102, 102 * 1500, 7, 3]) {
+        return Err("a value is wrong".to_owned());
+    }
+    say!(
+        "lazy",
+        "{name}, {}: {PLACED} objects, 1 instance each after one writer; {further} further ones after two more, {right} looked at and all on their node",
+        pool.mode()
+    );
+    Ok(())
+}
+
+/// Everybody writes to the same objects, and makes and drops others, while CPUs go and come.
+fn storm<S: Scope>(name: &str, pool: &LazyPool<S>, settings: &Settings) -> Result<(), String> {
+    let flows: Vec<_> =
+        (0..SHARED).map(|_| pool.create()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let switches = Switch::all();
+    let (aborts, course) = (Aborts::count(), Course::new(settings.cycles.div_ceil(10)));
+    let (stop, turns, churned) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let (reads, worst_step, most) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let wrong = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..=switches.len() {
+            scope.spawn(|| {
+                thread::yield_to_others();
+                let mut mine = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    flows.iter().for_each(|flow| flow.update([1, 1500, mine, 1 << (mine % 8)]));
+                    mine += 1;
+                    // a short life beside them
+                    let Ok(flow) = pool.create() else { continue };
+                    flow.update([1, 60, mine, 1]);
+                    flow.update([1, 60, mine, 2]);
+                    wrong.fetch_add(u64::from(flow.read() != [2, 120, mine, 3]), Ordering::Relaxed);
+                    churned.fetch_add(1, Ordering::Relaxed);
+                }
+                turns.fetch_add(mine, Ordering::Relaxed);
+                most.fetch_max(mine, Ordering::Relaxed);
+            });
+        }
+        scope.spawn(|| {
+            thread::yield_to_others();
+            let mut last = vec![[0u64; 4]; SHARED];
+            while !stop.load(Ordering::Relaxed) {
+                for (flow, last) in flows.iter().zip(&mut last) {
+                    let now = flow.read();
+                    for (now, last) in now.iter().zip(&*last) {
+                        worst_step.fetch_max(last.saturating_sub(*now), Ordering::Relaxed);
+                    }
+                    *last = now;
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        if switches.is_empty() {
+            std::thread::sleep(settings.time);
+        } else {
+            course.run(&switches, |_| ());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let (turns, most) = (turns.into_inner(), most.into_inner());
+    let expected = [turns, 1500 * turns, most - 1, if most < 8 { (1 << most) - 1 } else { 255 }];
+    let instances = flows.iter().map(LazyGroup::instances).max().unwrap_or(0);
+    say!(
+        "lazy",
+        "{name}: {course}, {} updates of {SHARED} objects with up to {instances} instances each, {} short lives, {} reads, worst read step {}, {} aborts, {} without memory at once",
+        turns * SHARED as u64,
+        churned.into_inner(),
+        reads.into_inner(),
+        worst_step.load(Ordering::Relaxed),
+        Aborts::text(aborts),
+        pool.shortfalls()
+    );
+    if let Some(flow) = flows.iter().find(|flow| flow.read() != expected) {
+        return Err(format!("{:?} and not {expected:?}", flow.read()));
+    }
+    if wrong.load(Ordering::Relaxed) > 0 || worst_step.load(Ordering::Relaxed) > 0 {
+        return Err(format!("{wrong:?} short lives wrong, or a read stepped back by {worst_step:?}"));
+    }
+    if pool.mode() == Mode::AtomicFallback && instances != 1 {
+        return Err(format!("{instances} instances without sections"));
+    }
+    if switches.is_empty() { Ok(()) } else { course.verdict() }
+}
