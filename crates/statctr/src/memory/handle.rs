@@ -7,7 +7,7 @@ use super::twin::TwinShape;
 use crate::rseq;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The two words that lead to a slot: what a C `statctr_t` is made of.
 ///
@@ -179,6 +179,21 @@ impl Handle {
     /// The value: baseline, then home, then CPU by CPU.
     #[inline]
     pub(crate) fn read(self) -> u64 {
+        // SAFETY: by the invariant the header lives while the handle is used.
+        let only = unsafe { Reservation::only_unit_of(self.table) };
+        if let Some(unit) = only {
+            let value = self.at(unit).load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            // SAFETY: as above.
+            if unsafe { Reservation::only_unit_of(self.table) } == only {
+                return value;
+            }
+        }
+        self.read_all()
+    }
+
+    #[inline(never)]
+    fn read_all(self) -> u64 {
         // The baseline first: whoever sees a new one sees at least the counts it was made from,
         // and never a value below it.
         self.baseline().wrapping_add(self.counted())

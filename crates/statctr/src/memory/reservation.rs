@@ -41,7 +41,9 @@ pub(crate) const TAG_MASK: usize = 63;
 #[repr(C, align(64))]
 struct Header {
     reservation: *const Reservation,
-    unused: [usize; 2],
+    /// [`NOBODY`], [`SEVERAL`], or the displacement of the one unit that there is to read.
+    quick: AtomicUsize,
+    unused: usize,
     /// While not zero, sections with two copies leave for the fallback cell: a reader is waiting.
     hold: AtomicU64,
     /// Bytes that one vector store of this pool may have.
@@ -69,6 +71,11 @@ const ABI: u32 = 1;
 const COMMON_UNITS: usize = 2;
 /// Where CPUs' units are movable, two more: the residues of the two views.
 const RESIDUES: usize = 2;
+
+/// Nobody counted yet.
+const NOBODY: usize = 0;
+/// There is more to read than one unit, or was: from then on for good.
+const SEVERAL: usize = 1;
 
 /// Set in a reservation when one of its home words may be other than zero.
 const HOME: u32 = 1;
@@ -146,11 +153,12 @@ impl Reservation {
             Units::fixed(displacements)
         };
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
-        let width = layout.width;
+        let (width, layout_home_in_use) = (layout.width, layout.home_in_use);
         let reservation = Box::new(Reservation { mapping, layout, units, cpus, state, arena });
         let header = Header {
             reservation: &raw const *reservation,
-            unused: [0; 2],
+            quick: AtomicUsize::new(if layout_home_in_use { SEVERAL } else { NOBODY }),
+            unused: 0,
             hold: AtomicU64::new(0),
             width,
             abi: ABI,
@@ -222,6 +230,34 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
+    /// While all that there is to read is the unit of one CPU: a way there past the mask and the
+    /// view. Whatever else comes to be read first ends it, so a reader that can know of anything
+    /// else does not find it any more; it never comes back, so who finds it twice has read that
+    /// unit and no other.
+    ///
+    /// # Safety
+    /// As [`of_table`](Self::of_table).
+    #[inline]
+    pub(crate) unsafe fn only_unit_of(table: NonNull<u8>) -> Option<usize> {
+        // SAFETY: the header stands in front of the table and lives by the caller's promise.
+        let quick = unsafe { (*Self::header_of(table)).quick.load(Ordering::Acquire) };
+        (quick > SEVERAL).then_some(quick)
+    }
+
+    /// Before readers are told of the unit at `displacement`.
+    fn note_unit(&self, displacement: usize) {
+        let first =
+            self.header().quick.compare_exchange(NOBODY, displacement, Ordering::SeqCst, Ordering::SeqCst);
+        if first.is_err_and(|there| there != displacement) {
+            self.note_more();
+        }
+    }
+
+    /// Before readers are told of anything else than units.
+    fn note_more(&self) {
+        self.header().quick.store(SEVERAL, Ordering::SeqCst);
+    }
+
     /// Counts the readers for whose sake sections with two copies keep off.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
@@ -277,6 +313,7 @@ impl Reservation {
 
     fn open(&self, cpu: usize, entry: &AtomicUsize) -> bool {
         let Some(displacement) = self.cpus.displacement(cpu) else { return false };
+        self.note_unit(displacement);
         self.cpus.announce(cpu);
         entry.store(displacement, Ordering::Release);
         true
@@ -308,6 +345,7 @@ impl Reservation {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().announced(cpu).is_none() {
             let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
+            self.note_unit(displacement);
             self.cpus.announce(cpu);
         }
         Some(displacement)
@@ -342,6 +380,7 @@ impl Reservation {
         held: &Raised<'_>,
     ) -> Option<usize> {
         let unit = self.cpus.displacement(cpu)?;
+        self.note_more();
         if self.cpus.walk().announced(cpu).is_some() {
             let old = self.cpus.walk().residue();
             let new = (COMMON_UNITS + self.cpus.next_view()) * self.layout.stride();
@@ -381,12 +420,14 @@ impl Reservation {
     #[inline]
     pub(crate) fn use_home(&self) {
         if self.state.load(Ordering::Relaxed) & HOME == 0 {
+            self.note_more();
             self.state.fetch_or(HOME, Ordering::SeqCst);
         }
     }
 
     /// Sets that readers must look at baselines, before the first store to one.
     pub(crate) fn use_baseline(&self) {
+        self.note_more();
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
     }
 
