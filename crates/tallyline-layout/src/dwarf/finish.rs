@@ -20,10 +20,34 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         }
         types.members[index] = member;
     }
+    for record in 0..types.records.len() {
+        complete_rust(types, record);
+    }
     leave_out_natural_alignments(types);
     classes::finish(types);
     for record in 0..types.records.len() {
         order(types, record);
+    }
+}
+
+/// What rustc writes of types without a size: a function's own type takes nothing where it is a
+/// member, and an unsized tail `[T]` is written as one `T`.
+fn complete_rust(types: &mut Types, record: usize) {
+    let record = types.records[record];
+    if !record.language.is_rust() || record.declaration {
+        return;
+    }
+    for index in record.members.start as usize..record.members.end as usize {
+        let Member { ty, offset, size, .. } = types.members[index];
+        if matches!(types.get(types.strip(ty)), Type::Function(_)) {
+            types.members[index].size = 0;
+        } else if record.is_struct() && offset.saturating_add(size) > record.size {
+            let tail = types.push_array(ty, &[0], false).and_then(|tail| types.push(Type::Array(tail)));
+            if let Ok(tail) = tail {
+                types.members[index].ty = tail;
+                types.members[index].size = 0;
+            }
+        }
     }
 }
 
