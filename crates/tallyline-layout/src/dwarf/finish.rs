@@ -21,7 +21,7 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         types.members[index] = member;
     }
     for record in 0..types.records.len() {
-        complete_rust(types, record);
+        complete_unsized(types, record);
     }
     leave_out_natural_alignments(types);
     classes::finish(types);
@@ -30,18 +30,19 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
     }
 }
 
-/// What rustc writes of types without a size: a function's own type takes nothing where it is a
-/// member, and an unsized tail `[T]` is written as one `T`.
-fn complete_rust(types: &mut Types, record: usize) {
+/// What rustc and Zig write of types without a size: a function's own type takes nothing as a
+/// member, and Rust's unsized tail `[T]` is written as one `T`.
+fn complete_unsized(types: &mut Types, record: usize) {
     let record = types.records[record];
-    if !record.language.is_rust() || record.declaration {
+    if !record.language.notes_alignment() || record.declaration {
         return;
     }
     for index in record.members.start as usize..record.members.end as usize {
         let Member { ty, offset, size, .. } = types.members[index];
         if matches!(types.get(types.strip(ty)), Type::Function(_)) {
             types.members[index].size = 0;
-        } else if record.is_struct() && offset.saturating_add(size) > record.size {
+        } else if record.language.is_rust() && record.is_struct() && offset.saturating_add(size) > record.size
+        {
             let tail = types.push_array(ty, &[0], false).and_then(|tail| types.push(Type::Array(tail)));
             if let Ok(tail) = tail {
                 types.members[index].ty = tail;

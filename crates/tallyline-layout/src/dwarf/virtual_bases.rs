@@ -51,11 +51,26 @@ pub(super) fn place(types: &mut Types, hierarchy: &mut Hierarchy, class: usize) 
             ..Member::new(NameId::NONE, ty, offset)
         });
     }
+    overlay(&mut members);
     let range = types.records[class].members;
     if members.len() == range.len() {
         types.members[range.start as usize..range.end as usize].copy_from_slice(&members);
     } else if let Ok(range) = types.push_members(&members) {
         types.records[class].members = range;
+    }
+}
+
+/// Marks the virtual bases that are the start of another base.
+fn overlay(members: &mut [Member]) {
+    let others: Vec<(u64, u64)> = members
+        .iter()
+        .filter(|member| member.is_placed() && member.size != 0)
+        .map(|member| (member.offset, member.offset.saturating_add(member.size)))
+        .collect();
+    for member in members.iter_mut().filter(|member| member.kind == MemberKind::VirtualBase) {
+        let covers = |(start, end): &&(u64, u64)| *start <= member.offset && member.offset < *end;
+        // it covers itself
+        member.overlaid = member.is_placed() && others.iter().filter(covers).count() > 1;
     }
 }
 

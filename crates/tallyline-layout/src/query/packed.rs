@@ -76,7 +76,7 @@ impl Packed {
 
     /// A struct off its natural alignment in one that is not packed must itself be packed.
     fn mark_misplaced(&mut self, types: &Types, id: RecordId) {
-        for member in types.members(types.record(id)) {
+        for member in types.members(types.record(id)).iter().filter(|member| member.is_placed()) {
             self.mark_unless(types, member.ty, |natural| member.offset.is_multiple_of(natural));
         }
     }

@@ -1,0 +1,204 @@
+//! What is read of C++ classes is what the compiler lays out: every offset and size is asserted by a
+//! program that the same compiler makes of the same source.
+
+mod common;
+
+use common::{compile, folder, run};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use tallyline_layout::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
+use tallyline_layout::{Request, query, read};
+
+const SOURCE: &str = include_str!("data/languages/classes.cpp");
+
+/// What the assertions need; `base_offset` makes an object, as a virtual base needs one.
+const PRELUDE: &str = "
+#include <cstdio>
+#include <new>
+static int wrong;
+template <class C, class B> static void base_offset(const char *name, long expected) {
+  alignas(C) static char memory[sizeof(C)];
+  C *object = new (memory) C();
+  long offset = (char *)static_cast<B *>(object) - (char *)object;
+  if (offset != expected) { std::printf(\"%s: %ld, not %ld\\n\", name, offset, expected); wrong = 1; }
+}
+";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn is_reference(types: &Types, id: TypeId) -> bool {
+    matches!(types.get(id), Type::Pointer { kind: Pointer::Reference | Pointer::RvalueReference, .. })
+}
+
+/// The assertions about one class, and how many.
+fn assert_class(
+    types: &Types,
+    id: TypeId,
+    record: &Record,
+    scope: &str,
+    into: &mut (String, String),
+) -> usize {
+    let class = text(&types.qualified_name(id));
+    let mut count = 1;
+    writeln!(into.0, "static_assert(sizeof({class}) == {}, \"{class}\");", record.size).expect("memory");
+    for member in types.members(record) {
+        let name = text(types.name(member.name));
+        match member.kind {
+            MemberKind::Data if member.bitfield.is_none() && !member.artificial && !name.is_empty() => {
+                count += assert_member(types, member, &class, &name, &mut into.0);
+            }
+            MemberKind::Base | MemberKind::VirtualBase => {
+                let base = types.type_name(types.strip(member.ty));
+                let base = format!("{scope}{}", text(types.name(base)));
+                let base = base.replace("probe::Hidden", "probe::inner::Hidden");
+                assert!(member.is_placed(), "{class}: {base} has no place");
+                // an empty base may lie anywhere
+                if member.size != 0 {
+                    writeln!(into.1, "base_offset<{class}, {base}>(\"{class}\", {});", member.offset)
+                        .expect("memory");
+                    count += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    count
+}
+
+fn assert_member(types: &Types, member: &Member, class: &str, name: &str, into: &mut String) -> usize {
+    let place = format!("__builtin_offsetof({class}, {name})");
+    if !is_reference(types, member.ty) {
+        writeln!(into, "static_assert({place} == {}, \"{class}::{name}\");", member.offset).expect("memory");
+        let size = format!("sizeof((({class} *)0)->{name})");
+        let is_open = matches!(types.get(member.ty), Type::Array(_)) && member.size == 0;
+        if !member.overlaid && !is_open {
+            writeln!(into, "static_assert({size} == {}, \"{class}::{name}\");", member.size).expect("memory");
+        }
+        return 2;
+    }
+    0
+}
+
+/// Compiles a source, asserts what was read of it, and runs it; how many assertions held.
+fn prove(folder: &Path, compiler: &str, flags: &[&str], source: &str) -> usize {
+    let all: Vec<&str> = flags.iter().copied().chain(["-g", "-w", "-std=c++20"]).collect();
+    // without a use clang writes nothing
+    let used = format!("{source}\n{}", uses(source));
+    let object = compile(folder, compiler, "classes.cpp", &used, &all);
+    let types = read(&object, &Request::default()).expect("readable");
+    let mut assertions = (String::new(), String::new());
+    let mut count = 0;
+    for (id, record) in query::distinct_records(&types) {
+        let record = types.record(record);
+        if text(&types.qualified_name(id)).starts_with("probe::") {
+            count += assert_class(&types, id, record, "probe::", &mut assertions);
+        }
+    }
+    let (fixed, at_run_time) = assertions;
+    let program = format!("{used}\n{PRELUDE}\n{fixed}\nint main() {{\n{at_run_time}\nreturn wrong;\n}}\n");
+    let path = folder.join("proof.cpp");
+    std::fs::write(&path, program).expect("writable");
+    let proof = folder.join("proof");
+    run(Command::new(compiler)
+        .args(&all)
+        .args(["-fno-access-control", "-Wno-invalid-offsetof", "-o"])
+        .arg(&proof)
+        .arg(&path));
+    run(&mut Command::new(&proof));
+    count
+}
+
+/// An object of every class that is declared in the namespace itself.
+fn uses(source: &str) -> String {
+    let names = source.lines().filter_map(|line| {
+        let rest = line.strip_prefix("struct ").or_else(|| line.strip_prefix("union "))?;
+        let rest = rest.trim_start_matches("alignas(64) ");
+        rest.split([' ', '{', ':']).next().map(String::from)
+    });
+    let used = names.map(|name| format!("probe::{name} *use_{name} = new probe::{name}();\n"));
+    used.collect()
+}
+
+fn everywhere(name: &str, source: &str, least: usize) {
+    for compiler in ["g++", "clang++"] {
+        let Some(folder) = folder(&format!("{name}-{compiler}"), compiler) else { continue };
+        // clang writes what is not needed to run only when asked
+        let variants: [&[&str]; 3] = match compiler {
+            "g++" => [&["-gdwarf-4"], &["-gdwarf-5"], &["-gdwarf-5", "-fdebug-types-section"]],
+            _ => [
+                &["-gdwarf-4", "-fstandalone-debug"],
+                &["-fstandalone-debug"],
+                &["-gdwarf-5", "-fstandalone-debug"],
+            ],
+        };
+        for flags in variants {
+            let count = prove(&folder, compiler, flags, source);
+            assert!(count >= least, "{compiler} {flags:?}: only {count} assertions");
+        }
+        std::fs::remove_dir_all(folder).expect("removable");
+    }
+}
+
+#[test]
+fn classes_lie_where_compilers_put_them() {
+    everywhere("classes", SOURCE, 135);
+}
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Classes that derive from each other, virtually or not, so that no base is ambiguous.
+fn hierarchies(seed: u64, classes: usize) -> String {
+    let mut numbers = Numbers(seed);
+    let mut source = String::from("namespace probe {\n");
+    // of each class: every base, and whether it is virtual
+    let mut bases_of: Vec<Vec<(usize, bool)>> = Vec::new();
+    for class in 0..classes {
+        let (mut all, mut list): (Vec<(usize, bool)>, Vec<String>) = (Vec::new(), Vec::new());
+        for _ in 0..numbers.below(4).min(class as u64) {
+            let base = numbers.below(class as u64) as usize;
+            let is_virtual = numbers.below(2) == 0;
+            let mut new = bases_of[base].clone();
+            new.push((base, is_virtual));
+            // one that is there already has to be virtual both times, and not named twice
+            let fits = |one: &(usize, bool)| {
+                all.iter().all(|known| known.0 != one.0 || known.1 && one.1 && one.0 != base)
+            };
+            if new.iter().all(fits) {
+                all.extend(new);
+                list.push(format!("{}C{base}", if is_virtual { "virtual " } else { "" }));
+            }
+        }
+        let bases = if list.is_empty() { String::new() } else { format!(" : {}", list.join(", ")) };
+        write!(source, "struct C{class}{bases} {{ ").expect("memory");
+        if numbers.below(3) == 0 {
+            write!(source, "virtual void f{class}() {{}} ").expect("memory");
+        }
+        // non-empty: where empty bases lie is not said
+        let least = u64::from(!source.ends_with("{} "));
+        for member in 0..least + numbers.below(3) {
+            let ty = ["char", "short", "int", "long", "void *", "long double"][numbers.below(6) as usize];
+            write!(source, "{ty} m{class}_{member}; ").expect("memory");
+        }
+        source.push_str("};\n");
+        bases_of.push(all);
+    }
+    source + "}\n"
+}
+
+#[test]
+fn virtual_bases_lie_where_compilers_put_them_in_any_hierarchy() {
+    for seed in 0..4 {
+        everywhere("hierarchies", &hierarchies(seed, 40), 40);
+    }
+}
