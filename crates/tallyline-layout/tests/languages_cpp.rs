@@ -122,7 +122,7 @@ fn uses(source: &str) -> String {
     used.collect()
 }
 
-fn everywhere(name: &str, source: &str, least: usize) {
+fn everywhere(name: &str, source: &str, least: usize, versions: usize) {
     for compiler in ["g++", "clang++"] {
         let Some(folder) = folder(&format!("{name}-{compiler}"), compiler) else { continue };
         // clang writes what is not needed to run only when asked
@@ -134,7 +134,7 @@ fn everywhere(name: &str, source: &str, least: usize) {
                 &["-gdwarf-5", "-fstandalone-debug"],
             ],
         };
-        for flags in variants {
+        for flags in variants.into_iter().take(versions) {
             let count = prove(&folder, compiler, flags, source);
             assert!(count >= least, "{compiler} {flags:?}: only {count} assertions");
         }
@@ -144,7 +144,7 @@ fn everywhere(name: &str, source: &str, least: usize) {
 
 #[test]
 fn classes_lie_where_compilers_put_them() {
-    everywhere("classes", SOURCE, 135);
+    everywhere("classes", SOURCE, 135, 3);
 }
 
 /// Numbers that look random and are the same each time.
@@ -199,6 +199,6 @@ fn hierarchies(seed: u64, classes: usize) -> String {
 #[test]
 fn virtual_bases_lie_where_compilers_put_them_in_any_hierarchy() {
     for seed in 0..4 {
-        everywhere("hierarchies", &hierarchies(seed, 40), 40);
+        everywhere("hierarchies", &hierarchies(seed, 40), 40, 1);
     }
 }

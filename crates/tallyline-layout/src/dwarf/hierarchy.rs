@@ -1,12 +1,15 @@
 //! Questions about a class that its bases answer, each asked once a class.
 
 use crate::model::{Member, MemberKind, RecordId, Type, TypeId, Types};
-use crate::query::Effective;
+use crate::query::Alignments;
 use rustc_hash::FxHashMap;
 
 /// How deep classes derive from each other before the answer is cut short; real programs stay below
 /// thirty.
 const DEPTH_LIMIT: usize = 64;
+
+/// The most bases that are looked at for one class.
+const WALK_LIMIT: usize = 1000;
 
 /// What is known about classes so far. A class that is its own base is damaged, and has none.
 #[derive(Default)]
@@ -16,7 +19,8 @@ pub(super) struct Hierarchy {
     virtual_bases: FxHashMap<RecordId, bool>,
     primary: FxHashMap<RecordId, Option<RecordId>>,
     ends: FxHashMap<(RecordId, Tail), u64>,
-    effective: Option<Effective>,
+    alignments: FxHashMap<RecordId, u64>,
+    scalars: Option<Alignments>,
 }
 
 /// Whether the tail of a class without bases and virtual functions can hold what follows it: where
@@ -102,12 +106,13 @@ impl Hierarchy {
         if depth > DEPTH_LIMIT || !self.starts_with_a_base(types, id) {
             return None;
         }
-        let bases = declared_bases(types, id);
         let candidates = virtual_bases_in_order(types, id)?;
         let mut candidates: Vec<RecordId> = candidates.into_iter().map(|(base, _)| base).collect();
         candidates.retain(|base| self.is_nearly_empty(types, *base));
-        let indirect: Vec<RecordId> =
-            bases.iter().filter_map(|base| self.primary(types, base.0, depth + 1)).collect();
+        let indirect: Vec<RecordId> = all_bases(types, id)?
+            .into_iter()
+            .filter_map(|base| self.primary(types, base, depth + 1))
+            .collect();
         let own = candidates.iter().find(|base| !indirect.contains(base)).or(candidates.first()).copied();
         self.primary.insert(id, own);
         own
@@ -164,7 +169,35 @@ impl Hierarchy {
 
     /// The alignment of a type, the virtual bases of a class aside.
     pub(super) fn align(&mut self, types: &Types, ty: TypeId) -> u64 {
-        self.effective.get_or_insert_with(|| Effective::new(types)).of(types, ty).max(1)
+        self.align_of(types, ty, 0)
+    }
+
+    fn align_of(&mut self, types: &Types, ty: TypeId, depth: usize) -> u64 {
+        let mut ty = types.strip(ty);
+        for _ in 0..DEPTH_LIMIT {
+            let Type::Array(array) = types.get(ty) else { break };
+            ty = types.strip(types.array(array).of);
+        }
+        let Type::Record(id) = types.get(ty) else {
+            return self.scalars.get_or_insert_with(|| Alignments::new(types)).of(types, ty);
+        };
+        if let Some(known) = self.alignments.get(&id) {
+            return *known;
+        }
+        let record = types.record(id);
+        let mut align = record.align.max(1);
+        self.alignments.insert(id, align);
+        // the pointer may be that of a virtual base
+        if self.is_dynamic(types, id, 0) {
+            align = align.max(types.pointer_size());
+        }
+        for member in types.members(record) {
+            if depth < DEPTH_LIMIT && matches!(member.kind, MemberKind::Data | MemberKind::Base) {
+                align = align.max(member.align).max(self.align_of(types, member.ty, depth + 1));
+            }
+        }
+        self.alignments.insert(id, align);
+        align
     }
 }
 
@@ -190,7 +223,6 @@ pub(super) fn declared_bases(types: &Types, id: RecordId) -> Vec<(RecordId, Memb
 /// The virtual bases of a class, in the order in which a walk over its bases meets them. None where
 /// the walk does not end in time: with repeated bases it can take exponentially long.
 pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<(RecordId, TypeId)>> {
-    const WALK_LIMIT: usize = 1000;
     let mut found: Vec<(RecordId, TypeId)> = Vec::new();
     let mut ahead = vec![(id, TypeId::VOID, false)];
     for _ in 0..WALK_LIMIT {
@@ -206,6 +238,24 @@ pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<
         }
     }
     None
+}
+
+/// Every base of a class, each once. None where there are too many.
+fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
+    let mut found: Vec<RecordId> = Vec::new();
+    let mut ahead = vec![id];
+    while let Some(next) = ahead.pop() {
+        for (base, _) in declared_bases(types, next) {
+            if !found.contains(&base) {
+                found.push(base);
+                ahead.push(base);
+            }
+        }
+        if found.len() > WALK_LIMIT {
+            return None;
+        }
+    }
+    Some(found)
 }
 
 /// Whether a member is the pointer to the virtual table.
