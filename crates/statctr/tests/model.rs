@@ -5,6 +5,8 @@
 //! the comments in `rseq` and `memory` specify them; what they hold is that specification.
 #![cfg(all(target_pointer_width = "64", not(feature = "uniprocessor")))]
 
+#[path = "model/drain.rs"]
+mod drain;
 #[path = "model/machine.rs"]
 mod machine;
 #[path = "model/twin.rs"]
@@ -270,4 +272,79 @@ fn additions_between_commits_are_not_lost() {
             assert_eq!(line.read(), [2, 22], "not exact");
         });
     }
+}
+
+/// A writer on one CPU, which is drained meanwhile and comes back, and a reader.
+fn drained_and_read(way: drain::Way, plan: Plan, reads: usize) {
+    explore(2, 3, move || {
+        let counter = Arc::new(drain::Counter::new(way));
+        let done = Arc::new(AtomicU64::new(0));
+        counter.add(&mut Thread::on(0, CALM), 1);
+        let writer = {
+            let (counter, done) = (Arc::clone(&counter), Arc::clone(&done));
+            thread::spawn(move || {
+                counter.add(&mut Thread::on(0, plan), 1);
+                done.fetch_add(1, Ordering::Release);
+            })
+        };
+        let drainer = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || counter.drain())
+        };
+        let mut last = 0;
+        for _ in 0..reads {
+            let handed_over = 1 + done.load(Ordering::Acquire);
+            let value = counter.read();
+            assert!(value >= handed_over, "{value} of {handed_over}: not visible");
+            assert!(value >= last, "{value} after {last}: not monotone");
+            assert!(value <= 2, "{value}: doubled");
+            last = value;
+        }
+        writer.join().expect("joined");
+        drainer.join().expect("joined");
+        assert_eq!(counter.read(), 2, "not exact");
+        counter.drain();
+        counter.add(&mut Thread::on(0, CALM), 1);
+        assert_eq!(counter.read(), 3, "not exact");
+    });
+}
+
+#[test]
+fn a_drained_cpu_loses_and_doubles_nothing() {
+    for &plan in [CALM].iter().chain(plans()).filter(|plan| !plan.moves) {
+        drained_and_read(drain::Way::Right, plan, 1);
+    }
+    if is_thorough() {
+        drained_and_read(drain::Way::Right, CALM, 2);
+    }
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn without_a_barrier_a_section_would_count_in_a_block_that_was_folded() {
+    drained_and_read(drain::Way::NoBarrier, CALM, 0);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn a_cpu_announced_in_the_middle_of_a_drain_would_lose_counts() {
+    drained_and_read(drain::Way::AnnouncedMeanwhile, PLANS[1], 0);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn a_reader_must_look_whether_its_view_is_still_there() {
+    drained_and_read(drain::Way::NoSecondLook, CALM, 1);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn a_block_freed_too_early_would_be_missed() {
+    drained_and_read(drain::Way::FreedBeforePublished, CALM, 1);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn with_one_view_a_block_would_be_missed_or_read_twice() {
+    drained_and_read(drain::Way::OneView, CALM, 1);
 }

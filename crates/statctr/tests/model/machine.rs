@@ -71,6 +71,11 @@ impl Machine {
         Machine([Mutex::new(()), Mutex::new(())])
     }
 
+    /// `membarrier` on a CPU: afterwards no section that began before is under way there.
+    pub(crate) fn end_sections_on(&self, cpu: usize) {
+        drop(self.0[cpu].lock().expect("no thread of a model panics"));
+    }
+
     /// One try of a section: runs `work` with the CPU's number and the points.
     pub(crate) fn section(
         &self,
