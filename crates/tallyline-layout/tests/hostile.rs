@@ -5,9 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tallyline_layout::model::Types;
 use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::print::{html, json};
 use tallyline_layout::{
-    Companion, Companions, Contents, Request, Wanted, query, read, read_with, read_with_base,
+    Companion, Companions, Contents, Request, Wanted, check, diff, groups, query, read, read_with,
+    read_with_base,
 };
 
 /// Far more than any of the small files takes, on a machine that is busy.
@@ -41,6 +44,9 @@ fn use_it(bytes: &[u8]) {
     let plain = |wanted| Request { wanted, ..Request::default() };
     let deep =
         Request { inner: true, anonymous: true, positions: true, pointed_to: true, ..Request::default() };
+    if let Ok(types) = read(bytes, &plain(Wanted::Records)) {
+        in_other_formats(&types);
+    }
     for request in [plain(Wanted::Records), plain(named), plain(Wanted::Enumerator(b"MINUS".into())), deep] {
         let Ok(types) = read(bytes, &request) else { continue };
         for expand_types in [false, true] {
@@ -62,6 +68,26 @@ fn use_it(bytes: &[u8]) {
             query::first_biggest_member(&types, types.record(record));
         }
     }
+}
+
+/// What else is printed of types, and asked about them.
+fn in_other_formats(types: &Types) {
+    let mut document = json::Document::start(types, 64, std::io::sink()).expect("a sink");
+    let mut sections = html::Sections::new(types, 64);
+    for (id, record) in query::distinct_records(types).into_iter().take(4) {
+        let record = types.record(record);
+        document.add(id).expect("a sink");
+        sections.section(id);
+        sections.index_row(id);
+        let found = groups::find(types, record, 64);
+        groups::asserts(types, record, &found.groups, groups::Dialect::Rust, 64);
+    }
+    document.finish().expect("a sink");
+    let counts = diff::diff(types, types, &diff::Options::default(), |change| Err(change.name.clone()));
+    assert!(!counts.expect("a file does not differ from itself").differ());
+    let policy = check::suggest(types, &["?*s".into()], 64);
+    let policy = check::Policy::parse(&policy).expect("what is suggested can be read");
+    check::check(types, &policy);
 }
 
 fn damage(original: &[u8], numbers: &mut Numbers) -> Vec<u8> {

@@ -19,14 +19,15 @@ pub fn suggest(types: &Types, patterns: &[String], cacheline: u64) -> String {
             [] => !groups.is_empty(),
             _ => patterns.iter().any(|pattern| fits(pattern.as_bytes(), name)),
         };
-        if !wanted || !seen.insert(name.to_vec()) {
+        // a rule cannot name what has an empty name, as in a damaged file
+        if !wanted || name.is_empty() || !seen.insert(name.to_vec()) {
             continue;
         }
         let name = quoted(&String::from_utf8_lossy(name));
         type_rule(types, record, &name, &mut text);
-        for group in groups {
+        for group in groups.into_iter().filter(|group| !group.name.is_empty()) {
             let _ = write!(text, "\n[[group]]\ntype = {name}\nname = {}\nmembers = [", quoted(&group.name));
-            for named in &group.members {
+            for named in group.members.iter().filter(|named| !named.path.is_empty()) {
                 let _ = write!(text, "\n    {},", quoted(&named.path));
             }
             let _ = writeln!(text, "\n]\nmax-size = {}", group.bytes());

@@ -8,8 +8,8 @@ use std::collections::{HashMap, VecDeque};
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 32;
 
-/// How many fields of one type are compared: anonymous types in a damaged file unfold without end.
-const FIELD_LIMIT: usize = 1 << 20;
+/// How many fields of anonymous types are compared: in a damaged file they unfold without end.
+const INNER_LIMIT: usize = 1 << 16;
 
 /// Where a member lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) fn compare(
     types: bool,
     line: u64,
 ) -> Vec<MemberChange> {
-    let mut search = Search { old, new, types, line, found: Vec::new(), budget: FIELD_LIMIT };
+    let mut search = Search { old, new, types, line, found: Vec::new(), budget: INNER_LIMIT };
     search.records(old.record(before), new.record(after), &Base::default(), 0);
     search.found
 }
@@ -79,8 +79,10 @@ struct Search<'t> {
 impl Search<'_> {
     fn records(&mut self, before: &Record, after: &Record, base: &Base, depth: usize) {
         let mine = fields(self.old, before);
-        let Some(budget) = self.budget.checked_sub(mine.len() + 1) else { return };
-        self.budget = budget;
+        if depth != 0 {
+            let Some(budget) = self.budget.checked_sub(mine.len() + 1) else { return };
+            self.budget = budget;
+        }
         // a name can repeat in damaged files only; then the first goes with the first
         let mut by_name: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
         for (index, field) in mine.iter().enumerate() {

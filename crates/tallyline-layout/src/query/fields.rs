@@ -6,8 +6,9 @@ use crate::model::{Member, NameId, Position, Record, Type, TypeId, Types};
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many fields one record has at most: anonymous types in a damaged file unfold without end.
-const FIELD_LIMIT: usize = 1 << 18;
+/// How many members of anonymous types are looked at: in a damaged file they unfold without end. Real
+/// types have some hundreds.
+const INNER_LIMIT: usize = 1 << 14;
 
 /// A named member with its place in the whole record.
 #[derive(Clone, Copy, Debug)]
@@ -63,23 +64,29 @@ impl Field {
 
 /// The fields of a record in the order of the file.
 pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
-    let mut found = Vec::new();
-    collect(types, record, 0, 0, &mut found);
+    let (mut found, mut budget) = (Vec::new(), INNER_LIMIT);
+    collect(types, record, 0, 0, &mut budget, &mut found);
     found
 }
 
-fn collect(types: &Types, record: &Record, base: u64, depth: usize, found: &mut Vec<Field>) {
+fn collect(
+    types: &Types,
+    record: &Record,
+    base: u64,
+    depth: usize,
+    budget: &mut usize,
+    found: &mut Vec<Field>,
+) {
     for member in types.members(record) {
-        if found.len() >= FIELD_LIMIT {
-            return;
-        }
+        let Some(rest) = budget.checked_sub(usize::from(depth != 0)) else { return };
+        *budget = rest;
         if !member.is_placed() {
             continue;
         }
         if !member.name.is_some() || member.is_base() {
             let inner = types.as_record(types.strip(member.ty));
             if let Some((_, inner)) = inner.filter(|_| depth < DEPTH_LIMIT) {
-                collect(types, inner, base.saturating_add(member.offset), depth + 1, found);
+                collect(types, inner, base.saturating_add(member.offset), depth + 1, budget, found);
             }
             continue;
         }

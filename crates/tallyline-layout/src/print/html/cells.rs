@@ -7,8 +7,8 @@ use crate::print::type_text;
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many cells a record has at most: anonymous types in a damaged file unfold without end.
-const CELL_LIMIT: usize = 1 << 16;
+/// How many members of anonymous types are looked at: in a damaged file they unfold without end.
+const INNER_LIMIT: usize = 1 << 14;
 
 /// How many members that lie over each other are named.
 const NAMED: usize = 6;
@@ -66,11 +66,11 @@ impl Cell {
 
 /// The cells of a record from its first byte to its last, none over another.
 pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cell> {
-    let mut found = Vec::new();
-    collect(types, record, 0, 0, &mut found);
-    let variants = variants(types, record);
-    found.extend(variants);
-    found.sort_by_key(|cell: &Cell| (cell.start, cell.end));
+    let mut walk = Walk { types, budget: INNER_LIMIT, found: Vec::new() };
+    walk.collect(record, 0, 0);
+    let mut found = walk.found;
+    found.extend(variants(types, record));
+    found.sort_by_key(|cell| (cell.start, cell.end));
     let mut row: Vec<Cell> = Vec::new();
     let mut filled = 0;
     for mut cell in found {
@@ -99,18 +99,63 @@ pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cel
     row
 }
 
-fn collect(types: &Types, record: &Record, base: u64, depth: usize, found: &mut Vec<Cell>) {
-    for member in types.members(record).iter().chain(types.tag(record)) {
-        if !member.takes_bytes() || found.len() >= CELL_LIMIT {
-            continue;
-        }
-        let inner = anonymous(types, member).filter(|_| depth < DEPTH_LIMIT);
-        match inner {
-            Some(inner) if inner.is_struct() => {
-                collect(types, inner, base.saturating_add(member.offset), depth + 1, found);
+/// A walk over members, into anonymous types.
+struct Walk<'t> {
+    types: &'t Types,
+    // members that may still be looked at
+    budget: usize,
+    found: Vec<Cell>,
+}
+
+impl Walk<'_> {
+    fn spend(&mut self, inside: bool) -> bool {
+        self.budget = self.budget.saturating_sub(usize::from(inside));
+        self.budget != 0
+    }
+
+    fn collect(&mut self, record: &Record, base: u64, depth: usize) {
+        let types = self.types;
+        for member in types.members(record).iter().chain(types.tag(record)) {
+            if !self.spend(depth != 0) {
+                return;
             }
-            Some(inner) => found.extend(overlaid(types, inner, member, base)),
-            None => found.extend(plain(types, member, base)),
+            if !member.takes_bytes() {
+                continue;
+            }
+            let inner = anonymous(types, member).filter(|_| depth < DEPTH_LIMIT);
+            match inner {
+                Some(inner) if inner.is_struct() => {
+                    self.collect(inner, base.saturating_add(member.offset), depth + 1);
+                }
+                Some(inner) => {
+                    let cell = self.overlaid(inner, member, base);
+                    self.found.extend(cell);
+                }
+                None => self.found.extend(plain(types, member, base)),
+            }
+        }
+    }
+
+    /// A union without a name: its members by name.
+    fn overlaid(&mut self, record: &Record, member: &Member, base: u64) -> Option<Cell> {
+        let start = base.saturating_add(member.offset);
+        let end = start.saturating_add(record.size);
+        let mut names = Vec::new();
+        self.name_all(record, 0, &mut names);
+        let cell = Cell { names, overlaid: true, ..Cell::unused(start, end, Kind::Member) };
+        (start < end).then_some(cell)
+    }
+
+    fn name_all(&mut self, record: &Record, depth: usize, names: &mut Vec<String>) {
+        let types = self.types;
+        for member in types.members(record) {
+            if names.len() > NAMED || !self.spend(true) {
+                return;
+            }
+            match anonymous(types, member) {
+                Some(inner) if depth < DEPTH_LIMIT => self.name_all(inner, depth + 1, names),
+                _ => names.push(String::from_utf8_lossy(types.name(member.name)).into_owned()),
+            }
         }
     }
 }
@@ -140,28 +185,6 @@ fn plain(types: &Types, member: &Member, base: u64) -> Option<Cell> {
         ..Cell::unused(start, end, Kind::Member)
     };
     (start < end).then_some(cell)
-}
-
-/// A union without a name: its members by name.
-fn overlaid(types: &Types, record: &Record, member: &Member, base: u64) -> Option<Cell> {
-    let start = base.saturating_add(member.offset);
-    let end = start.saturating_add(record.size);
-    let mut names = Vec::new();
-    name_all(types, record, 0, &mut names);
-    let cell = Cell { names, overlaid: true, ..Cell::unused(start, end, Kind::Member) };
-    (start < end).then_some(cell)
-}
-
-fn name_all(types: &Types, record: &Record, depth: usize, names: &mut Vec<String>) {
-    for member in types.members(record) {
-        if names.len() > NAMED {
-            return;
-        }
-        match anonymous(types, member) {
-            Some(inner) if depth < DEPTH_LIMIT => name_all(types, inner, depth + 1, names),
-            _ => names.push(String::from_utf8_lossy(types.name(member.name)).into_owned()),
-        }
-    }
 }
 
 /// What the variants of an enum of Rust use together.

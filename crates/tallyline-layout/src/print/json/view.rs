@@ -10,8 +10,9 @@ use std::borrow::Cow;
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many members one type shows: anonymous types in a damaged file can unfold without end.
-const MEMBER_LIMIT: usize = 1 << 20;
+/// How many members of anonymous types one type shows: in a damaged file they unfold without end. Real
+/// types have some hundreds.
+const INNER_LIMIT: usize = 1 << 14;
 
 #[derive(Serialize)]
 pub(super) struct Head {
@@ -135,7 +136,7 @@ pub(super) struct Views<'t> {
     types: &'t Types,
     alignments: Effective,
     cacheline: u64,
-    // members that the current type may still show
+    // members of anonymous types that the current type may still show
     budget: usize,
 }
 
@@ -153,7 +154,7 @@ impl<'t> Views<'t> {
     }
 
     pub(super) fn of(&mut self, id: TypeId) -> TypeView<'t> {
-        self.budget = MEMBER_LIMIT;
+        self.budget = INNER_LIMIT;
         let types = self.types;
         let (kind, size, body) = match types.get(id) {
             Type::Record(record_id) => {
@@ -226,7 +227,7 @@ impl<'t> Views<'t> {
     fn members(&mut self, all: &'t [Member], depth: usize) -> Vec<MemberView<'t>> {
         let data = all.iter().filter(|member| member.kind == MemberKind::Data);
         data.map_while(|member| {
-            self.budget = self.budget.checked_sub(1)?;
+            self.budget = self.budget.checked_sub(usize::from(depth != 0))?;
             Some(self.member(member, depth))
         })
         .collect()
