@@ -29,6 +29,8 @@
 //! for a type made to be bad.
 
 mod abi;
+#[cfg(test)]
+mod against_all;
 mod bits;
 pub mod declare;
 mod item;

@@ -13,10 +13,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How many states are kept of one number of moves, over all items; above that, of each item those
-/// that are least far along.
-const LAYER: usize = 20_000;
+/// that are least far along. Of more moves than a few fewer are kept, so that they are reached.
+const LAYER: usize = 12_000;
+const DEEP_LAYER: usize = 3_000;
+const DEEP: usize = 4;
 /// Fewer than this are not kept of an item, however many items there are.
-const LEAST: usize = 24;
+const LEAST: usize = 16;
 /// The most states in all.
 const STATES: usize = 200_000;
 /// The most items that are searched; of more the fewest moves are not looked for.
@@ -149,7 +151,8 @@ impl<'a> Search<'a> {
 
     /// Drops what is too much of an item's states, of which those are first; whether anything was.
     fn prune(&self, open: &mut Layer, index: usize) -> bool {
-        let keep = (LAYER / (self.items.len() + 1)).max(LEAST);
+        let layer = if self.layers.len() < DEEP { LAYER } else { DEEP_LAYER };
+        let keep = (layer / (self.items.len() + 1)).max(LEAST);
         let here = open.iter().take_while(|(key, _)| key.0 == index);
         // how far along with what is out, as if it was put in here
         let mut places: Vec<(u64, Key)> = here
