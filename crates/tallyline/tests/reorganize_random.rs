@@ -103,7 +103,7 @@ fn check(file: &str, options: &[&str]) {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let types = by_name(&document);
     assert_eq!(types.len(), STRUCTS);
-    let mut smaller = 0;
+    let (mut smaller, mut hidden) = (0, 0);
     for (name, one) in types {
         match one["outcome"].as_str() {
             Some("smaller") => {
@@ -114,13 +114,16 @@ fn check(file: &str, options: &[&str]) {
             }
             Some("smallest") => assert_eq!(one["optimal"], true, "{name}: {one}"),
             Some("refused") => {
+                // packed members of what a struct holds may show nowhere
                 let why = one["reason"].as_str().expect("a reason");
-                assert!(why.contains("packed"), "{name}: {one}");
+                hidden += usize::from(why.contains("no alignment explains"));
+                assert!(why.contains("packed") || why.contains("no alignment explains"), "{name}: {one}");
             }
             other => panic!("{name}: {other:?}"),
         }
     }
     assert!(smaller > STRUCTS / 5, "{smaller} of {STRUCTS} can be smaller");
+    assert!(hidden * 50 < STRUCTS, "{hidden} of {STRUCTS} are not explained");
 }
 
 /// Members keep their names and follow each other.

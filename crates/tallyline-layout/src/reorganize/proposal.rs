@@ -257,7 +257,8 @@ fn put(types: &mut Types, id: RecordId, members: &[Member], size: u64) -> crate:
 }
 
 /// Prints a struct as proposed, in pahole's format with its last line; `type_id` is the struct, or a
-/// typedef of it. With `steps` the moves come first, with the layout after each.
+/// typedef of it. With `steps` the moves come first, with the layout after each, as far as the style's
+/// budget allows.
 pub fn print(
     types: &mut Types,
     type_id: TypeId,
@@ -267,7 +268,12 @@ pub fn print(
     out: &mut Vec<u8>,
 ) -> crate::Result<()> {
     if steps {
-        for step in &mut proposal.moves() {
+        let start = out.len();
+        for step in proposal.moves() {
+            if out.len() - start > style.budget {
+                out.extend_from_slice(b"/* and more moves */\n");
+                break;
+            }
             print_move(types, &step, proposal, out);
             let original = proposal.apply_step(types, &step)?;
             one(types, type_id, style, b"\n", out);

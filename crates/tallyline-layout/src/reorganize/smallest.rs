@@ -11,6 +11,8 @@ use super::item::{Body, Item};
 
 /// The most states of the exact search of one region: 20 members no two of which are alike.
 const STATES: usize = 1 << super::EXACT_MEMBERS;
+/// The most states of all regions of one type.
+const ALL_STATES: usize = 4 * STATES;
 
 /// The most items times classes that are looked at for a greedy order.
 const GREEDY_STEPS: usize = 1 << 25;
@@ -31,12 +33,13 @@ pub(super) fn smallest(items: &[Item], align: u64) -> Smallest {
     let period = items.iter().map(|item| item.body.period()).max().unwrap_or(8).max(align * 8);
     let mut all = Smallest { order: Vec::with_capacity(items.len()), end: 0, exact: true };
     let mut start = 0;
+    let mut budget = ALL_STATES;
     while start < items.len() {
         let stop = (start..items.len()).find(|index| items[*index].fence).unwrap_or(items.len());
         let region = Region::new(items, start..stop, period);
         // a fence behind it that aligns may take up what is lost
         let next = items.get(stop).map(|item| &item.body);
-        let (order, end, exact) = region.solve(all.end, next, align * 8);
+        let (order, end, exact) = region.solve(all.end, next, align * 8, &mut budget);
         all.order.extend(order);
         all.end = end;
         all.exact &= exact;
@@ -78,7 +81,13 @@ impl<'a> Region<'a> {
 
     /// The order from a start on, its end, and whether no other ends earlier, as far as it shows
     /// behind what follows.
-    fn solve(&self, start: u64, next: Option<&Body>, align: u64) -> (Vec<usize>, u64, bool) {
+    fn solve(
+        &self,
+        start: u64,
+        next: Option<&Body>,
+        align: u64,
+        budget: &mut usize,
+    ) -> (Vec<usize>, u64, bool) {
         let shown = |end: u64| match next {
             Some(next) => next.end(end),
             None => end.next_multiple_of(align.max(8)),
@@ -88,7 +97,7 @@ impl<'a> Region<'a> {
         if shown(end) == shown(start + least) {
             return (greedy, end, true);
         }
-        match self.exact(start) {
+        match self.exact(start, budget) {
             Some((order, end)) => (order, end, true),
             None => (greedy, end, false),
         }
@@ -131,7 +140,7 @@ impl<'a> Region<'a> {
     }
 
     /// The least that is lost for every choice of how many of each class were placed.
-    fn exact(&self, start: u64) -> Option<(Vec<usize>, u64)> {
+    fn exact(&self, start: u64, budget: &mut usize) -> Option<(Vec<usize>, u64)> {
         const NOWHERE: u64 = u64::MAX;
         let mut strides = Vec::with_capacity(self.classes.len());
         let mut states = 1_usize;
@@ -139,6 +148,7 @@ impl<'a> Region<'a> {
             strides.push(states);
             states = states.checked_mul(class.items.len() + 1).filter(|states| *states <= STATES)?;
         }
+        *budget = budget.checked_sub(states)?;
         let mut lost = vec![NOWHERE; states];
         let mut last = vec![0_u16; states];
         lost[0] = 0;
@@ -226,6 +236,16 @@ mod tests {
         let found = smallest(&items, 8);
         assert!(found.exact);
         assert_eq!(found.end.next_multiple_of(64), 32 * 8);
+    }
+
+    #[test]
+    fn many_regions_share_one_budget() {
+        let sizes = (0..10_000).map(|n| n % 23 * 3 + 1);
+        let items: Vec<_> =
+            sizes.map(|n| Item { fence: n % 23 == 0, ..item(n, if n % 2 == 0 { 32 } else { 1 }) }).collect();
+        let found = smallest(&items, 32);
+        assert_eq!(found.order.len(), items.len());
+        assert!(!found.exact, "and says so");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `{"schema":1,"file":…,"types":[{"name","outcome":"smaller"|"smallest"|"refused"|"withheld",…}]}`.
 //! What can be smaller has `old` and `new` (`size`, `lines`), `saved` and `total` (times `instances`),
 //! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
-//! `behind`, `size`), `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
+//! `behind`, `size`; not of more than 1000), `move_count`, `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
 //! `unverified` (why). What is refused or withheld has a `reason`.
 
 use super::Found;
@@ -14,6 +14,9 @@ use std::io::Write;
 use std::path::Path;
 use tallyline_layout::model::{Member, Types};
 use tallyline_layout::reorganize::{Extent, Outcome, Proposal};
+
+/// The most moves that are listed.
+const MOVES: usize = 1_000;
 
 /// Writes one document.
 pub(super) fn write(file: &Path, types: &Types, found: &[Found], out: &mut dyn Write) -> Result<()> {
@@ -47,7 +50,9 @@ fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict)
             "bits": member.bitfield.map(|field| field.size),
         })
     });
-    let moves = proposal.moves().map(|step| {
+    // each takes time in proportion to the members
+    let listed = if proposal.move_count <= MOVES { proposal.move_count } else { 0 };
+    let moves = proposal.moves().take(listed).map(|step| {
         json!({
             "members": old.get(step.members.clone()).unwrap_or(&[]).iter().map(name).collect::<Vec<_>>(),
             "behind": step.to.and_then(|at| old.get(at)).map(name),
@@ -64,6 +69,7 @@ fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict)
         "total": found.total(),
         "members": members.collect::<Vec<_>>(),
         "moves": moves.collect::<Vec<_>>(),
+        "move_count": proposal.move_count,
         "optimal": proposal.proven.size,
         "fewest_moves": proposal.proven.moves,
         "inferred": proposal.inferred,
