@@ -56,22 +56,19 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// The path of a file, made absolute where the unit says what it is relative to.
+    /// The path of a file as the table has it: its folder, or the unit's if it has none, and its name.
     fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
         let context = units.context(unit)?;
         let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, &context, value);
         let Some(file) = self.header.file(index) else { return Ok(None) };
         let Some(name) = string(&file.path_name()) else { return Ok(None) };
+        let folder = file.directory(&self.header).as_ref().and_then(string).or(self.folder);
         let mut path = Vec::new();
-        let parts = [self.folder, file.directory(&self.header).as_ref().and_then(string), Some(name)];
-        for part in parts.into_iter().flatten() {
-            if part.starts_with(b"/") {
-                path.clear();
-            } else if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(part);
+        if let Some(folder) = folder.filter(|_| !name.starts_with(b"/")) {
+            path.extend_from_slice(folder);
+            path.push(b'/');
         }
+        path.extend_from_slice(name);
         Ok(Some(path))
     }
 }

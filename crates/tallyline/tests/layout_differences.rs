@@ -1,0 +1,204 @@
+//! Where `tallyline layout` differs from pahole: each difference that the documentation lists, shown
+//! on a struct that is compiled here, and its text by compiling it again. Without a C compiler there is
+//! nothing to show, and the tests say so.
+
+mod common;
+
+use common::{folder, run, stdout};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles a source to an object file with debug information; none without such a compiler.
+fn object(folder: &Path, compiler: &str, flags: &[&str], source: &str) -> Option<String> {
+    let (input, output) = (folder.join("types.c"), folder.join("types.o"));
+    fs::write(&input, source).expect("written");
+    let done = Command::new(compiler).args(["-g", "-c", "-o"]).arg(&output).args(flags).arg(&input).output();
+    if !done.as_ref().is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: {compiler} {flags:?}: {done:?}");
+        return None;
+    }
+    Some(output.to_str().expect("a plain path").to_string())
+}
+
+/// Whether a text with assertions is what the compiler agrees with.
+fn compiles(folder: &Path, text: &str, assertions: &str) {
+    let file: PathBuf = folder.join("again.c");
+    fs::write(&file, format!("{text}\n{assertions}\n")).expect("written");
+    let done = Command::new("cc").arg("-fsyntax-only").arg(&file).output().expect("there is a compiler");
+    assert!(done.status.success(), "{}\n{text}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn layout(args: &[&str]) -> String {
+    let output = run(&[&["layout"], args].concat());
+    assert!(output.status.success(), "{output:?}");
+    stdout(&output)
+}
+
+const OFFSET: &str = "#define AT(t, m, n) _Static_assert(__builtin_offsetof(t, m) == n, #m);\n";
+
+#[test]
+fn anonymous_structs_of_clang_are_printed_once() {
+    let folder = folder("difference-clang");
+    let source = "struct outer { int a; struct { int b; union { long c; char d; }; }; int e; } outer;\n";
+    for compiler in ["clang", "cc"] {
+        let Some(file) = object(&folder, compiler, &[], source) else { continue };
+        let text = layout(&["--compile", "outer", &file]);
+        assert_eq!(text.matches(" c; ").count(), 1, "{compiler}: {text}");
+        let same = format!(
+            "{OFFSET}AT(struct outer, b, 8) AT(struct outer, c, 16) AT(struct outer, e, 24)\n\
+             _Static_assert(sizeof(struct outer) == 32, \"size\");"
+        );
+        compiles(&folder, &text, &same);
+    }
+}
+
+#[test]
+fn members_of_qualified_types_have_their_names() {
+    let folder = folder("difference-qualified");
+    let source = "struct point { int x, y; };\nstruct outer { const struct { int a; long b; } first; \
+                  const struct point second; volatile int last; } outer;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    let same = format!(
+        "{OFFSET}AT(struct outer, first.b, 8) AT(struct outer, second.y, 20) AT(struct outer, last, 24)"
+    );
+    compiles(&folder, &layout(&["outer", "--compile", &file]), &same);
+    let expanded = layout(&["--expand-types", "outer", &file]);
+    assert!(expanded.contains("} first;") && expanded.contains("} second;"), "{expanded}");
+    compiles(&folder, &expanded, &same);
+}
+
+#[test]
+fn type_units_are_read() {
+    let folder = folder("difference-type-units");
+    let source = "struct point { int x, y; };\nstruct outer { struct point from, *to; } outer;\n";
+    let Some(plain) = object(&folder, "cc", &[], source) else { return };
+    let mut types: Vec<String> = layout(&["--sort", &plain]).split("};\n").map(str::to_string).collect();
+    types.sort();
+    let Some(units) = object(&folder, "cc", &["-fdebug-types-section"], source) else { return };
+    let mut others: Vec<String> = layout(&["--sort", &units]).split("};\n").map(str::to_string).collect();
+    others.sort();
+    assert_eq!(types, others);
+    assert!(types.len() > 2, "{types:?}");
+}
+
+#[test]
+fn pointers_to_arrays_and_to_pointers_to_functions_are_as_declared() {
+    let folder = folder("difference-pointers");
+    let source = "struct p { int (*rows)[5]; int (**calls)(void); char (*grid)[2][3]; } p;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    let assertions = "_Static_assert(sizeof(*((struct p *)0)->rows) == 20, \"rows\");\n\
+                      _Static_assert(sizeof(*((struct p *)0)->grid) == 6, \"grid\");\n\
+                      int f(struct p *p) { return (*p->calls)(); }";
+    compiles(&folder, &layout(&["--compile", "p", &file]), assertions);
+}
+
+#[test]
+fn padding_is_exactly_what_was_asked_for() {
+    let folder = folder("difference-padding");
+    let source = "struct three { long a; char b[5]; } three; struct seven { long a; char b; } seven;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    let names = |args: &[&str]| layout(&[&["--sizes"], args, &[&file]].concat());
+    assert_eq!(names(&["--padding", "3"]), "three\t16\t0\n");
+    assert_eq!(names(&["--padding-at-least", "3"]), "three\t16\t0\nseven\t16\t0\n");
+}
+
+#[test]
+fn sizes_are_sorted_too() {
+    let folder = folder("difference-sort");
+    let source = "struct b { int x; } b; struct a { long x; } a; struct c { char x; } c;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    assert_eq!(layout(&["--sort", "--sizes", &file]), "a\t8\t0\nb\t4\t0\nc\t1\t0\n");
+}
+
+#[test]
+fn relations_are_looked_for_in_every_unit() {
+    let folder = folder("difference-units");
+    let shared = "struct shared { int x; };\n";
+    for (name, user) in
+        [("one", "struct one { struct shared s; } one;"), ("two", "struct two { struct shared s, *p; } two;")]
+    {
+        let source = format!("{shared}{user}\n");
+        if object(&folder, "cc", &[], &source).is_none() {
+            return;
+        }
+        fs::rename(folder.join("types.o"), folder.join(format!("{name}.o"))).expect("renamed");
+    }
+    let path = |name: &str| folder.join(name).to_str().expect("a plain path").to_string();
+    let linked = path("both.o");
+    let done = Command::new("ld").args(["-r", "-o", &linked, &path("one.o"), &path("two.o")]).output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: ld -r");
+        return;
+    }
+    assert_eq!(layout(&["--contains", "shared", &linked]), "one\ntwo\n");
+    assert_eq!(layout(&["--find-pointers-to", "shared", &linked]), "two: p\n");
+}
+
+#[test]
+fn large_paddings_and_many_holes_are_counted() {
+    let folder = folder("difference-large");
+    let many: String = (0..300).map(|n| format!("char c{n}; int i{n}; ")).collect();
+    let source = format!(
+        "struct large {{ char a; }} __attribute__((aligned(131072))) large;\nstruct many {{ {many} }} many;\n"
+    );
+    let Some(file) = object(&folder, "cc", &[], &source) else { return };
+    let large = layout(&["large", &file]);
+    assert!(large.contains("/* padding: 131071 */"), "{large}");
+    compiles(&folder, &large, "_Static_assert(sizeof(struct large) == 131072, \"size\");");
+    assert_eq!(layout(&["--sizes", "--prefix", "many", &file]), "many\t2400\t300\n");
+    assert!(layout(&["many", &file]).contains("holes: 300, sum holes: 900"));
+}
+
+#[test]
+fn a_constant_is_looked_for_in_enumerations_only() {
+    let folder = folder("difference-constants");
+    let source =
+        "enum color { RED, GREEN = 5 }; enum other { NONE }; struct s { enum color c; enum other o; } s;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    assert_eq!(
+        layout(&["--contains-enumerator", "GREEN", &file]),
+        "enum color {\n\tRED   = 0,\n\tGREEN = 5,\n}\n"
+    );
+    let output = run(&["layout", "--contains-enumerator", "BLUE", &file]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+}
+
+#[test]
+fn a_header_is_complete_and_in_order() {
+    let folder = folder("difference-header");
+    let source = "typedef unsigned char byte; typedef struct { byte b; long l; } pair_t; enum kind { ONE, TWO };\n\
+                  struct list { struct list *next; }; typedef int (*call_t)(struct list *, pair_t, enum kind);\n\
+                  union shadow { int i; }; struct outer { struct list head; pair_t pairs[3]; call_t call; union shadow s; \
+                  enum kind kind:4; const byte *bytes; } outer;\n";
+    let Some(file) = object(&folder, "cc", &[], source) else { return };
+    let assertions = format!(
+        "{OFFSET}AT(struct outer, pairs, 8) AT(struct outer, call, 56) AT(struct outer, bytes, 72)\n\
+         _Static_assert(sizeof(struct outer) == 80, \"size\");"
+    );
+    compiles(&folder, &layout(&["--compile", "outer", &file]), &assertions);
+    // every type of the file, each once
+    compiles(&folder, &layout(&["--compile", &file]), &assertions);
+}
+
+#[test]
+fn the_kernel_s_types_compile_to_the_same_sizes() {
+    let kernel = "/sys/kernel/btf/vmlinux";
+    if !Path::new(kernel).exists()
+        || !Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success())
+    {
+        eprintln!("skipped: no {kernel}, or no C compiler");
+        return;
+    }
+    let folder = folder("difference-kernel");
+    let header = layout(&["--compile", "task_struct", "sk_buff", "tcp_sock", kernel]);
+    let sizes = layout(&["--sizes", "task_struct", "sk_buff", "tcp_sock", kernel]);
+    let assertion = |line: &str| {
+        let mut columns = line.split('\t');
+        let (name, size) = (columns.next()?, columns.next()?);
+        Some(format!("_Static_assert(sizeof(struct {name}) == {size}, \"{name}\");\n"))
+    };
+    let assertions: String = sizes.lines().filter(|line| !line.is_empty()).filter_map(assertion).collect();
+    assert_eq!(assertions.lines().count(), 3, "{sizes}");
+    compiles(&folder, &header, &assertions);
+}
