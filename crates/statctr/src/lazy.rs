@@ -139,6 +139,19 @@ impl<S: Scope> LazyPool<S> {
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
     pub fn on(topology: &Topology, items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
+        Self::with_vectors(topology, items, VectorWidth::detect())
+    }
+
+    /// As [`on`](Self::on), without vector stores wider than this, as on a machine that does not
+    /// have them.
+    ///
+    /// # Errors
+    /// As [`on`](Self::on).
+    pub fn with_vectors(
+        topology: &Topology,
+        items: [Combine; ITEMS],
+        max_vector: VectorWidth,
+    ) -> Result<LazyPool<S>> {
         if S::INDEX == Index::Concurrency && !rseq::has_mm_cid() {
             return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
         }
@@ -146,7 +159,7 @@ impl<S: Scope> LazyPool<S> {
         let cpus = rseq::cpu_bound().unwrap_or(0).max(last + 1);
         let nodes = Nodes::new(topology, cpus);
         let indices = if S::INDEX == Index::Node { nodes.len() } else { cpus };
-        let width = VectorWidth::detect().bytes() as u32;
+        let width = max_vector.min(VectorWidth::detect()).bytes() as u32;
         let rseq = rseq::offset().is_some();
         let one_commit = rseq && width >= 32;
         let mode = match S::INDEX {

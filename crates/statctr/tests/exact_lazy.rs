@@ -76,6 +76,11 @@ fn storm<S: Scope>(name: &str, pool: &LazyPool<S>) {
 fn every_scope_is_exact_while_writers_move() {
     storm("per CPU", &pool::<PerCpu>());
     storm("per node", &pool::<PerNode>());
+    let topology = Topology::current().expect("/sys");
+    for width in common::widths() {
+        let pool = LazyPool::<PerCpu>::with_vectors(&topology, FLOW, width).expect("pool");
+        storm(&format!("per CPU, {width:?}"), &pool);
+    }
     match LazyPool::<PerConcurrencyId>::new(FLOW) {
         Ok(pool) => storm("per concurrency id", &pool),
         Err(error) => {

@@ -12,8 +12,10 @@ mod common;
 
 use common::kit::{Kit, Line};
 use common::{Deadline, Named, budget, os, pools_by_width};
-use statctr::topology::CpuId;
-use statctr::{Counter, CounterArray, Group, Item, Mode, Pool, inject, thread_mode};
+use statctr::topology::{CpuId, Topology};
+use statctr::{
+    Combine, Counter, CounterArray, Group, Item, LazyPool, Mode, PerCpu, Pool, inject, thread_mode,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -295,6 +297,58 @@ fn readers_beside_delays_and_aborts() {
             });
             inject::clear();
             kit.check(turns.load(Ordering::Relaxed), name);
+        }
+    }
+}
+
+// the section that stores half a line compares first: whatever comes in between is tried again
+#[test]
+fn lazy_objects_are_exact_beside_delays_and_aborts() {
+    let Some(_alone) = Alone::new() else { return };
+    let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
+    let topology = Topology::current().expect("/sys");
+    for width in common::widths() {
+        let pool = LazyPool::<PerCpu>::with_vectors(&topology, items, width).expect("pool");
+        let flow = pool.create().expect("object");
+        let turns = AtomicU64::new(0);
+        let turn = || flow.update([1, 10, turns.fetch_add(1, Ordering::Relaxed) + 1, 4]);
+        for point in 1..=inject::POINTS {
+            // one abort is made good by another try; more than tries lead to the atomic words
+            for aborts in [1, 1000] {
+                inject::abort(point, aborts);
+                turn();
+                assert_eq!(
+                    flow.read()[..2],
+                    [turns.load(Ordering::Relaxed), 10 * turns.load(Ordering::Relaxed)]
+                );
+                if pool.mode() == Mode::Rseq {
+                    assert!(inject::aborts_left(point) < aborts, "the section has its points");
+                }
+                inject::clear();
+            }
+            for delay in [100, 20_000] {
+                inject::delay(point, delay);
+                let deadline = Deadline::after(budget() / 10);
+                let movable = Mutex::new(Vec::new());
+                std::thread::scope(|scope| {
+                    for _ in 0..3 {
+                        scope.spawn(|| {
+                            movable.lock().expect("no thread panics").push(os::thread_id());
+                            while !deadline.is_over() {
+                                turn();
+                            }
+                        });
+                    }
+                    let threads = || movable.lock().expect("no thread panics").clone();
+                    while threads().len() < 3 {
+                        std::thread::yield_now();
+                    }
+                    os::while_moving(&threads(), || os::sleep(budget() / 10));
+                });
+                inject::clear();
+                let all = turns.load(Ordering::Relaxed);
+                assert_eq!(flow.read(), [all, 10 * all, all, 4], "{width:?}: delays of {delay} at {point}");
+            }
         }
     }
 }
