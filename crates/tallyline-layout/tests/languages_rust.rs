@@ -1,0 +1,154 @@
+//! What is read of Rust types is what rustc lays out: by its own assertions, and by what it says of
+//! every type with `-Zprint-type-sizes`.
+
+mod common;
+
+use common::{folder, run};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tallyline_layout::model::{Member, MemberKind, RecordId, Types};
+use tallyline_layout::{Request, query, read};
+
+const SOURCE: &str = include_str!("data/languages/types.rs");
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Compiles a source; the program, and what the compiler says.
+fn rustc(folder: &Path, name: &str, source: &str, flags: &[&str]) -> (PathBuf, String) {
+    let path = folder.join(format!("{name}.rs"));
+    std::fs::write(&path, source).expect("writable");
+    let program = folder.join(name);
+    let mut command = Command::new("rustc");
+    command.env("RUSTC_BOOTSTRAP", "1").args(["-g", "--edition", "2021", "-Awarnings"]).args(flags);
+    (program.clone(), run(command.arg("-o").arg(program).arg(path)))
+}
+
+/// The name that Rust knows a member by.
+fn field(types: &Types, member: &Member) -> String {
+    let name = text(types.name(member.name));
+    name.strip_prefix("__").filter(|rest| rest.parse::<u32>().is_ok()).map_or(name.clone(), String::from)
+}
+
+#[test]
+fn records_lie_where_rustc_asserts_them() {
+    let Some(folder) = folder("rust-assertions", "rustc") else { return };
+    let (program, _) = rustc(&folder, "types", SOURCE, &[]);
+    let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
+    let mut assertions = String::from("const _: () = {\n");
+    let mut count = 0;
+    for (id, record) in query::distinct_records(&types) {
+        let (name, record) = (text(&types.qualified_name(id)), types.record(record));
+        let Some(own) = name.strip_prefix("types::") else { continue };
+        if !own.chars().all(char::is_alphanumeric) {
+            continue;
+        }
+        writeln!(assertions, "assert!(core::mem::size_of::<{own}>() == {});", record.size).expect("memory");
+        writeln!(assertions, "assert!(core::mem::align_of::<{own}>() == {});", record.align.max(1))
+            .expect("memory");
+        count += 2;
+        for member in types.members(record).iter().filter(|member| member.kind == MemberKind::Data) {
+            let field = field(&types, member);
+            writeln!(assertions, "assert!(core::mem::offset_of!({own}, {field}) == {});", member.offset)
+                .expect("memory");
+            count += 1;
+        }
+    }
+    assert!(count > 40, "only {count} assertions");
+    rustc(&folder, "proof", &format!("{SOURCE}\n{assertions}}};\n"), &[]);
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
+/// A type as the compiler prints it: its size, and of each variant's fields the offset and size.
+#[derive(Default)]
+struct Printed {
+    size: u64,
+    fields: HashMap<(String, String), (u64, u64)>,
+}
+
+/// What `-Zprint-type-sizes` says, by the names of types as [`plain`] has them.
+fn printed(output: &str) -> HashMap<String, Printed> {
+    let mut all = HashMap::new();
+    let (mut name, mut one) = (String::new(), Printed::default());
+    let (mut variant, mut start, mut next) = (String::new(), 0, 0);
+    for line in output.lines().filter_map(|line| line.strip_prefix("print-type-size ")) {
+        let line = line.trim();
+        let quoted = line.split('`').nth(1).unwrap_or_default();
+        let number =
+            |before: &str| -> Option<u64> { line.split(before).nth(1)?.split(' ').next()?.parse().ok() };
+        let size = number("`: ").or_else(|| number(": ")).unwrap_or(0);
+        if line.starts_with("type: ") {
+            all.insert(plain(&name), std::mem::take(&mut one));
+            (name, one.size) = (quoted.to_string(), size);
+            (variant, start, next) = (String::new(), 0, 0);
+        } else if line.starts_with("discriminant") {
+            start = size;
+        } else if line.starts_with("variant") {
+            (variant, next) = (quoted.to_string(), start);
+        } else if line.starts_with("padding") {
+            next += size;
+        } else if line.starts_with("field") {
+            let offset = number("offset: ").unwrap_or(next);
+            one.fields.insert((variant.clone(), quoted[1..].to_string()), (offset, size));
+            next = offset + size;
+        }
+    }
+    all.insert(plain(&name), one);
+    all
+}
+
+/// A type's name without what the two sides say differently: lifetimes, and the crates' names.
+fn plain(name: &str) -> String {
+    ["<'_>", "'_, ", "types::", "std::", "core::", "alloc::", " "]
+        .iter()
+        .fold(name.to_string(), |name, part| name.replace(part, ""))
+}
+
+/// Compares a type with what is printed; how many fields there are.
+fn compare(types: &Types, name: &str, id: RecordId, printed: &Printed) -> usize {
+    let record = types.record(id);
+    assert_eq!(record.size, printed.size, "{name}");
+    let mut count = 1;
+    let mut check = |variant: &str, member: &Member| {
+        let field = field(types, member);
+        // where it lies over others the compiler says so otherwise
+        let Some((offset, size)) = printed.fields.get(&(variant.to_string(), field.clone())) else { return };
+        assert_eq!((member.offset, member.size), (*offset, *size), "{name} {variant} {field}");
+        count += 1;
+    };
+    types.members(record).iter().for_each(|member| check("", member));
+    for variant in types.variants(record) {
+        let own = text(types.name(variant.name));
+        types.variant_members(variant).iter().for_each(|member| check(&own, member));
+    }
+    count
+}
+
+#[test]
+fn every_variant_lies_where_rustc_says_it_does() {
+    let Some(folder) = folder("rust-sizes", "rustc") else { return };
+    let (program, output) = rustc(&folder, "types", SOURCE, &["-Zprint-type-sizes"]);
+    let printed = printed(&output);
+    let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
+    let (mut records, mut fields, mut variants) = (0, 0, 0);
+    for (id, record) in query::distinct_records(&types) {
+        let name = plain(&text(&types.qualified_name(id)));
+        // a tag that is not at the start is not told from the fields
+        if types.tag(types.record(record)).is_some_and(|tag| tag.offset != 0) || name.starts_with('{') {
+            continue;
+        }
+        if let Some(printed) =
+            printed.get(&name).filter(|printed| !types.record(record).is_union() || printed.fields.is_empty())
+        {
+            fields += compare(&types, &name, record, printed);
+            records += 1;
+            variants += types.variants(types.record(record)).len();
+        }
+    }
+    println!("{records} records, {variants} variants, {fields} sizes and fields");
+    assert!(records > 25 && variants > 25 && fields > 80, "{records} {variants} {fields}");
+    std::fs::remove_dir_all(folder).expect("removable");
+}
