@@ -171,3 +171,23 @@ fn markers_without_their_other_half_are_named() {
     assert!(text.contains("group a begins and does not end"), "{text}");
     assert!(text.contains("group b ends and does not begin"), "{text}");
 }
+
+#[test]
+fn a_policy_names_groups_of_structs_without_markers() {
+    let folder = folder("groups-policy");
+    let source = "struct conn { long a; int b; char c; long d; }; struct conn conn;";
+    let Some(file) = object(&folder, "program", source) else { return };
+    let policy = folder.join("layout.toml");
+    let text = "[[group]]\ntype = \"conn\"\nname = \"hot\"\nmembers = [\"b\", \"c\"]\n";
+    std::fs::write(&policy, text).expect("written");
+    let policy = policy.to_str().expect("a plain path");
+    let brief = stdout(&run(&["groups", "--brief", "--policy", policy, &file]));
+    assert!(brief.contains("  hot         8      5          0        2      0\n"), "{brief}");
+    let c = ["cc", "-std=gnu11", "-fsyntax-only", "-x", "c"];
+    let asserts = stdout(&run(&["groups", "--asserts", "c11", "--policy", policy, &file]));
+    let head = "#include <stddef.h>";
+    assert!(asserts.contains("is in group hot"), "{asserts}");
+    assert!(holds(&folder, &c, head, source, &asserts), "{asserts}");
+    let moved = source.replace("char c; long d;", "long d; char c;");
+    assert!(!holds(&folder, &c, head, &moved, &asserts), "c was moved: {asserts}");
+}

@@ -73,7 +73,7 @@ pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, Rul
 pub use suggest::suggest;
 
 use crate::Wanted;
-use crate::model::{Position, Types};
+use crate::model::{Position, TypeId, Types};
 use subjects::{Subject, Subjects};
 
 /// What is not as a rule has it.
@@ -120,6 +120,22 @@ impl Policy {
     pub fn wanted(&self) -> Wanted {
         let names = || self.rules.iter().map(|rule| rule.pattern.as_str());
         if names().any(crate::query::is_pattern) { Wanted::Records } else { Wanted::named(names()) }
+    }
+}
+
+impl Policy {
+    /// The groups that rules list members of, with the types that they are groups of.
+    pub fn listed_groups(&self, types: &Types) -> Vec<(TypeId, &GroupRule)> {
+        let subjects = Subjects::new(types);
+        let mut listed = Vec::new();
+        for rule in &self.rules {
+            if let RuleKind::Group(group) = &rule.kind
+                && !group.members.is_empty()
+            {
+                listed.extend(subjects.matching(&rule.pattern).into_iter().map(|of| (of.id, group)));
+            }
+        }
+        listed
     }
 }
 

@@ -33,6 +33,10 @@ pub(crate) struct GroupsArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
+    /// Also show the groups that this policy lists members of, for structs without markers
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+
     /// One line for each group, without members
     #[arg(short, long)]
     pub(super) brief: bool,
@@ -56,6 +60,7 @@ Examples:
   tallyline groups --brief ./vmlinux     one line for each group of a kernel
   tallyline groups --asserts kernel tcp_sock ./vmlinux
   tallyline groups --asserts c11 connection ./server > groups_check.h
+  tallyline groups --policy layout.toml --asserts rust ./server
 
 Exit status: 0 for success, 2 for an error. A rule that groups have to keep: tallyline check.";
 

@@ -8,9 +8,11 @@ pub(crate) use args::GroupsArgs;
 
 use crate::layout::{operands, select::Names, source};
 use crate::output::{Color, Output};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use args::Format;
-use tallyline_layout::groups::{self, Found};
+use std::path::Path;
+use tallyline_layout::check::Policy;
+use tallyline_layout::groups::{self, Found, Group};
 use tallyline_layout::model::{Record, Types};
 use tallyline_layout::{Request, Wanted};
 
@@ -27,6 +29,7 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let mut names = Names::default();
     operands.iter().try_for_each(|name| names.add_one(name))?;
     args.classes.iter().try_for_each(|list| names.add_list(list))?;
+    let policy = args.policy.as_deref().map(read_policy).transpose()?.unwrap_or_default();
     let output = Output::open(args.output.as_deref(), color)?;
     let wanted = if names.is_empty() { Wanted::Records } else { names.wanted() };
     let request = Request { wanted, cacheline: args.cacheline_size, positions: true, ..Request::default() };
@@ -34,15 +37,31 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     source::warn(&file, &types);
     let (ids, missing) =
         if names.is_empty() { (groups::grouped(&types), Vec::new()) } else { names.resolve(&types) };
-    let structs: Vec<Grouped<'_>> = ids
-        .into_iter()
-        .filter_map(|id| types.as_record(id))
-        .map(|(_, record)| Grouped {
-            types: &types,
-            record,
-            found: groups::find(&types, record, args.cacheline_size),
-        })
-        .collect();
+    let listed = policy.listed_groups(&types);
+    let mut ids = ids;
+    if names.is_empty() {
+        // those of the policy behind those with markers
+        for (id, _) in &listed {
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
+    }
+    let mut structs = Vec::new();
+    for id in ids {
+        let Some((_, record)) = types.as_record(id) else { continue };
+        let mut found = groups::find(&types, record, args.cacheline_size);
+        for (_, rule) in listed.iter().filter(|(of, _)| *of == id) {
+            if found.groups.iter().any(|group| group.name == rule.name) {
+                continue;
+            }
+            match Group::listed(&types, record, &rule.name, &rule.members, args.cacheline_size) {
+                Ok(group) => found.groups.push(group),
+                Err(missing) => found.problems.push(format!("no member {}", missing.join(", "))),
+            }
+        }
+        structs.push(Grouped { types: &types, record, found });
+    }
     output.write(|out| match (args.asserts, args.format) {
         (Some(dialect), _) => structs.iter().try_for_each(|of| {
             let groups = &of.found.groups;
@@ -59,4 +78,10 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
         eprintln!("tallyline: {}: no struct has cache line groups", file.display());
     }
     Ok(())
+}
+
+fn read_policy(path: &Path) -> Result<Policy> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    Policy::parse(&text).with_context(|| name)
 }
