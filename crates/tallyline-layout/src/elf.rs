@@ -13,6 +13,7 @@ use object::{
     CompressedData, CompressedFileRange, Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget,
 };
 use std::borrow::Cow;
+use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whether bytes start like ELF.
@@ -172,9 +173,38 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
+    /// The bytes, inflated if they are compressed, within a budget.
+    fn inflated(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+        let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
+        if format == object::CompressionFormat::None {
+            return self.input.take(offset, compressed_size);
+        }
+        budget
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(uncompressed_size))
+            .map_err(|_| Error::Limit { what: "bytes of compressed sections", limit: INFLATED_LIMIT })?;
+        // no compressor makes more of debug information; a header that promises more lies
+        let most = compressed_size.saturating_mul(1 << 15).max(1 << 20);
+        if uncompressed_size > most {
+            return Err(Error::Limit { what: "bytes of a compressed section of this length", limit: most });
+        }
+        if format == object::CompressionFormat::Zlib {
+            // a piece at a time: what is compressed is not kept beside what comes of it
+            let size = usize::try_from(uncompressed_size).map_err(|_| Error::Limit {
+                what: "bytes of a compressed section",
+                limit: usize::MAX as u64,
+            })?;
+            let mut bytes = vec![0; size];
+            let pieces = self.input.pieces(offset, compressed_size)?;
+            flate2::bufread::ZlibDecoder::new(pieces).read_exact(&mut bytes)?;
+            return Ok(Cow::Owned(bytes));
+        }
+        let data = self.input.take(offset, compressed_size)?;
+        let compressed = CompressedData { format, data: &data, uncompressed_size };
+        Ok(Cow::Owned(compressed.decompress()?.into_owned()))
+    }
+
     fn bytes(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
-        let data = self.input.take(self.range.offset, self.range.compressed_size)?;
-        let mut data = inflate(data, &self.range, budget)?;
+        let mut data = self.inflated(budget)?;
         for place in &self.relocations {
             let Some(end) = place.offset.checked_add(place.size).filter(|end| *end <= data.len()) else {
                 continue;
@@ -185,28 +215,6 @@ impl<'a> Part<'a> {
         }
         Ok(data)
     }
-}
-
-/// A section's bytes, inflated if they are compressed, within a budget.
-fn inflate<'a>(
-    data: Cow<'a, [u8]>,
-    range: &CompressedFileRange,
-    budget: &AtomicU64,
-) -> Result<Cow<'a, [u8]>> {
-    if range.format == object::CompressionFormat::None {
-        return Ok(data);
-    }
-    let size = range.uncompressed_size;
-    budget
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size))
-        .map_err(|_| Error::Limit { what: "bytes of compressed sections", limit: INFLATED_LIMIT })?;
-    // no compressor makes more of debug information; a header that promises more lies
-    let most = (data.len() as u64).saturating_mul(1 << 15).max(1 << 20);
-    if size > most {
-        return Err(Error::Limit { what: "bytes of a compressed section of this length", limit: most });
-    }
-    let compressed = CompressedData { format: range.format, data: &data, uncompressed_size: size };
-    Ok(Cow::Owned(compressed.decompress()?.into_owned()))
 }
 
 fn load(place: &[u8], little: bool) -> u64 {

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::fs;
-use std::io;
+use std::io::{self, BufReader};
 
 /// How much of a file one thread reads at a time.
 const PIECE: usize = 4 << 20;
@@ -41,6 +41,46 @@ impl<'a> Input<'a> {
                 Ok(Cow::Owned(bytes))
             }
         }
+    }
+}
+
+impl<'a> Input<'a> {
+    /// Some bytes, a piece of them at a time. An error if the file ends before.
+    pub(crate) fn pieces(self, offset: u64, size: u64) -> Result<BufReader<Pieces<'a>>> {
+        let end = offset.checked_add(size).ok_or_else(beyond)?;
+        let length = match self {
+            Input::Bytes(bytes) => bytes.len() as u64,
+            Input::File(file) => length(file)?,
+        };
+        if end > length {
+            return Err(beyond());
+        }
+        Ok(BufReader::with_capacity(1 << 16, Pieces { input: self, offset, end }))
+    }
+}
+
+/// Reads a part of a file in order.
+pub(crate) struct Pieces<'a> {
+    input: Input<'a>,
+    offset: u64,
+    end: u64,
+}
+
+impl io::Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);
+        let size = into.len().min(left);
+        let into = &mut into[..size];
+        match self.input {
+            Input::Bytes(bytes) => {
+                let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
+                let there = bytes.get(start..).and_then(|rest| rest.get(..size));
+                into.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+            Input::File(file) => read_at(file, into, self.offset)?,
+        }
+        self.offset += size as u64;
+        Ok(size)
     }
 }
 
