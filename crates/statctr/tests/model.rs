@@ -245,6 +245,12 @@ fn a_copy_named_too_early_would_be_read_in_part() {
 
 #[test]
 #[should_panic(expected = "half an event")]
+fn without_a_barrier_a_copy_in_the_making_would_pass_for_the_one_named() {
+    commits_and_reads(twin::Way::NoBarrier, &[&[CALM, CALM]]);
+}
+
+#[test]
+#[should_panic(expected = "half an event")]
 fn without_a_second_look_a_copy_in_the_making_would_be_read() {
     commits_and_reads(twin::Way::NoSecondLook, &[&[CALM, CALM]]);
 }

@@ -13,6 +13,9 @@ pub(crate) enum Way {
     OneCopy,
     /// The sequence number is counted up before the other copy is whole.
     SequenceFirst,
+    /// Where stores become visible in any order (aarch64), nothing keeps those to a copy behind the
+    /// store of the number that gave it up.
+    NoBarrier,
     /// A reader does not look at the sequence number again.
     NoSecondLook,
 }
@@ -68,9 +71,12 @@ impl Line {
             if self.way == Way::SequenceFirst {
                 self.sequence.store(sequence + 1, Ordering::Release);
             }
-            to[0].store(load_before_store(&from[0]) + value, Ordering::Release);
+            if self.way != Way::NoBarrier {
+                fence(Ordering::Release);
+            }
+            to[0].store(load_before_store(&from[0]) + value, Ordering::Relaxed);
             point(Abort::Halfway)?;
-            to[1].store(load_before_store(&from[1]) + value, Ordering::Release);
+            to[1].store(load_before_store(&from[1]) + value, Ordering::Relaxed);
             point(Abort::BeforeCommit)?;
             if self.way != Way::SequenceFirst {
                 self.sequence.store(sequence + 1, Ordering::Release);
