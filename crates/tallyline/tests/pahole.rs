@@ -4,7 +4,7 @@ mod common;
 
 use common::{folder, run, stderr, stdout, tallyline};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -114,19 +114,17 @@ fn what_is_not_done_here_is_passed_on_to_the_next_pahole() {
     let ours = folder("path-ours");
     let link = link(&ours);
     let theirs = folder("path-theirs");
-    let next = theirs.join("pahole");
-    fs::write(&next, "#!/bin/sh\necho passed on: \"$@\"\nexit 7\n").expect("written");
-    fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).expect("changed");
     let path = format!("{}:{}:/usr/bin:/bin", ours.display(), theirs.display());
-    let output = Command::new(&link)
-        .args(["-J", "--btf_features=all", "x.o"])
-        .env("PATH", path)
-        .output()
-        .expect("runs");
-    assert_eq!(
-        (stdout(&output).as_str(), output.status.code()),
-        ("passed on: -J --btf_features=all x.o\n", Some(7))
-    );
+    let pass_on = |next: &str| {
+        let _ = fs::remove_file(theirs.join("pahole"));
+        symlink(next, theirs.join("pahole")).expect("a link");
+        let mut command = Command::new(&link);
+        command.args(["-J", "--btf_features=all", "x.o"]).env("PATH", &path).output().expect("runs")
+    };
+    let output = pass_on("/bin/echo");
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("-J --btf_features=all x.o\n", Some(0)));
+    let output = pass_on("/bin/false");
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(1), 0), "{output:?}");
     // there is none but ourselves
     for option in ["-J", "--btf_encode_detached=x", "--prettify=x", "--supported_btf_features"] {
         let output = Command::new(&link).arg(option).env("PATH", &ours).output().expect("runs");
@@ -139,8 +137,8 @@ fn what_is_not_done_here_is_passed_on_to_the_next_pahole() {
 #[test]
 fn two_of_us_do_not_run_each_other() {
     let (one, other) = (folder("two-one"), folder("two-other"));
-    let copy = other.join("pahole");
-    fs::copy(env!("CARGO_BIN_EXE_tallyline"), &copy).expect("copied");
+    // another file to the system, with the same in it
+    fs::hard_link(env!("CARGO_BIN_EXE_tallyline"), other.join("pahole")).expect("linked");
     let path = format!("{}:{}", one.display(), other.display());
     let output = Command::new(link(&one)).arg("-J").env("PATH", path).output().expect("runs");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -165,6 +163,15 @@ fn a_reorganised_struct_ends_with_what_is_saved() {
         stdout(&pahole(&["-R", "-C", "dense", &file])) + "\n",
         stdout(&pahole(&["-C", "dense", &file]))
     );
+}
+
+#[test]
+fn types_without_a_name_are_counted_under_none() {
+    let file = data("nesting.o");
+    let plain = stdout(&pahole(&["-s", &file]));
+    let all = stdout(&pahole(&["-s", "-a", &file]));
+    assert!(!plain.contains("(null)") && all.contains("\n(null)\t"), "{all}");
+    assert!(all.lines().count() > plain.lines().count());
 }
 
 #[test]

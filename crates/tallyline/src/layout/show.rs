@@ -91,8 +91,9 @@ impl Records {
 
     fn passes(&self, job: &Job, types: &Types, item: &Item, packed: &mut Packed) -> bool {
         let is_anonymous = !types.record(item.record).name.is_some();
+        let in_columns = !matches!(job.show, Show::Definition | Show::Compilable);
         job.filter.accepts_as(types, item.record, item.name, packed)
-            && (!is_anonymous || job.anonymous && (item.name.is_some() || job.nested_anonymous))
+            && (!is_anonymous || job.anonymous && (item.name.is_some() || job.nested_anonymous || in_columns))
     }
 }
 
@@ -140,15 +141,17 @@ impl<'j, 't> Shower<'j, 't> {
             Show::Definition if is_alias => self.printer.print_typedef_of(id, name),
             Show::Definition => self.printer.print(id),
             Show::Compilable => self.printer.print_compilable(id, name),
-            _ => self.columns(id, name),
+            _ => self.columns(id),
         }
     }
 
-    fn columns(&mut self, id: TypeId, name: NameId) {
+    fn columns(&mut self, id: TypeId) {
         let types = self.types;
-        let is_alias = name != types.type_name(id);
-        let mut line =
-            if is_alias { types.name(name).to_vec() } else { types.qualified_name(id).into_owned() };
+        // as pahole has it, whatever a typedef calls it
+        let mut line = match types.type_name(id).is_some() {
+            true => types.qualified_name(id).into_owned(),
+            false => b"(null)".to_vec(),
+        };
         let record = types.as_record(id).map(|(_, record)| record);
         let mut columns: Vec<u64> = Vec::new();
         match self.job.show {

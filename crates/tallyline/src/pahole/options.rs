@@ -201,7 +201,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     long("fixup_silly_bitfields", Key::Elsewhere("changes bitfields"), "changes bitfields"),
     long("running_kernel_vmlinux", Key::Elsewhere("looks for a vmlinux"), "looks for a vmlinux"),
     long("ptr_table_stats", Key::Elsewhere("counts its own tables"), "counts its own tables"),
-    long("devel_version", Key::Elsewhere("names its own commit"), "names its own commit"),
+    long("devel_version", Key::Version, "the version"),
     long("numeric_version", Key::NumericVersion, "the version as a number"),
     flag("help", '?', Key::Help, "this list"),
     long("usage", Key::Usage, "a short list"),
