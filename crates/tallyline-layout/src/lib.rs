@@ -26,8 +26,7 @@
 //!   [`Companions`] for what is in other files: split DWARF, and what dwz took out.
 //!
 //! # What it leaves out, so far
-//! Debug files of stripped programs are the caller's to open, see [`elsewhere`].
-//! Of C++ classes only
+//! Debug files of stripped programs are the caller's to open, see [`elsewhere`]. Of C++ classes only
 //! data, bases and static members are read. A class that a unit only declares is not looked for in
 //! others, so a base of it counts nothing.
 //!
