@@ -259,7 +259,10 @@ impl Writer<'_, '_> {
         uses.push(shared);
         let mut own = Vec::new();
         let size = record.size;
-        if shape.unexplained.is_some() || self.depth >= spell::DEPTH_LIMIT {
+        // a class without data takes a byte in C++, and none in C
+        let members = abi.types.members(record);
+        let empty = members.iter().all(|m| m.kind == MemberKind::Static || m.is_base() && m.size == 0);
+        if empty || shape.unexplained.is_some() || self.depth >= spell::DEPTH_LIMIT {
             let attribute = format!("__attribute__((aligned({})))", shape.align);
             self.line(Owner::Shared(shared), &format!("{keyword} {name} {{ char b[{size}]; }} {attribute};"));
         } else {
@@ -268,11 +271,7 @@ impl Writer<'_, '_> {
             self.record(Owner::Shared(shared), &name, id, &order, &mut own);
             self.depth -= 1;
         }
-        // an empty class of C++ takes a byte, and what holds it says so
-        let empty = size == 1 && abi.types.members(record).iter().all(|m| m.kind == MemberKind::Static);
-        if !empty {
-            self.assert(Owner::Shared(shared), &format!("sizeof({keyword} {name}) == {size}"));
-        }
+        self.assert(Owner::Shared(shared), &format!("sizeof({keyword} {name}) == {size}"));
         self.source.shared[shared].uses = own;
         format!("{keyword} {name}")
     }
