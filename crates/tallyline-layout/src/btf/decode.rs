@@ -72,6 +72,10 @@ impl<'a> Decoder<'a> {
     pub(crate) fn decode(mut self, types: &mut Types) -> Result<()> {
         // a type takes 12 bytes at least, and most take 12 to 24
         types.types.reserve(self.bytes.left() / 20);
+        // names are of some 15 bytes, and nearly every string is one
+        let names = self.strings.len() / 15;
+        types.names.reserve(names, self.strings.len());
+        self.names.reserve(names);
         while !self.bytes.is_empty() {
             let entry = self.entry()?;
             let ty = self.type_of(entry, types)?;
@@ -257,7 +261,7 @@ impl<'a> Decoder<'a> {
             return Ok(*name);
         }
         let rest = self.text(offset).unwrap_or(&[]);
-        let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+        let Some(end) = memchr::memchr(0, rest) else {
             return Err(self.bytes.error("a name beyond the end of the strings"));
         };
         let name = types.intern(&rest[..end])?;

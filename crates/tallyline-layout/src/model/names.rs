@@ -55,12 +55,25 @@ impl Names {
         Some(NameId(id))
     }
 
+    /// Makes room for so many names in all, so that their table does not grow step by step.
+    pub(crate) fn reserve(&mut self, names: usize, bytes: usize) {
+        self.bytes.reserve(bytes);
+        self.ends.reserve(names);
+        let size = (names.saturating_mul(4) / 3 + 1).next_power_of_two();
+        if size > self.table.len() {
+            self.resize(size);
+        }
+    }
+
     fn first_slot(&self, name: &[u8]) -> usize {
         self.state.hash_one(name) as usize & (self.table.len() - 1)
     }
 
     fn grow(&mut self) {
-        let size = (self.table.len() * 2).max(64);
+        self.resize((self.table.len() * 2).max(64));
+    }
+
+    fn resize(&mut self, size: usize) {
         self.table = vec![0; size];
         for id in 1..=self.ends.len() as u32 {
             let mut slot = self.first_slot(self.get(NameId(id)));

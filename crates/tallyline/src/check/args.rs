@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
 ///
 /// A policy is a file in TOML. `tallyline check --suggest` writes one that holds now; its rules are
-/// [[type]], [[group]], [[apart]], [[together]] and [[allow]].
+/// `[[type]]`, `[[group]]`, `[[apart]]`, `[[together]]` and `[[allow]]`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {

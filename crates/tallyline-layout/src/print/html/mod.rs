@@ -1,9 +1,9 @@
 //! HTML: a record as a grid of cache lines, and a table of its members.
 //!
-//! What is here are parts of a page: [`section`] for a type, [`index`] for several, and [`STYLE`].
-//! The page around them is the caller's. Nothing is told by colour alone: holes are hatched, padding
-//! is dotted, both say so in words, and groups have letters. The grid is a table with headings, so
-//! that a screen reader can say where a member lies; all names are escaped.
+//! What is here are parts of a page: [`Sections`] writes one for each type and the index of several;
+//! their style is [`STYLE`]. The page around them is the caller's. Nothing is told by colour alone:
+//! holes are hatched, padding is dotted, both say so in words, and groups have letters. The grid is a
+//! table with headings, so that a screen reader can say where a member lies; all names are escaped.
 
 mod cells;
 mod escape;

@@ -47,7 +47,8 @@ impl Printer<'_> {
         }
         let anonymous = self.member_declaration(member, name, &inner);
         if let Some(field) = member.bitfield {
-            self.fmt(format_args!(":{}", field.size));
+            self.put(b":");
+            self.number(field.size.into(), 0);
         }
         let aligned_at = self.out.len();
         if self.style.aligned && member.align != 0 {
@@ -119,20 +120,24 @@ impl Printer<'_> {
         } else if self.style.hex {
             self.fmt(format_args!("/* {:>5}", Hex(offset)));
         } else {
-            self.fmt(format_args!("/* {offset:5}"));
+            self.put(b"/* ");
+            self.number(offset, 5);
         }
         if let Some(field) = member.bitfield {
             size_width -= 3;
             if self.style.hex {
                 self.fmt(format_args!(":{:>2}", Hex(u64::from(field.offset))));
             } else {
-                self.fmt(format_args!(":{:2}", field.offset));
+                self.put(b":");
+                self.number(field.offset.into(), 2);
             }
         }
         if self.style.hex {
             self.fmt(format_args!(" {:>size_width$} */", Hex(member.size)));
         } else {
-            self.fmt(format_args!(" {:size_width$} */", member.size));
+            self.put(b" ");
+            self.number(member.size, size_width);
+            self.put(b" */");
         }
     }
 

@@ -159,6 +159,23 @@ impl<'t> Printer<'t> {
         self.out.resize(self.out.len() + count, b' ');
     }
 
+    /// Appends a number, right-aligned in a column. Two of these are in every line of a member, and
+    /// `fmt` would take a sixth of the time that printing takes.
+    fn number(&mut self, mut value: u64, width: usize) {
+        let mut digits = [b' '; 20];
+        let mut start = digits.len();
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        let start = start.min(digits.len().saturating_sub(width));
+        self.put(&digits[start..]);
+    }
+
     /// Appends a formatted text. Writing to memory does not fail.
     fn fmt(&mut self, text: std::fmt::Arguments<'_>) {
         use std::io::Write;

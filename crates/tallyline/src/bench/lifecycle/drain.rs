@@ -181,8 +181,9 @@ fn write(array: &CounterArray, cpu: usize, stop: &AtomicBool) -> Result<Seen> {
 }
 
 fn place(time: u64) -> usize {
-    let bits = 63 - (time | 16).leading_zeros() as usize;
-    bits * 16 + ((time | 16) >> (bits - 4)) as usize % 16
+    let time = time.max(16);
+    let bits = 63 - time.leading_zeros() as usize;
+    bits * 16 + (time >> (bits - 4)) as usize % 16
 }
 
 fn time_of(place: usize) -> u64 {
