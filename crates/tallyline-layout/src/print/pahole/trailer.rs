@@ -157,7 +157,11 @@ impl Printer<'_> {
         if self.style.first_biggest
             && let Some(member) = first_biggest_member(self.types, record)
         {
-            let name = String::from_utf8_lossy(self.types.name(member.name));
+            let name = match member.name.is_some() {
+                true => String::from_utf8_lossy(self.types.name(member.name)),
+                // as C's printf writes no text at all
+                false => "(null)".into(),
+            };
             let (offset, size) = (member.offset, member.size);
             text.push(format!("first biggest size base type member: {name} {offset} {size}"));
         }
