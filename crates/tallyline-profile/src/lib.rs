@@ -1,0 +1,22 @@
+//! Profiles of data types: which types, fields and cache lines the time goes to.
+//!
+//! A sample says where a program was; with the debug information of the program that becomes the
+//! type and the field of the memory operand there.
+//!
+//! # What it promises
+//! - Every `PERF_SAMPLE_*` field is decoded, in either byte order; nothing is skipped over.
+//! - Files may be truncated, corrupt or malicious: no panic, no endless loop, memory bounded by the
+//!   size of the file plus [`perfdata::INFLATED_LIMIT`] for compressed records, and one error that says where.
+//! - Every sample is accounted for: typed, or with the reason why not.
+//!
+//! # What it leaves out
+//! Hardware traces (Intel PT, Arm SPE's raw packets, CoreSight) are skipped; what the kernel decodes of
+//! them into samples is read. Text is made by the caller: this crate answers in values.
+//!
+//! # Where things are
+//! [`perfdata`] reads and writes recordings.
+
+mod error;
+pub mod perfdata;
+
+pub use error::{Error, Result};
