@@ -1,0 +1,269 @@
+//! What an event was asked to do: `perf_event_attr`, in any of its sizes and either byte order.
+
+use super::abi::{attr_flag, sample};
+use super::bytes::{ByteOrder, Cursor};
+use crate::Result;
+
+/// The size of the first published `perf_event_attr`; a smaller one cannot be.
+const SIZE_VER0: u32 = 64;
+
+/// The size that is written here: with `config3`.
+pub(crate) const SIZE: u32 = 136;
+
+/// A `perf_event_attr`. Fields that the recording machine did not know are 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// `PERF_TYPE_*`, or the number of a PMU in sysfs.
+    pub kind: u32,
+    /// Which event of that kind.
+    pub config: u64,
+    /// Events between samples, or samples a second with `attr_flag::FREQ`.
+    pub period: u64,
+    /// `abi::sample` bits.
+    pub sample_type: u64,
+    /// `abi::read_format` bits.
+    pub read_format: u64,
+    /// `abi::attr_flag` bits, as on a little-endian machine.
+    pub flags: u64,
+    /// Bytes (with the flag `watermark`) or events between wake-ups.
+    pub wakeup: u32,
+    /// The kind of a breakpoint.
+    pub breakpoint: u32,
+    /// More of the event; a breakpoint's address.
+    pub config1: u64,
+    /// More of the event; a breakpoint's length.
+    pub config2: u64,
+    /// `PERF_SAMPLE_BRANCH_*` bits.
+    pub branch_type: u64,
+    /// Which user registers are sampled, a bit for each.
+    pub user_registers: u64,
+    /// How many bytes of the user's stack are sampled.
+    pub user_stack: u32,
+    /// The clock of timestamps, with the flag `use_clockid`.
+    pub clock: i32,
+    /// Which registers at the interrupt are sampled.
+    pub interrupt_registers: u64,
+    /// Bytes of a hardware trace between wake-ups.
+    pub aux_watermark: u32,
+    /// The longest call chain.
+    pub max_stack: u16,
+    /// Bytes of a hardware trace in each sample.
+    pub aux_sample_size: u32,
+    /// More of the event.
+    pub config3: u64,
+}
+
+impl Attr {
+    /// Whether the event samples with a frequency, not with a fixed period.
+    pub fn is_frequency(&self) -> bool {
+        self.flags & attr_flag::FREQ != 0
+    }
+
+    /// `precise_ip`: 0 for an address with arbitrary skid, up to 3 for the exact one.
+    pub fn precise(&self) -> u8 {
+        (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
+    }
+
+    /// Whether records that are not samples carry who and when, too.
+    pub fn has_trailer(&self) -> bool {
+        self.flags & attr_flag::SAMPLE_ID_ALL != 0
+    }
+
+    /// The length in bytes of the trailer of records that are not samples.
+    pub(crate) fn trailer_len(&self) -> usize {
+        if self.has_trailer() { 8 * (self.sample_type & sample::TRAILER).count_ones() as usize } else { 0 }
+    }
+
+    /// Reads one of the size that it says. What is beyond the fields known here is skipped.
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let mut peek = *cursor;
+        peek.u32("event type")?;
+        // the very first files have 0 there
+        let size = match peek.u32("size of an event's attributes")? {
+            0 => SIZE_VER0,
+            size if size < SIZE_VER0 || size % 8 != 0 => {
+                return Err(cursor.error(format!("an event's attributes of {size} bytes")));
+            }
+            size => size,
+        };
+        let offset = cursor.offset();
+        let bytes = cursor.take(size.into(), "an event's attributes")?;
+        let order = cursor.order();
+        let mut padded = [0; SIZE as usize];
+        let known = bytes.len().min(padded.len());
+        padded[..known].copy_from_slice(&bytes[..known]);
+        Self::fields(Cursor::new(&padded, order, offset))
+    }
+
+    fn fields(mut at: Cursor<'_>) -> Result<Self> {
+        const WHAT: &str = "an event's attributes";
+        let order = at.order();
+        let kind = at.u32(WHAT)?;
+        at.u32(WHAT)?;
+        let config = at.u64(WHAT)?;
+        let period = at.u64(WHAT)?;
+        let sample_type = at.u64(WHAT)?;
+        let read_format = at.u64(WHAT)?;
+        let flags = flags_from(at.u64(WHAT)?, order);
+        let wakeup = at.u32(WHAT)?;
+        let breakpoint = at.u32(WHAT)?;
+        let config1 = at.u64(WHAT)?;
+        let config2 = at.u64(WHAT)?;
+        let branch_type = at.u64(WHAT)?;
+        let user_registers = at.u64(WHAT)?;
+        let user_stack = at.u32(WHAT)?;
+        let clock = at.u32(WHAT)?.cast_signed();
+        let interrupt_registers = at.u64(WHAT)?;
+        let aux_watermark = at.u32(WHAT)?;
+        let max_stack = at.u16(WHAT)?;
+        at.u16(WHAT)?;
+        let aux_sample_size = at.u32(WHAT)?;
+        at.u32(WHAT)?;
+        at.u64(WHAT)?;
+        let config3 = at.u64(WHAT)?;
+        Ok(Self {
+            kind,
+            config,
+            period,
+            sample_type,
+            read_format,
+            flags,
+            wakeup,
+            breakpoint,
+            config1,
+            config2,
+            branch_type,
+            user_registers,
+            user_stack,
+            clock,
+            interrupt_registers,
+            aux_watermark,
+            max_stack,
+            aux_sample_size,
+            config3,
+        })
+    }
+
+    /// As this machine's kernel and perf read it.
+    pub(crate) fn to_bytes(&self) -> [u8; SIZE as usize] {
+        let mut bytes = [0; SIZE as usize];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&self.kind.to_ne_bytes());
+        put(&SIZE.to_ne_bytes());
+        put(&self.config.to_ne_bytes());
+        put(&self.period.to_ne_bytes());
+        put(&self.sample_type.to_ne_bytes());
+        put(&self.read_format.to_ne_bytes());
+        put(&flags_to(self.flags, ByteOrder::NATIVE).to_ne_bytes());
+        put(&self.wakeup.to_ne_bytes());
+        put(&self.breakpoint.to_ne_bytes());
+        put(&self.config1.to_ne_bytes());
+        put(&self.config2.to_ne_bytes());
+        put(&self.branch_type.to_ne_bytes());
+        put(&self.user_registers.to_ne_bytes());
+        put(&self.user_stack.to_ne_bytes());
+        put(&self.clock.to_ne_bytes());
+        put(&self.interrupt_registers.to_ne_bytes());
+        put(&self.aux_watermark.to_ne_bytes());
+        put(&self.max_stack.to_ne_bytes());
+        put(&[0; 2]);
+        put(&self.aux_sample_size.to_ne_bytes());
+        put(&[0; 12]);
+        put(&self.config3.to_ne_bytes());
+        bytes
+    }
+}
+
+/// Flags as on a little-endian machine, from a recording's: a big-endian one fills words of bit
+/// fields from the most significant bit on.
+fn flags_from(flags: u64, order: ByteOrder) -> u64 {
+    match order {
+        ByteOrder::Little => flags,
+        ByteOrder::Big => swap_precise(flags.reverse_bits()),
+    }
+}
+
+/// The other way round.
+fn flags_to(flags: u64, order: ByteOrder) -> u64 {
+    match order {
+        ByteOrder::Little => flags,
+        ByteOrder::Big => swap_precise(flags).reverse_bits(),
+    }
+}
+
+/// Exchanges the bits of `precise_ip`, the one field that has two.
+fn swap_precise(flags: u64) -> u64 {
+    let shift = attr_flag::PRECISE_SHIFT;
+    let precise = flags >> shift & 3;
+    flags & !(3 << shift) | (precise >> 1 | (precise & 1) << 1) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_field() -> Attr {
+        Attr {
+            kind: 1,
+            config: 2,
+            period: 3,
+            sample_type: 4,
+            read_format: 5,
+            flags: attr_flag::SAMPLE_ID_ALL | 2 << attr_flag::PRECISE_SHIFT | attr_flag::DISABLED,
+            wakeup: 6,
+            breakpoint: 7,
+            config1: 8,
+            config2: 9,
+            branch_type: 10,
+            user_registers: 11,
+            user_stack: 12,
+            clock: -1,
+            interrupt_registers: 13,
+            aux_watermark: 14,
+            max_stack: 15,
+            aux_sample_size: 16,
+            config3: 17,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let bytes = every_field().to_bytes();
+        let read = Attr::read(&mut Cursor::new(&bytes, ByteOrder::NATIVE, 0)).expect("well-formed");
+        assert_eq!(read, every_field());
+    }
+
+    #[test]
+    fn an_older_and_a_newer_size_are_read() {
+        let mut bytes = every_field().to_bytes();
+        bytes[4..8].copy_from_slice(&64_u32.to_ne_bytes());
+        let mut cursor = Cursor::new(&bytes, ByteOrder::NATIVE, 0);
+        let read = Attr::read(&mut cursor).expect("the first size");
+        assert_eq!((read.config1, read.config2, read.branch_type), (8, 0, 0));
+        assert_eq!(cursor.offset(), 64);
+
+        let mut bytes = every_field().to_bytes().to_vec();
+        bytes[4..8].copy_from_slice(&(SIZE + 16).to_ne_bytes());
+        bytes.extend([0xff; 16]);
+        let mut cursor = Cursor::new(&bytes, ByteOrder::NATIVE, 0);
+        assert_eq!(Attr::read(&mut cursor).expect("a newer size"), every_field());
+        assert!(cursor.is_empty());
+
+        bytes[4..8].copy_from_slice(&12_u32.to_ne_bytes());
+        assert!(Attr::read(&mut Cursor::new(&bytes, ByteOrder::NATIVE, 0)).is_err());
+    }
+
+    #[test]
+    fn a_big_endian_machine_fills_bit_fields_from_the_top() {
+        // disabled is the first bit, sample_id_all the 19th, precise_ip = 2 the first of its two
+        let big = 1 << 63 | 1 << (63 - 18) | 1 << (63 - 15);
+        let flags = flags_from(big, ByteOrder::Big);
+        assert_eq!(flags, every_field().flags);
+        assert_eq!(flags_to(flags, ByteOrder::Big), big);
+        assert_eq!(every_field().precise(), 2);
+    }
+}

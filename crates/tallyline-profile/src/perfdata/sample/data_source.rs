@@ -1,0 +1,277 @@
+//! Where the data of a memory access came from: `union perf_mem_data_src`.
+
+use std::fmt::Write;
+
+/// The word as recorded; its fields by the methods, texts as perf prints them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DataSource(pub u64);
+
+/// Bits of [`DataSource::op`].
+pub mod op {
+    #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_OP_*")]
+    pub const NA: u8 = 1;
+    pub const LOAD: u8 = 2;
+    pub const STORE: u8 = 4;
+    pub const PREFETCH: u8 = 8;
+    pub const EXEC: u8 = 16;
+}
+
+/// Bits of [`DataSource::level`].
+pub mod level {
+    #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_LVL_*")]
+    pub const NA: u16 = 1;
+    pub const HIT: u16 = 1 << 1;
+    pub const MISS: u16 = 1 << 2;
+    pub const L1: u16 = 1 << 3;
+    pub const LFB: u16 = 1 << 4;
+    pub const L2: u16 = 1 << 5;
+    pub const L3: u16 = 1 << 6;
+    pub const LOCAL_RAM: u16 = 1 << 7;
+    pub const REMOTE_RAM_1: u16 = 1 << 8;
+    pub const REMOTE_RAM_2: u16 = 1 << 9;
+    pub const REMOTE_CACHE_1: u16 = 1 << 10;
+    pub const REMOTE_CACHE_2: u16 = 1 << 11;
+    pub const IO: u16 = 1 << 12;
+    pub const UNCACHED: u16 = 1 << 13;
+}
+
+/// Values of [`DataSource::level_number`].
+pub mod level_number {
+    #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_LVLNUM_*")]
+    pub const L1: u8 = 1;
+    pub const L2: u8 = 2;
+    pub const L3: u8 = 3;
+    pub const L4: u8 = 4;
+    pub const L2_MHB: u8 = 5;
+    pub const MSC: u8 = 6;
+    pub const L0: u8 = 7;
+    pub const UNCACHED: u8 = 8;
+    pub const CXL: u8 = 9;
+    pub const IO: u8 = 10;
+    pub const ANY_CACHE: u8 = 11;
+    pub const LFB: u8 = 12;
+    pub const RAM: u8 = 13;
+    pub const PMEM: u8 = 14;
+    pub const NA: u8 = 15;
+}
+
+/// Bits of [`DataSource::snoop`], and above them those of `mem_snoopx`.
+pub mod snoop {
+    #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_SNOOP_*")]
+    pub const NA: u8 = 1;
+    pub const NONE: u8 = 2;
+    pub const HIT: u8 = 4;
+    pub const MISS: u8 = 8;
+    pub const HITM: u8 = 16;
+    pub const FORWARD: u8 = 32;
+    pub const PEER: u8 = 64;
+}
+
+/// Bits of [`DataSource::tlb`].
+pub mod tlb {
+    #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_TLB_*")]
+    pub const NA: u8 = 1;
+    pub const HIT: u8 = 2;
+    pub const MISS: u8 = 4;
+    pub const L1: u8 = 8;
+    pub const L2: u8 = 16;
+    pub const WALKER: u8 = 32;
+    pub const FAULT: u8 = 64;
+}
+
+const LEVELS: [&str; 14] = [
+    "N/A",
+    "HIT",
+    "MISS",
+    "L1",
+    "LFB/MAB",
+    "L2",
+    "L3",
+    "Local RAM",
+    "Remote RAM (1 hop)",
+    "Remote RAM (2 hops)",
+    "Remote Cache (1 hop)",
+    "Remote Cache (2 hops)",
+    "I/O",
+    "Uncached",
+];
+const LEVEL_NUMBERS: [&str; 16] = [
+    "",
+    "L1",
+    "L2",
+    "L3",
+    "L4",
+    "L2 MHB",
+    "Memory-side Cache",
+    "L0",
+    "Uncached",
+    "CXL",
+    "I/O",
+    "Any cache",
+    "LFB/MAB",
+    "RAM",
+    "PMEM",
+    "N/A",
+];
+const HOPS: [&str; 5] = ["", "core, same node", "node, same socket", "socket, same board", "board"];
+const SNOOPS: [&str; 7] = ["N/A", "None", "Hit", "Miss", "HitM", "Fwd", "Peer"];
+const TLBS: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
+
+impl DataSource {
+    fn field(self, start: u32, width: u32) -> u16 {
+        (self.0 >> start & ((1 << width) - 1)) as u16
+    }
+
+    /// What kind of access, [`op`] bits.
+    pub fn op(self) -> u8 {
+        self.field(0, 5) as u8
+    }
+
+    /// Which cache or memory answered, [`level`] bits; older than [`level_number`](Self::level_number).
+    pub fn level(self) -> u16 {
+        self.field(5, 14)
+    }
+
+    /// How the other caches were asked, [`snoop`] bits.
+    pub fn snoop(self) -> u8 {
+        (self.field(19, 5) | self.field(38, 2) << 5) as u8
+    }
+
+    /// Bit 0: not known; bit 1: a locked access.
+    pub fn lock(self) -> u8 {
+        self.field(24, 2) as u8
+    }
+
+    /// How the address was translated, [`tlb`] bits.
+    pub fn tlb(self) -> u8 {
+        self.field(26, 7) as u8
+    }
+
+    /// Which cache or memory answered, one of [`level_number`]; 0 where only `level` says it.
+    pub fn level_number(self) -> u8 {
+        self.field(33, 4) as u8
+    }
+
+    /// Whether that was on another node or core.
+    pub fn is_remote(self) -> bool {
+        self.field(37, 1) != 0
+    }
+
+    /// Bit 0: not known; bit 1: blocked by data; bit 2: by an address.
+    pub fn blocked(self) -> u8 {
+        self.field(40, 3) as u8
+    }
+
+    /// How far away: 1 another core of the node … 4 another board; 0 not known.
+    pub fn hops(self) -> u8 {
+        self.field(43, 3) as u8
+    }
+
+    /// Whether the access reads.
+    pub fn is_load(self) -> bool {
+        self.op() & op::LOAD != 0
+    }
+
+    /// Whether the access writes.
+    pub fn is_store(self) -> bool {
+        self.op() & op::STORE != 0
+    }
+
+    /// Whether the line was modified in another cache.
+    pub fn is_hitm(self) -> bool {
+        self.snoop() & snoop::HITM != 0
+    }
+
+    /// perf's text for the kind of access.
+    pub fn op_text(self) -> &'static str {
+        let op = self.op();
+        match () {
+            () if op & op::NA != 0 => "N/A",
+            () if op & op::LOAD != 0 => "LOAD",
+            () if op & op::STORE != 0 => "STORE",
+            () if op & op::PREFETCH != 0 => "PFETCH",
+            () if op & op::EXEC != 0 => "EXEC",
+            () => "No",
+        }
+    }
+
+    /// perf's text for where the data was, such as `L3 hit`.
+    pub fn level_text(self) -> String {
+        let level = self.level();
+        let outcome = match level {
+            hit if hit & level::HIT != 0 => "hit",
+            miss if miss & level::MISS != 0 => "miss",
+            _ => "",
+        };
+        let number = self.level_number();
+        if number != 0 && number != level_number::NA {
+            let mut text = String::new();
+            if self.is_remote() {
+                text.push_str("Remote ");
+            }
+            if let Some(hops) = HOPS.get(usize::from(self.hops())).filter(|hops| !hops.is_empty()) {
+                text.push_str(hops);
+                text.push(' ');
+            }
+            text.push_str(LEVEL_NUMBERS[usize::from(number)]);
+            let _ = write!(text, " {outcome}");
+            return text;
+        }
+        let names = either(level & !(level::NA | level::HIT | level::MISS), &LEVELS);
+        if names.is_empty() { "N/A".to_owned() } else { format!("{names} {outcome}") }
+    }
+
+    /// perf's text for the snoop.
+    pub fn snoop_text(self) -> String {
+        or_na(either(self.snoop().into(), &SNOOPS))
+    }
+
+    /// perf's text for the translation.
+    pub fn tlb_text(self) -> String {
+        let tlb = self.tlb();
+        let mut text = or_na(either((tlb & !(tlb::HIT | tlb::MISS)).into(), &TLBS));
+        if tlb & tlb::HIT != 0 {
+            text.push_str(" hit");
+        }
+        if tlb & tlb::MISS != 0 {
+            text.push_str(" miss");
+        }
+        text
+    }
+
+    /// perf's text for locked accesses.
+    pub fn lock_text(self) -> &'static str {
+        match self.lock() {
+            na if na & 1 != 0 => "N/A",
+            locked if locked & 2 != 0 => "Yes",
+            _ => "No",
+        }
+    }
+
+    /// perf's text for blocked accesses, without its leading space.
+    pub fn blocked_text(self) -> &'static str {
+        match self.blocked() {
+            0 => "N/A",
+            na if na & 1 != 0 => "N/A",
+            6 => "Data Addr",
+            2 => "Data",
+            _ => "Addr",
+        }
+    }
+}
+
+/// The names of the bits that are set.
+fn either(bits: u16, names: &[&str]) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().enumerate().filter(|(index, _)| bits >> index & 1 != 0) {
+        if index > 0 && !text.is_empty() {
+            text.push_str(" or ");
+        }
+        text.push_str(name);
+    }
+    text
+}
+
+fn or_na(text: String) -> String {
+    if text.is_empty() { "N/A".to_owned() } else { text }
+}

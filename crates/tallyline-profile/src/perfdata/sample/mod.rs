@@ -1,0 +1,297 @@
+//! One sample: what it holds, and its decoding from the bytes of a `PERF_RECORD_SAMPLE`.
+//!
+//! The kernel writes the fields in an order of its own (`perf_output_sample` in
+//! `kernel/events/core.c`), each only where its bit is set, so one field misread shifts all that
+//! follow. Hence every bit is decoded here, and what is left over at the end is an error.
+
+mod branch;
+mod data_source;
+mod read;
+mod registers;
+#[cfg(test)]
+mod tests;
+
+pub use branch::{Branch, BranchStack};
+pub use data_source::{DataSource, level, level_number, op, snoop, tlb};
+pub use read::{ReadValue, ReadValues};
+pub use registers::{Registers, aarch64, x86_64};
+
+use super::abi::{branch as branch_type, misc, sample as bit};
+use super::attr::Attr;
+use super::bytes::{Cursor, Words};
+use crate::Result;
+
+/// In whose code a sample was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CpuMode {
+    /// The recording does not say.
+    #[default]
+    Unknown,
+    /// The kernel.
+    Kernel,
+    /// A program.
+    User,
+    /// The hypervisor.
+    Hypervisor,
+    /// A guest's kernel.
+    GuestKernel,
+    /// A guest's program.
+    GuestUser,
+}
+
+impl CpuMode {
+    pub(crate) fn of(header_misc: u16) -> Self {
+        match header_misc & misc::CPUMODE_MASK {
+            misc::KERNEL => Self::Kernel,
+            misc::USER => Self::User,
+            misc::HYPERVISOR => Self::Hypervisor,
+            misc::GUEST_KERNEL => Self::GuestKernel,
+            misc::GUEST_USER => Self::GuestUser,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(crate) fn bits(self) -> u16 {
+        match self {
+            Self::Unknown => 0,
+            Self::Kernel => misc::KERNEL,
+            Self::User => misc::USER,
+            Self::Hypervisor => misc::HYPERVISOR,
+            Self::GuestKernel => misc::GUEST_KERNEL,
+            Self::GuestUser => misc::GUEST_USER,
+        }
+    }
+}
+
+/// The costs of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// The cost of the whole instruction's memory access in cycles (perf's `weight`): with
+    /// `WEIGHT_STRUCT` the low 32 bits of what was recorded.
+    pub weight: u64,
+    /// Cycles from issue to retirement (`ins_lat`). 0 with the older `WEIGHT`.
+    pub instruction_latency: u16,
+    /// A second latency: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
+    pub third: u16,
+}
+
+/// A part of the user's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserStack<'a> {
+    /// What was copied, from the stack pointer on; only the first `used` bytes mean something.
+    pub bytes: &'a [u8],
+    /// How much of it was really there.
+    pub used: u64,
+}
+
+/// A sample. What its event was not asked for is `None`.
+///
+/// It borrows from the file: decoding allocates nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// In whose code `ip` is.
+    pub mode: CpuMode,
+    /// Whether the hardware says that `ip` is the very instruction (`PERF_RECORD_MISC_EXACT_IP`).
+    pub exact: bool,
+    /// Where the program was.
+    pub ip: Option<u64>,
+    /// The process; −1 where there is none any more.
+    pub pid: Option<i32>,
+    /// The thread.
+    pub tid: Option<i32>,
+    /// When, in nanoseconds of the recording's clock.
+    pub time: Option<u64>,
+    /// The address of the data.
+    pub addr: Option<u64>,
+    /// Which event, by the number that the kernel gave it (`IDENTIFIER` or `ID`).
+    pub id: Option<u64>,
+    /// The same for the one CPU's or thread's part of the event.
+    pub stream_id: Option<u64>,
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// How many events this sample stands for.
+    pub period: Option<u64>,
+    /// Counters read at the sample.
+    pub read: Option<ReadValues<'a>>,
+    /// Return addresses from the inside, with marks (`abi::context`) where the mode changes.
+    pub callchain: Option<Words<'a>>,
+    /// What a tracepoint or the hardware (AMD IBS) wrote.
+    pub raw: Option<&'a [u8]>,
+    /// The last branches.
+    pub branches: Option<BranchStack<'a>>,
+    /// The user's registers.
+    pub user_registers: Option<Registers<'a>>,
+    /// The registers at the interrupt.
+    pub interrupt_registers: Option<Registers<'a>>,
+    /// The top of the user's stack.
+    pub user_stack: Option<UserStack<'a>>,
+    /// Latencies.
+    pub weight: Option<Weight>,
+    /// Where the data came from.
+    pub data_source: Option<DataSource>,
+    /// Why a hardware transaction ended, `PERF_TXN_*` bits.
+    pub transaction: Option<u64>,
+    /// The data's physical address.
+    pub physical_address: Option<u64>,
+    /// The number of the control group.
+    pub cgroup: Option<u64>,
+    /// The size of the data's page in bytes.
+    pub data_page_size: Option<u64>,
+    /// The size of the code's page in bytes.
+    pub code_page_size: Option<u64>,
+    /// A piece of a hardware trace.
+    pub aux: Option<&'a [u8]>,
+}
+
+impl<'a> Sample<'a> {
+    /// Decodes the body of a sample (what follows its header) of the event `attr`.
+    pub(crate) fn decode(header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<Self> {
+        let asked = |field: u64| attr.sample_type & field != 0;
+        let mut sample = Self {
+            mode: CpuMode::of(header_misc),
+            exact: header_misc & misc::EXACT_IP != 0,
+            ..Self::default()
+        };
+        let at = &mut at;
+        if attr.sample_type & !bit::KNOWN != 0 {
+            return Err(at.error(format!(
+                "a sample with fields {:#x} that are newer than this program",
+                attr.sample_type & !bit::KNOWN
+            )));
+        }
+        sample.who_and_when(at, &asked)?;
+        if asked(bit::READ) {
+            sample.read = Some(ReadValues::decode(at, attr.read_format)?);
+        }
+        if asked(bit::CALLCHAIN) {
+            let count = at.u64("length of a call chain")?;
+            sample.callchain = Some(at.words(count, "call chain")?);
+        }
+        if asked(bit::RAW) {
+            let size = at.u32("size of raw data")?;
+            sample.raw = Some(at.take(size.into(), "raw data")?);
+        }
+        if asked(bit::BRANCH_STACK) {
+            let has = |flag: u64| attr.branch_type & flag != 0;
+            let (index, counters) = (has(branch_type::HW_INDEX), has(branch_type::COUNTERS));
+            sample.branches = Some(BranchStack::decode(at, index, counters)?);
+        }
+        if asked(bit::REGS_USER) {
+            sample.user_registers = Registers::decode(at, attr.user_registers)?;
+        }
+        if asked(bit::STACK_USER) {
+            sample.user_stack = user_stack(at)?;
+        }
+        sample.memory(at, &asked, attr)?;
+        if asked(bit::AUX) {
+            let size = at.u64("size of a trace")?;
+            sample.aux = Some(at.take(size, "trace")?);
+        }
+        // the kernel pads within the fields, never behind them
+        if !at.is_empty() {
+            return Err(at.error(format!("{} bytes after the last field of a sample", at.rest().len())));
+        }
+        Ok(sample)
+    }
+
+    fn who_and_when(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool) -> Result<()> {
+        if asked(bit::IDENTIFIER) {
+            self.id = Some(at.u64("identifier")?);
+        }
+        if asked(bit::IP) {
+            self.ip = Some(at.u64("ip")?);
+        }
+        if asked(bit::TID) {
+            self.pid = Some(at.u32("pid")?.cast_signed());
+            self.tid = Some(at.u32("tid")?.cast_signed());
+        }
+        if asked(bit::TIME) {
+            self.time = Some(at.u64("time")?);
+        }
+        if asked(bit::ADDR) {
+            self.addr = Some(at.u64("address")?);
+        }
+        if asked(bit::ID) {
+            self.id = Some(at.u64("id")?);
+        }
+        if asked(bit::STREAM_ID) {
+            self.stream_id = Some(at.u64("stream id")?);
+        }
+        if asked(bit::CPU) {
+            self.cpu = Some(at.u32("cpu")?);
+            at.u32("cpu")?;
+        }
+        if asked(bit::PERIOD) {
+            self.period = Some(at.u64("period")?);
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool, attr: &Attr) -> Result<()> {
+        if asked(bit::WEIGHT_STRUCT) {
+            let word = at.u64("weights")?;
+            self.weight = Some(Weight {
+                weight: word & u64::from(u32::MAX),
+                instruction_latency: (word >> 32) as u16,
+                third: (word >> 48) as u16,
+            });
+        } else if asked(bit::WEIGHT) {
+            self.weight = Some(Weight { weight: at.u64("weight")?, ..Weight::default() });
+        }
+        if asked(bit::DATA_SRC) {
+            self.data_source = Some(DataSource(at.u64("data source")?));
+        }
+        if asked(bit::TRANSACTION) {
+            self.transaction = Some(at.u64("transaction")?);
+        }
+        if asked(bit::REGS_INTR) {
+            self.interrupt_registers = Registers::decode(at, attr.interrupt_registers)?;
+        }
+        if asked(bit::PHYS_ADDR) {
+            self.physical_address = Some(at.u64("physical address")?);
+        }
+        if asked(bit::CGROUP) {
+            self.cgroup = Some(at.u64("control group")?);
+        }
+        if asked(bit::DATA_PAGE_SIZE) {
+            self.data_page_size = Some(at.u64("size of the data's page")?);
+        }
+        if asked(bit::CODE_PAGE_SIZE) {
+            self.code_page_size = Some(at.u64("size of the code's page")?);
+        }
+        Ok(())
+    }
+
+    /// The return addresses alone, from the inside, each with the mode that its mark says.
+    pub fn callers(&self) -> impl Iterator<Item = (CpuMode, u64)> + use<'a> {
+        let mut mode = self.mode;
+        self.callchain.into_iter().flat_map(|words| words.iter()).filter_map(move |word| {
+            use super::abi::context;
+            if word < context::MAX {
+                return Some((mode, word));
+            }
+            mode = match word {
+                context::KERNEL => CpuMode::Kernel,
+                context::USER => CpuMode::User,
+                context::HV => CpuMode::Hypervisor,
+                context::GUEST | context::GUEST_KERNEL => CpuMode::GuestKernel,
+                context::GUEST_USER => CpuMode::GuestUser,
+                _ => CpuMode::Unknown,
+            };
+            None
+        })
+    }
+}
+
+fn user_stack<'a>(at: &mut Cursor<'a>) -> Result<Option<UserStack<'a>>> {
+    let size = at.u64("size of a stack")?;
+    if size == 0 {
+        return Ok(None);
+    }
+    let bytes = at.take(size, "stack")?;
+    let used = at.u64("used size of a stack")?;
+    if used > size {
+        return Err(at.error(format!("a stack of {size} bytes, {used} of them used")));
+    }
+    Ok(Some(UserStack { bytes, used }))
+}
