@@ -49,6 +49,7 @@ pub mod query;
 pub mod reorganize;
 
 pub use companion::{Alone, Companion, Companions, Contents};
+pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries};
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
 use model::Types;
@@ -158,6 +159,34 @@ pub fn read_file(mut file: &std::fs::File, request: &Request, companions: &dyn C
     }
     file.read_to_end(&mut start)?;
     read_with(&start, request, companions)
+}
+
+/// Opens the DWARF of a file for one who reads more of it than types: functions, variables, scopes.
+/// Comes back with what was made of it, and with a line for each thing that is missing.
+pub fn explore<T>(
+    file: &std::fs::File,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    let headers = object::ReadCache::new(file);
+    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, each)
+}
+
+/// The same as [`explore`], of bytes in memory.
+pub fn explore_bytes<T>(
+    bytes: &[u8],
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    explore_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, each)
+}
+
+fn explore_elf<'a, R: object::ReadRef<'a>, T>(
+    file: &elf::File<'a, R>,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, each)
 }
 
 /// Which formats a file has, DWARF first. Only its headers are read.

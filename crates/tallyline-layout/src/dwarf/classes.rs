@@ -4,13 +4,13 @@ use super::hierarchy::Hierarchy;
 use crate::model::{Member, MemberKind, Types};
 use rustc_hash::FxHashSet;
 
-/// Completes the classes, when sizes of members are known.
-pub(super) fn finish(types: &mut Types) {
+/// Completes the classes among records, when sizes of members are known.
+pub(super) fn finish(types: &mut Types, records: &[usize]) {
     let is_class = |index: &usize| {
         let record = &types.records[*index];
         record.language.is_cpp() && !record.members.is_empty()
     };
-    let classes: Vec<usize> = (0..types.records.len()).filter(is_class).collect();
+    let classes: Vec<usize> = records.iter().copied().filter(is_class).collect();
     let mut hierarchy = Hierarchy::default();
     for class in &classes {
         let range = types.records[*class].members;

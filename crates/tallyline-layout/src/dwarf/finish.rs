@@ -7,9 +7,9 @@ use crate::query::{Alignments, size_of};
 /// What a bitfield's offset holds when its place is counted from the start of the record.
 pub(super) const FROM_RECORD: u32 = u32::MAX;
 
-/// Completes every member.
-pub(super) fn finish(types: &mut Types, little_endian: bool) {
-    for index in 0..types.members.len() {
+/// Completes the members from a position on, and the records that have them.
+pub(super) fn finish(types: &mut Types, first_member: usize, records: &[usize], little_endian: bool) {
+    for index in first_member..types.members.len() {
         let mut member = types.members[index];
         if member.kind == MemberKind::Static {
             member.bitfield = None;
@@ -20,13 +20,13 @@ pub(super) fn finish(types: &mut Types, little_endian: bool) {
         }
         types.members[index] = member;
     }
-    for record in 0..types.records.len() {
-        complete_unsized(types, record);
+    for record in records {
+        complete_unsized(types, *record);
     }
-    leave_out_natural_alignments(types);
-    classes::finish(types);
-    for record in 0..types.records.len() {
-        order(types, record);
+    leave_out_natural_alignments(types, records);
+    classes::finish(types, records);
+    for record in records {
+        order(types, *record);
     }
 }
 
@@ -53,13 +53,15 @@ fn complete_unsized(types: &mut Types, record: usize) {
 }
 
 /// Zig notes the alignment of every member. What is left is what was asked for.
-fn leave_out_natural_alignments(types: &mut Types) {
+fn leave_out_natural_alignments(types: &mut Types, records: &[usize]) {
+    let is_zig = |record: &&usize| types.records[**record].language.is_zig();
+    let records: Vec<usize> = records.iter().filter(is_zig).copied().collect();
+    if records.is_empty() {
+        return;
+    }
     let mut alignments = Alignments::new(types);
-    for record in 0..types.records.len() {
+    for record in records {
         let record = types.records[record];
-        if !record.language.is_zig() {
-            continue;
-        }
         let variants = types.variants(&record).iter().map(|variant| variant.members);
         let ranges: Vec<Range> = variants.chain([record.members]).collect();
         for index in ranges.into_iter().flat_map(|range| range.start as usize..range.end as usize) {

@@ -38,11 +38,16 @@ pub(super) struct Loader<'u, 'a> {
     pub(super) units: &'u Units<'a>,
     pub(super) types: Types,
     known: FxHashMap<Place, Known>,
+    // where the types are, by id
+    by_id: Vec<Place>,
     pending: VecDeque<Place>,
     contexts: VecDeque<(usize, Context)>,
     // entries that may still be read: a damaged file can have the same ones read again and again
     budget: usize,
     pub(super) members: Vec<Member>,
+    // records that were read and are not completed, and how many members are
+    unfinished: Vec<usize>,
+    finished_members: usize,
     // none where positions are not wanted
     pub(super) paths: Option<Paths<'a>>,
     pointed_to: bool,
@@ -72,10 +77,13 @@ impl<'u, 'a> Loader<'u, 'a> {
             units,
             types: Types::new(Origin::Dwarf, units.pointer_size()),
             known: FxHashMap::default(),
+            by_id: Vec::new(),
             pending: VecDeque::new(),
             contexts: VecDeque::new(),
             budget: units.total_bytes().saturating_mul(2).saturating_add(1000),
             members: Vec::new(),
+            unfinished: Vec::new(),
+            finished_members: 0,
             paths: request.positions.then(Paths::default),
             pointed_to: request.pointed_to,
         }
@@ -101,9 +109,16 @@ impl<'u, 'a> Loader<'u, 'a> {
                 self.types.records[record.index()].scope = Scope::Inner;
             }
         }
-        finish::finish(&mut self.types, self.units.little_endian);
-        variant::finish(&mut self.types);
+        self.finish();
         Ok(self.types)
+    }
+
+    /// Completes the records that were read since it was last called.
+    pub(super) fn finish(&mut self) {
+        let records = std::mem::take(&mut self.unfinished);
+        finish::finish(&mut self.types, self.finished_members, &records, self.units.little_endian);
+        variant::finish(&mut self.types, &records);
+        self.finished_members = self.types.members.len();
     }
 
     /// The id of the type at a place, which is read later; void without a place.
@@ -117,6 +132,8 @@ impl<'u, 'a> Loader<'u, 'a> {
             return Ok(known.id);
         }
         let id = self.types.push(Type::Missing)?;
+        self.by_id.resize(id.index(), Place::MISSING);
+        self.by_id.push(place);
         // what is in a file that is not there stays missing, whatever is needed of it
         let is_there = place != Place::MISSING;
         self.known.insert(place, Known { id, need: if is_there { need } else { Need::Layout } });
@@ -124,6 +141,11 @@ impl<'u, 'a> Loader<'u, 'a> {
             self.pending.push_back(place);
         }
         Ok(id)
+    }
+
+    /// Where the entry of a type is; nowhere for what the reader made, and in a file that is not there.
+    pub(super) fn place_of(&self, id: TypeId) -> Option<Place> {
+        self.by_id.get(id.index()).copied().filter(|place| *place != Place::MISSING)
     }
 
     /// Counts an entry that is read.
@@ -135,7 +157,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<()> {
+    pub(super) fn drain(&mut self) -> Result<()> {
         while let Some(place) = self.pending.pop_front() {
             let Some(&Known { id, need }) = self.known.get(&place) else { continue };
             self.read(place, id, need)?;
@@ -237,7 +259,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Where a type is defined that may be declared here and defined in a unit of its own.
-    fn definition(&mut self, place: Place) -> Result<Place> {
+    pub(super) fn definition(&mut self, place: Place) -> Result<Place> {
         if self.known.contains_key(&place) {
             return Ok(place);
         }
@@ -399,11 +421,15 @@ impl<'u, 'a> Loader<'u, 'a> {
             record.declaration = cursor.entry.flag(constants::DW_AT_declaration);
             self.record_members(cursor, &mut record)?;
         }
-        if let Type::Record(known) = self.types.get(id) {
-            self.types.records[known.index()] = record;
-            return Ok(Type::Record(known));
-        }
-        Ok(Type::Record(self.types.push_record(record)?))
+        let known = match self.types.get(id) {
+            Type::Record(known) => {
+                self.types.records[known.index()] = record;
+                known
+            }
+            _ => self.types.push_record(record)?,
+        };
+        self.unfinished.push(known.index());
+        Ok(Type::Record(known))
     }
 
     /// The name of a record, which may stand where it is declared.

@@ -13,6 +13,7 @@
 mod alternate;
 mod classes;
 mod entry;
+mod explore;
 mod finish;
 mod hierarchy;
 mod load;
@@ -28,6 +29,9 @@ mod units;
 mod variant;
 mod virtual_bases;
 
+pub(crate) use explore::explore;
+pub use explore::{DebugInfo, Slice, TypeReader, UnitEntries};
+
 use crate::companion::Companions;
 use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
@@ -42,9 +46,6 @@ use source::{Role, Source};
 use std::sync::atomic::AtomicU64;
 use units::Units;
 
-/// What gimli reads from: a slice of a section, with the byte order of the file.
-type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
-
 /// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it.
 pub(crate) fn read<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
@@ -52,19 +53,55 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
     request: &Request,
     companions: &dyn Companions,
 ) -> Result<Types> {
-    let reading = Reading { positions: request.positions, budget: AtomicU64::new(INFLATED_LIMIT) };
+    let reading =
+        Reading { positions: request.positions, code: false, budget: AtomicU64::new(INFLATED_LIMIT) };
+    let opened = with_units(file, naming, &reading, companions, |units| read_units(units, request))?;
+    let Opened { result: mut types, mut warnings, without_alternate, missing } = opened;
+    if without_alternate && let Some(warning) = warnings.first_mut() {
+        let left_out = alternate::leave_out_incomplete(&mut types);
+        warning.push_str(&format!("; types in it are left out, and {left_out} that need it"));
+    }
+    warnings.extend(missing);
+    if types.listed.is_empty() && !warnings.is_empty() {
+        return Err(Error::Companion(warnings.join("; ")));
+    }
+    types.target = file.target();
+    types.warnings.extend(warnings);
+    Ok(types)
+}
+
+/// What was made of a file's units, and what was not there.
+struct Opened<T> {
+    /// What was made of them.
+    result: T,
+    /// What is to be said about the file that dwz put things into.
+    warnings: Vec<String>,
+    /// Whether there is no such file.
+    without_alternate: bool,
+    /// Which split units are missing.
+    missing: Option<String>,
+}
+
+/// Opens the sections of an ELF file with DWARF, and of the files that belong to it.
+fn with_units<'a, R: ReadRef<'a>, T>(
+    file: &File<'a, R>,
+    naming: Naming,
+    reading: &Reading,
+    companions: &dyn Companions,
+    each: impl FnOnce(&Units<'_>) -> Result<T>,
+) -> Result<Opened<T>> {
     let role = if naming == Naming::Split { Role::Split } else { Role::Main };
     let mut warnings = Vec::new();
-    let sections = Sections::load(file, naming, &reading)?;
+    let sections = Sections::load(file, naming, reading)?;
     let main = Source::new(&sections, role, String::new(), 0)?;
     let units = Units::index(main, file.is_little_endian())?;
 
     let alternate = alternate::open(file, companions, &mut warnings)?;
-    let alternate_sections = alternate.as_ref().and_then(|file| file.load(&reading, &mut warnings));
+    let alternate_sections = alternate.as_ref().and_then(|file| file.load(reading, &mut warnings));
     let skeletons = if role == Role::Main { split::skeletons(&units)? } else { Vec::new() };
     let mut missing = split::Missing::default();
     let opened = split::open(&skeletons, companions, &mut missing);
-    let loaded = split::load(&opened, &reading, &mut missing);
+    let loaded = split::load(&opened, reading, &mut missing);
 
     // from here on it borrows from the companions too
     let mut units = units;
@@ -74,20 +111,9 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
         alternate::add_imported(&mut units, &added).map_err(|error| units.localized(error))?;
     }
     split::add(&mut units, &skeletons, &loaded, &mut missing).map_err(|error| units.localized(error))?;
-    let mut types = read_units(&units, request).map_err(|error| units.localized(error))?;
-    if alternate_sections.is_none()
-        && let Some(warning) = warnings.first_mut()
-    {
-        let left_out = alternate::leave_out_incomplete(&mut types);
-        warning.push_str(&format!("; types in it are left out, and {left_out} that need it"));
-    }
-    warnings.extend(missing.warning(skeletons.len()));
-    if types.listed.is_empty() && !warnings.is_empty() {
-        return Err(Error::Companion(warnings.join("; ")));
-    }
-    types.target = file.target();
-    types.warnings.extend(warnings);
-    Ok(types)
+    let result = each(&units).map_err(|error| units.localized(error))?;
+    let missing = missing.warning(skeletons.len());
+    Ok(Opened { result, warnings, without_alternate: alternate_sections.is_none(), missing })
 }
 
 fn read_units(units: &Units<'_>, request: &Request) -> Result<Types> {

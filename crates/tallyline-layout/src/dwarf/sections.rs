@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
 /// The sections that types need; the others are left alone.
-const NEEDED: [SectionId; 9] = [
+const NEEDED: [SectionId; 14] = [
     SectionId::DebugInfo,
     SectionId::DebugTypes,
     SectionId::DebugAbbrev,
@@ -23,14 +23,36 @@ const NEEDED: [SectionId; 9] = [
     SectionId::DebugTuIndex,
     // for positions only
     SectionId::DebugLine,
+    // for code only
+    SectionId::DebugAddr,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
 ];
 
 /// How files are read, the same for all that belong together.
 pub(super) struct Reading {
     /// Whether sections that only positions need are read too.
     pub(super) positions: bool,
+    /// Whether sections that only code needs are read too.
+    pub(super) code: bool,
     /// How many bytes may still be inflated.
     pub(super) budget: AtomicU64,
+}
+
+impl Reading {
+    fn needs(&self, section: SectionId) -> bool {
+        match section {
+            SectionId::DebugLine => self.positions || self.code,
+            SectionId::DebugAddr
+            | SectionId::DebugLoc
+            | SectionId::DebugLocLists
+            | SectionId::DebugRanges
+            | SectionId::DebugRngLists => self.code,
+            _ => true,
+        }
+    }
 }
 
 /// The bytes of the needed sections.
@@ -48,8 +70,11 @@ impl<'a> Sections<'a> {
         naming: Naming,
         reading: &Reading,
     ) -> Result<Sections<'a>> {
-        let needed = NEEDED.iter().filter(|id| reading.positions || **id != SectionId::DebugLine);
-        let parts = needed.map(|id| file.parts(*id, naming)).collect::<Result<Vec<_>>>()?;
+        let parts = |id: &SectionId| match reading.needs(*id) {
+            true => file.parts(*id, naming),
+            false => Ok(Vec::new()),
+        };
+        let parts = NEEDED.iter().map(parts).collect::<Result<Vec<_>>>()?;
         let join = |parts: &Vec<_>| join(parts, &reading.budget);
         let bytes = parts.par_iter().map(join).collect::<Result<Vec<_>>>()?;
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };

@@ -141,6 +141,11 @@ impl<'a> Units<'a> {
         self.source(unit).role
     }
 
+    /// The sections that a unit is in.
+    pub(super) fn dwarf(&self, unit: usize) -> &gimli::Dwarf<Slice<'a>> {
+        &self.source(unit).dwarf
+    }
+
     fn source(&self, unit: usize) -> &Source<'a> {
         &self.sources[self.units[unit].source]
     }

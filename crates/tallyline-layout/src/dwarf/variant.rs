@@ -70,11 +70,11 @@ fn wide(bytes: &[u8], little_endian: bool) -> Option<i128> {
     Some(i128::from_be_bytes(all))
 }
 
-/// Completes variants when every type is known: what they hold are the members of their types, and
-/// the values that select them are as wide as the tag.
-pub(super) fn finish(types: &mut Types) {
-    for index in 0..types.records.len() {
-        let record = types.records[index];
+/// Completes the variants of records when every type is known: what they hold are the members of
+/// their types, and the values that select them are as wide as the tag.
+pub(super) fn finish(types: &mut Types, records: &[usize]) {
+    for index in records {
+        let record = types.records[*index];
         let bits = types.tag(&record).map_or(0, |tag| tag.size.saturating_mul(8));
         for position in record.variants.start..record.variants.end {
             let mut variant = types.variants[position as usize];

@@ -32,6 +32,13 @@ impl Types {
         Ok(all)
     }
 
+    /// Adds the types of another model of the same file, and says which id one of them has now.
+    pub fn absorb(&mut self, other: Types) -> Result<impl Fn(TypeId) -> TypeId + use<>> {
+        let before = self.types.len().saturating_sub(1) as u32;
+        self.append(other)?;
+        Ok(move |id: TypeId| if id == TypeId::VOID { id } else { TypeId(id.0.saturating_add(before)) })
+    }
+
     /// Adds the types of another model of the same file.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
         let shift = Shift::new(self, &other)?;

@@ -1,0 +1,177 @@
+//! Debug information for those who read more of it than types: units with their sections, and
+//! types one at a time, by where their entries are.
+
+use super::load::{Loader, Need};
+use super::sections::Reading;
+use super::source::Role;
+use super::units::{Context, Place, Units};
+use super::with_units;
+use crate::companion::Companions;
+use crate::elf::{File, Naming};
+use crate::error::Result;
+use crate::model::{TypeId, Types};
+use crate::{INFLATED_LIMIT, Request};
+use gimli::{AttributeValue, UnitHeader, UnitOffset};
+use object::ReadRef;
+use std::sync::atomic::AtomicU64;
+
+/// What gimli reads from: a slice of a section, with the byte order of the file.
+pub type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
+
+/// Opens the debug information of an ELF file, and hands it on with what is missing of it.
+pub(crate) fn explore<'a, R: ReadRef<'a>, T>(
+    file: &File<'a, R>,
+    naming: Naming,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    let reading = Reading { positions: false, code: true, budget: AtomicU64::new(INFLATED_LIMIT) };
+    let opened = with_units(file, naming, &reading, companions, |units| each(&DebugInfo { units }))?;
+    let mut warnings = opened.warnings;
+    warnings.extend(opened.missing);
+    Ok((opened.result, warnings))
+}
+
+/// The debug information of a file and of its companions.
+///
+/// Units are numbered; a *place* is where an entry is: an offset that counts through the units'
+/// sections of the file and then through those of its companions.
+pub struct DebugInfo<'u, 'a> {
+    units: &'u Units<'a>,
+}
+
+impl<'u, 'a> DebugInfo<'u, 'a> {
+    /// The units that describe the program, in the order of the file: split ones in the place of
+    /// what they were split off from.
+    pub fn units(&self) -> &'u [usize] {
+        self.units.order()
+    }
+
+    /// The header of a unit, and the sections that it is in.
+    pub fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
+        (&self.units.get(unit).header, self.units.dwarf(unit))
+    }
+
+    /// The unit that a unit was split off from, if it was.
+    pub fn skeleton(&self, unit: usize) -> Option<usize> {
+        Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
+    }
+
+    /// Whether a unit is in what dwz took out of several files: addresses are not known there.
+    pub fn is_alternate(&self, unit: usize) -> bool {
+        self.units.role(unit) == Role::Alternate
+    }
+
+    /// The place of an entry of a unit.
+    pub fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
+        self.units.place(unit, offset).0 as u64
+    }
+
+    /// The unit that a place is in, and the offset there.
+    pub fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
+        let place = Place(usize::try_from(place).ok()?);
+        let unit = self.units.index_of(place)?;
+        Some((unit, self.units.offset(unit, place)))
+    }
+
+    /// The place that a reference of an entry leads to.
+    pub fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
+        let place = self.units.target(unit, value)?;
+        self.units.index_of(place).map(|_| place.0 as u64)
+    }
+
+    /// What is needed to read the entries of a unit.
+    pub fn entries(&self, unit: usize) -> Result<UnitEntries> {
+        Ok(UnitEntries { context: self.units.context(unit)? })
+    }
+
+    /// The bytes of a string.
+    pub fn string(
+        &self,
+        unit: usize,
+        entries: &UnitEntries,
+        value: &AttributeValue<Slice<'a>>,
+    ) -> Option<&'a [u8]> {
+        self.units.string(unit, &entries.context, value)
+    }
+
+    /// A reader of types. One for each thread: what it has read, it has read for itself.
+    pub fn types(&self) -> TypeReader<'u, 'a> {
+        let request = Request::default();
+        TypeReader { loader: Loader::new(self.units, &request) }
+    }
+}
+
+/// What is needed to read the entries of a unit.
+#[derive(Clone)]
+pub struct UnitEntries {
+    context: Context,
+}
+
+impl UnitEntries {
+    /// The abbreviations.
+    pub fn abbreviations(&self) -> &gimli::Abbreviations {
+        &self.context.abbreviations
+    }
+
+    /// The language, as DWARF numbers them.
+    pub fn language(&self) -> u64 {
+        self.context.language
+    }
+}
+
+/// Reads types one at a time into one model.
+///
+/// What a type needs to be laid out is read with it; what it only points to is a name until
+/// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
+pub struct TypeReader<'u, 'a> {
+    loader: Loader<'u, 'a>,
+}
+
+impl TypeReader<'_, '_> {
+    /// The type whose entry is at a place.
+    pub fn at(&mut self, place: u64) -> Result<TypeId> {
+        let place = Place(usize::try_from(place).unwrap_or(usize::MAX));
+        let place = self.loader.definition(place)?;
+        let id = self.loader.refer(Some(place), Need::Layout)?;
+        self.read()?;
+        Ok(id)
+    }
+
+    /// Reads the layout of a type that may be known by its name only.
+    pub fn complete(&mut self, id: TypeId) -> Result<()> {
+        if let Some(place) = self.loader.place_of(id) {
+            self.loader.refer(Some(place), Need::Layout)?;
+            self.read()?;
+        }
+        Ok(())
+    }
+
+    /// Where the entry of a type is.
+    pub fn place(&self, id: TypeId) -> Option<u64> {
+        self.loader.place_of(id).map(|place| place.0 as u64)
+    }
+
+    /// Says in which scopes a type is declared, outermost first.
+    pub fn set_path(&mut self, id: TypeId, path: &[u8]) -> Result<()> {
+        let path = self.loader.types.intern(path)?;
+        self.loader.types.set_path(id, path);
+        Ok(())
+    }
+
+    /// The types so far.
+    pub fn types(&self) -> &Types {
+        &self.loader.types
+    }
+
+    /// The types, when no more are wanted.
+    pub fn into_types(self) -> Types {
+        self.loader.types
+    }
+
+    fn read(&mut self) -> Result<()> {
+        self.loader.drain()?;
+        self.loader.finish();
+        Ok(())
+    }
+}
