@@ -1,16 +1,23 @@
 //! Recordings in perf's format.
 //!
 //! `bytes` is the cursor that everything reads through; [`abi`] the kernel's numbers, [`attr`] what
-//! an event was asked for, [`sample`] what it then recorded.
+//! an event was asked for, [`sample`] what it then recorded; [`file`] the container and its records,
+//! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file.
 
 pub mod abi;
 pub mod attr;
 mod bytes;
+pub mod file;
+pub mod jit;
+mod names;
 pub mod sample;
+pub mod spaces;
 
 pub use attr::Attr;
 pub use bytes::{ByteOrder, Words};
+pub use file::Recording;
 pub use sample::Sample;
+pub use spaces::AddressSpaces;
 
 /// The most bytes that the compressed records of one file may inflate to.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

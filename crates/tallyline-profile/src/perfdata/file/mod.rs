@@ -1,0 +1,177 @@
+//! The container: a file with a table of sections, or the stream that `perf record -o -` writes.
+//!
+//! `header` finds the sections, `features` reads those that describe the machine and the run,
+//! `inflate` the compressed records, `record` says what a record is. A crate for this exists
+//! (`linux-perf-data`); it allocates what a header says, inflates without a limit, refuses files
+//! with several events that perf reads, and cannot say where an error is.
+
+mod build_id;
+mod event;
+mod features;
+mod header;
+mod inflate;
+mod order;
+mod record;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use build_id::{BuildId, BuildIds};
+pub use event::{Event, Events};
+pub use features::{CacheLevel, Feature, Features};
+pub use order::Ordered;
+pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};
+
+use super::abi::record as kind;
+use super::bytes::{ByteOrder, Cursor};
+use crate::Result;
+use record::Decoder;
+use std::ops::Range;
+use stream::{RawRecord, RawRecords};
+
+/// A recording: its events, what is known about the machine, and its records.
+///
+/// Parsing walks all records once, decoding those that describe the others; cost and memory are
+/// proportional to the file, and to what its compressed records inflate to.
+#[derive(Debug)]
+pub struct Recording<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+    /// Where the records are in `bytes`.
+    data: Range<usize>,
+    inflated: Vec<u8>,
+    is_stream: bool,
+    /// What was sampled.
+    pub events: Events,
+    /// What is known about the machine and the run.
+    pub features: Features,
+    /// The build-ids of files.
+    pub build_ids: BuildIds,
+    /// What is wrong with the file without making it useless, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl<'a> Recording<'a> {
+    /// Reads what describes the records.
+    ///
+    /// # Errors
+    /// Bytes that are not a recording, and damaged ones. A recording that ends early is not an
+    /// error but a warning: what is there is kept.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let header = header::Header::parse(bytes)?;
+        let mut recording = Self {
+            bytes,
+            order: header.order,
+            data: header.data.clone(),
+            inflated: Vec::new(),
+            is_stream: header.is_stream,
+            events: Events::default(),
+            features: Features::default(),
+            build_ids: BuildIds::default(),
+            warnings: header.warnings.clone(),
+        };
+        if !header.is_stream {
+            recording.read_sections(&header)?;
+        }
+        recording.read_descriptions()?;
+        recording.events.finish();
+        if recording.events.is_empty() {
+            return Err(crate::Error::damaged(0, "a recording without events"));
+        }
+        recording.build_ids.add_table(&recording.features, recording.order, &mut recording.warnings);
+        Ok(recording)
+    }
+
+    /// The byte order of the machine recorded.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Whether this is what `perf record -o -` writes.
+    pub fn is_stream(&self) -> bool {
+        self.is_stream
+    }
+
+    /// The records in the order of the file, which is not that of time.
+    pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>>> {
+        self.raw().map(|raw| raw.and_then(|raw| self.decode(&raw)))
+    }
+
+    /// The records in the order of time, those without a time first.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn in_time_order(&self) -> Result<Ordered<'_>> {
+        Ordered::new(self)
+    }
+
+    fn decode<'r>(&'r self, raw: &RawRecord<'r>) -> Result<Record<'r>> {
+        Decoder { events: &self.events }.decode(raw)
+    }
+
+    /// What is in the file, then what was inflated.
+    fn raw(&self) -> impl Iterator<Item = Result<RawRecord<'_>>> {
+        let offset = self.data.start as u64;
+        let data = self.bytes.get(self.data.clone()).unwrap_or_default();
+        let is_whole = self.data.end < self.bytes.len() || self.warnings.is_empty() && !self.is_stream;
+        let plain = RawRecords::new(Cursor::new(data, self.order, offset), is_whole);
+        let inflated = RawRecords::new(Cursor::new(&self.inflated, self.order, 0), false).inflated();
+        plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
+    }
+
+    fn read_sections(&mut self, header: &header::Header) -> Result<()> {
+        for (feature, range) in &header.features {
+            self.features.add(*feature, &self.bytes[range.clone()], range.start as u64);
+        }
+        header.read_attrs(self.bytes, &mut self.events)?;
+        self.features.parse(self.order, &mut self.warnings);
+        self.events.take_names(&self.features, self.order, &mut self.warnings);
+        Ok(())
+    }
+
+    /// The records that describe others; and the compressed ones are inflated.
+    fn read_descriptions(&mut self) -> Result<()> {
+        let data = &self.bytes[self.data.clone()];
+        let is_whole = !self.is_stream && self.warnings.is_empty();
+        let mut compressed = Vec::new();
+        for raw in RawRecords::new(Cursor::new(data, self.order, self.data.start as u64), is_whole) {
+            let raw = raw?;
+            if inflate::is_compressed(raw.kind) {
+                compressed.push(inflate::payload(&raw)?);
+            } else {
+                describe(&raw, &mut self.events, &mut self.features, &mut self.build_ids)?;
+            }
+        }
+        if !compressed.is_empty() {
+            self.inflated = inflate::inflate(&compressed, self.data.start as u64)?;
+            for raw in RawRecords::new(Cursor::new(&self.inflated, self.order, 0), false).inflated() {
+                describe(&raw?, &mut self.events, &mut self.features, &mut self.build_ids)?;
+            }
+        }
+        if self.is_stream {
+            self.features.parse(self.order, &mut self.warnings);
+            self.events.take_names(&self.features, self.order, &mut self.warnings);
+        }
+        Ok(())
+    }
+}
+
+fn describe(
+    raw: &RawRecord<'_>,
+    events: &mut Events,
+    features: &mut Features,
+    build_ids: &mut BuildIds,
+) -> Result<()> {
+    match raw.kind {
+        kind::HEADER_ATTR => events.add_record(raw.body),
+        kind::EVENT_UPDATE => events.update(raw.body),
+        kind::HEADER_BUILD_ID => build_ids.add_record(raw.misc, raw.body),
+        kind::HEADER_FEATURE => {
+            let mut body = raw.body;
+            let feature = body.u64("number of a feature")?;
+            features.add(Feature(feature), body.rest(), body.offset());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}

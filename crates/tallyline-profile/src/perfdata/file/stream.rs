@@ -1,0 +1,97 @@
+//! Records as they follow each other: a header of 8 bytes, and a body.
+
+use crate::perfdata::abi::record as kind;
+use crate::perfdata::bytes::Cursor;
+use crate::{Error, Result};
+
+/// A record whose body was not looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRecord<'a> {
+    /// Where it starts: in the file, or in the inflated records.
+    pub(super) offset: u64,
+    pub(super) is_inflated: bool,
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+    pub(super) body: Cursor<'a>,
+}
+
+/// An iterator that ends at the first error.
+pub(super) struct RawRecords<'a> {
+    at: Cursor<'a>,
+    /// Whether the last record must be whole: not where the file was cut.
+    is_whole: bool,
+    is_inflated: bool,
+    failed: bool,
+}
+
+impl<'a> RawRecords<'a> {
+    pub(super) fn new(at: Cursor<'a>, is_whole: bool) -> Self {
+        Self { at, is_whole, is_inflated: false, failed: false }
+    }
+
+    /// These come from compressed records: offsets count from their start.
+    pub(super) fn inflated(self) -> Self {
+        Self { is_inflated: true, ..self }
+    }
+
+    fn read(&mut self) -> Result<RawRecord<'a>> {
+        let mut at = self.at;
+        let offset = at.offset();
+        let kind = at.u32("header of a record")?;
+        let misc = at.u16("header of a record")?;
+        let size = at.u16("header of a record")?;
+        let Some(len) = u64::from(size).checked_sub(8) else {
+            return Err(Error::damaged(offset, format!("a record of {size} bytes: its header alone has 8")));
+        };
+        let body_offset = at.offset();
+        let body = at.take(len, "a record")?;
+        let order = at.order();
+        // what follows these two is not counted in their size
+        let extra = match kind {
+            kind::AUXTRACE => Cursor::new(body, order, body_offset).u64("size of a trace")?,
+            kind::HEADER_TRACING_DATA => {
+                u64::from(Cursor::new(body, order, body_offset).u32("size of tracing data")?)
+                    .next_multiple_of(8)
+            }
+            _ => 0,
+        };
+        at.take(extra, "the data of a trace")?;
+        self.at = at;
+        Ok(RawRecord {
+            offset,
+            is_inflated: self.is_inflated,
+            kind,
+            misc,
+            body: Cursor::new(body, order, body_offset),
+        })
+    }
+}
+
+impl<'a> Iterator for RawRecords<'a> {
+    type Item = Result<RawRecord<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || self.at.is_empty() {
+            return None;
+        }
+        let result = self.read();
+        self.failed = result.is_err();
+        match result {
+            // the rest of a record that was cut off
+            Err(_) if !self.is_whole && self.is_cut() => None,
+            result => Some(result),
+        }
+    }
+}
+
+impl RawRecords<'_> {
+    /// Whether what is left is the start of a record and not garbage.
+    fn is_cut(&self) -> bool {
+        let mut at = self.at;
+        let header = (at.u32(""), at.u16(""), at.u16(""));
+        match header {
+            (Ok(_), Ok(_), Ok(size)) => size >= 8,
+            _ => true,
+        }
+    }
+}

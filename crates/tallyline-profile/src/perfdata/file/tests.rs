@@ -1,0 +1,1 @@
+//! Containers made by hand.

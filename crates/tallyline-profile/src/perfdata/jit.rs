@@ -1,0 +1,67 @@
+//! Symbols of code that a program compiled for itself: `/tmp/perf-PID.map`, as perf defines it.
+
+/// Functions by address. Lines that make no sense are skipped, as perf does.
+#[derive(Clone, Debug, Default)]
+pub struct JitMap {
+    /// First address, end, name; by first address.
+    symbols: Vec<(u64, u64, String)>,
+}
+
+impl JitMap {
+    /// Where the map of a process is.
+    pub fn path(pid: i32) -> String {
+        format!("/tmp/perf-{pid}.map")
+    }
+
+    /// Each line is an address and a length in hexadecimal digits, and a name, which may have blanks.
+    /// A later line stands for code that was compiled again.
+    pub fn parse(text: &[u8]) -> Self {
+        let lines = text.split(|byte| *byte == b'\n');
+        let mut symbols: Vec<_> = lines.filter_map(|line| symbol(std::str::from_utf8(line).ok()?)).collect();
+        symbols.reverse();
+        symbols.sort_by_key(|(start, ..)| *start);
+        symbols.dedup_by_key(|(start, ..)| *start);
+        Self { symbols }
+    }
+
+    /// The function at an address, and how far into it that is.
+    pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+        let index = self.symbols.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
+        let (start, end, name) = &self.symbols[index];
+        (address < *end).then(|| (name.as_str(), address - start))
+    }
+
+    /// How many functions.
+    pub fn len(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+}
+
+fn symbol(line: &str) -> Option<(u64, u64, String)> {
+    let number = |digits: &str| u64::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok();
+    let (start, rest) = line.split_once(' ')?;
+    let (len, name) = rest.split_once(' ')?;
+    let start = number(start)?;
+    let end = start.checked_add(number(len)?)?;
+    (!name.is_empty()).then(|| (start, end, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_address_and_the_last_line_counts() {
+        let map = JitMap::parse(b"1000 10 old name\nnonsense\n\nffffffffffffffff 2 over the end\n0x2000 20 two\n1000 18 new name\n\xff\xff 1 x");
+        assert_eq!(map.len(), 2);
+        assert_eq!(map.find(0x1017), Some(("new name", 0x17)));
+        assert_eq!(map.find(0x1018), None);
+        assert_eq!(map.find(0x2000), Some(("two", 0)));
+        assert_eq!(map.find(0xfff), None);
+    }
+}
