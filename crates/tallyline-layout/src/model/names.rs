@@ -1,7 +1,8 @@
 //! Names, each stored once.
 
 use super::NameId;
-use std::hash::{BuildHasher, RandomState};
+use foldhash::fast::RandomState;
+use std::hash::BuildHasher;
 
 /// A set of byte strings with dense ids. Id 0 is "no name".
 ///

@@ -38,15 +38,29 @@ pub struct Layout {
 
 /// Finds the holes of a struct or class; a union has none.
 pub fn layout(types: &Types, record: &Record) -> Layout {
-    let members = types.members(record);
-    let mut layout = Layout { gaps: vec![Gap::default(); members.len()], ..Layout::default() };
+    let mut layout = Layout { gaps: vec![Gap::default(); types.members(record).len()], ..Layout::default() };
+    layout.summary = walk(types, record, |behind, gap| match behind {
+        Some(index) => layout.gaps[index] = gap,
+        None => layout.first = gap,
+    });
+    layout
+}
+
+/// Counts the holes of a struct or class; a union has none.
+pub fn summary(types: &Types, record: &Record) -> Summary {
+    walk(types, record, |_, _| {})
+}
+
+/// Goes over the gaps, with the position of the member that each is behind.
+fn walk(types: &Types, record: &Record, mut each: impl FnMut(Option<usize>, Gap)) -> Summary {
     if record.is_union() {
-        return layout;
+        return Summary::default();
     }
     if !types.variants(record).is_empty() {
-        layout.summary = Coverage::of(types, record).summary();
-        return layout;
+        return Coverage::of(types, record).summary();
     }
+    let members = types.members(record);
+    let mut summary = Summary::default();
     let mut scan = Scan::new(record);
     let mut last = None;
     for (index, member) in members.iter().enumerate() {
@@ -54,22 +68,18 @@ pub fn layout(types: &Types, record: &Record) -> Layout {
             continue;
         }
         let (bytes, bits) = scan.step(member);
-        layout.summary.bit_holes += u32::from(bits != 0);
-        layout.summary.holes += u32::from(bytes > 0);
+        summary.bit_holes += u32::from(bits != 0);
+        summary.holes += u32::from(bytes > 0);
         // bits are counted in a unit of at most 8 bytes; more is a struct that overlaps itself
-        let gap = Gap { bytes, bits: bits as u8 };
-        match last {
-            Some(last) => layout.gaps[last] = gap,
-            None => layout.first = gap,
-        }
+        each(last, Gap { bytes, bits: bits as u8 });
         last = Some(index);
     }
-    scan.finish(record, &mut layout.summary);
+    scan.finish(record, &mut summary);
     // they lie somewhere behind the last member
     if members.iter().any(|member| member.kind == MemberKind::VirtualBase && !member.is_placed()) {
-        layout.summary.padding = 0;
+        summary.padding = 0;
     }
-    layout
+    summary
 }
 
 /// The walk over the members: how far the struct is filled, in bits.

@@ -3,7 +3,7 @@
 //! Neither format says so. It shows in a struct without holes that has a member off its natural
 //! alignment, in a size that is no multiple of its alignment, or in where a struct lies in another.
 
-use super::{Alignments, layout};
+use super::{Alignments, summary};
 use crate::model::{MemberKind, RecordId, TypeId, Types};
 
 const DECIDED: u8 = 1;
@@ -16,6 +16,10 @@ pub struct Packed {
     alignments: Alignments,
     state: Vec<u8>,
 }
+
+/// What a [`Packed`] had decided at some time.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided(Vec<u8>);
 
 impl Packed {
     /// For these types; nothing is decided yet.
@@ -41,6 +45,16 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
+    /// What is decided so far.
+    pub(crate) fn decided(&self) -> Decided {
+        Decided(self.state.clone())
+    }
+
+    /// Goes on from what another has decided about the same types.
+    pub(crate) fn go_on_from(&mut self, decided: &Decided) {
+        self.state.clone_from(&decided.0);
+    }
+
     /// The alignments that this goes by.
     pub fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
@@ -55,7 +69,7 @@ impl Packed {
         if record.language.is_go() {
             return false;
         }
-        let summary = layout(types, record).summary;
+        let summary = summary(types, record);
         if summary.padding != 0 || summary.holes != 0 {
             self.mark_misplaced(types, id);
             return false;

@@ -2,8 +2,10 @@
 
 use super::is_called;
 use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
+use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// The first type of this name that is defined: a record, an enumeration or a typedef.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
@@ -56,8 +58,9 @@ pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
 
 fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     // the hash is keyed: a file cannot be made so that all of its types collide
-    let state = RandomState::new();
-    let mut seen: FxHashMap<u64, Vec<RecordId>> = FxHashMap::default();
+    let state = RandomState::default();
+    let mut seen: FxHashMap<u64, RecordId> = FxHashMap::default();
+    seen.reserve(types.listed().len().min(types.record_count()));
     let mut distinct = Vec::new();
     for id in types.listed().iter().copied() {
         let Some((record_id, record)) = types.as_record(id) else { continue };
@@ -68,9 +71,21 @@ fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
             distinct.push((id, record_id));
             continue;
         }
-        let alike = seen.entry(hash(types, record, &state)).or_default();
-        if !alike.iter().any(|other| is_same_record(types, types.record(*other), record)) {
-            alike.push(record_id);
+        let mut key = hash(types, record, &state);
+        let is_new = loop {
+            match seen.entry(key) {
+                Entry::Vacant(free) => {
+                    free.insert(record_id);
+                    break true;
+                }
+                Entry::Occupied(other) if is_same_record(types, types.record(*other.get()), record) => {
+                    break false;
+                }
+                // another one of the same hash
+                Entry::Occupied(_) => key = key.wrapping_add(1),
+            }
+        };
+        if is_new {
             distinct.push((id, record_id));
         }
     }

@@ -8,6 +8,7 @@ mod companions;
 mod debug_file;
 pub(crate) mod filter;
 mod html;
+mod in_order;
 pub(crate) mod job;
 mod json;
 pub(crate) mod operands;

@@ -1,25 +1,32 @@
 //! Does a job on types that were read: one pass over them, written as it goes.
 
+use super::in_order::{Done, TEXT_LIMIT, in_order};
 use super::job::{Ask, Job, Show};
 use anyhow::Result;
 use std::collections::HashMap;
 use std::io::Write;
 use tallyline_layout::model::{NameId, RecordId, Source, TypeId, Types};
-use tallyline_layout::print::pahole::Printer;
+use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
 use tallyline_layout::query::{self, Packed};
 
 /// How much text is collected before it is written.
 const FLUSH: usize = 1 << 16;
+
+/// How many types one worker shows at a time.
+const PIECE: usize = 64;
 
 /// How deep what holds a type is shown; nothing in practice nests deeper.
 const DEPTH_LIMIT: usize = 64;
 
 /// Shows what is asked; the names that there is no type of.
 pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Result<Vec<&'j str>> {
-    let mut shower = Shower::new(job, types);
     let mut missing = Vec::new();
+    if matches!(&job.ask, Ask::Types(names) if names.is_empty()) {
+        all(job, types, out)?;
+        return Ok(missing);
+    }
+    let mut shower = Shower::new(job, types);
     match &job.ask {
-        Ask::Types(names) if names.is_empty() => shower.all(out)?,
         Ask::Types(names) => {
             for name in names.iter() {
                 let found = name.find(types);
@@ -48,6 +55,65 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
         }
     }
     Ok(missing)
+}
+
+/// Every type; in parallel where that shows the same.
+fn all(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
+    let order = match job.show {
+        Show::Compilable => None,
+        Show::Definition => Order::new(types, &job.style),
+        _ => Order::new(types, &Style { expand_types: false, ..job.style.clone() }),
+    };
+    let records = Records::new(job, types);
+    match order {
+        Some(order) if records.items.len() > PIECE => pieces(job, types, &records, order, out),
+        _ => Shower::new(job, types).all(&records, out),
+    }
+}
+
+/// Some types, and what is known when it is their turn.
+struct Piece<'r> {
+    start: Start,
+    items: Vec<&'r Item>,
+}
+
+fn pieces(
+    job: &Job,
+    types: &Types,
+    records: &Records,
+    mut order: Order<'_>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let worker = || {
+        let mut shower = Shower::new(job, types);
+        move |piece| shower.piece(piece)
+    };
+    let alone = |piece: Piece<'_>, out: &mut dyn Write| {
+        let mut shower = Shower::new(job, types);
+        shower.printer.start_from(&piece.start);
+        for item in piece.items {
+            shower.one(item.id, item.name);
+            shower.flush(FLUSH, out)?;
+        }
+        shower.flush(0, out)
+    };
+    in_order(worker, alone, out, |send| {
+        let mut piece = Piece { start: order.start(), items: Vec::new() };
+        for item in &records.items {
+            if !records.passes(job, types, item, order.packed()) {
+                continue;
+            }
+            piece.items.push(item);
+            if job.show == Show::Definition {
+                order.pass(item.id);
+            }
+            if piece.items.len() == PIECE {
+                let next = Piece { start: order.start(), items: Vec::with_capacity(PIECE) };
+                send(std::mem::replace(&mut piece, next))?;
+            }
+        }
+        send(piece)
+    })
 }
 
 /// The records that pass the filter, in the order that they are shown in.
@@ -111,8 +177,7 @@ impl<'j, 't> Shower<'j, 't> {
         Shower { job, types, printer, sources: types.sources().collect() }
     }
 
-    fn all(&mut self, out: &mut dyn Write) -> Result<()> {
-        let records = Records::new(self.job, self.types);
+    fn all(&mut self, records: &Records, out: &mut dyn Write) -> Result<()> {
         for item in &records.items {
             if records.passes(self.job, self.types, item, self.printer.packed()) {
                 self.one(item.id, item.name);
@@ -120,6 +185,18 @@ impl<'j, 't> Shower<'j, 't> {
             }
         }
         self.flush(0, out)
+    }
+
+    fn piece<'r>(&mut self, piece: Piece<'r>) -> Done<Piece<'r>> {
+        self.printer.clear();
+        self.printer.start_from(&piece.start);
+        for item in &piece.items {
+            self.one(item.id, item.name);
+            if self.printer.text().len() > TEXT_LIMIT {
+                return Done::Large(piece);
+            }
+        }
+        Done::Text(self.printer.take())
     }
 
     /// One of several that were asked for: an empty line behind it.
@@ -157,7 +234,7 @@ impl<'j, 't> Shower<'j, 't> {
         match self.job.show {
             Show::Sizes => {
                 columns.push(record.map_or_else(|| query::size_of(types, id), |record| record.size));
-                columns.push(record.map_or(0, |record| query::layout(types, record).summary.holes.into()));
+                columns.push(record.map_or(0, |record| query::summary(types, record).holes.into()));
             }
             Show::Members => columns.push(record.map_or(0, |record| types.members(record).len() as u64)),
             Show::NameLength => columns.push(line.len() as u64),
@@ -168,7 +245,7 @@ impl<'j, 't> Shower<'j, 't> {
             Show::Name | Show::Definition | Show::Compilable => {}
         }
         for column in columns {
-            line.extend_from_slice(format!("{}{column}", self.job.separator).as_bytes());
+            write!(line, "{}{column}", self.job.separator).unwrap_or_default();
         }
         line.push(b'\n');
         self.printer.append(&line);

@@ -1,5 +1,6 @@
 //! A header that compiles: before each type those that it needs, each once.
 
+use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Frame, Printer};
 use crate::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -240,7 +241,7 @@ impl<'t> Printer<'t> {
     fn needs_of_typedef(&mut self, name: NameId, of: TypeId) -> bool {
         match self.types.get(of) {
             Type::Pointer { kind: Pointer::Pointer, to } => {
-                let to = self.skip_annotations(to);
+                let to = skip_annotations(self.types, to);
                 if matches!(self.types.get(to), Type::Typedef { .. } | Type::Function(_)) {
                     self.needs_of(to);
                 }

@@ -52,7 +52,7 @@ impl Printer<'_> {
         }
         let aligned_at = self.out.len();
         if self.style.aligned && member.align != 0 {
-            self.fmt(format_args!(" __attribute__((__aligned__({})))", member.align));
+            self.aligned(member.align);
         }
         let aligned_width = (self.out.len() - aligned_at) as i64;
         self.put(b";");
@@ -71,6 +71,13 @@ impl Printer<'_> {
         if inner.offsets {
             self.place(member, offset, width);
         }
+    }
+
+    /// The attribute that asks for an alignment.
+    pub(super) fn aligned(&mut self, align: u64) {
+        self.put(b" __attribute__((__aligned__(");
+        self.number(align, 0);
+        self.put(b")))");
     }
 
     /// The type and the name; whether the type is an anonymous one, printed inline.
@@ -149,9 +156,15 @@ impl Printer<'_> {
         }
         let into = offset % self.style.cacheline.max(1);
         let start = offset - into;
-        self.fmt(format_args!("/* --- cacheline {line} boundary ({start} bytes)"));
+        self.put(b"/* --- cacheline ");
+        self.number(line, 0);
+        self.put(b" boundary (");
+        self.number(start, 0);
+        self.put(b" bytes)");
         if into != 0 {
-            self.fmt(format_args!(" was {into} byte{} ago", if into > 1 { "s" } else { "" }));
+            self.put(b" was ");
+            self.number(into, 0);
+            self.put(if into > 1 { b" bytes ago" } else { b" byte ago" });
         }
         self.put(b" --- */\n");
         self.tabs(frame.indent);

@@ -13,6 +13,7 @@ mod frame;
 mod function;
 mod member;
 mod name;
+mod order;
 mod record;
 mod style;
 mod trailer;
@@ -20,10 +21,11 @@ mod ty;
 mod union;
 mod variant;
 
+pub use order::{Order, Start};
 pub use style::Style;
 
 use crate::model::{NameId, Position, RecordId, Source, Type, TypeId, Types};
-use crate::query::{Flexible, Packed, Summary, layout};
+use crate::query::{Flexible, Packed, Summary, summary};
 use frame::Frame;
 
 /// How deep types nest in print before the rest is cut; real programs stay below twenty.
@@ -63,9 +65,19 @@ impl<'t> Printer<'t> {
         }
     }
 
+    /// Goes on as if everything had been printed that comes before a start.
+    pub fn start_from(&mut self, start: &Start) {
+        self.packed.go_on_from(start.decided());
+    }
+
     /// What was printed since the last [`clear`](Printer::clear).
     pub fn text(&self) -> &[u8] {
         &self.out
+    }
+
+    /// The text, which is then forgotten, but not what is known of the types.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
     }
 
     /// Forgets the text, but not what is known of the types.
@@ -192,6 +204,6 @@ impl<'t> Printer<'t> {
 
     /// The holes of a record in numbers, each record's computed once.
     fn summary(&mut self, id: RecordId) -> Summary {
-        *self.summaries[id.index()].get_or_insert_with(|| layout(self.types, self.types.record(id)).summary)
+        *self.summaries[id.index()].get_or_insert_with(|| summary(self.types, self.types.record(id)))
     }
 }

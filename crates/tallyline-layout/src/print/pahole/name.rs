@@ -1,7 +1,7 @@
 //! Types in one line: what stands before a member's name.
 
 use super::{DEPTH_LIMIT, Printer};
-use crate::model::{Pointer, Qualifier, RecordKind, Type, TypeId};
+use crate::model::{Pointer, Qualifier, RecordKind, Type, TypeId, Types};
 
 impl Printer<'_> {
     /// Appends a type in one line, without a declarator's inner parts.
@@ -39,7 +39,8 @@ impl Printer<'_> {
             Type::Record(record) => {
                 let record = self.types.record(record);
                 let keyword = self.keyword(record.kind);
-                self.fmt(format_args!("{keyword} "));
+                self.put(keyword.as_bytes());
+                self.put(b" ");
                 let name = self.tag_text(keyword, record.name);
                 self.put(&name);
             }
@@ -97,15 +98,15 @@ impl Printer<'_> {
         }
         self.put(b" ");
     }
+}
 
-    /// The type behind annotations.
-    pub(super) fn skip_annotations(&self, mut id: TypeId) -> TypeId {
-        for _ in 0..DEPTH_LIMIT {
-            match self.types.get(id) {
-                Type::Annotated { of } => id = of,
-                _ => break,
-            }
+/// The type behind annotations.
+pub(super) fn skip_annotations(types: &Types, mut id: TypeId) -> TypeId {
+    for _ in 0..DEPTH_LIMIT {
+        match types.get(id) {
+            Type::Annotated { of } => id = of,
+            _ => break,
         }
-        id
     }
+    id
 }

@@ -50,7 +50,7 @@ impl Printer<'_> {
         }
         // an inferred `packed` explains an odd alignment already
         if self.style.aligned && record.align != 0 && !packed && self.is_asked_for(id, record) {
-            self.fmt(format_args!(" __attribute__((__aligned__({})))", record.align));
+            self.aligned(record.align);
         }
         self.leave();
     }
@@ -163,11 +163,12 @@ impl Printer<'_> {
     }
 
     fn hole(&mut self, size: i64, unit: &str) {
+        self.put(b"/* XXX ");
+        self.number(size.unsigned_abs(), 0);
+        self.put(b" ");
+        self.put(unit.as_bytes());
         // "4 bytes hole" is pahole's grammar
-        self.fmt(format_args!(
-            "/* XXX {size} {unit}{} hole, try to pack */",
-            if size == 1 { "" } else { "s" }
-        ));
+        self.put(if size == 1 { b" hole, try to pack */" } else { b"s hole, try to pack */" });
     }
 
     /// What goes between two members that share bytes, or that explicit padding separates. Whether
@@ -262,7 +263,7 @@ impl Printer<'_> {
         self.put(b"\n\n");
         self.tabs(frame.indent);
         self.put(b"/* XXX last struct has");
-        self.put(inner.text().as_bytes());
+        self.inner_text(&inner);
         self.put(b" */");
         sums.count_inner(&inner);
         true

@@ -3,7 +3,6 @@
 use super::{Printer, frame::Frame};
 use crate::model::{Member, MemberKind, RecordId};
 use crate::query::{Coverage, Gap, Summary, first_biggest_member};
-use std::fmt::Write;
 
 /// What is noted about a member whose type is a struct.
 pub(super) struct Inner {
@@ -16,32 +15,6 @@ impl Inner {
     /// Whether there is nothing to note.
     pub(super) fn is_plain(&self) -> bool {
         self.summary == Summary::default() && !self.ends_flexibly && !self.holds_flexible
-    }
-
-    /// The parts that apply, each after a blank.
-    pub(super) fn text(&self) -> String {
-        let Summary { holes, bit_holes, padding, bit_padding } = self.summary;
-        let plural = |n: u64| if n == 1 { "" } else { "s" };
-        let mut parts = Vec::new();
-        if self.ends_flexibly {
-            parts.push(" a flexible array".to_string());
-        }
-        if self.holds_flexible {
-            parts.push(" embedded flexible array(s)".to_string());
-        }
-        if padding != 0 {
-            parts.push(format!(" {padding} byte{} of padding", plural(padding)));
-        }
-        if bit_padding != 0 {
-            parts.push(format!(" {bit_padding} bit{} of padding", plural(bit_padding.into())));
-        }
-        if holes != 0 {
-            parts.push(format!(" {holes} hole{}", plural(holes.into())));
-        }
-        if bit_holes != 0 {
-            parts.push(format!(" {bit_holes} bit hole{}", plural(bit_holes.into())));
-        }
-        parts.join(",")
     }
 }
 
@@ -115,57 +88,101 @@ impl Printer<'_> {
     /// The comments at the end, one line each.
     pub(super) fn trailer(&mut self, id: RecordId, summary: &Summary, sums: &Sums, frame: &Frame<'_>) {
         self.put(b"\n");
-        for line in self.trailer_lines(id, summary, sums, frame) {
-            self.tabs(frame.indent);
-            self.fmt(format_args!("/* {line} */\n"));
-        }
+        self.trailer_lines(id, summary, sums, frame);
         self.check_sums(id, summary, sums, frame);
     }
 
-    fn trailer_lines(&self, id: RecordId, summary: &Summary, sums: &Sums, frame: &Frame<'_>) -> Vec<String> {
+    fn trailer_lines(&mut self, id: RecordId, summary: &Summary, sums: &Sums, frame: &Frame<'_>) {
         let record = self.types.record(id);
         let line = self.style.cacheline.max(1);
-        let members = self.types.members(record);
-        let statics = members.iter().filter(|member| member.kind == MemberKind::Static).count();
-        let lines = self.own_size(id).div_ceil(line);
-        let mut first =
-            format!("size: {}, cachelines: {lines}, members: {}", record.size, members.len() - statics);
-        if statics != 0 {
-            let _ = write!(first, ", static members: {statics}");
-        }
-        let variants = self.types.variants(record);
-        if !variants.is_empty() {
-            let used = || variants.iter().map(|one| Coverage::of_variant(self.types, record, one).bytes());
-            let (least, most) = (used().min().unwrap_or(0), used().max().unwrap_or(0));
-            let _ = write!(first, ", variants: {}, bytes used: {least} to {most}", variants.len());
-        }
-        let mut text = vec![first];
-        text.extend(sums.members(summary));
+        self.comment(frame, |to| to.sizes(id));
+        self.sums_of_members(sums, summary, frame);
         if summary.padding != 0 {
-            text.push(format!("padding: {}", summary.padding));
+            self.comment(frame, |to| to.labelled(b"padding: ", summary.padding));
         }
-        text.extend(sums.member_types());
+        self.sums_of_types(sums, frame);
         if summary.bit_padding != 0 {
-            text.push(format!("bit_padding: {} bits", summary.bit_padding));
+            self.comment(frame, |to| {
+                to.labelled(b"bit_padding: ", summary.bit_padding.into());
+                to.put(b" bits");
+            });
         }
-        text.extend(sums.alignments());
-        text.extend(sums.flexible_arrays());
+        if sums.forced_alignments != 0 {
+            self.comment(frame, |to| to.forced_alignments(sums));
+        }
+        if (sums.flexible, sums.embedded_flexible) != (0, 0) {
+            let counts = [(&b"end: "[..], sums.flexible), (b"middle: ", sums.embedded_flexible)];
+            self.comment(frame, |to| {
+                to.put(b"flexible array members: ");
+                to.list(&counts);
+            });
+        }
         let last = frame.base.saturating_add(record.size) % line;
         if last != 0 {
-            text.push(format!("last cacheline: {last} bytes"));
+            self.comment(frame, |to| {
+                to.labelled(b"last cacheline: ", last);
+                to.put(b" bytes");
+            });
         }
-        if self.style.first_biggest
-            && let Some(member) = first_biggest_member(self.types, record)
-        {
-            let name = match member.name.is_some() {
-                true => String::from_utf8_lossy(self.types.name(member.name)),
-                // as C's printf writes no text at all
-                false => "(null)".into(),
-            };
-            let (offset, size) = (member.offset, member.size);
-            text.push(format!("first biggest size base type member: {name} {offset} {size}"));
+        if self.style.first_biggest {
+            self.first_biggest(id, frame);
         }
-        text
+    }
+
+    /// Appends a line that is a comment.
+    fn comment(&mut self, frame: &Frame<'_>, text: impl FnOnce(&mut Self)) {
+        self.tabs(frame.indent);
+        self.put(b"/* ");
+        text(self);
+        self.put(b" */\n");
+    }
+
+    fn labelled(&mut self, label: &[u8], number: u64) {
+        self.put(label);
+        self.number(number, 0);
+    }
+
+    /// Numbers with their labels, commas between; those that are 0 are left out.
+    fn list(&mut self, numbers: &[(&[u8], u64)]) {
+        let there = numbers.iter().filter(|(_, number)| *number != 0);
+        for (index, (label, number)) in there.enumerate() {
+            if index != 0 {
+                self.put(b", ");
+            }
+            self.labelled(label, *number);
+        }
+    }
+
+    fn sizes(&mut self, id: RecordId) {
+        let types = self.types;
+        let record = types.record(id);
+        let members = types.members(record);
+        let statics = members.iter().filter(|member| member.kind == MemberKind::Static).count();
+        self.labelled(b"size: ", record.size);
+        self.labelled(b", cachelines: ", self.own_size(id).div_ceil(self.style.cacheline.max(1)));
+        self.labelled(b", members: ", (members.len() - statics) as u64);
+        if statics != 0 {
+            self.labelled(b", static members: ", statics as u64);
+        }
+        let variants = types.variants(record);
+        if !variants.is_empty() {
+            let used = || variants.iter().map(|one| Coverage::of_variant(types, record, one).bytes());
+            self.labelled(b", variants: ", variants.len() as u64);
+            self.labelled(b", bytes used: ", used().min().unwrap_or(0));
+            self.labelled(b" to ", used().max().unwrap_or(0));
+        }
+    }
+
+    fn first_biggest(&mut self, id: RecordId, frame: &Frame<'_>) {
+        let types = self.types;
+        let Some(member) = first_biggest_member(types, types.record(id)) else { return };
+        self.comment(frame, |to| {
+            to.put(b"first biggest size base type member: ");
+            // without a name as C's printf writes no text at all
+            to.put(if member.name.is_some() { types.name(member.name) } else { b"(null)" });
+            to.labelled(b" ", member.offset);
+            to.labelled(b" ", member.size);
+        });
     }
 
     fn own_size(&self, id: RecordId) -> u64 {
@@ -204,76 +221,101 @@ impl Printer<'_> {
              + {hole_bytes} (byte holes) + {hole_bits} (bit holes), diff = {rest} bits */\n"
         ));
     }
-}
-
-impl Sums {
     /// The sums of members against holes, where there are holes.
-    fn members(&self, summary: &Summary) -> Vec<String> {
-        let mut text = Vec::new();
-        if self.hole_bytes == 0 && self.hole_bits == 0 {
-            return text;
+    fn sums_of_members(&mut self, sums: &Sums, summary: &Summary, frame: &Frame<'_>) {
+        if sums.hole_bytes == 0 && sums.hole_bits == 0 {
+            return;
         }
-        if self.bytes != 0 {
-            let mut line = format!("sum members: {}", self.bytes);
-            if self.hole_bytes != 0 {
-                let _ = write!(line, ", holes: {}, sum holes: {}", summary.holes, self.hole_bytes);
-            }
-            text.push(line);
+        if sums.bytes != 0 {
+            self.comment(frame, |to| {
+                to.labelled(b"sum members: ", sums.bytes);
+                if sums.hole_bytes != 0 {
+                    to.labelled(b", holes: ", summary.holes.into());
+                    to.labelled(b", sum holes: ", sums.hole_bytes);
+                }
+            });
         }
-        if self.bits != 0 {
-            let mut line = format!("sum bitfield members: {} bits", self.bits);
-            let _ = match self.hole_bits {
-                0 => write!(line, " ({} bytes)", self.bits / 8),
-                holes => write!(line, ", bit holes: {}, sum bit holes: {holes} bits", summary.bit_holes),
-            };
-            text.push(line);
+        if sums.bits != 0 {
+            self.comment(frame, |to| {
+                to.labelled(b"sum bitfield members: ", sums.bits);
+                to.put(b" bits");
+                if sums.hole_bits == 0 {
+                    to.labelled(b" (", sums.bits / 8);
+                    to.put(b" bytes)");
+                } else {
+                    to.labelled(b", bit holes: ", summary.bit_holes.into());
+                    to.labelled(b", sum bit holes: ", sums.hole_bits);
+                    to.put(b" bits");
+                }
+            });
         }
-        text
     }
 
     /// What is free inside the members' own types.
-    fn member_types(&self) -> Vec<String> {
-        let mut parts = Vec::new();
-        let mut text = Vec::new();
-        if self.holes.count != 0 {
-            parts.push(format!("holes: {}, total: {}", self.holes.count, self.holes.total));
+    fn sums_of_types(&mut self, sums: &Sums, frame: &Frame<'_>) {
+        let Sums { holes, bit_holes, paddings, bit_paddings, .. } = sums;
+        let tallies = [
+            (&b"holes: "[..], holes, &b""[..]),
+            (b"bit holes: ", bit_holes, b""),
+            (b"bit paddings: ", bit_paddings, if bit_paddings.total > 1 { b" bits" } else { b" bit" }),
+        ];
+        if tallies.iter().any(|(_, tally, _)| tally.count != 0) {
+            self.comment(frame, |to| {
+                let mut before: &[u8] = b"member types with ";
+                for (label, tally, unit) in tallies.iter().filter(|(_, tally, _)| tally.count != 0) {
+                    to.put(before);
+                    to.labelled(label, tally.count);
+                    to.labelled(b", total: ", tally.total);
+                    to.put(unit);
+                    before = b", ";
+                }
+            });
         }
-        if self.bit_holes.count != 0 {
-            parts.push(format!("bit holes: {}, total: {}", self.bit_holes.count, self.bit_holes.total));
+        if paddings.count != 0 {
+            self.comment(frame, |to| {
+                to.labelled(b"paddings: ", paddings.count);
+                to.labelled(b", sum paddings: ", paddings.total);
+            });
         }
-        if self.bit_paddings.count != 0 {
-            let Tally { count, total } = self.bit_paddings;
-            parts.push(format!(
-                "bit paddings: {count}, total: {total} bit{}",
-                if total > 1 { "s" } else { "" }
-            ));
-        }
-        if !parts.is_empty() {
-            text.push(format!("member types with {}", parts.join(", ")));
-        }
-        if self.paddings.count != 0 {
-            text.push(format!("paddings: {}, sum paddings: {}", self.paddings.count, self.paddings.total));
-        }
-        text
     }
 
-    fn alignments(&self) -> Option<String> {
-        let mut line = format!("forced alignments: {}", self.forced_alignments);
-        if self.forced_holes.count != 0 {
-            let Tally { count, total } = self.forced_holes;
-            let _ = write!(line, ", forced holes: {count}, sum forced holes: {total}");
+    fn forced_alignments(&mut self, sums: &Sums) {
+        self.labelled(b"forced alignments: ", sums.forced_alignments);
+        let Tally { count, total } = sums.forced_holes;
+        if count != 0 {
+            self.labelled(b", forced holes: ", count);
+            self.labelled(b", sum forced holes: ", total);
         }
-        (self.forced_alignments != 0).then_some(line)
     }
 
-    fn flexible_arrays(&self) -> Option<String> {
-        let mut parts = Vec::new();
-        if self.flexible != 0 {
-            parts.push(format!("end: {}", self.flexible));
+    /// What is free inside a member that is a struct: the parts that apply, each after a blank.
+    pub(super) fn inner_text(&mut self, inner: &Inner) {
+        let Summary { holes, bit_holes, padding, bit_padding } = inner.summary;
+        let plural = |number: u64| if number == 1 { &b""[..] } else { b"s" };
+        let mut first = true;
+        let mut part = |to: &mut Self| {
+            to.put(if std::mem::take(&mut first) { b" " } else { b", " });
+        };
+        if inner.ends_flexibly {
+            part(self);
+            self.put(b"a flexible array");
         }
-        if self.embedded_flexible != 0 {
-            parts.push(format!("middle: {}", self.embedded_flexible));
+        if inner.holds_flexible {
+            part(self);
+            self.put(b"embedded flexible array(s)");
         }
-        (!parts.is_empty()).then(|| format!("flexible array members: {}", parts.join(", ")))
+        let numbers: [(u64, &[u8], &[u8]); 4] = [
+            (padding, b" byte", b" of padding"),
+            (bit_padding.into(), b" bit", b" of padding"),
+            (holes.into(), b" hole", b""),
+            (bit_holes.into(), b" bit hole", b""),
+        ];
+        for (number, what, rest) in numbers.into_iter().filter(|(number, ..)| *number != 0) {
+            part(self);
+            self.number(number, 0);
+            self.put(what);
+            self.put(plural(number));
+            self.put(rest);
+        }
     }
 }

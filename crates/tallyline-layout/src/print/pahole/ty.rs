@@ -1,5 +1,6 @@
 //! A type and the name that it declares, in columns or unfolded.
 
+use super::name::skip_annotations;
 use super::{Printer, frame::Frame};
 use crate::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
 use crate::query::size_of;
@@ -44,7 +45,7 @@ impl Printer<'_> {
                         return self.around(&inner, name.unwrap_or_default(), frame.type_width);
                     }
                     if kind == Pointer::Pointer {
-                        return self.pointer(id, self.skip_annotations(to), name, &frame);
+                        return self.pointer(id, skip_annotations(self.types, to), name, &frame);
                     }
                     return self.plain(id, name, &frame);
                 }
@@ -78,7 +79,8 @@ impl Printer<'_> {
         let record = self.types.record(id);
         if record.name.is_some() && !self.style.expand_types {
             let keyword = self.keyword(record.kind);
-            self.fmt(format_args!("{keyword} "));
+            self.put(keyword.as_bytes());
+            self.put(b" ");
             let width = frame.type_width - if record.is_union() { 6 } else { 7 };
             let tag = self.tag_text(keyword, record.name);
             return self.column(&tag, width, name);
@@ -111,7 +113,7 @@ impl Printer<'_> {
     pub(super) fn pointed_array_or_function(&self, mut id: TypeId) -> Option<Inner> {
         let mut points: Vec<&[u8]> = Vec::new();
         for _ in 0..super::DEPTH_LIMIT {
-            id = self.skip_annotations(id);
+            id = skip_annotations(self.types, id);
             match self.types.get(id) {
                 Type::Pointer { kind, to } => {
                     points.push(match kind {
@@ -260,7 +262,11 @@ impl Printer<'_> {
     fn dimension(&mut self, count: u64, open: bool) {
         match (count, open) {
             (0, true) => self.put(b"[]"),
-            _ => self.fmt(format_args!("[{count}]")),
+            _ => {
+                self.put(b"[");
+                self.number(count, 0);
+                self.put(b"]");
+            }
         }
     }
 }
