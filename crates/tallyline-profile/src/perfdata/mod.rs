@@ -2,7 +2,8 @@
 //!
 //! `bytes` is the cursor that everything reads through; [`abi`] the kernel's numbers, [`attr`] what
 //! an event was asked for, [`sample`] what it then recorded; [`file`] the container and its records,
-//! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file.
+//! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file;
+//! [`writer`] makes such files.
 
 pub mod abi;
 pub mod attr;
@@ -12,12 +13,14 @@ pub mod jit;
 mod names;
 pub mod sample;
 pub mod spaces;
+pub mod writer;
 
 pub use attr::Attr;
 pub use bytes::{ByteOrder, Words};
 pub use file::Recording;
 pub use sample::Sample;
 pub use spaces::AddressSpaces;
+pub use writer::Writer;
 
 /// The most bytes that the compressed records of one file may inflate to.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

@@ -24,6 +24,7 @@ impl Feature {
     pub const COMMAND_LINE: Self = Self(11);
     pub const EVENT_DESC: Self = Self(12);
     pub const CPU_TOPOLOGY: Self = Self(13);
+    pub const NODES: Self = Self(14);
     pub const PMU_MAPPINGS: Self = Self(16);
     pub const GROUP_DESC: Self = Self(17);
     pub const CACHE: Self = Self(20);

@@ -17,7 +17,7 @@ mod stream;
 mod tests;
 
 pub use build_id::{BuildId, BuildIds};
-pub use event::{Event, Events};
+pub use event::{Event, Events, Group};
 pub use features::{CacheLevel, Feature, Features};
 pub use order::Ordered;
 pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};

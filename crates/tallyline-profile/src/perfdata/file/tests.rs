@@ -1,1 +1,230 @@
-//! Containers made by hand.
+//! Containers: what the writer makes is read back; damaged ones are errors or warnings, never panics.
+
+use super::*;
+use crate::perfdata::abi::{attr_flag, sample as bit};
+use crate::perfdata::attr::Attr;
+use crate::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
+use crate::perfdata::spaces::AddressSpaces;
+use crate::perfdata::writer::{Encoder, EventDescription, Machine, Node, Writer};
+use std::io::Cursor as File;
+
+fn attr(config: u64) -> Attr {
+    Attr {
+        kind: 1,
+        config,
+        period: 1000,
+        sample_type: bit::IDENTIFIER
+            | bit::IP
+            | bit::TID
+            | bit::TIME
+            | bit::ADDR
+            | bit::CPU
+            | bit::PERIOD
+            | bit::WEIGHT_STRUCT
+            | bit::DATA_SRC,
+        flags: attr_flag::SAMPLE_ID_ALL | attr_flag::FREQ | attr_flag::EXCLUDE_KERNEL,
+        ..Attr::default()
+    }
+}
+
+fn machine() -> Machine {
+    Machine {
+        hostname: "host".to_owned(),
+        os_release: "6.1".to_owned(),
+        arch: "x86_64".to_owned(),
+        cpus: (4, 3),
+        total_memory: 1 << 20,
+        command_line: vec!["tallyline".to_owned(), "record".to_owned()],
+        topology: vec![(0, 0), (1, 0), (0, 1), (1, 1)],
+        nodes: vec![Node { number: 0, memory: (10, 5), cpus: "0-3".to_owned() }],
+        pmus: vec![(1, "software".to_owned())],
+        caches: vec![CacheLevel {
+            level: 1,
+            line_size: 64,
+            kind: "Data".to_owned(),
+            size: "32K".to_owned(),
+            cpus: "0".to_owned(),
+        }],
+        ..Machine::default()
+    }
+}
+
+fn sample(id: u64, time: u64, ip: u64) -> Sample<'static> {
+    Sample {
+        mode: CpuMode::User,
+        ip: Some(ip),
+        pid: Some(7),
+        tid: Some(8),
+        time: Some(time),
+        addr: Some(0x1234),
+        id: Some(id),
+        cpu: Some(2),
+        period: Some(99),
+        weight: Some(Weight { weight: 100, instruction_latency: 20, third: 3 }),
+        data_source: Some(DataSource(0x6810_0142)),
+        ..Sample::default()
+    }
+}
+
+/// Two events, records that are not in the order of time, all features.
+fn recording() -> Vec<u8> {
+    let events = ["first", "second"].iter().zip(0..);
+    let events: Vec<_> = events
+        .map(|(name, index)| EventDescription {
+            name: format!("{name}:u"),
+            attr: attr(index),
+            ids: vec![index * 10 + 1, index * 10 + 2],
+        })
+        .collect();
+    let mut writer = Writer::new(File::new(Vec::new()), events).expect("memory");
+    let first = attr(0);
+    let mapping = Mapping {
+        pid: 7,
+        tid: 7,
+        mode: CpuMode::User,
+        start: 0x40_0000,
+        len: 0x1000,
+        file_offset: 0x2000,
+        path: b"/bin/program",
+        is_executable: true,
+        build_id: BuildId::new(&[0xab; 20]),
+    };
+    let comm = Comm { pid: 7, tid: 8, name: b"program", is_exec: true };
+    let task = Task { pid: 7, parent_pid: 1, tid: 8, parent_tid: 1 };
+    for mut record in [
+        Encoder::sample(&sample(11, 500, 0x40_0020), &first),
+        Encoder::sample(&sample(2, 300, 0x40_0010), &first),
+        Encoder::comm(&comm, &first, 100),
+        Encoder::fork(&task, &first, 50),
+        Encoder::mapping(&mapping, &first, 200),
+        Encoder::lost_samples(&Lost { count: 5 }, &first, 600),
+    ] {
+        writer.records(record.finish()).expect("memory");
+    }
+    writer.finish_round().expect("memory");
+    writer.sample_time(500);
+    writer.sample_time(300);
+    writer.build_id(false, b"/bin/program", BuildId::new(&[0xab; 20]).expect("not empty"));
+    let groups = [Group { name: String::new(), leader: 0, members: 2 }];
+    writer.finish(&machine(), &groups).expect("memory").into_inner()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let bytes = recording();
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    assert_eq!(recording.warnings, [""; 0]);
+    let names: Vec<_> = recording.events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["first:u", "second:u"]);
+    let second = recording.events.get(1).expect("two events");
+    assert_eq!((&second.attr, second.scope(), second.ids.as_slice()), (&attr(1), "u", &[11, 12][..]));
+    assert_eq!(second.group.as_ref().map(|group| (group.leader, group.members)), Some((0, 2)));
+
+    let features = &recording.features;
+    assert_eq!(features.hostname.as_deref(), Some("host"));
+    assert_eq!((features.cpus, features.total_memory), (Some((4, 3)), Some(1 << 20)));
+    assert_eq!((features.socket(3), features.line_size()), (Some(1), Some(64)));
+    assert_eq!(features.sample_time, Some((300, 500)));
+    assert_eq!(features.command_line, ["tallyline", "record"]);
+    assert_eq!(recording.build_ids.get(b"/bin/program"), BuildId::new(&[0xab; 20]));
+}
+
+#[test]
+fn records_come_in_the_order_of_time_and_with_their_events() {
+    let bytes = recording();
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    let mut spaces = AddressSpaces::new(&recording);
+    let mut samples = Vec::new();
+    let mut lost = 0;
+    for record in recording.in_time_order().expect("well-formed") {
+        let record = record.expect("well-formed");
+        spaces.apply(&record.body).expect("within limits");
+        match record.body {
+            Body::Sample(event, found) => {
+                let place = spaces.resolve(7, found.mode, found.ip.expect("asked for")).expect("mapped");
+                assert_eq!(spaces.dso(place.dso).path, "/bin/program");
+                assert_eq!(spaces.dso(place.dso).build_id, BuildId::new(&[0xab; 20]));
+                samples.push((event, record.time, place.offset));
+                assert_eq!(
+                    found,
+                    sample([2, 11][event], found.time.expect("asked for"), found.ip.expect("asked for"))
+                );
+            }
+            Body::LostSamples(found) => lost += found.count,
+            _ => {}
+        }
+    }
+    assert_eq!(samples, [(0, Some(300), 0x2010), (1, Some(500), 0x2020)]);
+    assert_eq!((lost, spaces.comm(8).map(AsRef::as_ref)), (5, Some("program")));
+}
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_or_a_warning() {
+    let bytes = recording();
+    let whole = Recording::parse(&bytes).expect("well-formed").records().count();
+    for len in 0..bytes.len() {
+        match Recording::parse(&bytes[..len]) {
+            Ok(cut) => {
+                assert!(!cut.warnings.is_empty(), "{len} of {} bytes look whole", bytes.len());
+                assert!(cut.records().all(|record| record.is_ok()), "an error behind the warning at {len}");
+                assert!(cut.records().count() <= whole);
+            }
+            Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_was_not_finished_is_read_with_a_warning() {
+    let mut bytes = recording();
+    let word = |place: usize| u64::from_ne_bytes(*bytes[place..].first_chunk().expect("a header")) as usize;
+    // killed in the middle of the last record, before anything behind the records was written
+    let end = word(40) + word(48) - 4;
+    bytes.truncate(end);
+    bytes[48..56].fill(0);
+    let recording = Recording::parse(&bytes).expect("the events are there");
+    assert!(recording.warnings[0].contains("was not finished"), "{:?}", recording.warnings);
+    let samples =
+        recording.records().filter(|record| matches!(record, Ok(Record { body: Body::Sample(..), .. })));
+    assert_eq!(samples.count(), 2);
+}
+
+#[test]
+fn every_byte_may_be_wrong_without_a_panic() {
+    let bytes = recording();
+    for place in 0..bytes.len().min(2500) {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[place] = value;
+            let Ok(recording) = Recording::parse(&damaged) else { continue };
+            let mut spaces = AddressSpaces::new(&recording);
+            for record in recording.in_time_order().into_iter().flatten().map_while(Result::ok) {
+                let _ = spaces.apply(&record.body);
+            }
+        }
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    assert_eq!(
+        Recording::parse(b"\x7fELF").expect_err("not a recording").to_string(),
+        "not a perf.data file: it does not start with PERFILE2"
+    );
+    let mut odd = recording();
+    odd[8] = 50;
+    assert!(Recording::parse(&odd).is_err());
+}
+
+#[test]
+fn garbage_between_records_says_where() {
+    let mut bytes = recording();
+    let data = u64::from_ne_bytes(*bytes[40..].first_chunk().expect("a header"));
+    // the first record says it has 3 bytes
+    bytes[data as usize + 6..data as usize + 8].copy_from_slice(&3_u16.to_ne_bytes());
+    let error = Recording::parse(&bytes).expect_err("a record is shorter than its header").to_string();
+    assert_eq!(
+        error,
+        format!("damaged perf.data at offset {data:#x}: a record of 3 bytes: its header alone has 8")
+    );
+}

@@ -6,6 +6,7 @@
 
 mod branch;
 mod data_source;
+mod encode;
 mod read;
 mod registers;
 #[cfg(test)]

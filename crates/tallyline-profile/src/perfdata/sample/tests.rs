@@ -47,6 +47,11 @@ fn decoded(attr: &Attr, body: impl Fn(Body) -> Body, check: impl Fn(&Sample<'_>)
         let sample =
             Sample::decode(misc::USER, Cursor::new(&body.bytes, order, 0), attr).expect("well-formed");
         check(&sample);
+        if order == ByteOrder::NATIVE {
+            let mut encoded = Vec::new();
+            sample.encode(attr, &mut encoded);
+            assert_eq!(encoded, body.bytes, "encoded differently than it was");
+        }
         for len in 0..body.bytes.len() {
             let short = Sample::decode(0, Cursor::new(&body.bytes[..len], order, 0), attr);
             assert!(short.is_err(), "{len} of {} bytes are enough", body.bytes.len());
@@ -65,7 +70,7 @@ fn word(sample_type: u64, field: impl Fn(&Sample<'_>) -> Option<u64>) {
     let value = 0x1122_3344_5566_7788;
     let neighbour = 0x99;
     // a field before and one after show that exactly one word was consumed
-    let before = if sample_type == bit::IDENTIFIER { 0 } else { bit::IDENTIFIER };
+    let before = if sample_type == bit::IDENTIFIER || sample_type == bit::IP { 0 } else { bit::IP };
     decoded(
         &attr(before | sample_type | bit::CODE_PAGE_SIZE),
         |body| {

@@ -1,0 +1,155 @@
+//! Recordings written so that perf reads them, and this crate.
+//!
+//! The header goes to the file first and is completed last: what a run that was killed leaves is
+//! still read, with a warning.
+
+mod features;
+mod records;
+
+pub use features::{Machine, Node};
+pub use records::Encoder;
+
+use super::abi::record as kind;
+use super::attr::{Attr, SIZE as ATTR_SIZE};
+use super::file::{BuildId, Group};
+use std::collections::BTreeMap;
+use std::io::{Result, Seek, SeekFrom, Write};
+
+/// Magic, sizes, three sections, 256 bits of features.
+const HEADER_SIZE: u64 = 104;
+
+/// An entry of the table of events: the attributes, and where the ids are.
+const ENTRY_SIZE: u64 = ATTR_SIZE as u64 + 16;
+
+/// An event as the header describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventDescription {
+    /// As the user gave it.
+    pub name: String,
+    /// What was asked for.
+    pub attr: Attr,
+    /// The numbers that samples carry.
+    pub ids: Vec<u64>,
+}
+
+/// A file under construction. Nothing is buffered here: hand in a `BufWriter`.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    events: Vec<EventDescription>,
+    attrs: u64,
+    data: u64,
+    written: u64,
+    build_ids: BTreeMap<(bool, Vec<u8>), BuildId>,
+    times: Option<(u64, u64)>,
+}
+
+impl<W: Write + Seek> Writer<W> {
+    /// Starts a file of these events; records follow.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn new(out: W, events: Vec<EventDescription>) -> Result<Self> {
+        let ids: usize = events.iter().map(|event| event.ids.len()).sum();
+        let attrs = HEADER_SIZE + 8 * ids as u64;
+        let data = attrs + ENTRY_SIZE * events.len() as u64;
+        let mut writer =
+            Self { out, events, attrs, data, written: 0, build_ids: BTreeMap::new(), times: None };
+        writer.write_header(&[])?;
+        writer.write_events()?;
+        Ok(writer)
+    }
+
+    /// The events.
+    pub fn events(&self) -> &[EventDescription] {
+        &self.events
+    }
+
+    /// Bytes of records so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Appends records that are whole, as the kernel or [`Encoder`] made them.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn records(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Says that what follows is not older than what was written before the last such mark.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn finish_round(&mut self) -> Result<()> {
+        let mut record = Encoder::new(kind::FINISHED_ROUND, 0);
+        self.records(record.finish())
+    }
+
+    /// Notes the build-id of a file, or of the kernel's code.
+    pub fn build_id(&mut self, is_kernel: bool, path: &[u8], id: BuildId) {
+        self.build_ids.insert((is_kernel, path.to_vec()), id);
+    }
+
+    /// Notes the time of a sample: the first and the last are in the file.
+    pub fn sample_time(&mut self, time: u64) {
+        let (first, last) = self.times.unwrap_or((time, time));
+        self.times = Some((first.min(time), last.max(time)));
+    }
+
+    /// Writes what is known about the machine and completes the header.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn finish(mut self, machine: &Machine, groups: &[Group]) -> Result<W> {
+        let sections = features::sections(machine, groups, &self.events, &self.build_ids, self.times);
+        let mut offset = self.data + self.written + 16 * sections.len() as u64;
+        for (_, section) in &sections {
+            self.out.write_all(&offset.to_ne_bytes())?;
+            self.out.write_all(&(section.len() as u64).to_ne_bytes())?;
+            offset += section.len() as u64;
+        }
+        for (_, section) in &sections {
+            self.out.write_all(section)?;
+        }
+        self.out.seek(SeekFrom::Start(0))?;
+        let present: Vec<u64> = sections.iter().map(|(feature, _)| *feature).collect();
+        self.write_header(&present)?;
+        self.out.seek(SeekFrom::End(0))?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn write_header(&mut self, features: &[u64]) -> Result<()> {
+        let mut bits = [0_u64; 4];
+        for feature in features {
+            bits[(feature / 64) as usize & 3] |= 1 << (feature % 64);
+        }
+        let attrs_size = self.data - self.attrs;
+        let words = [HEADER_SIZE, ENTRY_SIZE, self.attrs, attrs_size, self.data, self.written, 0, 0];
+        // "PERFILE2" as a number of this machine's order
+        let magic = u64::from_le_bytes(*b"PERFILE2");
+        for word in std::iter::once(magic).chain(words).chain(bits) {
+            self.out.write_all(&word.to_ne_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn write_events(&mut self) -> Result<()> {
+        for id in self.events.iter().flat_map(|event| &event.ids) {
+            self.out.write_all(&id.to_ne_bytes())?;
+        }
+        let mut offset = HEADER_SIZE;
+        for event in &self.events {
+            let size = 8 * event.ids.len() as u64;
+            self.out.write_all(&event.attr.to_bytes())?;
+            self.out.write_all(&offset.to_ne_bytes())?;
+            self.out.write_all(&size.to_ne_bytes())?;
+            offset += size;
+        }
+        Ok(())
+    }
+}
