@@ -1,6 +1,6 @@
 //! Statistics of a million objects: [`LazyGroup`], whose instances come as writers come.
 //!
-//! An object of which one CPU writes is one piece of 128 bytes, whatever the number of CPUs. The
+//! An object of which one CPU writes is one cache line (two on aarch64), whatever the number of CPUs. The
 //! second CPU gets an instance of its own, near to it, without waiting; where there is no memory
 //! at once, the object's atomic words serve.
 //!
@@ -20,10 +20,11 @@
 //! preallocated instance.
 
 use crate::error::{Error, Result};
-use crate::memory::{ITEMS, Index, LazyMemory, LazySettings, Lock, Nodes, Object, Rank};
+use crate::memory::{Index, LazyMemory, LazyOwner, LazySettings, Lock, Nodes, Object, Rank};
 use crate::placement::{Memory, Mode, Pool, VectorWidth, resident};
-use crate::rseq;
+use crate::rseq::{self, ITEMS};
 use crate::topology::{CpuId, Topology};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -100,9 +101,9 @@ impl Scope for PerConcurrencyId {}
 
 /// Where objects of one kind live. Cheap to clone; the memory lives as long as the last object.
 pub struct LazyPool<S: Scope> {
-    memory: Arc<LazyMemory>,
-    /// Held by who counts as if on another CPU.
-    impersonating: Arc<Lock<()>>,
+    memory: Arc<LazyOwner>,
+    /// Made-up CPUs that somebody counts as.
+    impersonated: Arc<Lock<BTreeSet<CpuId>>>,
     mode: Mode,
     scope: PhantomData<S>,
 }
@@ -111,7 +112,7 @@ impl<S: Scope> Clone for LazyPool<S> {
     fn clone(&self) -> Self {
         LazyPool {
             memory: Arc::clone(&self.memory),
-            impersonating: Arc::clone(&self.impersonating),
+            impersonated: Arc::clone(&self.impersonated),
             mode: self.mode,
             scope: PhantomData,
         }
@@ -161,7 +162,7 @@ impl<S: Scope> LazyPool<S> {
         let indices = if S::INDEX == Index::Node { nodes.len() } else { cpus };
         let width = max_vector.min(VectorWidth::detect()).bytes() as u32;
         let rseq = rseq::offset().is_some();
-        let one_commit = rseq && width >= 32;
+        let one_commit = rseq && rseq::can_join(width as usize);
         let mode = match S::INDEX {
             Index::Node => Mode::Shared,
             _ if one_commit => Mode::Rseq,
@@ -174,14 +175,15 @@ impl<S: Scope> LazyPool<S> {
             nodes,
             indices,
             items,
-        });
-        let impersonating = Arc::new(Lock::new(Rank::Pool, ()));
-        Ok(LazyPool { memory, impersonating, mode, scope: PhantomData })
+        })?;
+        let impersonated = Arc::new(Lock::new(Rank::Pool, BTreeSet::new()));
+        let memory = Arc::new(LazyOwner::new(memory));
+        Ok(LazyPool { memory, impersonated, mode, scope: PhantomData })
     }
 
     /// A new object, all zero.
     ///
-    /// Cost: some tens of nanoseconds and 128 bytes, from a cache of the CPU. Now and then maps
+    /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU. Now and then maps
     /// memory: not for signal handlers.
     ///
     /// # Errors
@@ -191,17 +193,21 @@ impl<S: Scope> LazyPool<S> {
     }
 
     /// How updates are done: [`Mode::Rseq`] where the items of an update are one commit,
-    /// [`Mode::Shared`] in the scope of nodes, [`Mode::AtomicFallback`] where there is no rseq or no
-    /// store of 32 bytes: then all updates use the objects' atomic words.
+    /// [`Mode::ShortOfMemory`] where some are not because there was no memory for an instance at
+    /// once, [`Mode::Shared`] in the scope of nodes, [`Mode::AtomicFallback`] where there is no rseq
+    /// or, on x86-64, no store of 32 bytes: then all updates use the objects' atomic words.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        self.mode
+        match self.mode {
+            Mode::Rseq if self.memory.shortfalls().1 => Mode::ShortOfMemory,
+            mode => mode,
+        }
     }
 
     /// How many updates used an object's atomic words because there was no memory at once.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
-        self.memory.shortfalls()
+        self.memory.shortfalls().0
     }
 
     /// Maps memory ahead for what updates of the objects there are may ask for. Creating objects
@@ -231,7 +237,8 @@ impl<S: Scope> LazyPool<S> {
 
 /// The statistics of one object: four items, and instances as writers come.
 ///
-/// Sixteen bytes here and 128 in its [`LazyPool`]; 32 more for each further CPU (node) that writes.
+/// Sixteen bytes here and a cache line in its [`LazyPool`]; 32 bytes more for each further CPU (node)
+/// that writes. Two lines and 128 bytes on aarch64.
 ///
 /// Arithmetic, ordering, and where updates are allowed: as for [`Counter`](crate::Counter). Items
 /// have no baseline: an object is zero when it is made, and cannot be set.
@@ -249,7 +256,7 @@ impl<S: Scope> LazyGroup<S> {
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds;
     /// never waits; async-signal-safe.
-    #[inline]
+    #[inline(always)]
     pub fn update(&self, values: [u64; ITEMS]) {
         self.object.update(values);
     }
@@ -276,20 +283,49 @@ impl<S: Scope> LazyGroup<S> {
     }
 }
 
-impl LazyGroup<PerCpu> {
-    /// Updates as if on `cpu`, a CPU of a made-up topology that this kernel cannot have: to see what
-    /// a million objects cost on large machines. Takes the pool's lock.
+/// Counts as a CPU of a made-up topology that this kernel cannot have: to see what a million objects
+/// cost on large machines. Whoever has it is that CPU: there is one at a time.
+pub struct MadeUpCpu {
+    pool: LazyPool<PerCpu>,
+    cpu: CpuId,
+}
+
+impl LazyPool<PerCpu> {
+    /// The right to count as `cpu`, until it is dropped. Takes the pool's lock.
     ///
     /// # Errors
-    /// [`Error::CannotImpersonate`] for a CPU that may be real.
-    pub fn update_as(&self, pool: &LazyPool<PerCpu>, cpu: CpuId, values: [u64; ITEMS]) -> Result<()> {
-        let ours = Arc::ptr_eq(&pool.memory, self.object.memory());
-        if Pool::could_be_real(cpu.get()) || !ours {
+    /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
+    pub fn impersonate(&self, cpu: CpuId) -> Result<MadeUpCpu> {
+        if Pool::could_be_real(cpu.get()) || !self.impersonated.lock().insert(cpu) {
             return Err(Error::CannotImpersonate { cpu: cpu.get() });
         }
-        let _held = pool.impersonating.lock();
-        self.object.update_as(cpu.index(), values);
+        Ok(MadeUpCpu { pool: self.clone(), cpu })
+    }
+}
+
+impl MadeUpCpu {
+    /// Updates as this CPU.
+    ///
+    /// # Errors
+    /// [`Error::CannotImpersonate`] for an object of another pool.
+    pub fn update(&mut self, flow: &LazyGroup<PerCpu>, values: [u64; ITEMS]) -> Result<()> {
+        if !flow.object.is_of(&self.pool.memory) {
+            return Err(Error::CannotImpersonate { cpu: self.cpu.get() });
+        }
+        flow.object.update_as(self.cpu.get(), values);
         Ok(())
+    }
+}
+
+impl Drop for MadeUpCpu {
+    fn drop(&mut self) {
+        self.pool.impersonated.lock().remove(&self.cpu);
+    }
+}
+
+impl fmt::Debug for MadeUpCpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MadeUpCpu").field(&self.cpu).finish()
     }
 }
 

@@ -79,7 +79,7 @@ pub mod topology;
 pub use counter::{Counter, CounterArray, CounterRef};
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
-pub use lazy::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope};
+pub use lazy::{Combine, LazyGroup, LazyPool, MadeUpCpu, PerConcurrencyId, PerCpu, PerNode, Scope};
 #[doc(hidden)]
 pub use memory::Once;
 pub use memory::{Drained, Trimmed};

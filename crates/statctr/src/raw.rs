@@ -210,8 +210,9 @@ impl RawLazy {
 
     unsafe fn object(self) -> Option<Object> {
         let cell = NonNull::new(std::ptr::with_exposed_provenance_mut(self.cell))?;
+        let memory = NonNull::new(std::ptr::with_exposed_provenance_mut(self.memory))?;
         // SAFETY: passed on.
-        Some(unsafe { Object::from_parts(cell, std::ptr::with_exposed_provenance(self.memory)) })
+        Some(unsafe { Object::from_parts(cell, memory) })
     }
 
     /// Drops the object; `false` for zeros.

@@ -124,13 +124,14 @@ fn one_writer_one_instance_and_a_second_gets_its_own() {
 fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
     let topology = Topology::synthetic(1024).build().expect("topology");
     let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let cpus = (0..20).map(|number| CpuId::new(900 + number * 6));
+    let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("not ours")).collect();
     for round in 0..50 {
         let flow = pool.create().expect("object");
         assert_eq!((flow.read(), flow.instances()), ([0; 4], 1), "round {round}");
-        for number in 0..20u64 {
-            let cpu = CpuId::new(900 + number as u32 * 6);
+        for (number, cpu) in (0u64..).zip(&mut cpus) {
             for _ in 0..2 {
-                flow.update_as(&pool, cpu, [1, 10, number, 1 << number]).expect("not ours");
+                cpu.update(&flow, [1, 10, number, 1 << number]).expect("of this pool");
             }
         }
         assert_eq!(flow.read(), [40, 400, 19, (1 << 20) - 1], "round {round}");
@@ -141,9 +142,47 @@ fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
         assert_eq!(flow.read()[0], 41);
     }
     assert_eq!(pool.shortfalls(), 0, "memory was kept ready");
-    let flow = pool.create().expect("object");
-    let refused = flow.update_as(&pool, CpuId::new(os::cpus()[0] as u32), [1; 4]);
-    assert!(matches!(refused, Err(Error::CannotImpersonate { .. })));
+    let refused = |cpu| matches!(pool.impersonate(cpu), Err(Error::CannotImpersonate { .. }));
+    assert!(refused(CpuId::new(os::cpus()[0] as u32)), "a real one");
+    assert!(refused(CpuId::new(900)), "one that somebody is");
+    cpus.clear();
+    assert!(!refused(CpuId::new(900)), "nobody is any more");
+    let other = LazyPool::<PerCpu>::on(&topology, FLOW).expect("topology").create().expect("object");
+    let mut cpu = pool.impersonate(CpuId::new(901)).expect("not ours");
+    assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
+}
+
+#[test]
+fn a_pool_goes_with_its_last_object_whoever_drops_it() {
+    let end = Deadline::after(budget() / 2);
+    while !end.is_over() {
+        let pool = pool::<PerCpu>();
+        let flows: Vec<_> = (0..100).map(|_| pool.create().expect("object")).collect();
+        let parts: Vec<Vec<_>> = {
+            let mut flows = flows.into_iter();
+            (0..4).map(|_| flows.by_ref().take(25).collect()).collect()
+        };
+        std::thread::scope(|scope| {
+            for part in parts {
+                scope.spawn(move || {
+                    part.iter().for_each(|flow| turn(flow, 3));
+                    assert!(part.iter().all(|flow| flow.read() == [1, 1500, 3, 8]));
+                });
+            }
+            // while they go
+            drop(pool);
+        });
+    }
+    // nothing is left: not even their address space
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps").lines().count();
+    for _ in 0..200 {
+        let pool = pool::<PerCpu>();
+        let flow = pool.create().expect("object");
+        drop(pool);
+        turn(&flow, 1);
+    }
+    let after = std::fs::read_to_string("/proc/self/maps").expect("maps").lines().count();
+    assert!(after < maps + 100, "{after} mappings after {maps}");
 }
 
 #[test]

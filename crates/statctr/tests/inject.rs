@@ -301,7 +301,6 @@ fn readers_beside_delays_and_aborts() {
     }
 }
 
-// the section that stores half a line compares first: whatever comes in between is tried again
 #[test]
 fn lazy_objects_are_exact_beside_delays_and_aborts() {
     let Some(_alone) = Alone::new() else { return };

@@ -9,7 +9,7 @@ mod common;
 use common::kit::Kit;
 use common::{Named, flexible_pools, os};
 use statctr::inject::{self, Site};
-use statctr::topology::{CpuId, CpuSet};
+use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Combine, Counter, CounterArray, Error, LazyPool, Mode, PerCpu, Placement, Pool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -146,14 +146,95 @@ fn a_refused_barrier_keeps_the_memory_and_the_counts_on_their_cpu() {
     assert_eq!(counter.read(), 8);
 }
 
+const FLOW: [Combine; 4] = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
+
 #[test]
-fn lazy_objects_without_memory_use_their_atomic_words() {
+fn made_up_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_so() {
     let _alone = Alone::new();
-    let pool =
-        LazyPool::<PerCpu>::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or]).expect("pool");
+    let topology = Topology::synthetic(2048).build().expect("topology");
+    let pool = Pool::builder().topology(topology).placement(Placement::Flexible).build().expect("pool");
+    if pool.mode() != Mode::Rseq {
+        return;
+    }
+    let counter = Counter::new_in(&pool, 0).expect("counter");
+    counter.add_as(CpuId::new(999), 3).expect("memory");
+    let mut counted = 1;
+    inject::fail(Site::Map, u64::MAX);
+    let refused = (1000..2048).find(|&cpu| {
+        let done = counter.add_as(CpuId::new(cpu), 3).is_ok();
+        counted += u64::from(done);
+        !done
+    });
+    assert!(refused.is_some() && counted > 1, "first some is left: {counted}");
+    assert_eq!((counter.read(), pool.mode()), (3 * counted, Mode::ShortOfMemory));
+    inject::clear();
+    pool.expect(&CpuSet::new());
+    assert_eq!(pool.mode(), Mode::Rseq);
+    counter.add_as(CpuId::new(refused.unwrap_or_default()), 3).expect("memory again");
+    assert_eq!(counter.read(), 3 * counted + 3);
+}
+
+#[test]
+fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
+    let _alone = Alone::new();
+    let topology = Topology::synthetic(2048).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    if pool.mode() != Mode::Rseq {
+        return;
+    }
+    let cpus = (1000..1030).map(CpuId::new);
+    let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("made up")).collect();
+    let mut shortfalls = 0;
+    // the first writer needs nothing; the table comes after the places in the object
+    for (site, least) in [(Site::Instance, 2), (Site::Table, 30)] {
+        for failures in [1, 10, u64::MAX] {
+            let what = format!("{site:?} fails {failures} times");
+            let flow = pool.create().expect("object");
+            inject::fail(site, failures);
+            for (round, time) in (0..3).zip(0u64..) {
+                for (number, cpu) in (0u64..).zip(&mut cpus) {
+                    cpu.update(&flow, [1, 10, time, 1 << number]).expect("of this pool");
+                    let all = 30 * round + number + 1;
+                    assert_eq!(flow.read()[..2], [all, 10 * all], "{what}");
+                }
+            }
+            let used = failures - inject::failures_left(site);
+            assert_eq!(flow.read(), [90, 900, 2, (1 << 30) - 1], "{what}");
+            assert_eq!((pool.shortfalls() - shortfalls, pool.mode()), (used, Mode::ShortOfMemory), "{what}");
+            assert_eq!(flow.instances() < least, failures == u64::MAX, "{what}: {}", flow.instances());
+            shortfalls += used;
+            inject::clear();
+            pool.keep_ready().expect("memory");
+            assert_eq!(pool.mode(), Mode::Rseq, "{what}");
+            for cpu in &mut cpus {
+                cpu.update(&flow, [1; 4]).expect("of this pool");
+            }
+            assert_eq!((flow.read()[0], flow.instances()), (120, 30), "{what}: made good");
+        }
+    }
+}
+
+#[test]
+fn lazy_objects_cannot_be_made_without_address_space() {
+    let _alone = Alone::new();
+    inject::fail(Site::Map, u64::MAX);
+    assert!(matches!(LazyPool::<PerCpu>::new(FLOW), Err(Error::OutOfMemory { .. })));
+    inject::clear();
+    let pool = LazyPool::<PerCpu>::new(FLOW).expect("pool");
     inject::fail(Site::Map, u64::MAX);
     assert!(matches!(pool.create(), Err(Error::OutOfMemory { .. })));
+    // what is not there at once is not waited for, either
     inject::clear();
+    inject::fail(Site::Populate, u64::MAX);
+    let flows: Vec<_> = (0..10_000).map(|_| pool.create().expect("object")).collect();
+    flows.iter().for_each(|flow| flow.update([1, 10, 5, 1]));
+    assert!(flows.iter().all(|flow| flow.read() == [1, 10, 5, 1]));
+}
+
+#[test]
+fn a_second_cpu_without_memory_uses_the_atomic_words_and_tries_again() {
+    let _alone = Alone::new();
+    let pool = LazyPool::<PerCpu>::new(FLOW).expect("pool");
     let cpus = os::cpus();
     let (Some(&first), Some(&second)) = (cpus.first(), cpus.get(1)) else { return };
     let flow = pool.create().expect("object");
@@ -171,7 +252,9 @@ fn lazy_objects_without_memory_use_their_atomic_words() {
     assert_eq!((flow.instances(), pool.shortfalls()), (1, 0), "the first needs none");
     count_on(second);
     assert_eq!(flow.read(), [200, 2000, 99, 255]);
-    if pool.mode() == Mode::Rseq {
+    if pool.mode() == Mode::ShortOfMemory {
         assert_eq!((pool.shortfalls(), flow.instances()), (50, 2), "tried again each time");
+    } else {
+        assert_eq!((pool.mode(), flow.instances()), (Mode::AtomicFallback, 1));
     }
 }

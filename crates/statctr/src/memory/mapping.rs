@@ -97,36 +97,42 @@ impl Mapping {
     /// Makes the pages of `offset..offset + len` be there, writable, without changing what they
     /// hold.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> Result<()> {
-        if is_refused!(Populate) {
-            return Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno: libc::ENOMEM });
-        }
-        let page = kernel_page();
-        let (first, last) = (offset / page * page, (offset + len).next_multiple_of(page).min(self.len));
-        // SAFETY: inside the mapping; populating changes no value.
-        let done = unsafe {
-            libc::madvise(self.start().add(first).as_ptr().cast(), last - first, libc::MADV_POPULATE_WRITE)
-        };
-        if done == 0 {
-            return Ok(());
-        }
-        match Error::last_errno() {
-            // Linux before 5.14
-            libc::EINVAL => {
-                self.touch(first, last);
-                Ok(())
-            }
-            errno => Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno }),
-        }
+        let start = self.start().addr().get();
+        // SAFETY: inside the mapping.
+        unsafe { populate(start + offset.min(self.len), len.min(self.len.saturating_sub(offset))) }
     }
+}
 
-    /// Adds nothing to a word of each page. A plain add by the word's CPU may run in between and
-    /// overwrite it: that loses the nothing, and no count.
-    fn touch(&self, first: usize, last: usize) {
-        for offset in (first..last).step_by(kernel_page()) {
-            // SAFETY: an aligned word inside the mapping.
-            let word = unsafe { self.start().add(offset).cast::<AtomicU64>().as_ref() };
-            word.fetch_add(0, Ordering::Relaxed);
+/// Makes the pages of `len` bytes from an address on be there, writable, without changing what they
+/// hold.
+///
+/// # Safety
+/// The bytes lie in a mapping that lives.
+pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
+    let refused = |errno| Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno });
+    if is_refused!(Populate) {
+        return refused(libc::ENOMEM);
+    }
+    let page = kernel_page();
+    // mappings begin and end at multiples of a page
+    let (first, last) = (address / page * page, (address + len).next_multiple_of(page));
+    let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(first);
+    // SAFETY: pages of a mapping by the caller's promise; populating changes no value.
+    if unsafe { libc::madvise(start, last - first, libc::MADV_POPULATE_WRITE) } == 0 {
+        return Ok(());
+    }
+    match Error::last_errno() {
+        // Linux before 5.14
+        libc::EINVAL => {
+            for offset in (first..last).step_by(page) {
+                // SAFETY: an aligned word of the mapping. A plain add by the word's CPU may run in
+                // between and overwrite this: that loses the nothing that is added, and no count.
+                let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(offset) };
+                word.fetch_add(0, Ordering::Relaxed);
+            }
+            Ok(())
         }
+        errno => refused(errno),
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use arena::{Arena, ArenaSettings};
 pub use drain::Drained;
 pub(crate) use fold::{fold_piece_tiles, fold_rows, fold_runs};
 pub(crate) use handle::{Handle, Lines, Word};
-pub(crate) use lazy::{ITEMS, Index, LazyMemory, LazySettings, Nodes, Object};
+pub(crate) use lazy::{Index, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 pub(crate) use lock::{Lock, Rank};
 pub(crate) use node::prefer_node;
 pub use once::Once;

@@ -194,12 +194,15 @@ macro_rules! section_operands {
             $($template,)*
             $($operands)*
             turns = out(reg) _,
-            injections = in(reg) super::inject::INJECTIONS.as_ptr(),
+            injections = in(reg) crate::rseq::inject::INJECTIONS.as_ptr(),
             slow = label { return false },
             options(nostack)
         )
     };
 }
+
+mod instance;
+pub(crate) use instance::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $sum:expr $(, $value:ident)?) => {

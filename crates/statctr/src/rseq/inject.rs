@@ -59,13 +59,15 @@ pub enum Site {
     Block,
     /// Taking an instance of a lazy object from the caches, in the slow path of an update.
     Instance,
+    /// Taking a table for an object's many instances from the caches, there, too.
+    Table,
     /// Ending the sections of a CPU that is drained.
     Membarrier,
 }
 
 /// Every site there is.
-pub const SITES: [Site; 6] =
-    [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Membarrier];
+pub const SITES: [Site; 7] =
+    [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 
 /// By site: how many of the next requests are to fail.
 static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];

@@ -33,11 +33,11 @@
 //! twin_add(base, T, v):
 //!   as add, to the copy that the sequence names
 //!
-//! store_half_line(field, i, line, old[0..4], new[0..4]):      four words of a lazy object whose
+//! join(field, i, line, s[0..4], o[0..4], m[0..4]):            four words of a lazy object whose
 //!   arm                                                         index i was looked up before: a CPU
 //!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)
-//!   [2] if line[0..4] ≠ old leave
-//!   [3] line[0..4] := new     (commit)                        any function of old and the event
+//!   [2] x := max((line[0..4] + s) or o, m)                      of s, o and m two are 0 for each item
+//!   [3] line[0..4] := x       (commit)                          or, in two copies, as twin_commit
 //! ```
 //! An abort is never retried in line: the slow path announces the CPU, tries again a bounded
 //! number of times ([`TRIES`]) and then uses the fallback cell, so a thread that is stopped after
@@ -76,11 +76,7 @@ mod portable;
 pub(crate) use portable::*;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-mod half_line;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 mod one_cpu;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-pub(crate) use half_line::*;
 
 /// Whether a test wants this request to fail; never where tests cannot ask for that.
 macro_rules! is_refused {
@@ -101,6 +97,32 @@ pub mod inject;
 pub(crate) use barrier::end_sections_on;
 
 use crate::memory::Once;
+use std::sync::atomic::AtomicU64;
+
+/// Items of a lazy object: what one store of the machine commits.
+pub(crate) const ITEMS: usize = 4;
+
+/// What `join` needs to know of an object's pool. Part of the C ABI.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct JoinSettings {
+    /// All ones for the items that are sums, 0 for others.
+    pub(crate) sum: [u64; ITEMS],
+    /// The same for those that are or-ed.
+    pub(crate) or: [u64; ITEMS],
+    /// And for those that are maxima.
+    pub(crate) max: [u64; ITEMS],
+    /// From the thread pointer to the thread's rseq area.
+    pub(crate) area: isize,
+    /// Where in the area the index is.
+    pub(crate) field: u32,
+    /// Bytes of the widest vector store; 0 where sections may not be used.
+    pub(crate) width: u32,
+    /// While not zero, sections with two copies leave: a reader is waiting.
+    pub(crate) hold: AtomicU64,
+}
+
+const _: () = assert!(std::mem::offset_of!(JoinSettings, area) == 96);
 
 /// How often the slow path tries a section before it uses the fallback cell.
 ///

@@ -3,6 +3,9 @@
 
 pub(crate) use super::one_cpu::*;
 
+mod instance;
+pub(crate) use instance::*;
+
 /// The registration that glibc made, if any: area offset and size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None

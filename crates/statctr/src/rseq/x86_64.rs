@@ -190,8 +190,8 @@ macro_rules! section_operands {
     };
 }
 
-mod line;
-pub(crate) use line::*;
+mod instance;
+pub(crate) use instance::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {

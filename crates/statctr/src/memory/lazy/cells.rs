@@ -5,20 +5,24 @@
 //! waits, and maps regions ahead of what updates may ask for; they cost address space until cells
 //! are used. Memory stays mapped as long as the pool.
 
+use super::super::flag::{Flag, Raised};
+use super::super::lock::{Lock, Rank};
+use super::super::mapping::{Mapping, PAGE, populate};
 use crate::error::Result;
-use crate::memory::flag::{Flag, Raised};
-use crate::memory::lock::{Lock, Rank};
-use crate::memory::mapping::Mapping;
 use crate::topology::{CpuId, NodeId, Topology};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Cells that a cache holds.
-const CACHE: usize = 48;
+const CACHE: usize = 60;
 /// Cells that go between a cache and a region at a time.
 const BATCH: usize = 16;
-/// A region is at least this long.
-const REGION_BYTES: usize = 1 << 20;
+/// A region is a multiple of this.
+const REGION_BYTES: usize = 2 * SIDE;
+/// Cells that have a side lie in the first half of so many bytes, their sides in the second.
+pub(super) const SIDE: usize = 1 << 19;
+/// No more than this is made to be there at a time.
+const AHEAD: usize = 1 << 18;
 
 /// Which region a CPU takes cells from.
 #[derive(Debug)]
@@ -55,10 +59,26 @@ impl Nodes {
     }
 }
 
-#[repr(align(64))]
+/// What cells are like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    /// A divisor or a multiple of 64.
+    pub(super) bytes: usize,
+    /// Whether each has a side.
+    pub(super) with_side: bool,
+    /// Whether their pages are made to be there ahead, where many are made.
+    pub(super) ahead: bool,
+}
+
+/// Zero is an empty one.
+#[repr(C, align(64))]
 struct Cache {
     flag: Flag,
     len: AtomicUsize,
+    /// Cells taken less cells given, here.
+    balance: AtomicUsize,
+    /// Not 0: balances are no longer kept here.
+    closed: AtomicUsize,
     cells: [AtomicUsize; CACHE],
 }
 
@@ -67,48 +87,61 @@ struct Region {
     flag: Flag,
     /// Cells that were given back, each with the address of the next in its first word.
     free: AtomicUsize,
-    /// Cells that nobody ever had.
-    next: AtomicUsize,
+    /// The memory, and its first byte that nobody ever had.
+    start: AtomicUsize,
     end: AtomicUsize,
+    next: AtomicUsize,
+    /// Where what was made to be there ends.
+    there: AtomicUsize,
 }
+
+/// What [`Cells::live`] is before the cells are closed: more than there can be.
+const OPEN: usize = usize::MAX / 2;
 
 /// Cells of one size.
 pub(crate) struct Cells {
-    bytes: usize,
-    caches: Box<[Cache]>,
+    kind: Kind,
+    /// The last one serves CPUs that nobody expected.
+    caches: Mapping,
+    last: usize,
     regions: Box<[Region]>,
+    /// Cells that somebody ever had, roughly.
+    made: AtomicUsize,
+    /// Once closed: cells that are not given back yet.
+    live: AtomicUsize,
     mappings: Lock<Vec<Mapping>>,
 }
 
 impl Cells {
-    /// Cells of so many bytes, a divisor or a multiple of 64, for so many CPUs and nodes.
-    pub(crate) fn new(bytes: usize, cpus: usize, nodes: usize) -> Cells {
-        let cache = || Cache {
-            flag: Flag::new(),
-            len: AtomicUsize::new(0),
-            cells: [const { AtomicUsize::new(0) }; CACHE],
-        };
+    /// Cells for so many CPUs and nodes.
+    pub(super) fn new(kind: Kind, cpus: usize, nodes: usize) -> Result<Cells> {
+        let zero = || AtomicUsize::new(0);
         let region = || Region {
             flag: Flag::new(),
-            free: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
+            free: zero(),
+            start: zero(),
+            end: zero(),
+            next: zero(),
+            there: zero(),
         };
-        Cells {
-            bytes,
-            // the last serves CPUs that nobody expected
-            caches: (0..=cpus).map(|_| cache()).collect(),
+        Ok(Cells {
+            kind,
+            caches: Mapping::new(((cpus + 1) * size_of::<Cache>()).next_multiple_of(PAGE))?,
+            last: cpus,
             regions: (0..nodes).map(|_| region()).collect(),
+            made: zero(),
+            live: AtomicUsize::new(OPEN),
             mappings: Lock::new(Rank::Depot, Vec::new()),
-        }
+        })
     }
 
     fn cache(&self, cpu: usize) -> &Cache {
-        &self.caches[cpu.min(self.caches.len() - 1)]
+        // SAFETY: inside the mapping, aligned; zeroed memory is a cache, and it is only used as one.
+        unsafe { self.caches.start().cast::<Cache>().add(cpu.min(self.last)).as_ref() }
     }
 
     /// A cell, if one is there at once. Async-signal-safe.
-    pub(crate) fn take_at_once(&self, cpu: usize, nodes: &Nodes) -> Option<NonNull<u8>> {
+    pub(super) fn take_at_once(&self, cpu: usize, nodes: &Nodes) -> Option<NonNull<u8>> {
         let cache = self.cache(cpu);
         let held = cache.flag.try_raise()?;
         if let Some(cell) = cache.pop(&held) {
@@ -120,51 +153,143 @@ impl Cells {
         cache.pop(&held)
     }
 
-    /// A cell. Waits and maps memory: not for writers.
-    pub(crate) fn take(&self, cpu: usize, nodes: &Nodes) -> Result<NonNull<u8>> {
+    /// A cell that is counted, and whether the cache had none. Waits and maps memory: not for
+    /// writers.
+    pub(super) fn take(&self, cpu: usize, nodes: &Nodes) -> Result<(NonNull<u8>, bool)> {
+        let mut filled = false;
         loop {
             {
                 let cache = self.cache(cpu);
                 let held = cache.flag.raise();
-                if let Some(cell) = cache.pop(&held) {
-                    return Ok(cell);
+                if let Some(cell) = cache.pop_counted(&held) {
+                    return Ok((cell, filled));
                 }
                 let region = &self.regions[nodes.place(cpu)];
-                self.fill(cache, region, &held, &region.flag.raise());
-                if let Some(cell) = cache.pop(&held) {
-                    return Ok(cell);
+                let region_held = region.flag.raise();
+                self.look_ahead(region, &region_held);
+                self.fill(cache, region, &held, &region_held);
+                filled = true;
+                if let Some(cell) = cache.pop_counted(&held) {
+                    return Ok((cell, filled));
                 }
             }
-            self.keep_ready(nodes.place(cpu), BATCH, nodes)?;
+            self.keep_ready(nodes.place(cpu), (self.made() / 4).max(BATCH), nodes)?;
         }
     }
 
     fn fill(&self, cache: &Cache, region: &Region, held: &Raised<'_>, region_held: &Raised<'_>) {
-        for _ in 0..BATCH {
-            let Some(cell) = region.pop(self.bytes, region_held) else { return };
-            cache.push(cell, held);
-        }
+        // neighbours are taken in the order in which they lie
+        let mut cells = [const { None }; BATCH];
+        let made = cells.iter_mut().map_while(|cell| {
+            *cell = region.pop(self.kind, region_held);
+            cell.as_ref()
+        });
+        let (mut fresh, mut count) = (0, 0);
+        made.for_each(|(_, is_fresh)| (fresh, count) = (fresh + usize::from(*is_fresh), count + 1));
+        self.made.store(self.made().wrapping_add(fresh), Ordering::Relaxed);
+        cells[..count].iter().rev().flatten().for_each(|(cell, _)| cache.push(*cell, held));
     }
 
-    /// Gives a cell back, whose words are zero, to the cache of `cpu`.
-    pub(crate) fn give(&self, cpu: usize, cell: NonNull<u8>, nodes: &Nodes) {
+    /// Makes the pages of the next cells be there, many at a time where many were made: a fault
+    /// for each page is most of what a new object costs.
+    fn look_ahead(&self, region: &Region, _held: &Raised<'_>) {
+        let (next, there) = (region.next.load(Ordering::Relaxed), region.there.load(Ordering::Relaxed));
+        // no more than an eighth of what there is
+        let length = (self.made() * self.kind.bytes / 8).min(AHEAD);
+        let room = region.left(self.kind.with_side).0;
+        if !self.kind.ahead || next + BATCH * self.kind.bytes <= there || length < 4 * 4096 || room == 0 {
+            return;
+        }
+        let length = length.min(room);
+        // SAFETY: inside the region's mapping, which stays.
+        // Refused: then page by page, when they are touched.
+        let _ = unsafe { populate(next, length) };
+        region.there.store(next + length, Ordering::Relaxed);
+    }
+
+    /// Gives a cell back, whose words are zero, to the cache of `cpu`, which is of the cell's node.
+    pub(super) fn give(&self, cpu: usize, cell: NonNull<u8>, nodes: &Nodes) {
         let cache = self.cache(cpu);
-        let held = cache.flag.raise();
-        if cache.len.load(Ordering::Relaxed) == CACHE {
-            let region = &self.regions[nodes.place(cpu)];
+        self.give_in(cache, &cache.flag.raise(), nodes.place(cpu), cell);
+    }
+
+    fn give_in(&self, cache: &Cache, held: &Raised<'_>, place: usize, cell: NonNull<u8>) {
+        if cache.len.load(Ordering::Relaxed) >= CACHE {
+            let region = &self.regions[place];
             let region_held = region.flag.raise();
             for _ in 0..BATCH {
-                if let Some(cell) = cache.pop(&held) {
+                if let Some(cell) = cache.pop(held) {
                     region.push(cell, &region_held);
                 }
             }
         }
-        cache.push(cell, &held);
+        cache.push(cell, held);
+    }
+
+    /// Gives a cell back, whose words are zero, to the region of the node at this place.
+    pub(super) fn give_far(&self, place: usize, cell: NonNull<u8>) {
+        let region = &self.regions[place.min(self.regions.len() - 1)];
+        region.push(cell, &region.flag.raise());
+    }
+
+    /// Gives back a cell that was counted; `far` is the place of its node where that is not the
+    /// CPU's. `true`: it was the last one of closed cells, and nobody uses them any more; else the
+    /// cells may be gone when this returns.
+    #[must_use]
+    pub(super) fn give_counted(
+        &self,
+        cpu: usize,
+        far: Option<usize>,
+        cell: NonNull<u8>,
+        nodes: &Nodes,
+    ) -> bool {
+        let cache = self.cache(cpu);
+        let held = cache.flag.raise();
+        if cache.closed.load(Ordering::Relaxed) != 0 {
+            // the flag first: after the subtraction the cells may be gone
+            drop(held);
+            return self.live.fetch_sub(1, Ordering::AcqRel) == 1;
+        }
+        match far {
+            Some(place) => self.give_far(place, cell),
+            None => self.give_in(cache, &held, nodes.place(cpu), cell),
+        }
+        // last: a fork in between makes the child count too many, which keeps memory and no more
+        let balance = cache.balance.load(Ordering::Relaxed);
+        cache.balance.store(balance.wrapping_sub(1), Ordering::Relaxed);
+        false
+    }
+
+    /// From now on nobody takes cells that are counted. `true`: none is out, so nobody uses the
+    /// cells any more; else they may be gone when this returns.
+    #[must_use]
+    pub(super) fn close(&self) -> bool {
+        let mut out = 0usize;
+        for cpu in 0..=self.last {
+            let cache = self.cache(cpu);
+            let _held = cache.flag.raise();
+            out = out.wrapping_add(cache.balance.load(Ordering::Relaxed));
+            cache.closed.store(1, Ordering::Relaxed);
+        }
+        let change = out.wrapping_sub(OPEN);
+        self.live.fetch_add(change, Ordering::AcqRel).wrapping_add(change) == 0
+    }
+
+    /// Cells that are counted and out, roughly while others take and give.
+    pub(super) fn out(&self) -> usize {
+        let balance = |cpu| self.cache(cpu).balance.load(Ordering::Relaxed);
+        let out = (0..=self.last).map(balance).fold(0, usize::wrapping_add);
+        if (out as isize) < 0 { 0 } else { out }
+    }
+
+    /// Cells that somebody ever had, roughly.
+    pub(super) fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed)
     }
 
     /// Gives back a cell that was taken and never used, if that can be done at once; else it is lost
     /// until the pool goes. Async-signal-safe.
-    pub(crate) fn give_at_once(&self, cpu: usize, cell: NonNull<u8>) {
+    pub(super) fn give_at_once(&self, cpu: usize, cell: NonNull<u8>) {
         let cache = self.cache(cpu);
         if let Some(held) = cache.flag.try_raise() {
             cache.push(cell, &held);
@@ -172,18 +297,20 @@ impl Cells {
     }
 
     /// Maps memory where a node's region has less than `cells` cells that nobody ever had.
-    pub(crate) fn keep_ready(&self, place: usize, cells: usize, nodes: &Nodes) -> Result<()> {
+    pub(super) fn keep_ready(&self, place: usize, cells: usize, nodes: &Nodes) -> Result<()> {
         let region = &self.regions[place];
-        let left = || region.end.load(Ordering::Relaxed).saturating_sub(region.next.load(Ordering::Relaxed));
-        if left() >= cells * self.bytes {
+        let wanted = cells.saturating_mul(self.kind.bytes);
+        let enough = || region.left(self.kind.with_side).1 >= wanted;
+        if enough() {
             return Ok(());
         }
         let mut mappings = self.mappings.lock();
-        if left() >= cells * self.bytes {
+        if enough() {
             return Ok(());
         }
-        let mapping =
-            Mapping::new((2 * cells * self.bytes).max(REGION_BYTES).next_multiple_of(REGION_BYTES))?;
+        let sides = if self.kind.with_side { 2 } else { 1 };
+        let bytes = wanted.saturating_mul(2 * sides).max(REGION_BYTES);
+        let mapping = Mapping::new(bytes.checked_next_multiple_of(REGION_BYTES).unwrap_or(bytes))?;
         if let Some(node) = nodes.nodes[place] {
             mapping.prefer(node);
         }
@@ -192,14 +319,18 @@ impl Cells {
         // the rest of the old region is address space that nobody ever touched
         let _held = region.flag.raise();
         region.end.store(0, Ordering::Relaxed);
+        region.start.store(addresses.start, Ordering::Relaxed);
         region.next.store(addresses.start, Ordering::Relaxed);
+        region.there.store(addresses.start, Ordering::Relaxed);
         region.end.store(addresses.end, Ordering::Relaxed);
         Ok(())
     }
 
     /// The addresses of the memory.
-    pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
-        self.mappings.lock().iter().map(Mapping::addresses).collect()
+    pub(super) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
+        let mut addresses: Vec<_> = self.mappings.lock().iter().map(Mapping::addresses).collect();
+        addresses.push(self.caches.addresses());
+        addresses
     }
 }
 
@@ -217,6 +348,19 @@ impl Cache {
         pointer(place.swap(0, Ordering::Relaxed))
     }
 
+    /// As `pop`, and counts it. Not for signal handlers, so it does without the exchange.
+    fn pop_counted(&self, _held: &Raised<'_>) -> Option<NonNull<u8>> {
+        let len = self.len.load(Ordering::Relaxed);
+        let cell = pointer(self.cells.get(len.checked_sub(1)?)?.load(Ordering::Relaxed));
+        if cell.is_some() {
+            // first: see `give_counted`
+            let balance = self.balance.load(Ordering::Relaxed);
+            self.balance.store(balance.wrapping_add(1), Ordering::Relaxed);
+        }
+        self.len.store(len - 1, Ordering::Relaxed);
+        cell
+    }
+
     fn push(&self, cell: NonNull<u8>, _held: &Raised<'_>) {
         let len = self.len.load(Ordering::Relaxed);
         if let Some(place) = self.cells.get(len) {
@@ -227,20 +371,41 @@ impl Cache {
 }
 
 impl Region {
-    fn pop(&self, bytes: usize, _held: &Raised<'_>) -> Option<NonNull<u8>> {
+    /// A cell, and whether nobody ever had it.
+    fn pop(&self, kind: Kind, _held: &Raised<'_>) -> Option<(NonNull<u8>, bool)> {
         if let Some(cell) = pointer(self.free.load(Ordering::Relaxed)) {
             // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
             let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
             self.free.store(next.load(Ordering::Relaxed), Ordering::Relaxed);
             next.store(0, Ordering::Relaxed);
-            return Some(cell);
+            return Some((cell, false));
         }
-        let next = self.next.load(Ordering::Relaxed);
-        if self.end.load(Ordering::Relaxed).checked_sub(next)? < bytes {
+        let (room, all) = self.left(kind.with_side);
+        if all < kind.bytes {
             return None;
         }
-        self.next.store(next + bytes, Ordering::Relaxed);
-        pointer(next)
+        let mut next = self.next.load(Ordering::Relaxed);
+        if room < kind.bytes {
+            // over the sides of the cells before
+            next += SIDE;
+        }
+        self.next.store(next + kind.bytes, Ordering::Relaxed);
+        Some((pointer(next)?, true))
+    }
+
+    /// Bytes for cells that nobody ever had: in a row, and all. Cells with a side divide a slab's
+    /// half.
+    fn left(&self, with_side: bool) -> (usize, usize) {
+        let end = self.end.load(Ordering::Relaxed);
+        let Some(left) = end.checked_sub(self.next.load(Ordering::Relaxed)) else { return (0, 0) };
+        if !with_side {
+            return (left, left);
+        }
+        let (slabs, part) = (left / REGION_BYTES, left % REGION_BYTES);
+        let room = part.saturating_sub(SIDE);
+        // a whole number of slabs is left also before the first cell of one
+        let room = if part == 0 && slabs > 0 { SIDE } else { room };
+        (room, slabs * SIDE + part.saturating_sub(SIDE))
     }
 
     fn push(&self, cell: NonNull<u8>, _held: &Raised<'_>) {
@@ -254,6 +419,9 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    const PLAIN: Kind = Kind { bytes: 32, with_side: false, ahead: false };
 
     #[test]
     fn cells_are_apart_zero_and_come_back_by_node() {
@@ -264,7 +432,7 @@ mod tests {
             .expect("topology");
         let nodes = Nodes::new(&topology, 4);
         assert_eq!((nodes.len(), nodes.place(1), nodes.place(3), nodes.place(9)), (3, 0, 1, 2));
-        let cells = Cells::new(32, 4, nodes.len());
+        let cells = Cells::new(PLAIN, 4, nodes.len()).expect("memory");
         assert!(cells.take_at_once(2, &nodes).is_none(), "nobody has mapped any");
         cells.keep_ready(1, 1000, &nodes).expect("memory");
         let mut taken: Vec<_> =
@@ -276,12 +444,52 @@ mod tests {
             cells.give(2, pointer(cell).expect("a cell"), &nodes);
         }
         let again = (0..1000).filter(|_| {
-            let cell = cells.take(2, &nodes).expect("memory");
+            let (cell, _) = cells.take(2, &nodes).expect("memory");
             // SAFETY: just taken.
             assert_eq!(unsafe { cell.cast::<[u64; 4]>().read() }, [0; 4]);
             taken.binary_search(&cell.addr().get()).is_ok()
         });
         // a cache takes some at a time that nobody had
         assert!(again.count() >= 1000 - BATCH);
+    }
+
+    fn one_node() -> Nodes {
+        Nodes::new(&Topology::synthetic(2).build().expect("topology"), 2)
+    }
+
+    #[test]
+    fn no_cell_lies_where_the_side_of_another_is() {
+        let nodes = one_node();
+        let cells =
+            Cells::new(Kind { bytes: 64, with_side: true, ahead: true }, 2, nodes.len()).expect("memory");
+        let mut taken = BTreeSet::new();
+        // more than two slabs
+        for _ in 0..20_000 {
+            let (cell, _) = cells.take(0, &nodes).expect("memory");
+            for place in [cell.addr().get(), cell.addr().get() + SIDE] {
+                assert!(taken.insert(place), "twice");
+                // SAFETY: a cell and its side, that nobody else has.
+                unsafe { std::ptr::with_exposed_provenance_mut::<u64>(place).write(1) };
+            }
+        }
+        assert!(cells.made() >= 20_000);
+    }
+
+    #[test]
+    fn closed_cells_are_over_with_the_last_that_is_out() {
+        let nodes = one_node();
+        let cells = Cells::new(PLAIN, 2, nodes.len()).expect("memory");
+        let out: Vec<_> = (0..100).map(|number| cells.take(number % 2, &nodes).expect("memory").0).collect();
+        // given back on another CPU than it was taken on
+        assert!(!cells.give_counted(1, None, out[0], &nodes));
+        assert!(!cells.give_counted(1, Some(0), out[1], &nodes));
+        assert_eq!(cells.out(), 98);
+        assert!(!cells.close());
+        for (left, cell) in out[2..].iter().enumerate() {
+            assert_eq!(cells.give_counted(left % 3, None, *cell, &nodes), left == 97);
+        }
+        let none = Cells::new(PLAIN, 2, nodes.len()).expect("memory");
+        let (cell, _) = none.take(0, &nodes).expect("memory");
+        assert!(!none.give_counted(1, None, cell, &nodes) && none.close(), "nothing was out");
     }
 }

@@ -1,16 +1,23 @@
 //! Objects with four items each, whose further instances come when a second CPU (node) writes.
 //!
 //! ```text
-//! object:   4 words of the owner │ 4 atomic words of everyone │ owner │ 3 × (index, instance) │ table
-//!           └──────────── one cache line ────────────────────┘
+//! object:   the owner's instance │ owner, flags │ (index, instance) …          what most need
+//! side:     4 atomic words of everyone │ table                                 a slab's half away
 //! ```
 //! The first index (a CPU, a node, a concurrency id) to write becomes the owner. Where writers of an
 //! index exclude each other, the four words of an instance are stored by one section; a node's CPUs
 //! share them, and update them atomically one by one. Who can have no instance at once uses the
-//! atomic words. Nothing that readers walk is ever taken away before the whole object.
+//! atomic words; flags say whether anybody did, so that an object of one writer is one cache line
+//! to make, to update, to read and to free, and its side takes no memory. Nothing that readers walk
+//! is ever taken away before the whole object.
 
 mod cells;
+mod life;
 mod object;
+mod pool;
+mod shape;
 
 pub(crate) use cells::Nodes;
-pub(crate) use object::{ITEMS, Index, LazyMemory, LazySettings, Object};
+pub(crate) use life::LazyOwner;
+pub(crate) use object::Object;
+pub(crate) use pool::{Index, LazyMemory, LazySettings};

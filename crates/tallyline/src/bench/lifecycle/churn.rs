@@ -7,6 +7,7 @@ use super::ways::{Atomics, CPUS, Fixed, Lazy, Lines, Locked, Way};
 use anyhow::{Result, anyhow, ensure};
 use statctr::PerCpu;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
         }
         one_at_a_time(context, report, threads)?;
     }
-    compare(report, context.quick);
+    compare(report, &context.threads, context.quick);
     Ok(())
 }
 
@@ -90,9 +91,11 @@ fn alive<W: Way>(way: &W, cpus: &[usize], flows: usize) -> Result<Run> {
         let reader = scope.spawn(|| read_on(way, &published, &stop));
         let creators: Vec<_> = cpus
             .iter()
-            .map(|&cpu| {
+            .enumerate()
+            .map(|(thread, &cpu)| {
                 let published = &published;
-                scope.spawn(move || create(way, published, cpu, share))
+                let made_up = CPUS * thread / cpus.len()..CPUS * (thread + 1) / cpus.len();
+                scope.spawn(move || create(way, published, cpu, made_up, share))
             })
             .collect();
         let results = creators.into_iter().map(|creator| creator.join());
@@ -126,15 +129,24 @@ fn alive<W: Way>(way: &W, cpus: &[usize], flows: usize) -> Result<Run> {
     Ok(Run { time: time.as_nanos() as f64 / flows, bytes: bytes as f64 / (flows * cpus.len() as f64) })
 }
 
-fn create<W: Way>(way: &W, published: &Published<W::Flow>, cpu: usize, share: usize) -> Result<()> {
+/// Creates flows on `cpu`, each written by a random one of the CPUs `made_up`.
+fn create<W: Way>(
+    way: &W,
+    published: &Published<W::Flow>,
+    cpu: usize,
+    made_up: Range<usize>,
+    share: usize,
+) -> Result<()> {
     os::pin(cpu)?;
+    let mut impostor = way.impersonate(made_up.clone())?;
     let mut random = cpu as u64 + 1;
     for _ in 0..share / BATCH {
         let mut batch = Vec::with_capacity(BATCH);
         for time in 0..BATCH as u64 {
             let flow = way.create()?;
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            way.update_as(&flow, (random >> 33) as usize % CPUS, 1500, time)?;
+            let writer = made_up.start + (random >> 33) as usize % made_up.len();
+            way.update_as(&mut impostor, &flow, writer, 1500, time)?;
             batch.push(flow);
         }
         published.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(batch));
@@ -192,7 +204,7 @@ fn single<W: Way + 'static>(way: W) -> Box<dyn Side> {
     }))
 }
 
-fn compare(report: &mut Report, quick: bool) {
+fn compare(report: &mut Report, threads: &[usize], quick: bool) {
     for name in &WAYS[1..] {
         report.compare(&format!("alive/{name}"), "alive/lazy");
         report.compare(&format!("alive/{name}/memory"), "alive/lazy/memory");
@@ -207,10 +219,13 @@ fn compare(report: &mut Report, quick: bool) {
         ("alive/fixed", "", 1.0),
         ("alive/fixed", "/memory", 1.0),
     ] {
-        let under = format!("alive/lazy{unit}");
-        if let Some(figure) = report.find_ratio(&format!("{over}{unit}"), &under, 1, None) {
-            let what = format!("{over}{unit} over {under}, {CPUS} CPUs");
-            report.targets.push(Target::new(what, Bound::AtLeast, limit, "x", figure));
+        let (over, under) = (format!("{over}{unit}"), format!("alive/lazy{unit}"));
+        for &threads in threads {
+            if let Some(figure) = report.find_ratio(&over, &under, threads, None) {
+                let plural = if threads == 1 { "thread" } else { "threads" };
+                let what = format!("{over} over {under}, {threads} {plural} as {CPUS} CPUs");
+                report.targets.push(Target::new(what, Bound::AtLeast, limit, "x", figure));
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
             ways::CPUS
         ),
         "one-at-a-time/…: the same with one flow after the other, each updated on the CPU that runs it.".into(),
-        "fixed: sums only, in place of the last time and the flags; alive/fixed updates one item of four, and it and alive/lazy take a lock to do so as another CPU.".into(),
+        "fixed: sums only, in place of the last time and the flags; alive/fixed updates one item of four, and takes a lock to do so as another CPU.".into(),
         "per-cpu-lines/memory, lock/memory, atomics/memory: computed from their sizes; the others by the kernel's account.".into(),
     ]);
     Ok(())

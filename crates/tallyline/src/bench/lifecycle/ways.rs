@@ -1,9 +1,10 @@
 //! The ways to keep the statistics of a flow: packets, bytes, when it was last used, TCP flags.
 
 use super::super::fill::{Counting, Real};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use statctr::topology::{CpuId, Topology};
-use statctr::{Combine, Group, LazyGroup, LazyPool, Placement, Pool, Scope, Unit};
+use statctr::{Combine, Group, LazyGroup, LazyPool, MadeUpCpu, Placement, Pool, Scope, Unit};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,21 @@ pub(super) trait Way: Sync {
     /// A packet of `bytes` at `time`, on the CPU that runs this.
     fn update(&self, flow: &Self::Flow, bytes: u64, time: u64);
 
-    /// A packet on the made-up CPU of this number, below [`CPUS`].
-    fn update_as(&self, flow: &Self::Flow, cpu: usize, bytes: u64, time: u64) -> Result<()>;
+    /// What a thread is that counts as made-up CPUs, one at a time.
+    type Impostor;
+
+    /// The right to count as the made-up CPUs of these numbers, below [`CPUS`].
+    fn impersonate(&self, cpus: Range<usize>) -> Result<Self::Impostor>;
+
+    /// A packet on one of these CPUs.
+    fn update_as(
+        &self,
+        impostor: &mut Self::Impostor,
+        flow: &Self::Flow,
+        cpu: usize,
+        bytes: u64,
+        time: u64,
+    ) -> Result<()>;
 
     /// Packets, bytes, last used, flags.
     fn read(&self, flow: &Self::Flow) -> [u64; 4];
@@ -62,19 +76,39 @@ impl<S: Scope> Lazy<S> {
 
 /// Scopes in which a made-up CPU can write.
 pub(super) trait Impersonating: Scope {
-    fn update_as(pool: &LazyPool<Self>, flow: &LazyGroup<Self>, cpu: CpuId, values: [u64; 4]) -> Result<()>
+    /// Whoever counts as a CPU.
+    type Cpu;
+
+    fn impersonate(pool: &LazyPool<Self>, cpu: CpuId) -> Result<Self::Cpu>
+    where
+        Self: Sized;
+
+    fn update_as(cpu: &mut Self::Cpu, flow: &LazyGroup<Self>, values: [u64; 4]) -> Result<()>
     where
         Self: Sized;
 }
 
 impl Impersonating for statctr::PerCpu {
-    fn update_as(pool: &LazyPool<Self>, flow: &LazyGroup<Self>, cpu: CpuId, values: [u64; 4]) -> Result<()> {
-        Ok(flow.update_as(pool, cpu, values)?)
+    type Cpu = MadeUpCpu;
+
+    fn impersonate(pool: &LazyPool<Self>, cpu: CpuId) -> Result<MadeUpCpu> {
+        Ok(pool.impersonate(cpu)?)
+    }
+
+    #[inline(always)]
+    fn update_as(cpu: &mut MadeUpCpu, flow: &LazyGroup<Self>, values: [u64; 4]) -> Result<()> {
+        Ok(cpu.update(flow, values)?)
     }
 }
 
 impl Impersonating for statctr::PerNode {
-    fn update_as(_: &LazyPool<Self>, flow: &LazyGroup<Self>, _: CpuId, values: [u64; 4]) -> Result<()> {
+    type Cpu = ();
+
+    fn impersonate(_: &LazyPool<Self>, _: CpuId) -> Result<()> {
+        Ok(())
+    }
+
+    fn update_as((): &mut (), flow: &LazyGroup<Self>, values: [u64; 4]) -> Result<()> {
         // the made-up machine has one node, as its CPUs have
         flow.update(values);
         Ok(())
@@ -93,8 +127,25 @@ impl<S: Impersonating> Way for Lazy<S> {
         flow.update([1, bytes, time, FLAGS]);
     }
 
-    fn update_as(&self, flow: &Self::Flow, cpu: usize, bytes: u64, time: u64) -> Result<()> {
-        S::update_as(&self.pool, flow, self.cpus[cpu], [1, bytes, time, FLAGS])
+    type Impostor = (usize, Vec<S::Cpu>);
+
+    fn impersonate(&self, cpus: Range<usize>) -> Result<Self::Impostor> {
+        let first = cpus.start;
+        let cpus = self.cpus.get(cpus).context("there are no such CPUs")?;
+        let cpus: Result<_> = cpus.iter().map(|&cpu| S::impersonate(&self.pool, cpu)).collect();
+        Ok((first, cpus?))
+    }
+
+    #[inline(always)]
+    fn update_as(
+        &self,
+        (first, cpus): &mut Self::Impostor,
+        flow: &Self::Flow,
+        cpu: usize,
+        bytes: u64,
+        time: u64,
+    ) -> Result<()> {
+        S::update_as(&mut cpus[cpu - *first], flow, [1, bytes, time, FLAGS])
     }
 
     fn read(&self, flow: &Self::Flow) -> [u64; 4] {
@@ -143,9 +194,14 @@ impl Way for Fixed {
         flow.commit_at(0, [1, bytes, time, FLAGS]);
     }
 
+    type Impostor = ();
+
+    fn impersonate(&self, _cpus: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
     /// One item of the four only: each takes the pool's lock anew.
-    fn update_as(&self, flow: &Group, cpu: usize, bytes: u64, _time: u64) -> Result<()> {
-        let _ = bytes;
+    fn update_as(&self, (): &mut (), flow: &Group, cpu: usize, _bytes: u64, _time: u64) -> Result<()> {
         Ok(flow.add_as(self.cpus[cpu], Flow::packets, 1)?)
     }
 
@@ -210,7 +266,13 @@ impl Way for Lines {
         flow[0].atomically([1, bytes, time, FLAGS]);
     }
 
-    fn update_as(&self, flow: &Self::Flow, cpu: usize, bytes: u64, time: u64) -> Result<()> {
+    type Impostor = ();
+
+    fn impersonate(&self, _cpus: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
+    fn update_as(&self, (): &mut (), flow: &Self::Flow, cpu: usize, bytes: u64, time: u64) -> Result<()> {
         flow[cpu].plainly([1, bytes, time, FLAGS]);
         Ok(())
     }
@@ -245,7 +307,13 @@ impl Way for Locked {
         values[3] |= FLAGS;
     }
 
-    fn update_as(&self, flow: &Self::Flow, _cpu: usize, bytes: u64, time: u64) -> Result<()> {
+    type Impostor = ();
+
+    fn impersonate(&self, _cpus: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
+    fn update_as(&self, (): &mut (), flow: &Self::Flow, _cpu: usize, bytes: u64, time: u64) -> Result<()> {
         self.update(flow, bytes, time);
         Ok(())
     }
@@ -274,7 +342,13 @@ impl Way for Atomics {
         flow.atomically([1, bytes, time, FLAGS]);
     }
 
-    fn update_as(&self, flow: &Self::Flow, _cpu: usize, bytes: u64, time: u64) -> Result<()> {
+    type Impostor = ();
+
+    fn impersonate(&self, _cpus: Range<usize>) -> Result<()> {
+        Ok(())
+    }
+
+    fn update_as(&self, (): &mut (), flow: &Self::Flow, _cpu: usize, bytes: u64, time: u64) -> Result<()> {
         self.update(flow, bytes, time);
         Ok(())
     }

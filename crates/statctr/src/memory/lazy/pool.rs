@@ -1,0 +1,236 @@
+//! Where objects of a kind live, and what updates take instances and tables from.
+
+use super::cells::{Cells, Kind, Nodes};
+use super::shape::{CELL_BYTES, INSTANCE_BYTES, Place, SHARED, TABLE};
+use crate::error::Result;
+use crate::lazy::Combine;
+use crate::memory::twin::patient_readers;
+use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// What tells instances apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// The CPU: its threads exclude each other in sections.
+    Cpu,
+    /// The node: its CPUs update at the same time.
+    Node,
+    /// The concurrency id that the kernel gives to running threads.
+    Concurrency,
+}
+
+/// How a pool of objects works.
+pub(crate) struct LazySettings {
+    pub(crate) index: Index,
+    /// Whether sections may be used.
+    pub(crate) rseq: bool,
+    /// Bytes of the widest vector store.
+    pub(crate) width: u32,
+    pub(crate) nodes: Nodes,
+    /// Indices: 0 to one less.
+    pub(crate) indices: usize,
+    /// How the values of each item are joined.
+    pub(crate) items: [Combine; ITEMS],
+}
+
+/// The memory of a pool. Where it begins and what comes first is part of the C ABI.
+#[repr(C)]
+pub(crate) struct LazyMemory {
+    pub(super) join: JoinSettings,
+    pub(super) settings: LazySettings,
+    pub(super) objects: Cells,
+    pub(super) instances: Cells,
+    pub(super) tables: Cells,
+    shortfalls: AtomicU64,
+    /// Whether one of them came after the last time all that was asked for was made ready.
+    short: AtomicU32,
+}
+
+/// How often a reader looks again before it asks writers to keep off.
+const PATIENCE: usize = 100;
+
+impl LazyMemory {
+    pub(crate) fn new(settings: LazySettings) -> Result<LazyMemory> {
+        let cpus = rseq::cpu_bound().unwrap_or(0).max(1);
+        let nodes = settings.nodes.len();
+        let mask = |kind| std::array::from_fn(|item| if settings.items[item] == kind { u64::MAX } else { 0 });
+        let join = JoinSettings {
+            sum: mask(Combine::Sum),
+            or: mask(Combine::Or),
+            max: mask(Combine::Max),
+            area: rseq::offset().unwrap_or(0),
+            field: match settings.index {
+                Index::Concurrency => rseq::MM_CID,
+                Index::Cpu | Index::Node => rseq::CPU_ID,
+            } as u32,
+            width: if settings.rseq && settings.index != Index::Node { settings.width } else { 0 },
+            hold: AtomicU64::new(0),
+        };
+        // readers may need it, and cannot make it
+        patient_readers();
+        let table_bytes = (settings.indices * size_of::<AtomicUsize>()).next_multiple_of(64);
+        let plain = |bytes| Kind { bytes, with_side: false, ahead: false };
+        let objects = Kind { bytes: CELL_BYTES, with_side: true, ahead: true };
+        Ok(LazyMemory {
+            join,
+            objects: Cells::new(objects, cpus, nodes)?,
+            instances: Cells::new(plain(INSTANCE_BYTES), cpus, nodes)?,
+            tables: Cells::new(plain(table_bytes), cpus, nodes)?,
+            settings,
+            shortfalls: AtomicU64::new(0),
+            short: AtomicU32::new(0),
+        })
+    }
+
+    /// The CPU that the calling thread runs on, or ran on a moment ago.
+    #[inline]
+    pub(super) fn cpu(&self) -> Option<u32> {
+        if self.settings.rseq {
+            return u32::try_from(rseq::area_cpu_id(self.join.area)).ok();
+        }
+        // SAFETY: has no arguments.
+        u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+
+    /// The calling thread's index; `None` where it has none, or none that sections keep apart.
+    #[inline(always)]
+    pub(super) fn index(&self) -> Option<u32> {
+        match self.settings.index {
+            Index::Cpu => self.section_index(),
+            Index::Node => self.cpu().map(|cpu| self.settings.nodes.place(cpu as usize) as u32),
+            // a thread that is not registered has no id, but a field
+            Index::Concurrency => self.cpu().and_then(|_| self.section_index()),
+        }
+    }
+
+    /// The index of the thread's field, where sections may be used.
+    #[inline(always)]
+    pub(super) fn section_index(&self) -> Option<u32> {
+        if self.join.width == 0 {
+            return None;
+        }
+        // SAFETY: sections may be used, so the area is there, and so is the field.
+        let index = unsafe { rseq::area_field(self.join.area, self.join.field as usize) };
+        // the numbers of threads that are not registered are below 0
+        (index <= i32::MAX as u32).then_some(index)
+    }
+
+    /// Updates that found no memory for an instance, and whether there was one since memory was
+    /// last made ready.
+    pub(crate) fn shortfalls(&self) -> (u64, bool) {
+        (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
+    }
+
+    pub(super) fn note_shortfall(&self) {
+        self.shortfalls.fetch_add(1, Ordering::Relaxed);
+        self.short.store(1, Ordering::Relaxed);
+    }
+
+    /// Objects that there are, roughly.
+    pub(crate) fn objects(&self) -> usize {
+        self.objects.out()
+    }
+
+    /// Address space that objects, instances and tables lie in.
+    pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
+        [&self.objects, &self.instances, &self.tables].into_iter().flat_map(Cells::addresses).collect()
+    }
+
+    /// No more objects are made. `true`: there is none; else they may be gone when this returns.
+    pub(super) fn close(&self) -> bool {
+        self.objects.close()
+    }
+
+    /// Maps memory for what updates of all objects may ask for: an instance each, and some tables.
+    pub(crate) fn keep_ready(&self) -> Result<()> {
+        let made = self.objects.made();
+        for place in 0..self.settings.nodes.len() {
+            self.instances.keep_ready(place, made.max(64), &self.settings.nodes)?;
+            self.tables.keep_ready(place, (made / 64).max(16), &self.settings.nodes)?;
+        }
+        self.short.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// An instance for an index, made once in the course of one search.
+    pub(super) fn make(&self, index: usize, made: &mut Option<Place>) -> Option<Place> {
+        if made.is_none() {
+            let cpu = self.cpu_near(index);
+            let cell = if is_refused!(Instance) {
+                None
+            } else {
+                self.instances.take_at_once(cpu, &self.settings.nodes)
+            };
+            *made = cell.map(NonNull::cast);
+            if made.is_none() {
+                self.note_shortfall();
+            }
+        }
+        *made
+    }
+
+    /// Gives back what was made and another was faster with. Async-signal-safe.
+    pub(super) fn give_unused(&self, index: usize, instance: Place) {
+        self.instances.give_at_once(self.cpu_near(index), instance.cast());
+    }
+
+    /// Gives an instance back that nobody has any more.
+    pub(super) fn give_instance(&self, index: usize, instance: Place) {
+        // SAFETY: nobody has it any more.
+        unsafe { instance.as_ref() }.all_words().for_each(|word| word.store(0, Ordering::Relaxed));
+        let nodes = &self.settings.nodes;
+        let cpu = self.cpu_near(index);
+        if self.settings.index == Index::Node && nodes.place(cpu) != index {
+            return self.instances.give_far(index, instance.cast());
+        }
+        self.instances.give(cpu, instance.cast(), nodes);
+    }
+
+    /// A CPU whose cache instances of this index come from: its own, or, where the index is none, the
+    /// calling thread's.
+    fn cpu_near(&self, index: usize) -> usize {
+        match self.settings.index {
+            Index::Cpu => index,
+            Index::Node | Index::Concurrency => self.cpu().unwrap_or(0) as usize,
+        }
+    }
+
+    /// The values of an instance, as of one moment where the machine can.
+    ///
+    /// # Safety
+    /// The instance lives.
+    #[inline]
+    pub(super) unsafe fn load(&self, instance: NonNull<Instance>) -> [u64; ITEMS] {
+        // SAFETY: passed on.
+        match unsafe { rseq::load(instance) } {
+            Some(values) => values,
+            // SAFETY: passed on.
+            None => unsafe { self.load_patiently(instance) },
+        }
+    }
+
+    #[cold]
+    unsafe fn load_patiently(&self, instance: NonNull<Instance>) -> [u64; ITEMS] {
+        // SAFETY: passed on.
+        let load = || unsafe { rseq::load(instance) };
+        if let Some(values) = (0..PATIENCE).find_map(|_| load()) {
+            return values;
+        }
+        // The lock keeps a fork from copying a raised hold into a child whose reader is not there.
+        let _patient = patient_readers().lock();
+        self.join.hold.fetch_add(1, Ordering::SeqCst);
+        // ends: the writers of an index commit at most once more
+        let values = loop {
+            match load() {
+                Some(values) => break values,
+                None => std::hint::spin_loop(),
+            }
+        };
+        self.join.hold.fetch_sub(1, Ordering::SeqCst);
+        values
+    }
+}
+
+/// The bits of an object's flags that say what its side is used for.
+pub(super) const SIDE_IN_USE: u32 = SHARED | TABLE;

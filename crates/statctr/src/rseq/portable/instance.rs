@@ -1,0 +1,58 @@
+//! `join` where no section does it: lazy objects count in their atomic words there.
+
+use super::super::{ITEMS, JoinSettings};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Four words that are only used as atomics here.
+#[derive(Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Instance([AtomicU64; ITEMS]);
+
+impl Instance {
+    /// The words.
+    pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
+        &self.0
+    }
+
+    /// All that has to be zero in an unused instance.
+    pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.0.iter()
+    }
+}
+
+/// Whether `join` works: it does not.
+pub(crate) const fn can_join(_width: usize) -> bool {
+    false
+}
+
+/// `join` of the specification, never done here.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn join(
+    _settings: &JoinSettings,
+    _index: u32,
+    _instance: NonNull<Instance>,
+    _values: [u64; ITEMS],
+) -> bool {
+    false
+}
+
+/// The values of an instance, each as of some moment.
+///
+/// # Safety
+/// The instance lives.
+pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
+    // SAFETY: by the caller's promise.
+    let words = unsafe { instance.as_ref() }.words();
+    Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
+}
+
+/// A field of the calling thread's area: there is none that sections compare with here.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn area_field(_area: isize, _field: usize) -> u32 {
+    u32::MAX
+}
