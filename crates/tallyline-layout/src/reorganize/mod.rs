@@ -171,6 +171,11 @@ pub struct Reorganizer<'t> {
 }
 
 impl<'t> Reorganizer<'t> {
+    /// What may be moved.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// For these types. All of them are looked at: one type's layout may tell about another's.
     pub fn new(types: &'t Types, options: Options) -> Reorganizer<'t> {
         Reorganizer { abi: Abi::new(types), options }
@@ -188,11 +193,16 @@ impl<'t> Reorganizer<'t> {
 
     /// The smallest layout of a struct, or of the one that a typedef stands for.
     pub fn propose(&self, id: TypeId) -> Outcome {
+        self.propose_with(id, &self.options)
+    }
+
+    /// The same where something else may be moved.
+    pub fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
         let types = self.types();
         let Some((id, record)) = types.as_record(types.strip(id)) else {
             return Outcome::Refused(Refusal::NotAStruct);
         };
-        if let Some(refusal) = self.refuse(id, record) {
+        if let Some(refusal) = self.refuse(id, record, options) {
             return Outcome::Refused(refusal);
         }
         let shape = self.abi.shape(id);
@@ -200,7 +210,7 @@ impl<'t> Reorganizer<'t> {
             return Outcome::Refused(Refusal::Unexplained(None));
         };
         let members = types.members(record);
-        let items = item::items(types, members, &replayed, &self.options);
+        let items = item::items(types, members, &replayed, options);
         let smallest = smallest::smallest(&items, replayed.align);
         let size = |end: u64| end.div_ceil(8).next_multiple_of(replayed.align);
         let new_size = size(smallest.end).max(1);
@@ -222,11 +232,16 @@ impl<'t> Reorganizer<'t> {
 
     /// What comes of each of many types, found in parallel.
     pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Outcome> {
-        use rayon::prelude::*;
-        ids.par_iter().map(|id| self.propose(*id)).collect()
+        self.propose_all_with(ids, &self.options)
     }
 
-    fn refuse(&self, id: RecordId, record: &Record) -> Option<Refusal> {
+    /// The same where something else may be moved.
+    pub fn propose_all_with(&self, ids: &[TypeId], options: &Options) -> Vec<Outcome> {
+        use rayon::prelude::*;
+        ids.par_iter().map(|id| self.propose_with(*id, options)).collect()
+    }
+
+    fn refuse(&self, id: RecordId, record: &Record, options: &Options) -> Option<Refusal> {
         let types = self.types();
         if record.is_union() {
             return Some(Refusal::NotAStruct);
@@ -238,7 +253,7 @@ impl<'t> Reorganizer<'t> {
         if let Some(refusal) = refuse_language(types, record) {
             return Some(refusal);
         }
-        if !self.options.force && record.language.is_cpp() && !has_standard_layout(types, record) {
+        if !options.force && record.language.is_cpp() && !has_standard_layout(types, record) {
             return Some(Refusal::NotStandardLayout);
         }
         let name_of = |at: usize| {
@@ -253,7 +268,7 @@ impl<'t> Reorganizer<'t> {
             Some(_) => return Some(Refusal::Unexplained(None)),
             None => {}
         }
-        if self.options.force {
+        if options.force {
             return None;
         }
         let file = types.name(record.declared_at.file);

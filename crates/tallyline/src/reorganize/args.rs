@@ -11,7 +11,8 @@ use tallyline_layout::reorganize::{EXACT_MEMBERS, Options};
 /// possible. Alignments are recomputed from the types; `aligned` and `packed` are honoured; runs of
 /// bitfields move as one. The first and the last member stay (structs are cast to their first
 /// member, and the last may be longer than declared), and so do flexible arrays, and members
-/// without a size, such as the markers of cache line groups: nothing moves past them.
+/// without a size, such as the markers of cache line groups: nothing moves past them. What more
+/// could be saved if the ends moved is said (`--unpin`).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReorganizeArgs {

@@ -4,10 +4,11 @@
 //! What can be smaller has `old` and `new` (`size`, `lines`), `saved` and `total` (times `instances`),
 //! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
 //! `behind`, `size`; not of more than 1000), `move_count`, `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
-//! `unverified` (why). What is refused or withheld has a `reason`.
+//! `unverified` (why). What is refused or withheld has a `reason`. Where ends stay, `unpinned` has what
+//! would be saved if they did not: `last`, `ends`.
 
-use super::Found;
 use super::verify::Verdict;
+use super::{Found, pinned};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -34,6 +35,10 @@ fn one(types: &Types, found: &Found) -> Value {
         (Outcome::Refused(why), _) => json!({ "outcome": "refused", "reason": why.to_string() }),
     };
     value["name"] = found.name.as_str().into();
+    if let Some(freed) = found.freed {
+        value["unpinned"] =
+            pinned::FREED.iter().zip(freed).map(|((word, ..), saved)| (*word, saved)).collect();
+    }
     value
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod instances;
 mod json;
+mod pinned;
 mod text;
 mod verify;
 
@@ -25,6 +26,8 @@ struct Found {
     instances: u64,
     outcome: Outcome,
     verdict: Verdict,
+    /// What it would save if its ends could move; none if they can, or nothing can.
+    freed: Option<pinned::Saved>,
 }
 
 impl Found {
@@ -104,13 +107,14 @@ fn propose(
         vec![Verdict::NotAsked; proposals.len()]
     }
     .into_iter();
-    let found = ids.iter().zip(outcomes).map(|(id, outcome)| {
+    let freed = pinned::saved(&reorganizer, ids, &outcomes);
+    let found = ids.iter().zip(outcomes).zip(freed).map(|((id, outcome), freed)| {
         let name = printable(&types.qualified_name(*id)).into_owned();
         let verdict = match &outcome {
             Outcome::Smaller(_) => verdicts.next().unwrap_or(Verdict::NotAsked),
             _ => Verdict::NotAsked,
         };
-        Found { id: *id, instances: instances.of(&name), name, outcome, verdict }
+        Found { id: *id, instances: instances.of(&name), name, outcome, verdict, freed }
     });
     Ok(found.collect())
 }

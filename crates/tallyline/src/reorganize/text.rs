@@ -1,7 +1,7 @@
 //! Proposals for people: one struct as C, or a ranking of many.
 
 use super::verify::Verdict;
-use super::{Found, ReorganizeArgs};
+use super::{Found, ReorganizeArgs, pinned};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::model::Types;
@@ -18,7 +18,8 @@ pub(super) fn one(
     let Some(proposal) = found.proposal() else {
         if let Outcome::Smallest { proven } = found.outcome {
             let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
-            writeln!(out, "/* {}: {how} */", found.name)?;
+            let hint = pinned::hint(found).map(|hint| format!("; {hint}")).unwrap_or_default();
+            writeln!(out, "/* {}: {how}{hint} */", found.name)?;
         }
         return Ok(());
     };
@@ -26,7 +27,11 @@ pub(super) fn one(
     let mut text = Vec::new();
     print(types, found.id, proposal, &style, args.steps, &mut text)?;
     out.write_all(&text)?;
-    Ok(writeln!(out, "/* {} */", summary(proposal, &found.verdict))?)
+    writeln!(out, "/* {} */", summary(proposal, &found.verdict))?;
+    if let Some(hint) = pinned::hint(found) {
+        writeln!(out, "/* {hint} */")?;
+    }
+    Ok(())
 }
 
 /// `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc 12.2.0`
@@ -95,7 +100,14 @@ pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
         write!(out, "; alignment as inferred")?;
     }
     write_verdicts(&smaller, out)?;
-    Ok(writeln!(out, "; {refused} not for this")?)
+    writeln!(out, "; {refused} not for this")?;
+    if let Some(sums) = pinned::sums(found).filter(|sums| sums.iter().any(|sum| *sum > total)) {
+        let each = sums.iter().zip(pinned::FREED);
+        let each: Vec<String> =
+            each.map(|(sum, (word, what, _))| format!("{sum} bytes where {what} (--unpin {word})")).collect();
+        writeln!(out, "{}", each.join(", "))?;
+    }
+    Ok(())
 }
 
 fn write_verdicts(smaller: &[(&Found, &Proposal)], out: &mut dyn Write) -> Result<()> {

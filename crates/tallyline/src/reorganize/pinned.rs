@@ -1,0 +1,66 @@
+//! What it costs that the first and the last member stay: what could be saved with them free.
+
+use super::Found;
+use tallyline_layout::model::TypeId;
+use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
+
+/// The ends that can be freed: the word for `--unpin`, what it means in a sentence, and whether the
+/// first member stays.
+pub(super) const FREED: [(&str, &str, bool); 2] =
+    [("last", "the last member may move", true), ("ends", "the first may too", false)];
+
+/// What a type saves with each of [`FREED`], in bytes.
+pub(super) type Saved = [u64; FREED.len()];
+
+/// What each type would save if its ends were free, if that is not so already.
+pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) -> Vec<Option<Saved>> {
+    let options = by.options();
+    if !options.pin_last {
+        return vec![None; ids.len()];
+    }
+    let mut all: Vec<Option<Saved>> =
+        outcomes.iter().map(|outcome| before(outcome).map(|saved| [saved; 2])).collect();
+    let open: Vec<usize> = (0..ids.len()).filter(|at| all[*at].is_some()).collect();
+    let types: Vec<TypeId> = open.iter().map(|at| ids[*at]).collect();
+    for (kind, (_, _, first_stays)) in FREED.into_iter().enumerate() {
+        let freed =
+            Options { pin_first: options.pin_first && first_stays, pin_last: false, ..options.clone() };
+        for (at, outcome) in open.iter().zip(by.propose_all_with(&types, &freed)) {
+            // where only the best found is known, more freedom may find less
+            if let (Outcome::Smaller(proposal), Some(saved)) = (outcome, &mut all[*at]) {
+                saved[kind..].iter_mut().for_each(|saved| *saved = proposal.saved().max(*saved));
+            }
+        }
+    }
+    all
+}
+
+/// What the proposal saves as it is; nothing for a type that is not for this.
+fn before(outcome: &Outcome) -> Option<u64> {
+    match outcome {
+        Outcome::Smaller(proposal) => Some(proposal.saved()),
+        Outcome::Smallest { .. } => Some(0),
+        Outcome::Refused(_) => None,
+    }
+}
+
+/// What to say about one type: the first freed end that saves more.
+pub(super) fn hint(found: &Found) -> Option<String> {
+    let kept = found.proposal().map_or(0, |proposal| proposal.saved());
+    let freed = found.freed?;
+    let (saved, (word, ..)) = freed.into_iter().zip(FREED).find(|(saved, _)| *saved > kept)?;
+    Some(format!("--unpin {word} would save {saved} bytes"))
+}
+
+/// The bytes that all types would save with each end freed, times their instances.
+pub(super) fn sums(found: &[Found]) -> Option<Saved> {
+    let mut sums: Option<Saved> = None;
+    for found in found {
+        let Some(freed) = found.freed else { continue };
+        let sums = sums.get_or_insert_default();
+        for (sum, saved) in sums.iter_mut().zip(freed) {
+            *sum = sum.saturating_add(saved.saturating_mul(found.instances));
+        }
+    }
+    sums
+}
