@@ -76,6 +76,11 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.object.is_little_endian()
     }
 
+    /// Whether it still has to be linked.
+    pub(crate) fn is_relocatable(&self) -> bool {
+        self.object.kind() == object::ObjectKind::Relocatable
+    }
+
     /// The machine that the file is for.
     pub(crate) fn target(&self) -> Target {
         use object::read::elf::FileHeader;
@@ -122,10 +127,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
             input: self.input,
             range: section.compressed_file_range()?,
             // in anything but an object file the linker has done it
-            relocations: match self.object.kind() {
-                object::ObjectKind::Relocatable => self.places(section),
-                _ => Vec::new(),
-            },
+            relocations: if self.is_relocatable() { self.places(section) } else { Vec::new() },
             little_endian: self.is_little_endian(),
         })
     }
@@ -173,12 +175,33 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
-    /// The bytes, inflated if they are compressed, within a budget.
-    fn inflated(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+    /// How many bytes there are when they are inflated.
+    pub(crate) fn size(&self) -> u64 {
+        self.range.uncompressed_size
+    }
+
+    /// The bytes in order, inflated as they are read, within a budget; none where that cannot be done
+    /// a piece at a time, or where they have to be relocated.
+    pub(crate) fn stream(&self, budget: &AtomicU64) -> Result<Option<Box<dyn Read + Send + 'a>>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
-        if format == object::CompressionFormat::None {
-            return self.input.take(offset, compressed_size);
+        if !self.relocations.is_empty() {
+            return Ok(None);
         }
+        Ok(match format {
+            object::CompressionFormat::None => Some(Box::new(self.input.pieces(offset, compressed_size)?)),
+            object::CompressionFormat::Zlib => {
+                self.charge(budget)?;
+                let pieces = self.input.pieces(offset, compressed_size)?;
+                let inflated = flate2::bufread::ZlibDecoder::new(pieces);
+                Some(Box::new(Whole { inner: inflated.take(uncompressed_size), left: uncompressed_size }))
+            }
+            _ => None,
+        })
+    }
+
+    /// Takes what the bytes inflate to from a budget.
+    fn charge(&self, budget: &AtomicU64) -> Result<()> {
+        let CompressedFileRange { compressed_size, uncompressed_size, .. } = self.range;
         budget
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(uncompressed_size))
             .map_err(|_| Error::Limit { what: "bytes of compressed sections", limit: INFLATED_LIMIT })?;
@@ -187,6 +210,16 @@ impl<'a> Part<'a> {
         if uncompressed_size > most {
             return Err(Error::Limit { what: "bytes of a compressed section of this length", limit: most });
         }
+        Ok(())
+    }
+
+    /// The bytes, inflated if they are compressed, within a budget.
+    fn inflated(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
+        let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
+        if format == object::CompressionFormat::None {
+            return self.input.take(offset, compressed_size);
+        }
+        self.charge(budget)?;
         if format == object::CompressionFormat::Zlib {
             // a piece at a time: what is compressed is not kept beside what comes of it
             let size = usize::try_from(uncompressed_size).map_err(|_| Error::Limit {
@@ -214,6 +247,23 @@ impl<'a> Part<'a> {
             store(bytes, self.little_endian, place.value.wrapping_add(there));
         }
         Ok(data)
+    }
+}
+
+/// A stream that has to be so long.
+struct Whole<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(into)?;
+        self.left = self.left.saturating_sub(read as u64);
+        if read == 0 && !into.is_empty() && self.left != 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(read)
     }
 }
 

@@ -54,6 +54,7 @@ pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
 use model::Types;
 use std::io::Read;
+use std::ops::ControlFlow;
 
 /// The most bytes that compressed sections of one file may inflate to.
 pub const INFLATED_LIMIT: u64 = 4 << 30;
@@ -187,6 +188,33 @@ fn explore_elf<'a, R: object::ReadRef<'a>, T>(
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
     dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, each)
+}
+
+/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it, and hands them
+/// on a part at a time, in the order of the file: each part is a model of its own, and is forgotten
+/// by the reader. So the memory of a file with a million types is that of a few thousand. Parts end
+/// when there are no more, or when `each` breaks.
+///
+/// A type is listed in one part only, unless two compilers have described it in two ways:
+/// [`query::Met`] finds those.
+pub fn read_parts(
+    mut file: &std::fs::File,
+    request: &Request,
+    companions: &dyn Companions,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if elf::is_elf(&start) && request.format != Some(Format::Btf) {
+        let headers = object::ReadCache::new(file);
+        let elf = elf::File::parse(&headers, elf::Input::File(file))?;
+        if let Some(naming) = elf.naming() {
+            return dwarf::read_parts(&elf, naming, request, companions, each);
+        }
+    }
+    std::io::Seek::rewind(&mut file)?;
+    let _ = each(read_file(file, request, companions)?);
+    Ok(())
 }
 
 /// Which formats a file has, DWARF first. Only its headers are read.

@@ -6,14 +6,13 @@ use super::sections::Reading;
 use super::source::Role;
 use super::units::{Context, Place, Units};
 use super::with_units;
+use crate::Request;
 use crate::companion::Companions;
 use crate::elf::{File, Naming};
 use crate::error::Result;
 use crate::model::{TypeId, Types};
-use crate::{INFLATED_LIMIT, Request};
 use gimli::{AttributeValue, UnitHeader, UnitOffset};
 use object::ReadRef;
-use std::sync::atomic::AtomicU64;
 
 /// What gimli reads from: a slice of a section, with the byte order of the file.
 pub type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
@@ -25,7 +24,7 @@ pub(crate) fn explore<'a, R: ReadRef<'a>, T>(
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    let reading = Reading { positions: false, code: true, budget: AtomicU64::new(INFLATED_LIMIT) };
+    let reading = Reading { code: true, ..Reading::default() };
     let opened = with_units(file, naming, &reading, companions, |units| each(&DebugInfo { units }))?;
     let mut warnings = opened.warnings;
     warnings.extend(opened.missing);

@@ -28,23 +28,25 @@ mod split;
 mod units;
 mod variant;
 mod virtual_bases;
+mod windows;
 
 pub(crate) use explore::explore;
 pub use explore::{DebugInfo, Slice, TypeReader, UnitEntries};
 
+use crate::Request;
 use crate::companion::Companions;
 use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
-use crate::{INFLATED_LIMIT, Request};
 use load::Loader;
 use object::ReadRef;
 use rayon::prelude::*;
 use scan::Found;
 use sections::{Reading, Sections};
 use source::{Role, Source};
-use std::sync::atomic::AtomicU64;
+use std::ops::ControlFlow;
 use units::Units;
+use windows::{Outcome, Windows};
 
 /// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it.
 pub(crate) fn read<'a, R: ReadRef<'a>>(
@@ -53,9 +55,46 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
     request: &Request,
     companions: &dyn Companions,
 ) -> Result<Types> {
-    let reading =
-        Reading { positions: request.positions, code: false, budget: AtomicU64::new(INFLATED_LIMIT) };
-    let opened = with_units(file, naming, &reading, companions, |units| read_units(units, request))?;
+    let mut parts = Vec::new();
+    read_parts(file, naming, request, companions, &mut |part| {
+        parts.push(part);
+        ControlFlow::Continue(())
+    })?;
+    let mut parts = parts.into_iter();
+    let mut types = parts.next().unwrap_or_else(|| Types::new(Origin::Dwarf, 8));
+    parts.try_for_each(|part| types.append(part))?;
+    types.shrink();
+    Ok(types)
+}
+
+/// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it, and hands
+/// them on as they come: in the order of the file, equal ones once.
+pub(crate) fn read_parts<'a, R: ReadRef<'a>>(
+    file: &File<'a, R>,
+    naming: Naming,
+    request: &Request,
+    companions: &dyn Companions,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<()> {
+    match windows::read(file, naming, request, Windows::default(), each)? {
+        Outcome::Done => Ok(()),
+        Outcome::From(start) => {
+            let _ = each(read_whole(file, naming, request, companions, start)?);
+            Ok(())
+        }
+    }
+}
+
+/// Reads the wanted types from a place on, with all of the file at hand.
+fn read_whole<'a, R: ReadRef<'a>>(
+    file: &File<'a, R>,
+    naming: Naming,
+    request: &Request,
+    companions: &dyn Companions,
+    start: usize,
+) -> Result<Types> {
+    let reading = Reading { positions: request.positions, ..Reading::default() };
+    let opened = with_units(file, naming, &reading, companions, |units| read_units(units, request, start))?;
     let Opened { result: mut types, mut warnings, without_alternate, missing } = opened;
     if without_alternate && let Some(warning) = warnings.first_mut() {
         let left_out = alternate::leave_out_incomplete(&mut types);
@@ -116,18 +155,21 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     Ok(Opened { result, warnings, without_alternate: alternate_sections.is_none(), missing })
 }
 
-fn read_units(units: &Units<'_>, request: &Request) -> Result<Types> {
-    let found = scan::scan(units, request)?;
+fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Types> {
+    let mut found = scan::scan(units, request)?;
+    found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
-    let parts = chunks(&found)
-        .into_par_iter()
-        .map(|chunk| Loader::new(units, request).load(chunk))
-        .collect::<Result<Vec<_>>>()?;
-    for part in parts {
+    for part in load_found(units, request, &found)? {
         types.append(part)?;
     }
     types.shrink();
     Ok(types)
+}
+
+/// Makes types of what was found, in several parts.
+fn load_found(units: &Units<'_>, request: &Request, found: &[Found]) -> Result<Vec<Types>> {
+    let load = |chunk| Loader::new(units, request).load(chunk);
+    chunks(found).into_par_iter().map(load).collect()
 }
 
 /// Cuts what was found into parts for the workers, between units: entries of one unit share types.

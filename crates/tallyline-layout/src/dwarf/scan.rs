@@ -104,16 +104,6 @@ pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-impl Wanted {
-    /// Whether so many types are all that there can be.
-    fn is_complete(&self, found: usize) -> bool {
-        match self {
-            Wanted::Records | Wanted::Enumerator(_) => false,
-            Wanted::Named(names) => found >= names.len(),
-        }
-    }
-}
-
 fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result<Vec<Found>> {
     let sought = match &request.wanted {
         Wanted::Named(names) => Sought::new(names),

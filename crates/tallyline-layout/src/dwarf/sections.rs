@@ -1,6 +1,7 @@
 //! The sections that types are read from, read, inflated and relocated in parallel.
 
 use super::Slice;
+use crate::INFLATED_LIMIT;
 use crate::companion::Contents;
 use crate::elf::{File, Input, Naming, join};
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ const NEEDED: [SectionId; 14] = [
 
 /// How files are read, the same for all that belong together.
 pub(super) struct Reading {
+    /// Whether the units themselves are left out, as they are read in windows.
+    pub(super) without_units: bool,
     /// Whether sections that only positions need are read too.
     pub(super) positions: bool,
     /// Whether sections that only code needs are read too.
@@ -41,9 +44,17 @@ pub(super) struct Reading {
     pub(super) budget: AtomicU64,
 }
 
+impl Default for Reading {
+    fn default() -> Reading {
+        let budget = AtomicU64::new(INFLATED_LIMIT);
+        Reading { without_units: false, positions: false, code: false, budget }
+    }
+}
+
 impl Reading {
     fn needs(&self, section: SectionId) -> bool {
         match section {
+            SectionId::DebugInfo => !self.without_units,
             SectionId::DebugLine => self.positions || self.code,
             SectionId::DebugAddr
             | SectionId::DebugLoc
@@ -110,7 +121,17 @@ impl<'a> Sections<'a> {
 
     /// The sections as gimli wants them.
     pub(super) fn dwarf(&self) -> gimli::Dwarf<Slice<'_>> {
-        let section = |id| -> std::result::Result<Slice<'_>, std::convert::Infallible> { Ok(self.slice(id)) };
+        self.dwarf_with(self.slice(SectionId::DebugInfo).slice())
+    }
+
+    /// The same with these units.
+    pub(super) fn dwarf_with<'s>(&'s self, units: &'s [u8]) -> gimli::Dwarf<Slice<'s>> {
+        let section = |id| -> std::result::Result<Slice<'s>, std::convert::Infallible> {
+            Ok(match id {
+                SectionId::DebugInfo => Slice::new(units, self.endian),
+                _ => self.slice(id),
+            })
+        };
         match gimli::Dwarf::load(section) {
             Ok(dwarf) => dwarf,
             Err(never) => match never {},

@@ -2,8 +2,10 @@
 
 use super::Slice;
 use super::sections::Sections;
+use super::units::Place;
 use crate::error::Result;
 use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a file is to the one that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +24,18 @@ pub(super) struct Source<'a> {
     pub(super) role: Role,
     /// How the file is called in messages; empty for the one that is read.
     pub(super) name: String,
-    /// The place of the first byte of `.debug_info`.
+    /// The place of the first byte of `.debug_info`, or of the window of it that is there.
     pub(super) base: usize,
+    /// The place that offsets in `.debug_info` count from.
+    pub(super) origin: usize,
     /// The place of the first byte of `.debug_types`.
     pub(super) types_start: usize,
     /// The first place behind.
     pub(super) end: usize,
     contributions: Contributions,
+    // whether there is more of the file than this
+    is_window: bool,
+    refers_outside: AtomicBool,
 }
 
 impl<'a> Source<'a> {
@@ -38,7 +45,54 @@ impl<'a> Source<'a> {
         let types_start = base.saturating_add(dwarf.debug_info.reader().slice().len());
         let end = types_start.saturating_add(dwarf.debug_types.reader().slice().len());
         let contributions = Contributions::new(&sections.indices()?);
-        Ok(Source { dwarf, role, name, base, types_start, end, contributions })
+        let refers_outside = AtomicBool::new(false);
+        let source = Source {
+            dwarf,
+            role,
+            name,
+            base,
+            origin: base,
+            types_start,
+            end,
+            contributions,
+            is_window: false,
+            refers_outside,
+        };
+        Ok(source)
+    }
+
+    /// Some units of a file, which start at an offset of its section.
+    pub(super) fn window(sections: &'a Sections<'_>, units: &'a [u8], base: usize) -> Self {
+        let end = base.saturating_add(units.len());
+        Source {
+            dwarf: sections.dwarf_with(units),
+            role: Role::Main,
+            name: String::new(),
+            base,
+            origin: 0,
+            types_start: end,
+            end,
+            contributions: Contributions::none(),
+            is_window: true,
+            refers_outside: AtomicBool::new(false),
+        }
+    }
+
+    /// The place of an offset in `.debug_info`; nowhere beyond its end, so that one file's damage does
+    /// not lead into another.
+    pub(super) fn place(&self, offset: usize) -> Place {
+        match self.origin.checked_add(offset) {
+            Some(place) if (self.base..self.types_start).contains(&place) => Place(place),
+            _ => {
+                self.refers_outside.fetch_or(self.is_window, Ordering::Relaxed);
+                Place::NOWHERE
+            }
+        }
+    }
+
+    /// Whether there is more of the file than this, and an entry has referred to it.
+    pub(super) fn refers_outside(&self) -> bool {
+        self.refers_outside.load(Ordering::Relaxed)
     }
 
     /// The place of a unit.
@@ -86,8 +140,12 @@ impl Spans {
 }
 
 impl Contributions {
+    fn none() -> Contributions {
+        Contributions { units: Spans::default(), types: Spans::default() }
+    }
+
     fn new(indices: &[UnitIndex<Slice<'_>>]) -> Contributions {
-        let mut all = Contributions { units: Spans::default(), types: Spans::default() };
+        let mut all = Contributions::none();
         // an index without columns says nothing, however many rows it claims to have
         for index in indices.iter().filter(|index| index.section_count() != 0) {
             for row in 1..=index.unit_count() {

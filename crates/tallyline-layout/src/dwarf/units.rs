@@ -20,6 +20,8 @@ pub(super) struct Place(pub(super) usize);
 impl Place {
     /// In a file that is not there.
     pub(super) const MISSING: Place = Place(usize::MAX);
+    /// Beyond the end of a file.
+    pub(super) const NOWHERE: Place = Place(usize::MAX - 1);
 }
 
 /// One unit.
@@ -186,9 +188,9 @@ impl<'a> Units<'a> {
     pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<Place> {
         match *value {
             AttributeValue::UnitRef(offset) => Some(self.place(unit, offset)),
-            AttributeValue::DebugInfoRef(offset) => Some(in_source(self.source(unit), offset.0)),
+            AttributeValue::DebugInfoRef(offset) => Some(self.source(unit).place(offset.0)),
             AttributeValue::DebugInfoRefSup(offset) => {
-                Some(self.alternate().map_or(Place::MISSING, |source| in_source(source, offset.0)))
+                Some(self.alternate().map_or(Place::MISSING, |source| source.place(offset.0)))
             }
             AttributeValue::DebugTypesRef(signature) => self.signatures.get(&signature.0).copied(),
             _ => None,
@@ -198,6 +200,11 @@ impl<'a> Units<'a> {
     fn alternate(&self) -> Option<&Source<'a>> {
         // it is added first, before thousands of split files
         self.sources.iter().take(2).find(|source| source.role == Role::Alternate)
+    }
+
+    /// Whether these are units of a window, and an entry has referred to others.
+    pub(super) fn refers_outside(&self) -> bool {
+        self.sources.iter().any(Source::refers_outside)
     }
 
     /// Whether types may be defined in units of their own.
@@ -332,21 +339,12 @@ impl<'a> Units<'a> {
         };
         let (section, offset) = match place.checked_sub(source.types_start) {
             Some(offset) => (".debug_types", offset),
-            None => (".debug_info", place - source.base),
+            None => (".debug_info", place - source.origin),
         };
         let reason = match source.name.as_str() {
             "" => reason,
             name => format!("{reason} (in {name})"),
         };
         Error::Dwarf { section, offset: offset as u64, reason }
-    }
-}
-
-/// The place of an offset in a file's `.debug_info`; nowhere beyond its end, so that one file's
-/// damage does not lead into another.
-fn in_source(source: &Source<'_>, offset: usize) -> Place {
-    match source.base.checked_add(offset) {
-        Some(place) if place < source.types_start => Place(place),
-        _ => Place(usize::MAX - 1),
     }
 }

@@ -33,6 +33,8 @@ pub(crate) use packed::Decided;
 pub use packed::Packed;
 pub use pattern::{fits, is_pattern};
 pub use relations::{count_members_of, pointer_members};
-pub use select::{aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous};
+pub use select::{
+    Met, aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous,
+};
 pub use size::size_of;
 pub use sort::sort_by_name;

@@ -3,7 +3,7 @@
 use super::is_called;
 use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
 use foldhash::fast::RandomState;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -103,6 +103,29 @@ fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
     (record.name, record.path, record.size).hash(&mut hasher);
     keys(types, record).for_each(|key| key.hash(&mut hasher));
     hasher.finish()
+}
+
+/// The records that were met so far, in whatever model: what makes them the same is the same as for
+/// [`is_same_record`]. It keeps 16 bytes of each, which are keyed hashes.
+#[derive(Debug, Default)]
+pub struct Met {
+    states: [RandomState; 2],
+    seen: FxHashSet<(u64, u64)>,
+}
+
+impl Met {
+    /// Whether a record is met for the first time.
+    pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
+        let [one, other] = self.states.each_ref().map(|state| {
+            let mut hasher = state.build_hasher();
+            (types.name(record.name), types.name(record.path), record.size).hash(&mut hasher);
+            for (name, place, bits) in keys(types, record) {
+                (types.name(name), place, bits).hash(&mut hasher);
+            }
+            hasher.finish()
+        });
+        self.seen.insert((one, other))
+    }
 }
 
 /// What makes members equal.

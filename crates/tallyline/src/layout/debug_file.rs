@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::Types;
-use tallyline_layout::{Elsewhere, Error, Request, Result, elsewhere, read_file};
+use tallyline_layout::{Companions, Elsewhere, Error, Result, elsewhere};
 
 /// Where distributions put debug files.
 const DEBUG: &str = "/usr/lib/debug";
@@ -33,7 +32,11 @@ pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 ///
 /// A debug file has to be of the same build: it has the same build id, or where one of them has
 /// none the checksum that the program says.
-pub(super) fn read(program: &Path, open: &File, request: &Request) -> Option<Result<Types>> {
+pub(super) fn read<T>(
+    program: &Path,
+    open: &File,
+    read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T>,
+) -> Option<Result<T>> {
     let said = elsewhere(open).ok()?;
     let real = program.canonicalize().ok()?;
     let mut paths = candidates(&real, &said);
@@ -47,7 +50,7 @@ pub(super) fn read(program: &Path, open: &File, request: &Request) -> Option<Res
             && let Ok(file) = File::open(path)
             && is_of(&file, &said)
         {
-            return Some(read_file(&file, request, &Beside::of_debug_file(path, &real)));
+            return Some(read(&file, &Beside::of_debug_file(path, &real)));
         }
     }
     let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();

@@ -3,7 +3,7 @@
 use super::select::Names;
 use super::source;
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
@@ -119,7 +119,24 @@ impl Job {
         }
     }
 
-    fn request(&self) -> Request {
+    /// The file whose types can be shown part by part; none if they are needed together.
+    pub(crate) fn in_parts(&self) -> Option<&Path> {
+        let all = matches!(&self.ask, Ask::Types(names) if names.is_empty());
+        let together = self.sort
+            || self.anonymous
+            || self.nested_anonymous
+            || self.request().positions
+            || self.show == Show::Compilable;
+        match &self.files[..] {
+            [file] if all && !together => {
+                source::has_parts(file, &self.formats, self.btf_base.as_deref()).then_some(file)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is read of the files.
+    pub(super) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => names.wanted(),
             Ask::Containers { .. } | Ask::PointersTo(_) => Wanted::Records,

@@ -31,6 +31,14 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<()> {
     let job = args.job()?;
     // there are no colours in here that would have to be taken out
     let output = Output::open(args.output.as_deref(), Color::Always)?;
+    if let (Format::Text, Some(file)) = (args.format, job.in_parts()) {
+        let mut read = Ok(());
+        output.write(|out| {
+            read = show::show_parts(&job, file, out)?;
+            Ok(())
+        })?;
+        return read;
+    }
     let types = job.read()?;
     let mut missing = Vec::new();
     output.write(|out| {

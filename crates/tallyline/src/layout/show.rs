@@ -2,12 +2,16 @@
 
 use super::in_order::{Done, TEXT_LIMIT, in_order};
 use super::job::{Ask, Job, Show};
+use super::source;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+use tallyline_layout::Request;
 use tallyline_layout::model::{NameId, RecordId, Source, TypeId, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
-use tallyline_layout::query::{self, Packed};
+use tallyline_layout::query::{self, Met, Packed};
 
 /// How much text is collected before it is written.
 const FLUSH: usize = 1 << 16;
@@ -69,6 +73,47 @@ fn all(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
         Some(order) if records.items.len() > PIECE => pieces(job, types, &records, order, out),
         _ => Shower::new(job, types).all(&records, out),
     }
+}
+
+/// Shows every type of a file part by part, as it is read. The inner result is that of reading.
+pub(crate) fn show_parts(job: &Job, file: &Path, out: &mut dyn Write) -> Result<Result<()>> {
+    let format = job.formats.first().copied();
+    let request = Request { format, ..job.request() };
+    let worker = || |part| show_part(job, part);
+    let alone = |part: Part, out: &mut dyn Write| Shower::new(job, &part.types).all(&part.records, out);
+    let mut met = Met::default();
+    let mut read = Ok(());
+    in_order(worker, alone, out, |send| {
+        let mut sent = Ok(());
+        read = source::read_parts(file, &request, &mut |types| {
+            source::warn(file, &types);
+            let mut records = Records::new(job, &types);
+            records.items.retain(|item| met.is_new(&types, types.record(item.record)));
+            sent = send(Part { types, records });
+            if sent.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        sent
+    })?;
+    Ok(read)
+}
+
+/// Types that were read together.
+struct Part {
+    types: Types,
+    records: Records,
+}
+
+fn show_part(job: &Job, part: Part) -> Done<Part> {
+    let mut shower = Shower::new(job, &part.types);
+    for item in &part.records.items {
+        if part.records.passes(job, &part.types, item, shower.printer.packed()) {
+            shower.one(item.id, item.name);
+        }
+        if shower.printer.text().len() > TEXT_LIMIT {
+            return Done::Large(part);
+        }
+    }
+    Done::Text(shower.printer.take())
 }
 
 /// Some types, and what is known when it is their turn.

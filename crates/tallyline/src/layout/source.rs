@@ -4,14 +4,14 @@ use super::companions::Beside;
 use super::debug_file;
 use anyhow::{Context, Result};
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
-use tallyline_layout::{Error, Format, Request, read_file, read_with_base};
+use tallyline_layout::{Companions, Error, Format, Request, formats, read_file, read_with_base};
 
 /// Reads the types of a file: of its debug file if it is stripped, and going on from `base`, or from
 /// the kernel's if it is the BTF of a module.
 pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Result<Types> {
-    let cannot = |path: &Path| format!("cannot read {}", path.display());
     let types = match base.map(Path::to_path_buf).or_else(|| base_of_module(file)) {
         Some(base) => {
             let bytes = std::fs::read(file).with_context(|| cannot(file))?;
@@ -20,16 +20,53 @@ pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Resul
         }
         None => {
             let open = File::open(file).with_context(|| cannot(file))?;
-            match read_file(&open, request, &Beside::new(file)) {
-                // stripped, or stripped of all but its BTF
-                Err(error @ (Error::NoTypes | Error::NoSuchFormat("DWARF"))) => {
-                    debug_file::read(file, &open, request).unwrap_or(Err(error))
-                }
-                types => types,
-            }
+            beside(file, &open, &mut |file, companions| read_file(file, request, companions))
         }
     };
     types.with_context(|| file.display().to_string())
+}
+
+/// Reads the types of a file that [`has_parts`], part by part: of its debug file if it is stripped.
+pub(crate) fn read_parts(
+    file: &Path,
+    request: &Request,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<()> {
+    let open = File::open(file).with_context(|| cannot(file))?;
+    let parts = beside(file, &open, &mut |file, companions| {
+        tallyline_layout::read_parts(file, request, companions, each)
+    });
+    parts.with_context(|| file.display().to_string())
+}
+
+/// Whether the types of a file come in parts: those of DWARF do, and of a stripped file nobody knows.
+pub(crate) fn has_parts(file: &Path, wanted: &[Format], base: Option<&Path>) -> bool {
+    let Some(formats) = File::open(file).ok().and_then(|open| formats(&open).ok()) else { return false };
+    let dwarf = match wanted {
+        [] => formats.contains(&Format::Dwarf) || formats.is_empty(),
+        [Format::Dwarf] => true,
+        _ => false,
+    };
+    dwarf && base.is_none() && base_of_module(file).is_none()
+}
+
+fn cannot(path: &Path) -> String {
+    format!("cannot read {}", path.display())
+}
+
+/// Reads a file and what is beside it, or the debug file of one that is stripped, or stripped of all
+/// but its BTF.
+fn beside<T>(
+    file: &Path,
+    open: &File,
+    read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    match read(open, &Beside::new(file)) {
+        Err(error @ (Error::NoTypes | Error::NoSuchFormat("DWARF"))) => {
+            debug_file::read(file, open, read).unwrap_or(Err(error))
+        }
+        result => result,
+    }
 }
 
 /// Reads the first of these formats that a file has, or whichever there is.

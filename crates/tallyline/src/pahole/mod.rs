@@ -96,6 +96,14 @@ fn elsewhere(given: &Given) -> Option<(&Given, &'static str)> {
 }
 
 fn show_all(job: &Job, smaller: Option<Smaller>, mistaken: Option<String>) -> Result<(), Failure> {
+    if let (None, Some(file)) = (&smaller, job.in_parts()) {
+        let mut read = Ok(());
+        written(|out| {
+            read = show::show_parts(job, file, out)?;
+            Ok(())
+        })?;
+        return read.map_err(|error| Failure::Error(cannot_read(job, &error)));
+    }
     let mut types = match job.read() {
         Ok(types) => types,
         Err(error) => return Err(Failure::Error(cannot_read(job, &error))),

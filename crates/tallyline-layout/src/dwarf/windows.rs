@@ -1,0 +1,213 @@
+//! Reading a file a window of units at a time: what takes memory is two windows and the names, not
+//! all of the file.
+//!
+//! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
+//! out that they do not, or that types are in other files, the rest is read as a whole.
+
+use super::sections::{Reading, Sections};
+use super::source::Source;
+use super::units::Units;
+use super::{load_found, scan, split};
+use crate::elf::{File, Naming};
+use crate::error::Result;
+use crate::model::Types;
+use crate::{Request, Wanted};
+use gimli::SectionId;
+use object::ReadRef;
+use rustc_hash::FxHashSet;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+/// How many bytes of units are looked at at once: of the first window, as what is sought by name is
+/// mostly found early, and of the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) first: usize,
+    pub(super) most: usize,
+}
+
+impl Default for Windows {
+    fn default() -> Windows {
+        Windows { first: 1 << 20, most: 8 << 20 }
+    }
+}
+
+/// How far reading came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// To the end, or to where no more was wanted.
+    Done,
+    /// From this offset on the file has to be read as a whole.
+    From(usize),
+}
+
+/// Reads the wanted types, and hands them on as they come, in the order of the file.
+pub(super) fn read<'a, R: ReadRef<'a>>(
+    file: &File<'a, R>,
+    naming: Naming,
+    request: &Request,
+    windows: Windows,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<Outcome> {
+    let as_a_whole = Ok(Outcome::From(0));
+    // how many units define a type is known at the end only
+    if naming == Naming::Split || request.positions || file.is_relocatable() || file.alternate()?.is_some() {
+        return as_a_whole;
+    }
+    let types = file.parts(SectionId::DebugTypes, naming)?;
+    let infos = file.parts(SectionId::DebugInfo, naming)?;
+    let ([], [info]) = (&types[..], &infos[..]) else { return as_a_whole };
+    let reading = Reading { without_units: true, ..Reading::default() };
+    if info.size() <= windows.first as u64 {
+        return as_a_whole;
+    }
+    let Some(stream) = info.stream(&reading.budget)? else { return as_a_whole };
+    let sections = Sections::load(file, naming, &reading)?;
+    let little_endian = file.is_little_endian();
+    thread::scope(|scope| {
+        let (send, cut) = sync_channel(0);
+        let cutter = Cutter { stream, windows, little_endian };
+        if thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send)).is_err() {
+            return as_a_whole;
+        }
+        let mut reader = Reader { request, sections: &sections, little_endian, seen: FxHashSet::default() };
+        let mut start = 0;
+        for window in cut {
+            let window = window?;
+            let Some(parts) = reader.window(&window, start)? else { return Ok(Outcome::From(start)) };
+            for mut part in parts {
+                part.target = file.target();
+                if each(part).is_break() {
+                    return Ok(Outcome::Done);
+                }
+            }
+            if request.wanted.is_complete(reader.seen.len()) {
+                break;
+            }
+            start = start.saturating_add(window.len());
+        }
+        Ok(Outcome::Done)
+    })
+}
+
+/// Reads windows, one after the other.
+struct Reader<'r> {
+    request: &'r Request,
+    sections: &'r Sections<'r>,
+    little_endian: bool,
+    // what was found so far
+    seen: FxHashSet<(u64, u64)>,
+}
+
+impl Reader<'_> {
+    /// The types of a window; none if it has to do with what lies outside.
+    fn window(&mut self, bytes: &[u8], start: usize) -> Result<Option<Vec<Types>>> {
+        let source = Source::window(self.sections, bytes, start);
+        let units = Units::index(source, self.little_endian)?;
+        if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
+            return Ok(None);
+        }
+        let mut seen = std::mem::take(&mut self.seen);
+        let result = self.found(&units, &mut seen);
+        self.seen = seen;
+        if units.refers_outside() {
+            return Ok(None);
+        }
+        result.map(Some).map_err(|error| units.localized(error))
+    }
+
+    fn found(&self, units: &Units<'_>, seen: &mut FxHashSet<(u64, u64)>) -> Result<Vec<Types>> {
+        let mut found = scan::scan(units, self.request)?;
+        found.retain(|found| seen.insert(found.key));
+        load_found(units, self.request, &found)
+    }
+}
+
+/// Cuts the section of units into windows, between units.
+struct Cutter<'a> {
+    stream: Box<dyn Read + Send + 'a>,
+    windows: Windows,
+    little_endian: bool,
+}
+
+impl Cutter<'_> {
+    /// Sends the windows until there are no more, or nobody takes them.
+    fn run(mut self, send: &SyncSender<io::Result<Vec<u8>>>) {
+        let mut size = self.windows.first;
+        let mut rest = Vec::new();
+        loop {
+            let window = match self.next(&mut rest, size) {
+                Ok(window) if window.is_empty() => return,
+                window => window,
+            };
+            let failed = window.is_err();
+            if send.send(window).is_err() || failed {
+                return;
+            }
+            size = size.saturating_mul(2).min(self.windows.most);
+        }
+    }
+
+    /// The next window: what was left of the one before, and what follows. What is damaged at its
+    /// end is found by who reads the units.
+    fn next(&mut self, rest: &mut Vec<u8>, size: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(size.max(rest.len()));
+        bytes.append(rest);
+        let mut wanted = size;
+        loop {
+            let more = wanted.saturating_sub(bytes.len());
+            let read = (&mut self.stream).take(more as u64).read_to_end(&mut bytes)?;
+            if read < more {
+                return Ok(bytes);
+            }
+            match whole_units(&bytes, self.little_endian) {
+                // a unit that is longer than a window
+                (0, needed) => wanted = needed.max(bytes.len().saturating_add(1)),
+                (end, _) => {
+                    rest.extend_from_slice(&bytes[end..]);
+                    bytes.truncate(end);
+                    return Ok(bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Where the last whole unit ends, and where the one after it would.
+fn whole_units(bytes: &[u8], little_endian: bool) -> (usize, usize) {
+    let mut end = 0;
+    loop {
+        let Some(next) = unit_length(&bytes[end..], little_endian).and_then(|length| end.checked_add(length))
+        else {
+            return (end, end);
+        };
+        if next > bytes.len() {
+            return (end, next);
+        }
+        end = next;
+    }
+}
+
+/// How long the unit at the start of some bytes is, its length included.
+fn unit_length(bytes: &[u8], little_endian: bool) -> Option<usize> {
+    let start: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+    let short = if little_endian { u32::from_le_bytes(start) } else { u32::from_be_bytes(start) };
+    if short != u32::MAX {
+        return usize::try_from(short).ok()?.checked_add(4);
+    }
+    let start: [u8; 8] = bytes.get(4..12)?.try_into().ok()?;
+    let long = if little_endian { u64::from_le_bytes(start) } else { u64::from_be_bytes(start) };
+    usize::try_from(long).ok()?.checked_add(12)
+}
+
+impl Wanted {
+    /// Whether so many types are all that there can be.
+    pub(super) fn is_complete(&self, found: usize) -> bool {
+        match self {
+            Wanted::Records | Wanted::Enumerator(_) => false,
+            Wanted::Named(names) => found >= names.len(),
+        }
+    }
+}
