@@ -16,7 +16,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drains CPUs that go offline from some pools, has memory ready in them for those that come, and
-/// trims them. Ends when it is dropped.
+/// trims them. Ends when it is dropped. A child that is forked has no watcher, and may start its own.
 ///
 /// A thread of its own waits for the kernel's messages about CPUs (netlink) and looks at the list of
 /// online CPUs once a second, which is all there is in most containers.
@@ -37,6 +37,8 @@ pub struct Watcher {
     /// Closed to end the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
+    /// The process that has the thread: a child that is forked has not.
+    process: u32,
 }
 
 impl Watcher {
@@ -57,16 +59,20 @@ impl Watcher {
             .name("statctr-hotplug".into())
             .spawn(move || watch(&pools, events.as_ref(), &woken, online))
             .map_err(failed)?;
-        Ok(Watcher { wake: Some(wake), thread: Some(thread) })
+        Ok(Watcher { wake: Some(wake), thread: Some(thread), process: std::process::id() })
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
         drop(self.wake.take());
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        if self.process == std::process::id() {
             // a panic in a callback has been reported
             let _ = thread.join();
+        } else {
+            // a handle to a thread that is not there: it can be neither joined nor detached
+            std::mem::forget(thread);
         }
     }
 }

@@ -7,6 +7,7 @@ mod common;
 
 use common::kit::{Kit, schema};
 use common::{Named, budget, os, pools, scaled};
+use statctr::hotplug::Watcher;
 use statctr::{Counter, Description, Group, Placement, Pool, Registry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -161,6 +162,27 @@ fn handlers_of_fork_may_use_counters() {
     let ((), status) = os::fork(|| counter.read() == 1, || counter.inc());
     assert!(status.success(), "{status}");
     assert_eq!(counter.read(), 6);
+}
+
+// the thread that watches is not in the child: nobody waits for it there
+#[test]
+fn a_child_drops_the_watcher_of_its_parent() {
+    let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
+    let counter = Counter::new_in(&pool, 0).expect("counter");
+    let mut watcher = Some(Watcher::start(vec![pool.clone()]).expect("watcher"));
+    for _ in 0..scaled(5) {
+        let child = || {
+            let start = std::time::Instant::now();
+            drop(watcher.take());
+            counter.inc();
+            // and starts one of its own, which ends as any other
+            drop(Watcher::start(vec![pool.clone()]));
+            counter.read() == 1 && start.elapsed() < std::time::Duration::from_secs(20)
+        };
+        let ((), status) = os::fork(child, || ());
+        assert!(status.success(), "{status}");
+    }
+    drop(watcher);
 }
 
 // the very first use of the library, in a program of its own, while another thread forks

@@ -8,7 +8,7 @@ use common::kit::Kit;
 use common::{Deadline, Named, budget, os, pools};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Signals are the whole program's: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -41,9 +41,20 @@ fn install_handlers() {
     }
 }
 
-/// Sets the program's timers to go off so often; not at all for zero.
-fn set_timers(microseconds: libc::suseconds_t) {
-    let span = libc::timeval { tv_sec: 0, tv_usec: microseconds };
+/// Sets the program's timers to go off after every 100 µs, or so often that handlers take a part of
+/// the time only: where a turn of the kit takes longer (an emulated machine), a thread would get from
+/// one handler into the next and never on.
+fn set_timers() {
+    let kit = Kit::new(&pools()[0].pool);
+    let start = Instant::now();
+    (0..16).for_each(|_| kit.turn());
+    let turn = start.elapsed() / 16;
+    set_timers_to(Duration::from_micros(100).max(turn * 32));
+}
+
+fn set_timers_to(span: Duration) {
+    let (tv_sec, tv_usec) = (span.as_secs() as libc::time_t, span.subsec_micros() as libc::suseconds_t);
+    let span = libc::timeval { tv_sec, tv_usec };
     let value = libc::itimerval { it_interval: span, it_value: span };
     for timer in [libc::ITIMER_REAL, libc::ITIMER_PROF] {
         // SAFETY: reads the structure.
@@ -76,7 +87,7 @@ fn turns_until(kit: &Kit, deadline: Deadline, turns: &AtomicU64) {
 fn a_timer_whose_handler_counts_too() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
-    set_timers(100);
+    set_timers();
     let mut all = 0;
     // often anew, so that it is also a handler that announces a CPU
     for Named { name, pool } in pools().iter().chain(&pools()) {
@@ -93,7 +104,7 @@ fn a_timer_whose_handler_counts_too() {
         kit.check(turns.into_inner() + handled, name);
         all += handled;
     }
-    set_timers(0);
+    set_timers_to(Duration::ZERO);
     assert!(all > 0, "the timers never went off");
 }
 
@@ -143,7 +154,7 @@ fn threads_that_are_signalled_all_the_time() {
 fn signals_while_threads_are_moved() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
-    set_timers(200);
+    set_timers();
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);
         let turns = AtomicU64::new(0);
@@ -169,5 +180,5 @@ fn signals_while_threads_are_moved() {
         });
         kit.check(turns.into_inner() + handled, name);
     }
-    set_timers(0);
+    set_timers_to(Duration::ZERO);
 }

@@ -181,6 +181,64 @@ fn it_would_if_it_asked_for_home_words_too_early() {
     set_after_fallback(words::Way::HomeAskedBeforeBaseline);
 }
 
+/// A counter that one CPU counted in, and threads on another that end that there is one unit to read.
+fn two_cpus_and_quick_reads(way: words::Way, others: u64, fallback: bool) {
+    explore(2, 3, move || {
+        let counter = Arc::new(words::Counter::new(way));
+        let done = Arc::new(AtomicU64::new(1));
+        counter.add(&mut Thread::on(0, CALM), 1);
+        let others_there: Vec<_> = (0..others)
+            .map(|_| {
+                let (counter, done) = (Arc::clone(&counter), Arc::clone(&done));
+                thread::spawn(move || {
+                    if fallback {
+                        counter.add_to_fallback(1, 1);
+                    } else {
+                        counter.add(&mut Thread::on(1, CALM), 1);
+                    }
+                    done.fetch_add(1, Ordering::Release);
+                })
+            })
+            .collect();
+        let mut last = 0;
+        for _ in 0..2 {
+            let handed_over = done.load(Ordering::Acquire);
+            let value = counter.read();
+            assert!(value >= handed_over, "{value} of {handed_over}: not visible");
+            assert!(value >= last, "{value} after {last}: not monotone");
+            last = value;
+        }
+        for other in others_there {
+            other.join().expect("joined");
+        }
+        assert_eq!(counter.read(), 1 + others, "not exact");
+    });
+}
+
+#[test]
+fn a_quick_read_sees_the_second_cpu_and_the_fallback_cell() {
+    two_cpus_and_quick_reads(words::Way::Right, if is_thorough() { 2 } else { 1 }, false);
+    two_cpus_and_quick_reads(words::Way::Right, 1, true);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn it_would_miss_a_second_cpu_that_is_let_in_before_it_is_told() {
+    two_cpus_and_quick_reads(words::Way::QuickAfterEntry, 2, false);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn it_would_miss_a_fallback_cell_that_it_is_not_told_of() {
+    two_cpus_and_quick_reads(words::Way::QuickBesideFallback, 1, true);
+}
+
+#[test]
+#[should_panic(expected = "in once or not at all")]
+fn it_would_miss_a_baseline_that_it_is_not_told_of() {
+    set_and_read(words::Way::QuickBesideBaseline, CALM);
+}
+
 /// Commits in two copies by threads of one CPU, one commit for each plan, and a reader who may lose
 /// its patience.
 fn commits_and_reads(way: twin::Way, threads: &'static [&'static [Plan]]) {
@@ -341,6 +399,18 @@ fn a_cpu_announced_in_the_middle_of_a_drain_would_lose_counts() {
 #[should_panic(expected = "not visible")]
 fn a_reader_must_look_whether_its_view_is_still_there() {
     drained_and_read(drain::Way::NoSecondLook, CALM, 1);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn a_quick_reader_must_look_whether_there_is_still_one_unit() {
+    drained_and_read(drain::Way::NoSecondQuickLook, CALM, 1);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn a_quick_reader_must_be_told_of_the_residue() {
+    drained_and_read(drain::Way::QuickBesideDrain, CALM, 1);
 }
 
 #[test]

@@ -255,7 +255,8 @@ impl Reservation {
 
     /// Before readers are told of anything else than units.
     fn note_more(&self) {
-        self.header().quick.store(SEVERAL, Ordering::SeqCst);
+        // an exchange, as the model has it
+        self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
     /// Counts the readers for whose sake sections with two copies keep off.

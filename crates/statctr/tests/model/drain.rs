@@ -20,7 +20,16 @@ pub(crate) enum Way {
     FreedBeforePublished,
     /// A drain adds the block to the residue that readers look at.
     OneView,
+    /// A drain does not tell quick readers that there is a residue.
+    QuickBesideDrain,
+    /// A quick reader does not look whether what it found is still all there is.
+    NoSecondQuickLook,
 }
+
+/// What quick readers find: nothing to read, more than one unit, or the CPU's.
+const NOBODY: usize = 0;
+const SEVERAL: usize = 1;
+const ONLY: usize = 2;
 
 /// How often a section is tried, in the models.
 const TRIES: usize = 2;
@@ -35,6 +44,7 @@ struct View {
 pub(crate) struct Counter {
     way: Way,
     machine: Machine,
+    quick: AtomicUsize,
     entry: AtomicUsize,
     /// 1 where the CPU has the block.
     assigned: AtomicUsize,
@@ -53,6 +63,7 @@ impl Counter {
         Counter {
             way,
             machine: Machine::new(),
+            quick: AtomicUsize::new(NOBODY),
             entry: AtomicUsize::new(0),
             assigned: AtomicUsize::new(0),
             ready: AtomicUsize::new(1),
@@ -85,6 +96,7 @@ impl Counter {
                 return;
             }
         }
+        self.quick.swap(SEVERAL, Ordering::SeqCst);
         self.home.fetch_add(value, Ordering::Relaxed);
     }
 
@@ -120,6 +132,7 @@ impl Counter {
             }
             self.assigned.store(1, Ordering::Release);
         }
+        let _ = self.quick.compare_exchange(NOBODY, ONLY, Ordering::SeqCst, Ordering::SeqCst);
         let view = &self.views[self.generation.load(Ordering::Acquire) & 1];
         view.announced.fetch_or(1, Ordering::SeqCst);
         self.entry.store(1, Ordering::Release);
@@ -142,6 +155,9 @@ impl Counter {
     }
 
     fn fold_away(&self) {
+        if self.way != Way::QuickBesideDrain {
+            self.quick.swap(SEVERAL, Ordering::SeqCst);
+        }
         let generation = self.generation.load(Ordering::Relaxed);
         let now = &self.views[generation & 1];
         let next = if self.way == Way::OneView { now } else { &self.views[(generation + 1) & 1] };
@@ -167,7 +183,21 @@ impl Counter {
         self.ready.store(1, Ordering::Release);
     }
 
+    /// The value, where all there is to read is the CPU's block.
+    fn read_quickly(&self) -> Option<u64> {
+        if self.quick.load(Ordering::Acquire) != ONLY {
+            return None;
+        }
+        let value = self.block.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let same = self.quick.load(Ordering::Relaxed) == ONLY;
+        (same || self.way == Way::NoSecondQuickLook).then_some(value)
+    }
+
     pub(crate) fn read(&self) -> u64 {
+        if let Some(value) = self.read_quickly() {
+            return value;
+        }
         let home = self.home.load(Ordering::Relaxed);
         loop {
             let generation = self.generation.load(Ordering::Acquire);

@@ -1,9 +1,9 @@
-//! The protocol of single words: announce, update, fall back, read, set. After `memory/handle.rs` and
+//! The protocol of single words: announce, update, fall back, read (quickly, and else), set. After `memory/handle.rs` and
 //! `memory/reservation.rs`, with the wrong ways to do it beside the right one.
 
 use super::machine::{Abort, Machine, Thread, load_before_store};
 use loom::sync::Mutex;
-use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,18 @@ pub(crate) enum Way {
     FallbackInTheCpusWord,
     /// A reset stores zeros into the words.
     RemoteZeroing,
+    /// Sections are let onto a second CPU's words before quick readers are told that there are two.
+    QuickAfterEntry,
+    /// Quick readers are not told of the fallback cell.
+    QuickBesideFallback,
+    /// Quick readers are not told of baselines.
+    QuickBesideBaseline,
 }
+
+/// What quick readers find: nothing to read, more than one unit, or the number of one CPU.
+const NOBODY: usize = 0;
+const SEVERAL: usize = 1;
+const FIRST: usize = 2;
 
 /// How often a section is tried, in the models.
 const TRIES: usize = 2;
@@ -29,6 +40,7 @@ const TRIES: usize = 2;
 pub(crate) struct Counter {
     way: Way,
     machine: Machine,
+    quick: AtomicUsize,
     mask: AtomicUsize,
     entries: [AtomicU64; 2],
     words: [AtomicU64; 2],
@@ -44,6 +56,7 @@ impl Counter {
         Counter {
             way,
             machine: Machine::new(),
+            quick: AtomicUsize::new(NOBODY),
             mask: AtomicUsize::new(0),
             entries: [AtomicU64::new(0), AtomicU64::new(0)],
             words: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -86,6 +99,12 @@ impl Counter {
         if load_before_store(&self.entries[cpu]) != 0 {
             return;
         }
+        if self.way == Way::QuickAfterEntry {
+            self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
+            self.entries[cpu].store(1, Ordering::Release);
+            return self.note_unit(cpu);
+        }
+        self.note_unit(cpu);
         if self.way == Way::EntryBeforeMask {
             self.entries[cpu].store(1, Ordering::Release);
             self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
@@ -95,12 +114,23 @@ impl Counter {
         }
     }
 
+    /// Before readers are told of a CPU's words.
+    fn note_unit(&self, cpu: usize) {
+        let first = self.quick.compare_exchange(NOBODY, FIRST + cpu, Ordering::SeqCst, Ordering::SeqCst);
+        if first.is_err_and(|there| there != FIRST + cpu) {
+            self.quick.swap(SEVERAL, Ordering::SeqCst);
+        }
+    }
+
     /// An update by a thread that is not registered, or that was stopped too often.
     pub(crate) fn add_to_fallback(&self, cpu: usize, value: u64) {
         if self.way == Way::FallbackInTheCpusWord {
             self.announce(cpu);
             self.words[cpu].fetch_add(value, Ordering::Relaxed);
             return;
+        }
+        if self.way != Way::QuickBesideFallback {
+            self.quick.swap(SEVERAL, Ordering::SeqCst);
         }
         self.home_in_use.fetch_or(1, Ordering::SeqCst);
         self.home.fetch_add(value, Ordering::Relaxed);
@@ -126,7 +156,20 @@ impl Counter {
         sum
     }
 
+    /// The value, where all there is to read is one CPU's word.
+    fn read_quickly(&self) -> Option<u64> {
+        let quick = self.quick.load(Ordering::Acquire);
+        let value = self.words[quick.checked_sub(FIRST)?].load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        (self.quick.load(Ordering::Relaxed) == quick).then_some(value)
+    }
+
     pub(crate) fn read(&self) -> u64 {
+        // a mask that comes too late would not show where one CPU is read past it
+        let quick = if self.way == Way::EntryBeforeMask { None } else { self.read_quickly() };
+        if let Some(value) = quick {
+            return value;
+        }
         match self.way {
             Way::BaselineAfterWalk => {
                 let counted = self.counted();
@@ -150,6 +193,9 @@ impl Counter {
             return;
         }
         let baseline = value.wrapping_sub(self.counted());
+        if self.way != Way::QuickBesideBaseline {
+            self.quick.swap(SEVERAL, Ordering::SeqCst);
+        }
         self.baseline_in_use.fetch_or(1, Ordering::SeqCst);
         self.baseline.store(baseline, Ordering::Release);
     }
