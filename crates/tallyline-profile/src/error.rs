@@ -23,6 +23,14 @@ pub enum Error {
         reason: String,
     },
 
+    /// The program cannot be read.
+    #[error("program cannot be read: {0}")]
+    Program(String),
+
+    /// The types of a program cannot be read.
+    #[error(transparent)]
+    Types(#[from] tallyline_layout::Error),
+
     /// A stated limit was reached; such a file is taken for a hostile one.
     #[error("{what}: more than {limit}")]
     Limit {

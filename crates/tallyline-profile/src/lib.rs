@@ -14,8 +14,10 @@
 //! them into samples is read. Text is made by the caller: this crate answers in values.
 //!
 //! # Where things are
-//! [`perfdata`] reads and writes recordings.
+//! [`perfdata`] reads and writes recordings; [`code`] decodes programs; [`infer`] says what type the
+//! operand of each of their instructions is.
 
+pub mod code;
 mod error;
 pub mod perfdata;
 

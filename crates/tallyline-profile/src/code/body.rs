@@ -1,0 +1,220 @@
+//! One function: its instructions, its blocks, and the ways between them.
+
+use super::image::{Image, Machine};
+use super::instruction::{Effect, Flow, Instruction};
+use super::x86;
+use std::ops::Range;
+
+/// The most bytes of one function; the largest that compilers make have a few million.
+const BYTES_LIMIT: u64 = 16 << 20;
+
+/// Instructions that are run one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// The instructions, by position.
+    pub instructions: Range<u32>,
+    /// The blocks that can follow.
+    pub successors: Vec<u32>,
+    /// The blocks that can come before.
+    pub predecessors: Vec<u32>,
+}
+
+/// What can be run right before an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Predecessors {
+    /// Nothing in this function: it is its first instruction.
+    Entry,
+    /// One of these instructions, by address.
+    Instructions(Vec<u64>),
+    /// What the function returns with that this call goes to.
+    Call {
+        /// The address of the call.
+        call: u64,
+        /// The function; none where its address is computed.
+        target: Option<u64>,
+    },
+    /// It is not known: nothing that can be seen leads here.
+    Unknown,
+}
+
+/// One function, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    instructions: Vec<Instruction>,
+    effects: Vec<Effect>,
+    blocks: Vec<Block>,
+    entry: u32,
+}
+
+impl Body {
+    /// Decodes the ranges of one function. `entry` is the address that it starts at.
+    pub fn decode(image: &Image, ranges: &[Range<u64>], entry: u64) -> Body {
+        let mut body = Body::default();
+        let mut left = BYTES_LIMIT;
+        let mut sorted: Vec<_> = ranges.to_vec();
+        sorted.sort_by_key(|range| range.start);
+        for range in sorted {
+            let start = body.instructions.last().map_or(range.start, |last| range.start.max(last.end()));
+            let size = range.end.saturating_sub(start).min(left);
+            let Some((region, bytes)) = image.bytes(start) else { continue };
+            let size = usize::try_from(size).unwrap_or(usize::MAX).min(bytes.len());
+            if !region.code || size == 0 {
+                continue;
+            }
+            left -= size as u64;
+            match image.machine() {
+                Machine::X86_64 => {
+                    x86::decode(&bytes[..size], start, &mut body.instructions, &mut body.effects);
+                }
+                Machine::Aarch64 => {}
+            }
+        }
+        body.find_blocks(entry);
+        body
+    }
+
+    /// The instructions, by address.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// What an instruction does, step by step.
+    pub fn effects(&self, instruction: &Instruction) -> &[Effect] {
+        let (start, end) = instruction.effects;
+        self.effects.get(start as usize..end as usize).unwrap_or(&[])
+    }
+
+    /// The blocks, by address.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The block that the function starts with.
+    pub fn entry(&self) -> usize {
+        self.entry as usize
+    }
+
+    /// The position of the instruction at an address.
+    pub fn position(&self, address: u64) -> Option<usize> {
+        self.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
+    }
+
+    /// The block that an instruction is in.
+    pub fn block_of(&self, position: usize) -> Option<usize> {
+        self.blocks.partition_point(|block| block.instructions.start as usize <= position).checked_sub(1)
+    }
+
+    /// What can be run right before the instruction at an address; none if there is no such one.
+    pub fn predecessors(&self, address: u64) -> Option<Predecessors> {
+        let position = self.position(address)?;
+        let block = &self.blocks[self.block_of(position)?];
+        if position > block.instructions.start as usize {
+            return Some(before(&self.instructions[position - 1]));
+        }
+        if block.predecessors.is_empty() {
+            let is_entry = block.instructions.start == self.blocks[self.entry()].instructions.start;
+            return Some(if is_entry { Predecessors::Entry } else { Predecessors::Unknown });
+        }
+        let last = |block: &u32| {
+            let end = self.blocks.get(*block as usize)?.instructions.end as usize;
+            self.instructions.get(end.checked_sub(1)?)
+        };
+        let all: Vec<&Instruction> = block.predecessors.iter().filter_map(last).collect();
+        match all[..] {
+            [only] if self.block_of(position) != Some(self.entry()) => Some(before(only)),
+            _ => Some(Predecessors::Instructions(all.iter().map(|last| last.address).collect())),
+        }
+    }
+
+    fn find_blocks(&mut self, entry: u64) {
+        let leaders = self.leaders(entry);
+        for (index, start) in leaders.iter().enumerate() {
+            let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
+            self.blocks.push(Block { instructions: *start..end, ..Block::default() });
+        }
+        let first = self.position(entry).unwrap_or(0);
+        self.entry = self.block_of(first).unwrap_or(0) as u32;
+        let mut computed = Vec::new();
+        for index in 0..self.blocks.len() {
+            let Some(last) = self.last_of(index).copied() else { continue };
+            let target = match last.flow {
+                Flow::Jump(Some(target)) | Flow::Branch(target) => self.block_at(target),
+                _ => None,
+            };
+            let falls = matches!(last.flow, Flow::Next | Flow::Branch(_) | Flow::Call(_));
+            let next = falls.then(|| self.block_at(last.end())).flatten();
+            for successor in [next, target].into_iter().flatten() {
+                self.connect(index as u32, successor);
+            }
+            if last.flow == Flow::Jump(None) {
+                computed.push(index as u32);
+            }
+        }
+        self.connect_computed(&computed);
+    }
+
+    /// Jumps through tables: to every block that nothing else leads to. The tables themselves need
+    /// not be found for that, as compilers put what a table leads to behind a jump.
+    fn connect_computed(&mut self, computed: &[u32]) {
+        let Some(first) = computed.first().copied() else { return };
+        let orphans: Vec<u32> = (0..self.blocks.len() as u32)
+            .filter(|block| *block != self.entry && self.blocks[*block as usize].predecessors.is_empty())
+            .collect();
+        // with many of both the ways would be their product: one jump stands for all
+        let jumps = if computed.len().saturating_mul(orphans.len()) > 1 << 16 { &[first] } else { computed };
+        for orphan in orphans {
+            for jump in jumps {
+                self.connect(*jump, orphan);
+            }
+        }
+    }
+
+    fn connect(&mut self, from: u32, to: u32) {
+        if !self.blocks[from as usize].successors.contains(&to) {
+            self.blocks[from as usize].successors.push(to);
+            self.blocks[to as usize].predecessors.push(from);
+        }
+    }
+
+    fn last_of(&self, block: usize) -> Option<&Instruction> {
+        let end = self.blocks.get(block)?.instructions.end as usize;
+        self.instructions.get(end.checked_sub(1)?)
+    }
+
+    fn block_at(&self, address: u64) -> Option<u32> {
+        let position = self.position(address)?;
+        let block = self.block_of(position)?;
+        (self.blocks[block].instructions.start as usize == position).then_some(block as u32)
+    }
+
+    /// Where blocks start, by position.
+    fn leaders(&self, entry: u64) -> Vec<u32> {
+        let mut leaders = Vec::new();
+        let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));
+        lead((!self.instructions.is_empty()).then_some(0));
+        lead(self.position(entry));
+        for (position, instruction) in self.instructions.iter().enumerate() {
+            let next = self.instructions.get(position + 1);
+            let gap = next.is_some_and(|next| next.address != instruction.end());
+            if instruction.flow == Flow::Next && !gap {
+                continue;
+            }
+            if let Flow::Jump(Some(target)) | Flow::Branch(target) = instruction.flow {
+                lead(self.position(target));
+            }
+            if !matches!(instruction.flow, Flow::Call(_)) || gap {
+                lead(next.map(|_| position + 1));
+            }
+        }
+        leaders.sort_unstable();
+        leaders.dedup();
+        leaders
+    }
+}
+
+fn before(instruction: &Instruction) -> Predecessors {
+    match instruction.flow {
+        Flow::Call(target) => Predecessors::Call { call: instruction.address, target },
+        _ => Predecessors::Instructions(vec![instruction.address]),
+    }
+}

@@ -1,0 +1,311 @@
+//! What is read of an ELF file: its code, its read-only data, its symbols.
+
+use crate::error::{Error, Result};
+use object::elf;
+use object::read::elf::ElfFile64;
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, RelocationFlags, RelocationTarget,
+    SectionFlags, SectionKind,
+};
+use rustc_hash::FxHashMap;
+
+/// The most bytes of code and read-only data that are kept of one file.
+const BYTES_LIMIT: u64 = 1 << 30;
+
+/// A machine whose instructions are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// x86-64.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+/// A part of the program that is loaded as it is in the file.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Where it is loaded.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it is code.
+    pub code: bool,
+}
+
+/// How a part of the file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it is in the file.
+    pub offset: u64,
+    /// Where it is loaded.
+    pub address: u64,
+    /// How many bytes of the file.
+    pub size: u64,
+}
+
+/// What a symbol names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SymbolKind {
+    /// A function.
+    Function,
+    /// A variable.
+    Data,
+    /// A variable that each thread has.
+    ThreadLocal,
+}
+
+/// A named place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Where it is.
+    pub address: u64,
+    /// How many bytes; 0 where the file does not say.
+    pub size: u64,
+    /// What it names.
+    pub kind: SymbolKind,
+    /// Its name, as the linker knows it.
+    pub name: String,
+}
+
+/// What is read of an ELF file to follow its code.
+#[derive(Clone, Debug)]
+pub struct Image {
+    machine: Machine,
+    regions: Vec<Region>,
+    segments: Vec<Segment>,
+    // by address, kind by kind
+    functions: Vec<Symbol>,
+    data: Vec<Symbol>,
+    // sections of tables that the linker fills with addresses
+    tables: Vec<(u64, u64)>,
+    // what the dynamic linker puts where
+    slots: FxHashMap<u64, u64>,
+    thread_local: Option<(u64, u64)>,
+    build_id: Option<Vec<u8>>,
+}
+
+impl Image {
+    /// Reads an open file; of it only what is needed.
+    pub fn read(file: &std::fs::File) -> Result<Image> {
+        Image::new(&object::ReadCache::new(file))
+    }
+
+    /// Reads a file's bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Image> {
+        Image::new(bytes)
+    }
+
+    fn new<'a, R: ReadRef<'a>>(data: R) -> Result<Image> {
+        let file: ElfFile64<'a, object::Endianness, R> =
+            ElfFile64::parse(data).map_err(|error| Error::Program(error.to_string()))?;
+        let machine = match file.architecture() {
+            object::Architecture::X86_64 => Machine::X86_64,
+            object::Architecture::Aarch64 if file.is_little_endian() => Machine::Aarch64,
+            other => return Err(Error::Program(format!("code for {other:?} is not understood"))),
+        };
+        let mut image = Image {
+            machine,
+            regions: regions(&file)?,
+            segments: Vec::new(),
+            functions: Vec::new(),
+            data: Vec::new(),
+            tables: Vec::new(),
+            slots: FxHashMap::default(),
+            thread_local: None,
+            build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
+        };
+        image.regions.sort_by_key(|region| region.address);
+        image.segments = file
+            .segments()
+            .map(|segment| {
+                let (offset, size) = segment.file_range();
+                Segment { offset, address: segment.address(), size }
+            })
+            .collect();
+        for section in file.sections().filter(|section| is_table(section)) {
+            image.tables.push((section.address(), section.address().saturating_add(section.size())));
+        }
+        image.read_symbols(&file);
+        image.read_slots(&file);
+        image.thread_local = thread_local(&file);
+        Ok(image)
+    }
+
+    fn read_symbols<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let kind = match symbol.kind() {
+                object::SymbolKind::Text => SymbolKind::Function,
+                object::SymbolKind::Data => SymbolKind::Data,
+                object::SymbolKind::Tls => SymbolKind::ThreadLocal,
+                _ => continue,
+            };
+            if symbol.is_undefined() {
+                continue;
+            }
+            let Ok(name) = symbol.name() else { continue };
+            let symbol =
+                Symbol { address: symbol.address(), size: symbol.size(), kind, name: name.to_string() };
+            match kind {
+                SymbolKind::Function => self.functions.push(symbol),
+                SymbolKind::Data | SymbolKind::ThreadLocal => self.data.push(symbol),
+            }
+        }
+        // the larger of two at one place, and of those the first
+        let key = |symbol: &Symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size));
+        for table in [&mut self.functions, &mut self.data] {
+            table.sort_by_key(key);
+            table.dedup_by_key(|symbol| (symbol.kind, symbol.address));
+        }
+    }
+
+    /// What the dynamic linker writes that is known before: addresses in the program itself.
+    fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
+        let names: FxHashMap<usize, u64> = file
+            .dynamic_symbols()
+            .filter(|symbol| !symbol.is_undefined())
+            .map(|symbol| (symbol.index().0, symbol.address()))
+            .collect();
+        for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+            let relative = match self.machine {
+                Machine::X86_64 => elf::R_X86_64_RELATIVE,
+                Machine::Aarch64 => elf::R_AARCH64_RELATIVE,
+            };
+            let value = match relocation.target() {
+                _ if r_type == relative => Some(relocation.addend() as u64),
+                RelocationTarget::Symbol(index) => {
+                    names.get(&index.0).map(|address| address.wrapping_add(relocation.addend() as u64))
+                }
+                _ => None,
+            };
+            if let Some(value) = value {
+                self.slots.insert(place, value);
+            }
+        }
+    }
+
+    /// Which machine the code is for.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    /// What identifies the build.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// How the file is mapped.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The address of a byte of the file; none for what is not mapped.
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| {
+            offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.size)
+        };
+        let segment = self.segments.iter().find(holds)?;
+        Some(segment.address.wrapping_add(offset - segment.offset))
+    }
+
+    /// The bytes from an address to the end of the region that it is in.
+    pub fn bytes(&self, address: u64) -> Option<(&Region, &[u8])> {
+        let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
+        let region = &self.regions[index];
+        let offset = usize::try_from(address - region.address).ok()?;
+        Some((region, region.bytes.get(offset..).filter(|bytes| !bytes.is_empty())?))
+    }
+
+    /// Whether there is code at an address.
+    pub fn is_code(&self, address: u64) -> bool {
+        self.bytes(address).is_some_and(|(region, _)| region.code)
+    }
+
+    /// Whether an address is in data that nobody writes.
+    pub fn is_constant(&self, address: u64) -> bool {
+        self.bytes(address).is_some_and(|(region, _)| !region.code)
+    }
+
+    /// Whether an address is in a table of addresses that the linker makes.
+    pub fn is_table(&self, address: u64) -> bool {
+        self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// The address that the dynamic linker writes at a place, if it is in the program itself.
+    pub fn slot(&self, place: u64) -> Option<u64> {
+        self.slots.get(&place).copied()
+    }
+
+    /// The functions by symbols, by address.
+    pub fn functions(&self) -> &[Symbol] {
+        &self.functions
+    }
+
+    /// The function that an address is in, by symbols.
+    pub fn function_at(&self, address: u64) -> Option<&Symbol> {
+        covering(&self.functions, address)
+    }
+
+    /// The variable that an address is in, by symbols.
+    pub fn data_at(&self, address: u64) -> Option<&Symbol> {
+        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
+        // kinds are sorted: data, then what threads have
+        covering(&self.data[..data], address)
+    }
+
+    /// The offset in the thread-local block of what a program itself has at an offset from the
+    /// thread pointer.
+    pub fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
+        let (size, align) = self.thread_local?;
+        let offset = match self.machine {
+            // the block lies before the pointer
+            Machine::X86_64 => from_pointer.checked_add(i64::try_from(size).ok()?)?,
+            // behind two words
+            Machine::Aarch64 => from_pointer
+                .checked_sub(i64::try_from(16_u64.checked_next_multiple_of(align.max(1))?).ok()?)?,
+        };
+        u64::try_from(offset).ok().filter(|offset| *offset < size)
+    }
+}
+
+fn covering(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
+    let index = symbols.partition_point(|symbol| symbol.address <= address).checked_sub(1)?;
+    let symbol = &symbols[index];
+    let next = symbols.get(index + 1).map_or(u64::MAX, |next| next.address);
+    let end = if symbol.size == 0 { next } else { symbol.address.saturating_add(symbol.size) };
+    (address < end).then_some(symbol)
+}
+
+fn regions<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> Result<Vec<Region>> {
+    let mut left = BYTES_LIMIT;
+    let mut regions = Vec::new();
+    for section in file.sections() {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        let is_loaded = sh_flags.contains(elf::SHF_ALLOC) && section.kind() != SectionKind::UninitializedData;
+        let code = sh_flags.contains(elf::SHF_EXECINSTR);
+        if !is_loaded || (!code && sh_flags.contains(elf::SHF_WRITE)) {
+            continue;
+        }
+        left = left
+            .checked_sub(section.size())
+            .ok_or(Error::Limit { what: "bytes of code and constants", limit: BYTES_LIMIT })?;
+        let bytes = section.data().map_err(|error| Error::Program(error.to_string()))?;
+        regions.push(Region { address: section.address(), bytes: bytes.to_vec(), code });
+    }
+    Ok(regions)
+}
+
+fn is_table<'a, R: ReadRef<'a>>(
+    section: &object::read::elf::ElfSection64<'a, '_, object::Endianness, R>,
+) -> bool {
+    matches!(section.name(), Ok(".got" | ".got.plt" | ".data.rel.ro"))
+}
+
+/// The size of the thread-local block, rounded as the loader does, and its alignment.
+fn thread_local<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> Option<(u64, u64)> {
+    use object::read::elf::ProgramHeader;
+    let endian = file.endian();
+    let header = file.elf_program_headers().iter().find(|header| header.p_type(endian) == elf::PT_TLS)?;
+    let align = header.p_align(endian).max(1);
+    Some((header.p_memsz(endian).checked_next_multiple_of(align)?, align))
+}

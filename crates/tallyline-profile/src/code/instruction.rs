@@ -1,0 +1,202 @@
+//! What an instruction does, in terms that do not depend on the machine.
+
+/// How many registers are followed: general ones, and on x86-64 the first vector registers, which
+/// compilers park pointers in. Numbered as DWARF numbers them.
+pub const REGISTERS: usize = 33;
+
+/// A register, by its number in DWARF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Register(pub u8);
+
+/// What an instruction does with its memory operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It reads it.
+    Read,
+    /// It writes it.
+    Write,
+    /// It reads it and writes it.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether it reads.
+    pub fn reads(self) -> bool {
+        self != Access::Write
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// A segment whose start is added to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SegmentBase {
+    /// None.
+    Flat,
+    /// `%fs`: thread-local storage of programs.
+    Fs,
+    /// `%gs`: per-CPU data of kernels.
+    Gs,
+}
+
+/// A memory operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The register with the base address; none where the displacement is the address.
+    pub base: Option<Register>,
+    /// The register with an index.
+    pub index: Option<Register>,
+    /// What the index is multiplied with.
+    pub scale: u8,
+    /// What is added; the address itself where it is relative to the program counter.
+    pub displacement: i64,
+    /// The segment.
+    pub segment: SegmentBase,
+    /// How many bytes; 0 where it is not known.
+    pub size: u16,
+    /// What is done with it.
+    pub access: Access,
+    /// Whether it is the stack only because the instruction is a push, a pop or a return.
+    pub implicit: bool,
+}
+
+/// One step of what an instruction does to the registers. An instruction's steps follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// One register becomes a copy of another.
+    Copy {
+        /// What is written.
+        to: Register,
+        /// What is read.
+        from: Register,
+    },
+    /// A register becomes a number that the instruction has.
+    Constant {
+        /// What is written.
+        to: Register,
+        /// The number.
+        value: i64,
+    },
+    /// A register becomes an address: base + index * scale + displacement.
+    Address {
+        /// What is written.
+        to: Register,
+        /// The base.
+        base: Option<Register>,
+        /// The index.
+        index: Option<Register>,
+        /// What the index is multiplied with.
+        scale: u8,
+        /// What is added.
+        displacement: i64,
+    },
+    /// A register is added to another, or taken from it.
+    Sum {
+        /// What is changed.
+        to: Register,
+        /// What it is changed by.
+        by: Register,
+        /// Whether it is taken.
+        subtract: bool,
+    },
+    /// Bits of a register are cleared.
+    Mask {
+        /// What is changed.
+        to: Register,
+        /// The bits that stay.
+        mask: i64,
+    },
+    /// A register becomes a copy of another, or stays what it is.
+    Choose {
+        /// What may be written.
+        to: Register,
+        /// What is read.
+        from: Register,
+    },
+    /// Two registers change places.
+    Swap {
+        /// One.
+        a: Register,
+        /// The other.
+        b: Register,
+    },
+    /// A register is loaded from the memory operand, at an offset from its start.
+    Load {
+        /// What is written.
+        to: Register,
+        /// How many bytes.
+        size: u8,
+        /// How far behind the operand's start.
+        at: u8,
+    },
+    /// A register is stored to the memory operand; none for a number.
+    Store {
+        /// What is read.
+        from: Option<Register>,
+        /// How many bytes.
+        size: u8,
+        /// How far behind the operand's start.
+        at: u8,
+    },
+    /// What is in memory is added to a register.
+    AddMemory {
+        /// What is changed.
+        to: Register,
+    },
+    /// The stack pointer goes down by a word, and a register is stored there; none for a number.
+    Push {
+        /// What is read.
+        from: Option<Register>,
+    },
+    /// A register is loaded from the stack, and the stack pointer goes up by a word.
+    Pop {
+        /// What is written.
+        to: Register,
+    },
+    /// A register gets a value of which nothing is known.
+    Modify {
+        /// What is written.
+        to: Register,
+    },
+}
+
+/// Where control goes behind an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// To the next instruction.
+    Next,
+    /// Elsewhere; none where it is computed.
+    Jump(Option<u64>),
+    /// Elsewhere, or to the next instruction.
+    Branch(u64),
+    /// Into a function and back; none where its address is computed.
+    Call(Option<u64>),
+    /// Back to the caller.
+    Return,
+    /// Nowhere: it traps, or is no instruction.
+    Stop,
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction {
+    /// Its address.
+    pub address: u64,
+    /// How many bytes it has.
+    pub length: u8,
+    /// Where control goes.
+    pub flow: Flow,
+    /// What it does with memory; of two operands, the one that is written.
+    pub memory: Option<Memory>,
+    pub(super) effects: (u32, u32),
+}
+
+impl Instruction {
+    /// The address behind it.
+    pub fn end(&self) -> u64 {
+        self.address.wrapping_add(u64::from(self.length))
+    }
+}

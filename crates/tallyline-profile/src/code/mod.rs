@@ -1,0 +1,14 @@
+//! The code of a program: its functions, their instructions, and how control goes between them.
+//!
+//! [`Image`] is what is read of an ELF file: code, read-only data, symbols. [`Body`] is one function,
+//! decoded: what each instruction does to registers and memory in terms that do not depend on the
+//! machine ([`Effect`]), and which instruction can come before which.
+
+mod body;
+mod image;
+mod instruction;
+mod x86;
+
+pub use body::{Block, Body, Predecessors};
+pub use image::{Image, Machine, Region, Segment, Symbol, SymbolKind};
+pub use instruction::{Access, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase};

@@ -1,0 +1,409 @@
+//! x86-64: what instructions do.
+
+use super::instruction::{Access, Effect, Flow, Instruction, Memory, Register, SegmentBase};
+use iced_x86::{
+    Code, ConditionCode, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register as Native,
+};
+
+/// The stack pointer's number in DWARF.
+const STACK: Register = Register(7);
+const FRAME: Register = Register(6);
+
+/// Decodes code at an address, one instruction after the other.
+pub(super) fn decode(
+    bytes: &[u8],
+    address: u64,
+    instructions: &mut Vec<Instruction>,
+    effects: &mut Vec<Effect>,
+) {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut factory = InstructionInfoFactory::new();
+    let mut native = iced_x86::Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut native);
+        let start = effects.len() as u32;
+        let memory = Reader { native: &native, factory: &mut factory, effects }.read();
+        instructions.push(Instruction {
+            address: native.ip(),
+            length: native.len() as u8,
+            flow: flow(&native),
+            memory,
+            effects: (start, effects.len() as u32),
+        });
+    }
+}
+
+fn flow(native: &iced_x86::Instruction) -> Flow {
+    let target = || match native.op0_kind() {
+        OpKind::NearBranch64 => Some(native.near_branch64()),
+        _ => None,
+    };
+    if native.is_invalid() {
+        return Flow::Stop;
+    }
+    match native.flow_control() {
+        FlowControl::Next | FlowControl::XbeginXabortXend => Flow::Next,
+        FlowControl::UnconditionalBranch => Flow::Jump(target()),
+        FlowControl::IndirectBranch => Flow::Jump(None),
+        FlowControl::ConditionalBranch => target().map_or(Flow::Stop, Flow::Branch),
+        FlowControl::Return => Flow::Return,
+        FlowControl::Call => Flow::Call(target()),
+        FlowControl::IndirectCall => Flow::Call(None),
+        // a kernel call comes back like any instruction
+        FlowControl::Interrupt if native.code() != Code::Int3 => Flow::Next,
+        FlowControl::Interrupt | FlowControl::Exception => Flow::Stop,
+    }
+}
+
+/// One instruction that is being read.
+struct Reader<'r> {
+    native: &'r iced_x86::Instruction,
+    factory: &'r mut InstructionInfoFactory,
+    effects: &'r mut Vec<Effect>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Option<Memory> {
+        let memory = self.memory();
+        if !self.known(memory.as_ref()) {
+            self.modify_written();
+        }
+        memory
+    }
+
+    /// The operand in memory; of two, the one that is written.
+    fn memory(&mut self) -> Option<Memory> {
+        let info = self.factory.info(self.native);
+        let mut found: Option<Memory> = None;
+        let explicit = (0..self.native.op_count()).any(|index| self.native.op_kind(index) == OpKind::Memory);
+        for used in info.used_memory() {
+            let Some(access) = access(used.access()) else { continue };
+            // `push 8(%rax)` has the stack and an operand of its own
+            let own = explicit
+                && used.base() == self.native.memory_base()
+                && used.displacement() == self.native.memory_displacement64();
+            let implicit = is_stack_operation(self.native) && !own;
+            let base = used.base();
+            let displacement = used.displacement() as i64;
+            let memory = Memory {
+                base: register(base),
+                index: register(used.index()),
+                scale: used.scale() as u8,
+                displacement,
+                segment: match used.segment() {
+                    Native::FS => SegmentBase::Fs,
+                    Native::GS => SegmentBase::Gs,
+                    _ => SegmentBase::Flat,
+                },
+                size: u16::try_from(used.memory_size().size()).unwrap_or(0),
+                access,
+                implicit,
+            };
+            let better = match &found {
+                None => true,
+                Some(before) => {
+                    (before.implicit && !implicit)
+                        || (before.implicit == implicit && access.writes() && !before.access.writes())
+                }
+            };
+            if better {
+                found = Some(memory);
+            }
+        }
+        // prefetches and the like say that they access nothing
+        if found.is_none() && explicit && is_prefetch(self.native.mnemonic()) {
+            return Some(Memory {
+                base: register(self.native.memory_base()),
+                index: register(self.native.memory_index()),
+                scale: self.native.memory_index_scale() as u8,
+                displacement: self.native.memory_displacement64() as i64,
+                segment: SegmentBase::Flat,
+                size: 1,
+                access: Access::Read,
+                implicit: false,
+            });
+        }
+        found
+    }
+
+    /// The steps of the instructions that pointers pass through; false for another one.
+    fn known(&mut self, memory: Option<&Memory>) -> bool {
+        let native = self.native;
+        match native.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movq | Mnemonic::Movd => self.mov(),
+            Mnemonic::Lea => self.lea(),
+            Mnemonic::Add => self.sum(false, memory),
+            Mnemonic::Sub => self.sum(true, memory),
+            Mnemonic::Inc => self.step(1),
+            Mnemonic::Dec => self.step(-1),
+            Mnemonic::Xor if is_register(native, 0) && native.op0_register() == native.op1_register() => {
+                self.write(0, |to| Effect::Constant { to, value: 0 })
+            }
+            Mnemonic::And => self.and(),
+            Mnemonic::Push => {
+                let from = (is_register(native, 0)).then(|| register(native.op0_register())).flatten();
+                self.effects.push(Effect::Push { from });
+                true
+            }
+            Mnemonic::Pop if is_register(native, 0) => self.write(0, |to| Effect::Pop { to }),
+            Mnemonic::Leave => {
+                self.effects.push(Effect::Copy { to: STACK, from: FRAME });
+                self.effects.push(Effect::Pop { to: FRAME });
+                true
+            }
+            Mnemonic::Xchg => self.exchange(),
+            Mnemonic::Call => true,
+            _ if native.condition_code() != ConditionCode::None && is_wide(native) => self.choose(),
+            _ => false,
+        }
+    }
+
+    fn mov(&mut self) -> bool {
+        let native = self.native;
+        match (native.op0_kind(), native.op1_kind()) {
+            (OpKind::Register, OpKind::Register) => {
+                let (to, from) = (native.op0_register(), native.op1_register());
+                match (register(to), register(from)) {
+                    (Some(to), Some(from)) if size_of(native.op0_register()) >= 8 => {
+                        self.effects.push(Effect::Copy { to, from });
+                        true
+                    }
+                    _ => false,
+                }
+            }
+            (OpKind::Register, OpKind::Memory) => {
+                let size = native.memory_size().size() as u8;
+                self.write(0, |to| Effect::Load { to, size, at: 0 })
+            }
+            (OpKind::Memory, OpKind::Register) => {
+                let size = native.memory_size().size() as u8;
+                self.effects.push(Effect::Store { from: register(native.op1_register()), size, at: 0 });
+                true
+            }
+            (OpKind::Memory, _) => {
+                let size = native.memory_size().size() as u8;
+                self.effects.push(Effect::Store { from: None, size, at: 0 });
+                true
+            }
+            (OpKind::Register, _) if size_of(native.op0_register()) >= 4 => {
+                let value = native.immediate(1) as i64;
+                self.write(0, |to| Effect::Constant { to, value })
+            }
+            _ => false,
+        }
+    }
+
+    fn lea(&mut self) -> bool {
+        let native = self.native;
+        let is_relative = native.is_ip_rel_memory_operand();
+        let (base, index) = (register(native.memory_base()), register(native.memory_index()));
+        if size_of(native.op0_register()) < 8 {
+            return false;
+        }
+        let displacement = native.memory_displacement64() as i64;
+        let scale = native.memory_index_scale() as u8;
+        let base = base.filter(|_| !is_relative);
+        self.write(0, |to| Effect::Address { to, base, index, scale, displacement })
+    }
+
+    fn sum(&mut self, subtract: bool, memory: Option<&Memory>) -> bool {
+        let native = self.native;
+        if !is_register(native, 0) || size_of(native.op0_register()) < 8 {
+            return !is_register(native, 0);
+        }
+        match native.op1_kind() {
+            OpKind::Register => {
+                let Some(by) = register(native.op1_register()) else { return false };
+                self.write(0, |to| Effect::Sum { to, by, subtract })
+            }
+            OpKind::Memory if memory.is_some() && !subtract => self.write(0, |to| Effect::AddMemory { to }),
+            OpKind::Memory => false,
+            _ => {
+                let value = native.immediate(1) as i64;
+                self.step(if subtract { value.wrapping_neg() } else { value })
+            }
+        }
+    }
+
+    fn step(&mut self, by: i64) -> bool {
+        if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 8 {
+            return !is_register(self.native, 0);
+        }
+        self.write(0, |to| Effect::Address { to, base: Some(to), index: None, scale: 1, displacement: by })
+    }
+
+    fn and(&mut self) -> bool {
+        let native = self.native;
+        let by_number = matches!(native.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+        if !is_register(native, 0) || !by_number {
+            return false;
+        }
+        let mask = native.immediate(1) as i64;
+        self.write(0, |to| Effect::Mask { to, mask })
+    }
+
+    fn exchange(&mut self) -> bool {
+        let native = self.native;
+        if !is_register(native, 0) || !is_register(native, 1) || size_of(native.op0_register()) < 8 {
+            return false;
+        }
+        let (Some(a), Some(b)) = (register(native.op0_register()), register(native.op1_register())) else {
+            return false;
+        };
+        self.effects.push(Effect::Swap { a, b });
+        true
+    }
+
+    fn choose(&mut self) -> bool {
+        let native = self.native;
+        if native.op_count() != 2 || !is_register(native, 1) {
+            return false;
+        }
+        let Some(from) = register(native.op1_register()) else { return false };
+        self.write(0, |to| Effect::Choose { to, from })
+    }
+
+    fn write(&mut self, operand: u32, effect: impl FnOnce(Register) -> Effect) -> bool {
+        match register(self.native.op_register(operand)) {
+            Some(to) => {
+                self.effects.push(effect(to));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Every register that the instruction writes has a value of which nothing is known.
+    fn modify_written(&mut self) {
+        let info = self.factory.info(self.native);
+        for used in info.used_registers() {
+            let writes = matches!(
+                used.access(),
+                OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+            );
+            let Some(to) = register(used.register()).filter(|_| writes) else { continue };
+            if to == STACK && is_stack_operation(self.native) {
+                continue;
+            }
+            self.effects.push(Effect::Modify { to });
+        }
+    }
+}
+
+fn is_stack_operation(native: &iced_x86::Instruction) -> bool {
+    native.is_stack_instruction() || native.mnemonic() == Mnemonic::Leave
+}
+
+fn is_prefetch(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Prefetcht0
+            | Mnemonic::Prefetcht1
+            | Mnemonic::Prefetcht2
+            | Mnemonic::Prefetchnta
+            | Mnemonic::Prefetchw
+    )
+}
+
+fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
+    native.op_count() > operand && native.op_kind(operand) == OpKind::Register
+}
+
+/// Whether it is a conditional move of whole words.
+fn is_wide(native: &iced_x86::Instruction) -> bool {
+    is_register(native, 0) && size_of(native.op0_register()) >= 8
+}
+
+fn size_of(register: Native) -> usize {
+    register.size()
+}
+
+fn access(access: OpAccess) -> Option<Access> {
+    match access {
+        OpAccess::Read | OpAccess::CondRead => Some(Access::Read),
+        OpAccess::Write | OpAccess::CondWrite => Some(Access::Write),
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite => Some(Access::ReadWrite),
+        _ => None,
+    }
+}
+
+/// A register's number in DWARF, whatever part of it is meant; none for those that are not followed.
+fn register(native: Native) -> Option<Register> {
+    Some(Register(match native.full_register() {
+        Native::RAX => 0,
+        Native::RDX => 1,
+        Native::RCX => 2,
+        Native::RBX => 3,
+        Native::RSI => 4,
+        Native::RDI => 5,
+        Native::RBP => 6,
+        Native::RSP => 7,
+        Native::R8 => 8,
+        Native::R9 => 9,
+        Native::R10 => 10,
+        Native::R11 => 11,
+        Native::R12 => 12,
+        Native::R13 => 13,
+        Native::R14 => 14,
+        Native::R15 => 15,
+        other if other.is_zmm() => u8::try_from(other.number()).ok().filter(|n| *n < 16)? + 17,
+        _ => return None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(bytes: &[u8]) -> (Instruction, Vec<Effect>) {
+        let (mut instructions, mut effects) = (Vec::new(), Vec::new());
+        decode(bytes, 0x1000, &mut instructions, &mut effects);
+        assert_eq!(instructions.len(), 1, "{instructions:?}");
+        (instructions[0], effects)
+    }
+
+    #[test]
+    fn loads_and_stores_name_their_operand() {
+        // mov 0x3c(%rdi),%eax
+        let (load, effects) = decoded(&[0x8b, 0x47, 0x3c]);
+        let memory = load.memory.expect("an operand");
+        assert_eq!((memory.base, memory.displacement, memory.size), (Some(Register(5)), 0x3c, 4));
+        assert_eq!(memory.access, Access::Read);
+        assert_eq!(effects, [Effect::Load { to: Register(0), size: 4, at: 0 }]);
+        // lock xadd %rax,(%rbx,%rcx,8)
+        let (add, _) = decoded(&[0xf0, 0x48, 0x0f, 0xc1, 0x04, 0xcb]);
+        let memory = add.memory.expect("an operand");
+        assert_eq!((memory.base, memory.index, memory.scale), (Some(Register(3)), Some(Register(2)), 8));
+        assert_eq!(memory.access, Access::ReadWrite);
+    }
+
+    #[test]
+    fn an_address_relative_to_the_program_counter_is_absolute() {
+        // mov 0x10(%rip),%rax
+        let (load, _) = decoded(&[0x48, 0x8b, 0x05, 0x10, 0, 0, 0]);
+        let memory = load.memory.expect("an operand");
+        assert_eq!((memory.base, memory.displacement), (None, 0x1017));
+    }
+
+    #[test]
+    fn the_stack_of_a_push_gives_way_to_an_operand() {
+        let (push, _) = decoded(&[0x55]);
+        assert!(push.memory.expect("the stack").implicit);
+        // push 0x8(%rax)
+        let (push, _) = decoded(&[0xff, 0x70, 0x08]);
+        let memory = push.memory.expect("an operand");
+        assert_eq!((memory.base, memory.implicit), (Some(Register(0)), false));
+        // call *0x18(%rax)
+        let (call, _) = decoded(&[0xff, 0x50, 0x18]);
+        assert_eq!(call.memory.expect("an operand").displacement, 0x18);
+        assert_eq!(call.flow, Flow::Call(None));
+    }
+
+    #[test]
+    fn no_operation_and_lea_touch_no_memory() {
+        for bytes in [&[0x48, 0x8d, 0x47, 0x10][..], &[0x0f, 0x1f, 0x44, 0, 0]] {
+            assert_eq!(decoded(bytes).0.memory, None, "{bytes:?}");
+        }
+    }
+}
