@@ -19,6 +19,7 @@
 
 pub mod code;
 mod error;
+pub mod infer;
 pub mod perfdata;
 
 pub use error::{Error, Result};

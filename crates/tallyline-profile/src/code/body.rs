@@ -84,6 +84,11 @@ impl Body {
         self.effects.get(start as usize..end as usize).unwrap_or(&[])
     }
 
+    /// The registers that instructions of the function write, one bit each; calls aside.
+    pub fn written(&self) -> u64 {
+        self.effects.iter().filter_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
+    }
+
     /// The blocks, by address.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks

@@ -1,5 +1,6 @@
 //! What is read of an ELF file: its code, its read-only data, its symbols.
 
+use super::instruction::Register;
 use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
@@ -19,6 +20,25 @@ pub enum Machine {
     X86_64,
     /// 64-bit Arm.
     Aarch64,
+}
+
+impl Machine {
+    /// What a register is called.
+    pub fn register_name(self, register: Register) -> String {
+        const X86: [&str; 17] = [
+            "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+            "r15", "rip",
+        ];
+        let number = register.0;
+        match self {
+            Machine::X86_64 => match X86.get(usize::from(number)) {
+                Some(name) => format!("%{name}"),
+                None => format!("%xmm{}", number.saturating_sub(17)),
+            },
+            Machine::Aarch64 if number == 31 => "sp".into(),
+            Machine::Aarch64 => format!("x{number}"),
+        }
+    }
 }
 
 /// A part of the program that is loaded as it is in the file.

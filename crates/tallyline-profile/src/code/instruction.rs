@@ -156,11 +156,36 @@ pub enum Effect {
         /// What is written.
         to: Register,
     },
+    /// A function is called whose address is in a register.
+    Through {
+        /// What is read.
+        from: Register,
+    },
     /// A register gets a value of which nothing is known.
     Modify {
         /// What is written.
         to: Register,
     },
+}
+
+impl Effect {
+    /// The register that is written; of two that change places, the first.
+    pub fn written(&self) -> Option<Register> {
+        match *self {
+            Effect::Copy { to, .. }
+            | Effect::Constant { to, .. }
+            | Effect::Address { to, .. }
+            | Effect::Sum { to, .. }
+            | Effect::Mask { to, .. }
+            | Effect::Choose { to, .. }
+            | Effect::Load { to, .. }
+            | Effect::AddMemory { to }
+            | Effect::Pop { to }
+            | Effect::Modify { to }
+            | Effect::Swap { a: to, .. } => Some(to),
+            Effect::Store { .. } | Effect::Push { .. } | Effect::Through { .. } => None,
+        }
+    }
 }
 
 /// Where control goes behind an instruction.

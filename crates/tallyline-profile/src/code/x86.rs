@@ -153,7 +153,11 @@ impl Reader<'_> {
                 true
             }
             Mnemonic::Xchg => self.exchange(),
-            Mnemonic::Call => true,
+            Mnemonic::Call => {
+                let through = is_register(native, 0).then(|| register(native.op0_register())).flatten();
+                self.effects.extend(through.map(|from| Effect::Through { from }));
+                true
+            }
             _ if native.condition_code() != ConditionCode::None && is_wide(native) => self.choose(),
             _ => false,
         }

@@ -1,0 +1,490 @@
+//! Types as the analysis asks for them: what a pointer leads to, what lies at an offset.
+
+use super::callees::Callees;
+use super::shelf::Shelf;
+use super::value::{Pointer, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tallyline_layout::model::{MemberKind, Record, Type, TypeId, Types};
+use tallyline_layout::{TypeReader, query};
+
+/// `DW_AT_go_elem`: what a Go map, channel or slice holds.
+const GO_ELEMENT: gimli::DwAt = gimli::DwAt(0x2902);
+
+/// How deep types are looked into; real ones stay below thirty.
+const DEPTH_LIMIT: usize = 64;
+
+/// How many ways to the bottom of a type there are, through unions and variants, that are looked at.
+const WAYS_LIMIT: usize = 64;
+
+/// How deep classes derive from each other where derived ones are looked for.
+const DERIVED_LIMIT: usize = 3;
+
+/// Where types come from.
+enum Source<'u, 'a> {
+    /// Read as they are needed.
+    Dwarf(TypeReader<'u, 'a>),
+    /// All there.
+    Whole(Types),
+}
+
+/// One way from a type to what lies at an offset in it: each type on it, and the offset there.
+type Way = Vec<(TypeId, u64)>;
+
+/// The types of one worker.
+pub(super) struct Catalog<'i, 'u, 'a> {
+    source: Source<'u, 'a>,
+    pub(super) shelf: Option<Shelf<'i, 'u, 'a>>,
+    pub(super) callees: Callees,
+    completed: FxHashSet<TypeId>,
+    sizes: FxHashMap<TypeId, u64>,
+}
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A byte of an object.
+    At {
+        /// The type of the object.
+        ty: TypeId,
+        /// The byte.
+        offset: u32,
+    },
+    /// It is not known what is pointed to: `void`, or a type that is only declared.
+    Opaque,
+    /// A function.
+    Function,
+    /// It lies outside of the object.
+    Outside,
+}
+
+impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
+    /// The types of a program with DWARF.
+    pub(super) fn new(shelf: Shelf<'i, 'u, 'a>) -> Self {
+        let source = Source::Dwarf(shelf.info.types());
+        Catalog { source, shelf: Some(shelf), callees: Callees::default(), completed: FxHashSet::default(), sizes: FxHashMap::default() }
+    }
+
+    /// Types that are all there, as those of BTF.
+    pub(super) fn whole(types: Types) -> Self {
+        let source = Source::Whole(types);
+        Catalog { source, shelf: None, callees: Callees::default(), completed: FxHashSet::default(), sizes: FxHashMap::default() }
+    }
+
+    /// The types so far.
+    pub(super) fn types(&self) -> &Types {
+        match &self.source {
+            Source::Dwarf(reader) => reader.types(),
+            Source::Whole(types) => types,
+        }
+    }
+
+    /// The types, when no more are wanted.
+    pub(super) fn into_types(self) -> Types {
+        match self.source {
+            Source::Dwarf(reader) => reader.into_types(),
+            Source::Whole(types) => types,
+        }
+    }
+
+    /// The type whose entry is at a place; what a pointer there leads to is not read yet.
+    pub(super) fn at(&mut self, place: u64) -> Option<TypeId> {
+        match &mut self.source {
+            Source::Dwarf(reader) => reader.at(place).ok(),
+            Source::Whole(_) => None,
+        }
+    }
+
+    /// Where the entry of a type is.
+    pub(super) fn place(&self, id: TypeId) -> Option<u64> {
+        match &self.source {
+            Source::Dwarf(reader) => reader.place(id),
+            Source::Whole(_) => None,
+        }
+    }
+
+    /// Notes the scopes that a record is declared in, for its name.
+    pub(super) fn note_path(&mut self, id: TypeId) {
+        let (Some(place), Some(shelf)) = (self.place(id), &mut self.shelf) else { return };
+        if let (Some(path), Source::Dwarf(reader)) = (shelf.path(place), &mut self.source) {
+            // a name that has no room is left as it is
+            let _ = reader.set_path(id, &path);
+        }
+    }
+
+    fn complete(&mut self, id: TypeId) {
+        if let Source::Dwarf(reader) = &mut self.source
+            && self.completed.insert(id)
+        {
+            // what cannot be read stays a name
+            let _ = reader.complete(id);
+        }
+    }
+
+    /// The type behind qualifiers and typedefs.
+    pub(super) fn strip(&mut self, mut id: TypeId) -> TypeId {
+        for _ in 0..DEPTH_LIMIT {
+            self.complete(id);
+            match self.types().get(id) {
+                Type::Typedef { of, .. } | Type::Qualified { of, .. } | Type::Annotated { of } => id = of,
+                _ => return id,
+            }
+        }
+        TypeId::VOID
+    }
+
+    /// A type as objects of it are named: behind qualifiers, and behind typedefs of what has a name.
+    pub(super) fn object(&mut self, id: TypeId) -> TypeId {
+        let stripped = self.strip(id);
+        if let Some((_, record)) = self.types().as_record(stripped) {
+            if record.name.is_some() {
+                return stripped;
+            }
+        }
+        let mut named = id;
+        for _ in 0..DEPTH_LIMIT {
+            match self.types().get(named) {
+                Type::Qualified { of, .. } | Type::Annotated { of } => named = of,
+                // the innermost typedef of a record without a name
+                Type::Typedef { of, .. } if self.types().as_record(stripped).is_some() && of != stripped => {
+                    let next = self.types().get(of);
+                    if matches!(next, Type::Typedef { .. } | Type::Qualified { .. }) {
+                        named = of;
+                        continue;
+                    }
+                    return named;
+                }
+                _ => return named,
+            }
+        }
+        stripped
+    }
+
+    /// The size of a type in bytes.
+    pub(super) fn size(&mut self, id: TypeId) -> u64 {
+        if let Some(size) = self.sizes.get(&id) {
+            return *size;
+        }
+        self.strip(id);
+        let size = query::size_of(self.types(), id);
+        self.sizes.insert(id, size);
+        size
+    }
+
+    /// Whether what a pointer leads to tells nothing about it.
+    pub(super) fn says_nothing(&mut self, id: TypeId) -> bool {
+        self.is_erased(id)
+    }
+
+    /// Whether the member at an offset points to a table of functions that the compiler made.
+    pub(super) fn is_table_pointer(&mut self, ty: TypeId, offset: u64) -> bool {
+        let ways = self.ways(ty, offset);
+        ways.iter().flatten().any(|(id, inside)| {
+            let Some((_, record)) = self.types().as_record(*id) else { return false };
+            self.types().members(record).iter().any(|member| {
+                let name = self.types().name(member.name);
+                member.offset == *inside
+                    && (name.starts_with(b"_vptr") || (name == b"vtable" && record.language.is_rust()))
+            })
+        })
+    }
+
+    /// What a Go map holds.
+    pub(super) fn map_element(&mut self, map: TypeId) -> Option<TypeId> {
+        // a map's type stands for a pointer to the table, which is made from both types
+        let place = self.place(map)?;
+        let element = self.shelf.as_mut()?.target(place, GO_ELEMENT)?;
+        self.at(element)
+    }
+
+    /// Whether a type says nothing about what lies there: `void`, bytes.
+    fn is_erased(&mut self, id: TypeId) -> bool {
+        let stripped = self.strip(id);
+        match self.types().get(stripped) {
+            Type::Void | Type::Missing | Type::Opaque { .. } => true,
+            Type::Base { name, bits } => {
+                bits == 0 || matches!(self.types().name(name), b"u8" | b"unsigned char" | b"char" | b"uint8" | b"()")
+            }
+            _ => false,
+        }
+    }
+
+    /// What a value of a type holds in the bytes from `offset` on, as a register would.
+    pub(super) fn value(&mut self, ty: TypeId, offset: u64, size: u64, scopes: &[(String, u64)]) -> Value {
+        let ways = self.ways(ty, offset);
+        let mut found: Option<Value> = None;
+        for way in &ways {
+            let Some(&(leaf, inside)) = way.last() else { continue };
+            let value = match self.types().get(leaf) {
+                Type::Pointer { to, .. } if inside == 0 && size >= 8 => self.pointed_to(to, way, scopes),
+                Type::Void | Type::Missing => continue,
+                _ => Value::Word,
+            };
+            found = match (found, value) {
+                (None, value) | (Some(Value::Word), value) => Some(value),
+                (Some(known), Value::Word) => Some(known),
+                (Some(known), value) if known == value => Some(known),
+                // members of a union that point to different things
+                _ => return Value::Unknown(0),
+            };
+        }
+        found.unwrap_or(Value::Unknown(0))
+    }
+
+    /// What a pointer leads to, found on a way through records that may say more than the pointer.
+    fn pointed_to(&mut self, to: TypeId, way: &[(TypeId, u64)], scopes: &[(String, u64)]) -> Value {
+        if !self.is_erased(to) {
+            return Value::pointer(self.object(to));
+        }
+        let records = way.iter().rev().filter_map(|(id, _)| {
+            self.types().as_record(*id).filter(|(_, record)| record.language.is_rust()).map(|_| *id)
+        });
+        let records: Vec<TypeId> = records.collect();
+        if records.is_empty() {
+            return Value::pointer(self.object(to));
+        }
+        let is_table = records.iter().any(|id| self.name_starts(*id, b"RawTable"));
+        for id in &records {
+            let templates = self.templates_of(*id);
+            if let Some(element) = self.element(&templates) {
+                return Value::Pointer(Pointer { to: element, offset: 0, span: is_table });
+            }
+        }
+        let is_container = is_table || records.iter().any(|id| self.name_starts(*id, b"RawVec"));
+        match self.element(scopes) {
+            Some(element) if is_container => Value::Pointer(Pointer { to: element, offset: 0, span: is_table }),
+            _ => Value::pointer(self.object(to)),
+        }
+    }
+
+    /// What a container holds: its first parameter, if that is no byte.
+    fn element(&mut self, templates: &[(String, u64)]) -> Option<TypeId> {
+        let (_, place) = templates.iter().find(|(name, _)| name == "T")?;
+        let element = self.at(*place)?;
+        (!self.is_erased(element)).then(|| self.object(element))
+    }
+
+    fn name_starts(&self, id: TypeId, start: &[u8]) -> bool {
+        self.types().name(self.types().type_name(id)).starts_with(start)
+    }
+
+    fn templates_of(&mut self, id: TypeId) -> super::shelf::Templates {
+        match (self.place(id), &mut self.shelf) {
+            (Some(place), Some(shelf)) => shelf.templates(place),
+            _ => Default::default(),
+        }
+    }
+
+    /// The ways from a type to what lies at an offset in it.
+    pub(super) fn ways(&mut self, ty: TypeId, offset: u64) -> Vec<Way> {
+        let mut ways = Vec::new();
+        let mut open = vec![vec![(self.strip(ty), offset)]];
+        while let Some(way) = open.pop() {
+            let Some(&(here, inside)) = way.last() else { continue };
+            let next = self.below(here, inside);
+            if next.is_empty() || way.len() > DEPTH_LIMIT {
+                ways.push(way);
+                continue;
+            }
+            for step in next {
+                let mut longer = way.clone();
+                longer.push(step);
+                open.push(longer);
+            }
+            if ways.len() + open.len() > WAYS_LIMIT {
+                break;
+            }
+        }
+        ways
+    }
+
+    /// What lies at an offset, one step down; nothing at the bottom.
+    fn below(&mut self, id: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
+        let found: Vec<(TypeId, u64)> = match self.types().get(id) {
+            Type::Record(record) => {
+                let record = *self.types().record(record);
+                if let Some(stored) = self.stored(id, &record) {
+                    return vec![(self.strip(stored), offset)];
+                }
+                members_at(self.types(), &record, offset)
+            }
+            Type::Array(array) => {
+                let element = self.types().array(array).of;
+                match self.size(element) {
+                    0 => Vec::new(),
+                    size => vec![(element, offset % size)],
+                }
+            }
+            _ => Vec::new(),
+        };
+        found.into_iter().map(|(ty, offset)| (self.strip(ty), offset)).collect()
+    }
+
+    /// What room for an object is room for: C++ libraries declare it as bytes.
+    fn stored(&mut self, id: TypeId, record: &Record) -> Option<TypeId> {
+        if !record.language.is_cpp() {
+            return None;
+        }
+        let name = self.types().name(record.name);
+        if !(name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")) {
+            return None;
+        }
+        let templates = self.templates_of(id);
+        let (_, place) = templates.first()?;
+        self.at(*place)
+    }
+
+    /// Whether an object of one type has one of another at an offset.
+    pub(super) fn holds(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
+        let inner = self.strip(inner);
+        self.ways(outer, offset).iter().flatten().any(|(id, inside)| *id == inner && *inside == 0)
+    }
+
+    /// Whether two offsets in an object are the same place in elements of one array.
+    pub(super) fn same_element(&mut self, ty: TypeId, one: u64, other: u64) -> bool {
+        let (first, second) = (self.ways(ty, one), self.ways(ty, other));
+        let (Some(first), Some(second)) = (first.first(), second.first()) else { return false };
+        let mut after_array = false;
+        for (mine, theirs) in first.iter().zip(second) {
+            if mine.0 != theirs.0 {
+                return false;
+            }
+            if after_array && mine.1 == theirs.1 {
+                return true;
+            }
+            after_array = matches!(self.types().get(mine.0), Type::Array(_));
+        }
+        false
+    }
+
+    /// Whether a type has no parts: one steps over such things as elements of an array.
+    pub(super) fn is_scalar(&mut self, id: TypeId) -> bool {
+        let stripped = self.strip(id);
+        matches!(
+            self.types().get(stripped),
+            Type::Base { .. } | Type::Pointer { .. } | Type::Enum(_) | Type::MemberPointer { .. } | Type::Text { .. }
+        )
+    }
+
+    /// An offset from an object, brought back into it where it is certain that elements are stepped over.
+    pub(super) fn normal(&mut self, pointer: Pointer, step: i64) -> Value {
+        let Some(offset) = i64::from(pointer.offset).checked_add(step).and_then(|sum| i32::try_from(sum).ok()) else {
+            return Value::Unknown(0);
+        };
+        let size = self.size(pointer.to).min(1 << 30) as i32;
+        if size > 0 && step != 0 && step % i64::from(size) == 0 {
+            return Value::Pointer(Pointer { span: true, ..pointer });
+        }
+        if size > 0 && self.is_scalar(pointer.to) {
+            return Value::Pointer(Pointer { offset: offset.rem_euclid(size), ..pointer });
+        }
+        Value::Pointer(Pointer { offset, ..pointer })
+    }
+
+    /// What lies where a pointer leads.
+    pub(super) fn find(&mut self, pointer: Pointer, scopes: &[(String, u64)]) -> Found {
+        let stripped = self.strip(pointer.to);
+        match self.types().get(stripped) {
+            Type::Void | Type::Missing | Type::Opaque { .. } => return Found::Opaque,
+            Type::Function(_) => return Found::Function,
+            _ => {}
+        }
+        let size = self.size(pointer.to);
+        let offset = i64::from(pointer.offset);
+        if let Some((_, record)) = self.types().as_record(stripped)
+            && record.declaration
+        {
+            return Found::Opaque;
+        }
+        if let Ok(inside) = u64::try_from(offset) {
+            if inside < size {
+                return Found::At { ty: pointer.to, offset: inside as u32 };
+            }
+            if let Some(inside) = self.flexible(stripped, inside) {
+                return Found::At { ty: pointer.to, offset: inside };
+            }
+            if !pointer.span
+                && let Some(derived) = self.derived(stripped, inside, scopes)
+            {
+                return Found::At { ty: derived, offset: inside as u32 };
+            }
+        }
+        let is_near = offset >= 0 && offset < size.saturating_mul(NEAR) as i64;
+        if size > 0 && (pointer.span || is_near || self.is_scalar(pointer.to)) {
+            let offset = offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX));
+            return Found::At { ty: pointer.to, offset: offset as u32 };
+        }
+        Found::Outside
+    }
+
+    /// An offset in the array of unknown length that a record ends with, brought to its first element.
+    fn flexible(&mut self, id: TypeId, offset: u64) -> Option<u32> {
+        let (_, record) = self.types().as_record(id)?;
+        let last = *self.types().members(record).iter().rev().find(|member| member.is_placed())?;
+        let ty = self.strip(last.ty);
+        let Type::Array(array) = self.types().get(ty) else { return None };
+        let array = self.types().array(array);
+        let open = self.types().dimensions(array).first().is_none_or(|length| *length <= 1);
+        let element = self.size(array.of);
+        let inside = offset.checked_sub(last.offset).filter(|_| open && element > 0)?;
+        u32::try_from(last.offset + inside % element).ok()
+    }
+
+    /// The record of which another one is the start, and which reaches to an offset. Of several, the
+    /// one that is made from what the scopes are made from.
+    pub(super) fn derived(&mut self, base: TypeId, offset: u64, scopes: &[(String, u64)]) -> Option<TypeId> {
+        let mut level = vec![self.place(base)?];
+        for _ in 0..DERIVED_LIMIT {
+            let shelf = self.shelf.as_mut()?;
+            let mut next: Vec<u64> = level.iter().flat_map(|place| shelf.derived(*place)).collect();
+            next.sort_unstable();
+            next.dedup();
+            let mut fitting = Vec::new();
+            for place in &next {
+                if let Some(id) = self.at(*place)
+                    && self.size(id) > offset
+                {
+                    fitting.push((*place, id));
+                }
+            }
+            if fitting.len() > 1 {
+                let shelf = self.shelf.as_mut()?;
+                let made_from = |place: u64| {
+                    let templates = shelf.templates(place);
+                    templates.iter().any(|(_, ty)| scopes.iter().any(|(_, known)| known == ty))
+                };
+                let mut made_from = made_from;
+                let chosen: Vec<_> = fitting.iter().copied().filter(|(place, _)| made_from(*place)).collect();
+                return match chosen[..] {
+                    [(_, only)] => Some(only),
+                    _ => None,
+                };
+            }
+            if let [(_, only)] = fitting[..] {
+                return Some(only);
+            }
+            level = next;
+        }
+        None
+    }
+}
+
+/// How many objects behind the one that is pointed to an access is still taken for one of the same type.
+const NEAR: u64 = 16;
+
+/// The members that lie at an offset: one of a struct, any of a union or of variants.
+fn members_at(types: &Types, record: &Record, offset: u64) -> Vec<(TypeId, u64)> {
+    let variants = types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
+    let members = types.members(record).iter().chain(variants).chain(types.tag(record));
+    members
+        .filter(|member| member.kind != MemberKind::Static && member.takes_bytes())
+        .filter(|member| {
+            let end = member.offset.saturating_add(member.size);
+            member.offset <= offset && (offset < end || (member.size == 0 && is_open(types, member.ty)))
+        })
+        .map(|member| (member.ty, offset - member.offset))
+        .collect()
+}
+
+fn is_open(types: &Types, id: TypeId) -> bool {
+    matches!(types.get(types.strip(id)), Type::Array(_))
+}

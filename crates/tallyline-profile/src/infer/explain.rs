@@ -1,0 +1,142 @@
+//! How the outcome of one instruction came about.
+
+use super::flow::Analysis;
+use super::location::Holder;
+use super::outcome::Outcome;
+use super::value::{State, Value};
+use crate::code::Register;
+use tallyline_layout::print::type_text;
+
+/// How the outcome of one instruction came about.
+#[derive(Clone, Debug, Default)]
+pub struct Explanation {
+    /// The function.
+    pub function: String,
+    /// The scopes that the instruction is in, innermost first.
+    pub scopes: Vec<String>,
+    /// The variables that are somewhere at the instruction, and where.
+    pub variables: Vec<String>,
+    /// What is known before each instruction of its block, up to it.
+    pub steps: Vec<Step>,
+    /// What it touches; none if it touches nothing.
+    pub outcome: Option<Outcome>,
+    /// The outcome in words.
+    pub answer: String,
+}
+
+/// What is known before one instruction.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its address.
+    pub address: u64,
+    /// What registers and places on the stack hold, as far as it is known: what changed since the
+    /// step before.
+    pub known: Vec<String>,
+}
+
+impl Analysis<'_, '_, '_, '_> {
+    /// Says how the outcome of an instruction came about; none if there is none at the address.
+    pub(super) fn explain(&mut self, address: u64) -> Option<Explanation> {
+        let position = self.body.position(address)?;
+        let block = self.body.block_of(position)?;
+        let mut explanation = Explanation { function: self.function.name.clone(), ..Explanation::default() };
+        for scope in self.function.scopes_at(address) {
+            let Some(function) = self.function.scopes[scope].function else { continue };
+            explanation.scopes.extend(self.catalog.shelf.as_mut().and_then(|shelf| shelf.name(function)));
+        }
+        explanation.variables = self.variables_at(address);
+        let Some(state) = self.state_at(block).cloned() else {
+            explanation.answer = "nothing that can be seen leads here".into();
+            return Some(explanation);
+        };
+        let mut before: Option<State> = None;
+        self.through(block, state, |analysis, at, state| {
+            if at > position {
+                return;
+            }
+            let known = analysis.changes(before.as_ref(), state);
+            explanation.steps.push(Step { address: analysis.body.instructions()[at].address, known });
+            before = Some(state.clone());
+            if at == position {
+                let memory = analysis.body.instructions()[at].memory;
+                explanation.outcome = memory.map(|memory| analysis.outcome(state, at, &memory));
+            }
+        });
+        explanation.answer = match explanation.outcome {
+            None => "touches no memory".into(),
+            Some(Outcome::Pseudo(pseudo)) => pseudo.name().into(),
+            Some(Outcome::Untyped(reason)) => reason.to_string(),
+            Some(Outcome::Typed(typed)) => {
+                format!("{} +{:#x}", type_text(self.catalog.types(), typed.ty), typed.offset)
+            }
+        };
+        Some(explanation)
+    }
+
+    fn changes(&self, before: Option<&State>, state: &State) -> Vec<String> {
+        let mut found = Vec::new();
+        for (register, value) in state.registers() {
+            if before.map_or(value.is_unknown(), |before| before.get(register) == value) {
+                continue;
+            }
+            found.push(format!("{} = {}", self.register_name(register), self.text(value)));
+        }
+        for (place, value) in state.slots() {
+            if before.is_none_or(|before| before.slot(*place) != Some(*value)) {
+                found.push(format!("stack{place:+#x} = {}", self.text(*value)));
+            }
+        }
+        found
+    }
+
+    fn variables_at(&mut self, address: u64) -> Vec<String> {
+        let function = self.function;
+        let mut found = Vec::new();
+        for location in function.live(address) {
+            let variable = &function.variables[location.variable as usize];
+            let ty = self.variable_type(location.variable);
+            let ty = ty.map_or_else(|| "?".into(), |ty| type_text(self.catalog.types(), ty));
+            let place = match location.piece.holder {
+                Holder::Register(register) => self.register_name(register).to_string(),
+                Holder::Sum(register, sum) => format!("the value {}{sum:+#x}", self.register_name(register)),
+                Holder::Memory(register, sum) => format!("memory at {}{sum:+#x}", self.register_name(register)),
+                Holder::Frame(sum) => format!("stack{sum:+#x}"),
+                Holder::Behind(sum) => format!("memory that stack{sum:+#x} points to"),
+                Holder::BehindRegister(register, sum) => {
+                    format!("memory that what is at {}{sum:+#x} points to", self.register_name(register))
+                }
+                Holder::Address(at) => format!("{at:#x}"),
+                Holder::ThreadLocal(at) => format!("thread-local {at:#x}"),
+            };
+            let piece = match (location.piece.offset, location.piece.size) {
+                (0, None) => String::new(),
+                (offset, size) => format!(" (its bytes from {offset} on, {})", size.unwrap_or(0)),
+            };
+            let what = if variable.parameter { "parameter" } else { "variable" };
+            found.push(format!("{what} {} ({ty}) in {place}{piece}", variable.name));
+        }
+        found
+    }
+
+    fn register_name(&self, register: Register) -> String {
+        self.image.machine().register_name(register)
+    }
+
+    fn text(&self, value: Value) -> String {
+        match value {
+            Value::Unknown(0) => "nothing known".into(),
+            Value::Unknown(position) => match self.body.instructions().get(position as usize - 1) {
+                Some(instruction) => format!("lost at {:#x}", instruction.address),
+                None => "nothing known".into(),
+            },
+            Value::Constant(number) => format!("{number:#x}"),
+            Value::Word => "a number".into(),
+            Value::Table => "a table of functions".into(),
+            Value::Stack(at) => format!("the address stack{at:+#x}"),
+            Value::Pointer(pointer) => {
+                let more = if pointer.span { ", any element" } else { "" };
+                format!("pointer to {} {:+#x}{more}", type_text(self.catalog.types(), pointer.to), pointer.offset)
+            }
+        }
+    }
+}

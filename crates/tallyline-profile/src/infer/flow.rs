@@ -1,0 +1,326 @@
+//! The analysis of one function: what registers and stack slots hold at each instruction.
+//!
+//! A worklist over the blocks. States only lose knowledge where ways meet, and a block that is
+//! looked at too often loses what keeps changing, so it ends.
+
+use super::catalog::Catalog;
+use super::function::Function;
+use super::globals::Globals;
+use super::outcome::{Outcome, Pseudo, Reason};
+use super::shelf::Templates;
+use super::unit::Unit;
+use super::value::{Pointer, State, Value};
+use crate::code::{Body, Flow, Image, Machine, Register};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use tallyline_layout::model::TypeId;
+
+/// How often a block is looked at before what still changes is given up.
+const VISITS_LIMIT: u32 = 24;
+
+/// Instructions that may be looked at in one function, over all visits, beyond a few a piece.
+const STEPS_LIMIT: usize = 20_000_000;
+
+/// One function that is being analysed.
+pub(super) struct Analysis<'f, 'i, 'u, 'a> {
+    pub(super) image: &'f Image,
+    pub(super) body: &'f Body,
+    pub(super) function: &'f Function,
+    pub(super) unit: Option<Rc<Unit<'u, 'a>>>,
+    pub(super) globals: &'f Globals<'f>,
+    pub(super) catalog: &'f mut Catalog<'i, 'u, 'a>,
+    /// What registers hold at the start, where it is known from elsewhere than variables.
+    pub(super) at_entry: Vec<(Register, Value)>,
+    /// By block: what is known where it starts.
+    states: Vec<Option<State>>,
+    visits: Vec<u32>,
+    /// By variable and by location: what is known of them.
+    pub(super) variable_types: Vec<Option<Option<TypeId>>>,
+    pub(super) declared: FxHashMap<usize, Value>,
+    // by instruction: the innermost scope, from 1
+    innermost: Vec<u32>,
+    templates: FxHashMap<u32, Templates>,
+    pub(super) no_return: FxHashMap<u64, bool>,
+}
+
+/// What becomes of control behind an instruction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    GoesOn,
+    Ends,
+}
+
+impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
+    pub(super) fn new(
+        image: &'f Image,
+        body: &'f Body,
+        function: &'f Function,
+        unit: Option<Rc<Unit<'u, 'a>>>,
+        globals: &'f Globals<'f>,
+        catalog: &'f mut Catalog<'i, 'u, 'a>,
+    ) -> Self {
+        let mut analysis = Analysis {
+            image,
+            body,
+            function,
+            unit,
+            globals,
+            catalog,
+            at_entry: Vec::new(),
+            states: vec![None; body.blocks().len()],
+            visits: vec![0; body.blocks().len()],
+            variable_types: vec![None; function.variables.len()],
+            declared: FxHashMap::default(),
+            innermost: Vec::new(),
+            templates: FxHashMap::default(),
+            no_return: FxHashMap::default(),
+        };
+        analysis.find_innermost();
+        analysis
+    }
+
+    /// Which register is the stack's.
+    pub(super) fn stack_register(&self) -> Register {
+        match self.image.machine() {
+            Machine::X86_64 => Register(7),
+            Machine::Aarch64 => Register(31),
+        }
+    }
+
+    /// Finds what is known at the start of each block.
+    pub(super) fn run(&mut self) {
+        if self.body.blocks().is_empty() {
+            return;
+        }
+        let mut entry = State::unknown();
+        // a call has pushed the address to return to
+        let start = if self.image.machine() == Machine::X86_64 { -8 } else { 0 };
+        entry.set(self.stack_register(), Value::Stack(start));
+        for (register, value) in std::mem::take(&mut self.at_entry) {
+            entry.set(register, value);
+        }
+        let first = self.body.entry();
+        self.states[first] = Some(entry);
+        let mut budget = STEPS_LIMIT;
+        self.settle(BTreeSet::from([first]), &mut budget);
+        // what is entered from elsewhere: handlers of exceptions, what tables lead to
+        let mut orphan = State::unknown();
+        orphan.set(self.stack_register(), self.usual_stack());
+        for block in 0..self.states.len() {
+            if self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty() {
+                self.states[block] = Some(orphan.clone());
+                self.settle(BTreeSet::from([block]), &mut budget);
+            }
+        }
+    }
+
+    fn settle(&mut self, mut open: BTreeSet<usize>, budget: &mut usize) {
+        while let Some(block) = open.pop_first() {
+            let Some(state) = self.states[block].clone() else { continue };
+            self.visits[block] += 1;
+            let range = self.body.blocks()[block].instructions.clone();
+            let Some(left) = budget.checked_sub(range.len()) else { return };
+            *budget = left;
+            let (state, after) = self.through(block, state, |_, _, _| {});
+            if after == After::Ends {
+                continue;
+            }
+            for successor in self.body.blocks()[block].successors.clone() {
+                let successor = successor as usize;
+                if self.flow_into(successor, &state) {
+                    open.insert(successor);
+                }
+            }
+        }
+    }
+
+    /// Runs a block; before each instruction, when variables that start there are known, calls `each`.
+    pub(super) fn through(
+        &mut self,
+        block: usize,
+        mut state: State,
+        mut each: impl FnMut(&mut Self, usize, &State),
+    ) -> (State, After) {
+        let range = self.body.blocks()[block].instructions.clone();
+        let mut after = After::GoesOn;
+        for position in range.clone() {
+            let position = position as usize;
+            self.inject(&mut state, position, position == range.start as usize);
+            each(self, position, &state);
+            after = self.step(&mut state, position);
+        }
+        (state, after)
+    }
+
+    fn flow_into(&mut self, block: usize, state: &State) -> bool {
+        let Some(mut known) = self.states[block].take() else {
+            self.states[block] = Some(state.clone());
+            return true;
+        };
+        let at = self.body.blocks()[block].instructions.start + 1;
+        let give_up = self.visits[block] > VISITS_LIMIT;
+        let changed = known.join(state, |one, other| {
+            if give_up { Value::Unknown(at) } else { self.meet(one, other, at) }
+        });
+        self.states[block] = Some(known);
+        changed
+    }
+
+    /// What is known of a value that is one of two.
+    pub(super) fn meet(&mut self, one: Value, other: Value, at: u32) -> Value {
+        match (one, other) {
+            (one, other) if one == other => one,
+            (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
+            (Value::Unknown(lost), _) | (_, Value::Unknown(lost)) => Value::Unknown(lost),
+            // null, or a mark that is no address
+            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Table))
+            | (known @ (Value::Pointer(_) | Value::Table), Value::Constant(number))
+                if is_no_address(number) =>
+            {
+                known
+            }
+            (Value::Pointer(one), Value::Pointer(other)) => self.meet_pointers(one, other, at),
+            (Value::Word | Value::Constant(_), Value::Word | Value::Constant(_)) => Value::Word,
+            _ => Value::Unknown(at),
+        }
+    }
+
+    fn meet_pointers(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
+        if one.to == other.to {
+            return self.meet_offsets(one, other, at);
+        }
+        // one of them may be a part of the other
+        for (outer, inner) in [(one, other), (other, one)] {
+            let Ok(inside) = u64::try_from(i64::from(outer.offset) - i64::from(inner.offset)) else { continue };
+            if self.catalog.holds(outer.to, inside, inner.to) {
+                return Value::Pointer(Pointer { span: one.span || other.span, ..inner });
+            }
+        }
+        Value::Unknown(at)
+    }
+
+    fn meet_offsets(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
+        let (low, high) = (one.offset.min(other.offset), one.offset.max(other.offset));
+        let pointer = Pointer { to: one.to, offset: low, span: true };
+        if low == high {
+            return Value::Pointer(pointer);
+        }
+        let size = i64::try_from(self.catalog.size(one.to)).unwrap_or(i64::MAX);
+        let difference = i64::from(high) - i64::from(low);
+        if size > 0 && difference % size == 0 {
+            // the one that lies in the object
+            let inside = if i64::from(low) < 0 && i64::from(high) < size { high } else { low };
+            return Value::Pointer(Pointer { offset: inside, ..pointer });
+        }
+        if low >= 0 && self.catalog.same_element(one.to, low as u64, high as u64) {
+            return Value::Pointer(pointer);
+        }
+        Value::Unknown(at)
+    }
+
+    /// Where the stack is at most calls: what handlers of exceptions find.
+    fn usual_stack(&mut self) -> Value {
+        let stack = self.stack_register();
+        let mut counts: FxHashMap<i32, u32> = FxHashMap::default();
+        for block in 0..self.states.len() {
+            let Some(state) = &self.states[block] else { continue };
+            let range = self.body.blocks()[block].instructions.clone();
+            let calls = self.body.instructions()[range.start as usize..range.end as usize]
+                .iter()
+                .any(|instruction| matches!(instruction.flow, Flow::Call(_)));
+            if let (Value::Stack(at), true) = (state.get(stack), calls) {
+                *counts.entry(at).or_default() += 1;
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(at, count)| (*count, std::cmp::Reverse(*at)));
+        most.map_or(Value::Unknown(0), |(at, _)| Value::Stack(at))
+    }
+
+    /// What each instruction that touches memory touches.
+    pub(super) fn outcomes(&mut self) -> Vec<(u64, Outcome)> {
+        let mut found = Vec::new();
+        for block in 0..self.body.blocks().len() {
+            let Some(state) = self.states[block].clone() else {
+                let range = self.body.blocks()[block].instructions.clone();
+                for instruction in &self.body.instructions()[range.start as usize..range.end as usize] {
+                    if let Some(memory) = instruction.memory {
+                        let outcome = match memory.implicit {
+                            true => Outcome::Pseudo(Pseudo::StackOperation),
+                            false => Outcome::Untyped(Reason::Unreached),
+                        };
+                        found.push((instruction.address, outcome));
+                    }
+                }
+                continue;
+            };
+            self.through(block, state, |analysis, position, state| {
+                let instruction = &analysis.body.instructions()[position];
+                if let Some(memory) = instruction.memory {
+                    found.push((instruction.address, analysis.outcome(state, position, &memory)));
+                }
+            });
+        }
+        found
+    }
+
+    /// What is known at the start of a block.
+    pub(super) fn state_at(&self, block: usize) -> Option<&State> {
+        self.states.get(block)?.as_ref()
+    }
+
+    fn find_innermost(&mut self) {
+        self.innermost = vec![0; self.body.instructions().len()];
+        // inner scopes come behind those around them
+        for (index, scope) in self.function.scopes.iter().enumerate() {
+            for range in &scope.ranges {
+                let instructions = self.body.instructions();
+                let start = instructions.partition_point(|instruction| instruction.address < range.start);
+                let end = instructions.partition_point(|instruction| instruction.address < range.end);
+                if let Some(covered) = self.innermost.get_mut(start..end) {
+                    covered.fill(index as u32 + 1);
+                }
+            }
+        }
+    }
+
+    /// What the scopes that an instruction is in were made from as templates, innermost first.
+    pub(super) fn templates(&mut self, position: usize) -> Templates {
+        let innermost = self.innermost.get(position).copied().unwrap_or(0);
+        if let Some(known) = self.templates.get(&innermost) {
+            return known.clone();
+        }
+        let templates = self.find_templates(innermost);
+        self.templates.insert(innermost, templates.clone());
+        templates
+    }
+
+    fn find_templates(&mut self, innermost: u32) -> Templates {
+        let Some(shelf) = &mut self.catalog.shelf else { return Templates::default() };
+        let mut found: Vec<(String, u64)> = Vec::new();
+        let Some(mut scope) = (innermost as usize).checked_sub(1) else { return Templates::default() };
+        loop {
+            let Some(here) = self.function.scopes.get(scope) else { break };
+            if let Some(function) = here.function {
+                let declared = shelf.declared(function);
+                found.extend(shelf.templates(declared).iter().cloned());
+                if declared != function {
+                    found.extend(shelf.templates(function).iter().cloned());
+                }
+                if let Some(class) = shelf.class_of(declared) {
+                    found.extend(shelf.templates(class).iter().cloned());
+                }
+            }
+            if here.parent == scope {
+                break;
+            }
+            scope = here.parent;
+        }
+        found.into()
+    }
+}
+
+/// Whether a number is none that an object is at.
+fn is_no_address(number: i64) -> bool {
+    (-4096..4096).contains(&number)
+}

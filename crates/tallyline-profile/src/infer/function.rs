@@ -1,0 +1,205 @@
+//! One function as its debug information describes it: scopes, variables and where they are, calls.
+
+use super::entries::{Go, address, walk};
+use super::location::{self, FrameBase, Piece};
+use super::shelf::Shelf;
+use super::unit::{Fixed, Global, Unit};
+use gimli::AttributeValue;
+use gimli::constants;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The most places of variables of one function.
+const LOCATIONS_LIMIT: usize = 1 << 18;
+
+/// A block of a function, or a function that was inlined into it.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) ranges: Vec<Range<u64>>,
+    /// The scope around it; its own position for the function itself.
+    pub(super) parent: usize,
+    /// Where the function's entry is, if the scope is one.
+    pub(super) function: Option<u64>,
+}
+
+/// A variable or parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// The place of its type.
+    pub(super) ty: u64,
+    pub(super) scope: usize,
+    pub(super) parameter: bool,
+}
+
+/// Where a variable is, or a piece of it, and in which code.
+#[derive(Clone, Debug)]
+pub(super) struct Location {
+    pub(super) range: Range<u64>,
+    pub(super) piece: Piece,
+    pub(super) variable: u32,
+}
+
+/// What is known of a function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Function {
+    pub(super) name: String,
+    pub(super) scopes: Vec<Scope>,
+    pub(super) variables: Vec<Variable>,
+    /// By start.
+    pub(super) locations: Vec<Location>,
+    /// Which function a call goes to, by the address that it returns to.
+    pub(super) calls: FxHashMap<u64, u64>,
+    /// Variables of its own at fixed places.
+    pub(super) globals: Vec<Global>,
+}
+
+impl Function {
+    /// Reads a function of a unit.
+    pub(super) fn read<'a>(shelf: &mut Shelf<'_, '_, 'a>, unit: &Unit<'_, 'a>, index: usize) -> Function {
+        let subprogram = &unit.functions[index];
+        let mut function = Function::default();
+        let mut base = FrameBase::Unknown;
+        // scopes that are open, with their depth
+        let mut open: Vec<(isize, usize)> = Vec::new();
+        let info = shelf.info;
+        let mut pending = Vec::new();
+        walk(info, unit.index, &unit.entries, Some(subprogram.offset), |entry| {
+            while open.last().is_some_and(|(depth, _)| *depth >= entry.depth) {
+                open.pop();
+            }
+            let place = info.place(unit.index, entry.offset);
+            let parent = open.last().map_or(0, |(_, scope)| *scope);
+            match entry.tag {
+                constants::DW_TAG_subprogram if entry.depth > 0 => return Go::Past,
+                constants::DW_TAG_subprogram
+                | constants::DW_TAG_inlined_subroutine
+                | constants::DW_TAG_lexical_block => {
+                    let own = entry.tag != constants::DW_TAG_lexical_block;
+                    if entry.depth == 0 {
+                        base = frame_base(entry, unit);
+                    }
+                    let ranges = if entry.depth == 0 {
+                        subprogram.ranges.clone()
+                    } else {
+                        entry.ranges(unit.dwarf(), &unit.unit)
+                    };
+                    // a block that only groups variables has no code of its own
+                    let ranges = match (ranges.is_empty(), function.scopes.get(parent)) {
+                        (true, Some(around)) => around.ranges.clone(),
+                        _ => ranges,
+                    };
+                    open.push((entry.depth, function.scopes.len()));
+                    function.scopes.push(Scope { ranges, parent, function: own.then_some(place) });
+                    return Go::Inside;
+                }
+                constants::DW_TAG_variable | constants::DW_TAG_formal_parameter => {
+                    let variable = pending.len();
+                    pending.push((place, parent, entry.tag == constants::DW_TAG_formal_parameter));
+                    if let Some(value) = entry.value(constants::DW_AT_location) {
+                        let scope = function.scopes.get(parent).map_or(&[][..], |scope| &scope.ranges);
+                        let scope = scope.to_vec();
+                        locate(&mut function, unit, base, &value, &scope, variable as u32);
+                        if let AttributeValue::Exprloc(expression) = value
+                            && let Some(at @ (Fixed::Address(_) | Fixed::ThreadLocal(_))) = unit.fixed(expression)
+                        {
+                            function.globals.push(Global { at, entry: place });
+                        }
+                    }
+                }
+                constants::DW_TAG_call_site | constants::DW_TAG_GNU_call_site => {
+                    let returns = [constants::DW_AT_call_return_pc, constants::DW_AT_low_pc]
+                        .into_iter()
+                        .find_map(|name| address(unit.dwarf(), &unit.unit, entry.value(name)?));
+                    let callee = [constants::DW_AT_call_origin, constants::DW_AT_abstract_origin]
+                        .into_iter()
+                        .find_map(|name| info.target(unit.index, &entry.raw(name)?));
+                    if let (Some(returns), Some(callee)) = (returns, callee) {
+                        function.calls.insert(returns, callee);
+                    }
+                }
+                _ => {}
+            }
+            Go::Past
+        });
+        function.name = shelf.name(info.place(unit.index, subprogram.offset)).unwrap_or_default();
+        function.name_variables(shelf, pending);
+        function.locations.sort_by_key(|location| location.range.start);
+        function
+    }
+
+    fn name_variables(
+        &mut self,
+        shelf: &mut Shelf<'_, '_, '_>,
+        pending: Vec<(u64, usize, bool)>,
+    ) {
+        let mut keep = vec![None; pending.len()];
+        for (index, (place, scope, parameter)) in pending.into_iter().enumerate() {
+            let Some(ty) = shelf.target(place, constants::DW_AT_type) else { continue };
+            keep[index] = Some(self.variables.len() as u32);
+            let name = shelf.name(place).unwrap_or_default();
+            self.variables.push(Variable { name, ty, scope, parameter });
+        }
+        self.locations.retain_mut(|location| match keep.get(location.variable as usize).copied().flatten() {
+            Some(variable) => {
+                location.variable = variable;
+                true
+            }
+            None => false,
+        });
+    }
+
+    /// The scopes that an address is in, innermost first.
+    pub(super) fn scopes_at(&self, address: u64) -> Vec<usize> {
+        // children come behind their parents
+        let holds = |scope: &&usize| self.scopes[**scope].ranges.iter().any(|range| range.contains(&address));
+        let all: Vec<usize> = (0..self.scopes.len()).collect();
+        all.iter().filter(holds).rev().copied().collect()
+    }
+
+    /// The locations that hold at an address.
+    pub(super) fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
+        let before = self.locations.partition_point(|location| location.range.start <= address);
+        self.locations[..before].iter().filter(move |location| address < location.range.end)
+    }
+}
+
+fn frame_base<'a>(entry: &super::entries::Entry<'a>, unit: &Unit<'_, 'a>) -> FrameBase {
+    match entry.value(constants::DW_AT_frame_base) {
+        Some(AttributeValue::Exprloc(expression)) => location::frame_base(expression, unit.unit.encoding()),
+        _ => FrameBase::Unknown,
+    }
+}
+
+/// Adds the places that an attribute says a variable is at.
+fn locate<'a>(
+    function: &mut Function,
+    unit: &Unit<'_, 'a>,
+    base: FrameBase,
+    value: &AttributeValue<tallyline_layout::Slice<'a>>,
+    scope: &[Range<u64>],
+    variable: u32,
+) {
+    let by_index = |index| unit.dwarf().address(&unit.unit, index).ok();
+    let encoding = unit.unit.encoding();
+    let mut add = |ranges: &[Range<u64>], expression| {
+        for piece in location::pieces(expression, encoding, base, by_index) {
+            for range in ranges {
+                if function.locations.len() < LOCATIONS_LIMIT && range.start < range.end {
+                    function.locations.push(Location { range: range.clone(), piece, variable });
+                }
+            }
+        }
+    };
+    match value {
+        AttributeValue::Exprloc(expression) => add(scope, *expression),
+        value => {
+            let Ok(Some(mut list)) = unit.dwarf().attr_locations(&unit.unit, value.clone()) else { return };
+            let mut left = LOCATIONS_LIMIT;
+            while let (Ok(Some(entry)), true) = (list.next(), left > 0) {
+                left -= 1;
+                add(&[entry.range.begin..entry.range.end], entry.data);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Variables at fixed places, of all units, and which unit has the code at an address.
+
+use super::unit::{Fixed, Global, Unit};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::OnceLock;
+use tallyline_layout::DebugInfo;
+
+/// What is asked of all units together; each part is found when it is first asked for.
+pub(super) struct Globals<'s> {
+    // by start
+    units: Vec<(Range<u64>, usize)>,
+    // finds what has not been found: variables, and descriptions of Go's types
+    find: Box<dyn Fn() -> Everything + Sync + 's>,
+    everything: OnceLock<Everything>,
+}
+
+/// What all units have.
+#[derive(Default)]
+pub(super) struct Everything {
+    // by place
+    variables: Vec<Global>,
+    runtime_types: FxHashMap<u64, u64>,
+}
+
+/// DWARF's number of Go.
+const GO: u64 = 0x16;
+
+impl<'s> Globals<'s> {
+    /// Looks at the units' own entries; their contents are left for later.
+    pub(super) fn new<'u: 's, 'a: 's>(info: &'s DebugInfo<'u, 'a>) -> Globals<'s> {
+        let mut units: Vec<(Range<u64>, usize)> =
+            info.units().par_iter().flat_map_iter(|unit| ranges(info, *unit)).collect();
+        units.sort_by_key(|(range, _)| range.start);
+        Globals { units, find: Box::new(|| Everything::find(info)), everything: OnceLock::new() }
+    }
+
+    /// There are none.
+    pub(super) fn none() -> Globals<'static> {
+        Globals { units: Vec::new(), find: Box::new(Everything::default), everything: OnceLock::new() }
+    }
+
+    /// The unit that has the code at an address.
+    pub(super) fn unit_at(&self, address: u64) -> Option<usize> {
+        let before = self.units.partition_point(|(range, _)| range.start <= address);
+        // ranges of units lie one in another only in damaged files
+        let near = self.units[..before].iter().rev().take(8);
+        near.into_iter().find(|(range, _)| range.contains(&address)).map(|(_, unit)| *unit)
+    }
+
+    /// The variable that a place is in: of the function, of the unit, of all; with the byte of it.
+    pub(super) fn find(&self, at: Fixed, function: &[Global], unit: &[Global]) -> Option<(u64, u32)> {
+        // few are looked for one by one
+        let own = function.iter().find(|global| global.at == at);
+        if let Some(global) = own.or(unit.iter().find(|global| global.at == at)) {
+            return Some((global.entry, 0));
+        }
+        let everything = self.everything.get_or_init(|| (self.find)());
+        let nearest = |globals: &mut dyn Iterator<Item = &Global>| {
+            globals.filter_map(|global| Some((distance(global.at, at)?, global.entry))).min()
+        };
+        let before = everything.variables.partition_point(|global| global.at <= at);
+        let all = before.checked_sub(1).map(|index| &everything.variables[index]);
+        let own = nearest(&mut function.iter());
+        let all = nearest(&mut all.into_iter());
+        let (offset, entry) = own.into_iter().chain(all).min()?;
+        Some((entry, u32::try_from(offset).ok()?))
+    }
+
+    /// The type that a Go program describes at an address.
+    pub(super) fn runtime_type(&self, address: u64) -> Option<u64> {
+        let everything = self.everything.get_or_init(|| (self.find)());
+        everything.runtime_types.get(&address).copied()
+    }
+}
+
+/// How far one place is behind another of the same kind.
+fn distance(from: Fixed, to: Fixed) -> Option<u64> {
+    match (from, to) {
+        (Fixed::Address(from), Fixed::Address(to)) | (Fixed::ThreadLocal(from), Fixed::ThreadLocal(to)) => {
+            to.checked_sub(from)
+        }
+        _ => None,
+    }
+}
+
+impl Everything {
+    fn find(info: &DebugInfo<'_, '_>) -> Everything {
+        let read = |index: &usize| {
+            let unit = Unit::open(info, *index)?;
+            let types = if unit.entries.language() == GO { unit.runtime_types(info) } else { Vec::new() };
+            Some((unit.globals, types))
+        };
+        let parts: Vec<_> = info.units().par_iter().filter_map(read).collect();
+        let mut all = Everything::default();
+        for (variables, types) in parts {
+            all.variables.extend(variables);
+            all.runtime_types.extend(types);
+        }
+        all.variables.sort_by_key(|global| global.at);
+        all
+    }
+}
+
+/// The code of a unit, by what it says about itself.
+fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
+    let source = info.skeleton(index).unwrap_or(index);
+    let (header, dwarf) = info.unit(source);
+    let mut found = Vec::new();
+    let Ok(unit) = dwarf.unit(header.clone()) else { return found };
+    if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
+        while let Ok(Some(range)) = ranges.next() {
+            if range.begin < range.end && range.begin != 0 && found.len() < RANGES_LIMIT {
+                found.push((range.begin..range.end, index));
+            }
+        }
+    }
+    found
+}
+
+/// The most ranges of one unit.
+const RANGES_LIMIT: usize = 1 << 20;

@@ -1,0 +1,174 @@
+//! Variables where their locations begin: what debug information says about registers.
+
+use super::flow::Analysis;
+use super::function::Location;
+use super::location::Holder;
+use super::value::{Pointer, State, Value};
+use crate::code::{Effect, Flow, Register};
+use tallyline_layout::model::TypeId;
+
+impl Analysis<'_, '_, '_, '_> {
+    /// Says what variables are in registers: those whose location begins at an instruction, and at the
+    /// start of a block all that are there, as far as nothing is known.
+    pub(super) fn inject(&mut self, state: &mut State, position: usize, block_start: bool) {
+        let function = self.function;
+        let address = self.body.instructions()[position].address;
+        let end = function.locations.partition_point(|location| location.range.start <= address);
+        if block_start {
+            for index in 0..end {
+                let location = &function.locations[index];
+                if location.range.start < address && address < location.range.end {
+                    self.inject_one(state, index, location, false);
+                }
+            }
+        }
+        let start = function.locations[..end].partition_point(|location| location.range.start < address);
+        for index in start..end {
+            self.inject_one(state, index, &function.locations[index], true);
+        }
+    }
+
+    fn inject_one(&mut self, state: &mut State, index: usize, location: &Location, begins: bool) {
+        match location.piece.holder {
+            Holder::Register(register) => {
+                let known = state.get(register);
+                if !begins && !known.is_unknown() {
+                    return;
+                }
+                let declared = self.declared_value(index, location);
+                let merged = self.merge(known, declared);
+                state.set(register, merged);
+            }
+            Holder::Sum(register, sum) => {
+                let known = state.get(register);
+                let Value::Pointer(pointer) = self.declared_value(index, location) else { return };
+                if matches!(known, Value::Stack(_)) || (!begins && !known.is_unknown()) {
+                    return;
+                }
+                if let Some(offset) = shifted(pointer.offset, sum) {
+                    let declared = Value::Pointer(Pointer { offset, ..pointer });
+                    let merged = self.merge(known, declared);
+                    state.set(register, merged);
+                }
+            }
+            Holder::Memory(register, sum) => {
+                if !state.get(register).is_unknown() {
+                    return;
+                }
+                let Some(ty) = self.variable_type(location.variable) else { return };
+                if let Some(offset) = shifted(location.piece.offset as i32, sum) {
+                    let to = self.catalog.object(ty);
+                    state.set(register, Value::Pointer(Pointer { to, offset, span: false }));
+                }
+            }
+            Holder::Behind(sum) => self.inject_behind(state, location, i32::try_from(sum).ok()),
+            Holder::BehindRegister(register, sum) => {
+                if let Value::Stack(at) = state.get(register) {
+                    let at = i64::from(at).checked_add(sum).and_then(|at| i32::try_from(at).ok());
+                    self.inject_behind(state, location, at);
+                }
+            }
+            Holder::Frame(_) | Holder::Address(_) | Holder::ThreadLocal(_) => {}
+        }
+    }
+
+    fn inject_behind(&mut self, state: &mut State, location: &Location, at: Option<i32>) {
+        let (Some(at), Some(ty)) = (at, self.variable_type(location.variable)) else { return };
+        if state.slot(at).is_none() {
+            let to = self.catalog.object(ty);
+            state.store(at, 8, Some(Value::pointer(to)));
+        }
+    }
+
+    /// What a register holds by the variable that is said to be in it a few instructions on: compilers
+    /// use a value before they say whose it is.
+    pub(super) fn named_later(&mut self, position: usize, register: Register) -> Option<Value> {
+        let block = self.body.block_of(position)?;
+        let end = self.body.blocks()[block].instructions.end as usize;
+        let function = self.function;
+        for later in position..end {
+            let instruction = &self.body.instructions()[later];
+            let start = function.locations.partition_point(|location| location.range.start < instruction.address);
+            if later > position {
+                let here = function.locations[start..].iter().enumerate();
+                for (index, location) in here.take_while(|(_, at)| at.range.start == instruction.address) {
+                    if location.piece.holder == Holder::Register(register)
+                        && let value @ Value::Pointer(_) = self.declared_value(start + index, location)
+                    {
+                        return Some(value);
+                    }
+                }
+            }
+            let written = self.body.effects(instruction).iter().filter_map(Effect::written);
+            if written.into_iter().any(|written| written == register) || matches!(instruction.flow, Flow::Call(_)) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The type of a variable.
+    pub(super) fn variable_type(&mut self, variable: u32) -> Option<TypeId> {
+        let index = variable as usize;
+        if let Some(known) = self.variable_types.get(index).copied().flatten() {
+            return known;
+        }
+        let ty = self.function.variables.get(index).and_then(|variable| self.catalog.at(variable.ty));
+        self.variable_types[index] = Some(ty);
+        ty
+    }
+
+    /// What a register holds with a variable, or a piece of it, in it.
+    fn declared_value(&mut self, index: usize, location: &Location) -> Value {
+        if let Some(known) = self.declared.get(&index) {
+            return *known;
+        }
+        let value = match self.variable_type(location.variable) {
+            Some(ty) => {
+                let size = location.piece.size.map_or_else(|| self.catalog.size(ty).min(8), u64::from);
+                let position = self.body.instructions().partition_point(|i| i.address < location.range.start);
+                let templates = self.templates(position);
+                self.catalog.value(ty, location.piece.offset.into(), size, &templates)
+            }
+            None => Value::Unknown(0),
+        };
+        self.declared.insert(index, value);
+        value
+    }
+
+    /// What is known where the analysis says one thing and a variable's type another.
+    fn merge(&mut self, known: Value, declared: Value) -> Value {
+        match (known, declared) {
+            (known, Value::Unknown(_)) => known,
+            (Value::Unknown(_) | Value::Word, declared) => declared,
+            // the address of a variable says more than the type of what points to it
+            (Value::Stack(_) | Value::Table, _) => known,
+            (Value::Constant(number), Value::Pointer(_)) if self.global(number as u64).is_some() => known,
+            (Value::Constant(_), declared @ Value::Pointer(_)) => declared,
+            (Value::Pointer(known), Value::Pointer(declared)) => self.merge_pointers(known, declared),
+            (known, _) => known,
+        }
+    }
+
+    /// The larger object, if one is in the other; else what is declared.
+    fn merge_pointers(&mut self, known: Pointer, declared: Pointer) -> Value {
+        if known.to == declared.to {
+            return Value::Pointer(if known.span { known } else { declared });
+        }
+        let inside = i64::from(known.offset) - i64::from(declared.offset);
+        if let Ok(inside) = u64::try_from(inside)
+            && self.catalog.holds(known.to, inside, declared.to)
+        {
+            return Value::Pointer(known);
+        }
+        if self.catalog.says_nothing(declared.to) {
+            return Value::Pointer(known);
+        }
+        Value::Pointer(declared)
+    }
+}
+
+/// Where in an object a register points that is `sum` before it.
+fn shifted(offset: i32, sum: i64) -> Option<i32> {
+    i64::from(offset).checked_sub(sum).and_then(|offset| i32::try_from(offset).ok())
+}

@@ -1,0 +1,178 @@
+//! Where variables are: the part of DWARF's expressions that says it without running a program.
+
+use crate::code::Register;
+use gimli::{Encoding, Expression, Operation, constants};
+use tallyline_layout::Slice;
+
+/// What holds a variable, or a piece of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// A register.
+    Register(Register),
+    /// The sum of a register and a number is its value.
+    Sum(Register, i64),
+    /// It is in memory, at the sum of a register and a number.
+    Memory(Register, i64),
+    /// It is in memory, at an offset from the frame's address (CFA).
+    Frame(i64),
+    /// It is in memory, and its address is in memory at an offset from the frame's address.
+    Behind(i64),
+    /// It is in memory, and its address is in memory at the sum of a register and a number.
+    BehindRegister(Register, i64),
+    /// It is in memory at an address.
+    Address(u64),
+    /// It is at an offset in each thread's own memory.
+    ThreadLocal(u64),
+}
+
+/// A piece of a variable, and what holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) holder: Holder,
+    /// Where in the variable it starts.
+    pub(super) offset: u32,
+    /// How many bytes; none for the whole variable.
+    pub(super) size: Option<u32>,
+}
+
+/// What a frame's base is, which variables are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameBase {
+    /// The frame's address.
+    Frame,
+    /// What a register has.
+    Register(Register),
+    /// It is not understood.
+    Unknown,
+}
+
+/// What is known while an expression is read.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Empty,
+    Register(Register),
+    Sum(Register, i64),
+    Frame(i64),
+    Loaded(Holder),
+    Number(u64),
+    ThreadLocal(u64),
+    Value(Register, i64),
+    Lost,
+}
+
+/// The most steps of one expression.
+const STEPS_LIMIT: usize = 256;
+
+/// The frame's base of a function.
+pub(super) fn frame_base(expression: Expression<Slice<'_>>, encoding: Encoding) -> FrameBase {
+    let mut operations = expression.operations(encoding);
+    let (first, second) = (operations.next().ok().flatten(), operations.next().ok().flatten());
+    if second.is_some() {
+        return FrameBase::Unknown;
+    }
+    match first {
+        Some(Operation::CallFrameCFA) => FrameBase::Frame,
+        Some(Operation::Register { register }) | Some(Operation::RegisterOffset { register, offset: 0, .. }) => {
+            followed(register.0).map_or(FrameBase::Unknown, FrameBase::Register)
+        }
+        _ => FrameBase::Unknown,
+    }
+}
+
+/// The pieces of a variable that are somewhere. `address` finds an address by its index.
+pub(super) fn pieces(
+    expression: Expression<Slice<'_>>,
+    encoding: Encoding,
+    base: FrameBase,
+    address: impl Fn(gimli::DebugAddrIndex<usize>) -> Option<u64>,
+) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut operations = expression.operations(encoding);
+    let (mut step, mut offset) = (Step::Empty, 0_u32);
+    for _ in 0..STEPS_LIMIT {
+        let operation = match operations.next() {
+            Ok(Some(operation)) => operation,
+            Ok(None) => {
+                if let Some(holder) = holder(step) {
+                    pieces.push(Piece { holder, offset: 0, size: None });
+                }
+                return pieces;
+            }
+            Err(_) => return pieces,
+        };
+        if let Operation::Piece { size_in_bits, bit_offset } = operation {
+            let size = u32::try_from(size_in_bits / 8).unwrap_or(u32::MAX);
+            if let (Some(holder), None | Some(0)) = (holder(step), bit_offset) {
+                pieces.push(Piece { holder, offset, size: Some(size) });
+            }
+            offset = offset.saturating_add(size);
+            step = Step::Empty;
+            continue;
+        }
+        step = next(step, operation, base, &address);
+    }
+    pieces
+}
+
+fn next(
+    step: Step,
+    operation: Operation<Slice<'_>>,
+    base: FrameBase,
+    address: &impl Fn(gimli::DebugAddrIndex<usize>) -> Option<u64>,
+) -> Step {
+    match (step, operation) {
+        (Step::Empty, Operation::Register { register }) => followed(register.0).map_or(Step::Lost, Step::Register),
+        (Step::Empty, Operation::RegisterOffset { register, offset, .. }) => {
+            followed(register.0).map_or(Step::Lost, |register| Step::Sum(register, offset))
+        }
+        (Step::Empty, Operation::FrameOffset { offset }) => match base {
+            FrameBase::Frame => Step::Frame(offset),
+            FrameBase::Register(register) => Step::Sum(register, offset),
+            FrameBase::Unknown => Step::Lost,
+        },
+        (Step::Empty, Operation::CallFrameCFA) => Step::Frame(0),
+        (Step::Empty, Operation::Address { address }) => Step::Number(address),
+        (Step::Empty, Operation::AddressIndex { index } | Operation::ConstantIndex { index }) => {
+            address(index).map_or(Step::Lost, Step::Number)
+        }
+        (Step::Empty, Operation::UnsignedConstant { value }) => Step::Number(value),
+        (Step::Empty, Operation::SignedConstant { value }) => Step::Number(value as u64),
+        (Step::Number(offset), Operation::TLS) => Step::ThreadLocal(offset),
+        (Step::Sum(register, sum), Operation::PlusConstant { value }) => {
+            Step::Sum(register, sum.wrapping_add(value as i64))
+        }
+        (Step::Frame(sum), Operation::PlusConstant { value }) => Step::Frame(sum.wrapping_add(value as i64)),
+        (Step::Sum(register, sum), Operation::Deref { space: false, .. }) => {
+            Step::Loaded(Holder::BehindRegister(register, sum))
+        }
+        (Step::Frame(sum), Operation::Deref { space: false, .. }) => Step::Loaded(Holder::Behind(sum)),
+        (Step::Sum(register, sum), Operation::StackValue) => Step::Value(register, sum),
+        (step, Operation::Nop) => step,
+        _ => Step::Lost,
+    }
+}
+
+fn holder(step: Step) -> Option<Holder> {
+    Some(match step {
+        Step::Register(register) => Holder::Register(register),
+        Step::Sum(register, sum) => Holder::Memory(register, sum),
+        Step::Value(register, sum) => Holder::Sum(register, sum),
+        Step::Frame(sum) => Holder::Frame(sum),
+        Step::Loaded(holder) => holder,
+        Step::Number(address) => Holder::Address(address),
+        Step::ThreadLocal(offset) => Holder::ThreadLocal(offset),
+        Step::Empty | Step::Lost => return None,
+    })
+}
+
+fn followed(register: u16) -> Option<Register> {
+    u8::try_from(register).ok().filter(|number| usize::from(*number) < crate::code::REGISTERS).map(Register)
+}
+
+/// The address that a whole expression is: `DW_OP_addr` alone, which is what most globals have.
+pub(super) fn only_address(bytes: Slice<'_>) -> Option<u64> {
+    let bytes = bytes.slice();
+    let (operation, rest) = bytes.split_first()?;
+    let number: [u8; 8] = rest.try_into().ok()?;
+    (constants::DwOp(*operation) == constants::DW_OP_addr).then(|| u64::from_le_bytes(number))
+}

@@ -1,0 +1,182 @@
+//! What type the memory operand of each instruction is.
+//!
+//! [`infer`] analyses functions, in parallel, and makes a [`TypeTable`]: of each instruction that
+//! touches memory an [`Outcome`]. Each function is followed as a whole: variables where debug
+//! information says they are, what is loaded through them, calls, the ways between blocks.
+//!
+//! # What it costs
+//! Units without an address that is asked for are not opened, but for variables at fixed places,
+//! which are looked for once in all of them when a unit does not have one itself. Memory follows the
+//! types that were touched.
+
+mod callees;
+mod catalog;
+mod entries;
+mod explain;
+mod field;
+mod flow;
+mod function;
+mod globals;
+mod inject;
+mod location;
+mod operand;
+mod outcome;
+mod shelf;
+mod table;
+mod transfer;
+mod unit;
+mod value;
+
+pub use explain::{Explanation, Step};
+pub use field::field_path;
+pub use outcome::{Outcome, Pseudo, Reason, Typed};
+pub use table::{Function as TableFunction, TypeTable};
+
+use crate::code::{Body, Image};
+use crate::error::Result;
+use catalog::Catalog;
+use flow::Analysis;
+use function::Function;
+use globals::Globals;
+use rayon::prelude::*;
+use shelf::Shelf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use table::Part;
+use tallyline_layout::{Companions, DebugInfo};
+
+/// Which functions to analyse.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'w> {
+    /// All that debug information describes.
+    All,
+    /// Those that have one of these addresses.
+    At(&'w [u64]),
+}
+
+/// Where debug information is read from.
+#[derive(Clone, Copy, Debug)]
+pub enum Debug<'d> {
+    /// An open file: the program itself, or what was stripped from it.
+    File(&'d File),
+    /// The bytes of such a file.
+    Bytes(&'d [u8]),
+}
+
+impl Debug<'_> {
+    fn explore<T>(
+        self,
+        companions: &dyn Companions,
+        each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_layout::Result<T>,
+    ) -> Result<(T, Vec<String>)> {
+        Ok(match self {
+            Debug::File(file) => tallyline_layout::explore(file, companions, each)?,
+            Debug::Bytes(bytes) => tallyline_layout::explore_bytes(bytes, companions, each)?,
+        })
+    }
+}
+
+/// Finds the types of memory operands by DWARF.
+///
+/// An error if there is none, or its frame is damaged; damage inside of it costs what it is about.
+pub fn infer(image: &Image, debug: Debug<'_>, companions: &dyn Companions, wanted: Wanted<'_>) -> Result<TypeTable> {
+    let ((parts, outside), warnings) = debug.explore(companions, |info| Ok(analyse(image, info, wanted)))?;
+    TypeTable::join(parts, outside, warnings)
+}
+
+/// Says how the outcome of one instruction came about; none where there is no function.
+pub fn explain(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    address: u64,
+) -> Result<Option<Explanation>> {
+    let (explanation, _) = debug.explore(companions, |info| {
+        let globals = Globals::new(info);
+        let Some(unit) = globals.unit_at(address) else { return Ok(None) };
+        let mut catalog = Catalog::new(Shelf::new(info));
+        Ok(with_function(image, &globals, &mut catalog, unit, address, |analysis| analysis.explain(address)))
+    })?;
+    Ok(explanation.flatten())
+}
+
+/// Analyses what is wanted; also the addresses that no unit has.
+fn analyse(image: &Image, info: &DebugInfo<'_, '_>, wanted: Wanted<'_>) -> (Vec<Part>, Vec<u64>) {
+    let globals = Globals::new(info);
+    let mut by_unit: BTreeMap<usize, Option<Vec<u64>>> = BTreeMap::new();
+    let mut outside = Vec::new();
+    match wanted {
+        Wanted::All => by_unit.extend(info.units().iter().map(|unit| (*unit, None))),
+        Wanted::At(addresses) => {
+            for address in addresses {
+                match globals.unit_at(*address) {
+                    Some(unit) => by_unit.entry(unit).or_default().get_or_insert_default().push(*address),
+                    None => outside.push(*address),
+                }
+            }
+        }
+    }
+    let work = |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
+    let parts = by_unit.into_par_iter().map(work).collect();
+    (parts, outside)
+}
+
+/// Analyses functions of one unit.
+fn unit_part(
+    image: &Image,
+    info: &DebugInfo<'_, '_>,
+    globals: &Globals<'_>,
+    unit: usize,
+    addresses: Option<Vec<u64>>,
+) -> Part {
+    let mut catalog = Catalog::new(Shelf::new(info));
+    let mut part = Part::default();
+    let Some(opened) = catalog.shelf.as_mut().and_then(|shelf| shelf.unit(unit)) else {
+        part.outside = addresses.unwrap_or_default();
+        return part;
+    };
+    let mut wanted: Vec<usize> = match addresses {
+        None => (0..opened.functions.len()).collect(),
+        Some(addresses) => addresses
+            .iter()
+            .filter_map(|address| {
+                let function = opened.function_at(*address);
+                if function.is_none() {
+                    part.outside.push(*address);
+                }
+                function
+            })
+            .collect(),
+    };
+    wanted.sort_unstable();
+    wanted.dedup();
+    for index in wanted {
+        let entry = opened.functions[index].entry();
+        with_function(image, globals, &mut catalog, unit, entry, |analysis| {
+            let outcomes = analysis.outcomes();
+            part.add(&analysis.function.name, &opened.functions[index].ranges, &outcomes);
+        });
+    }
+    part.finish(catalog);
+    part
+}
+
+/// Analyses the function of a unit that an address is in, and hands the result on.
+fn with_function<T>(
+    image: &Image,
+    globals: &Globals<'_>,
+    catalog: &mut Catalog<'_, '_, '_>,
+    unit: usize,
+    address: u64,
+    each: impl FnOnce(&mut Analysis<'_, '_, '_, '_>) -> T,
+) -> Option<T> {
+    let shelf = catalog.shelf.as_mut()?;
+    let unit = shelf.unit(unit)?;
+    let index = unit.function_at(address)?;
+    let function = Function::read(shelf, &unit, index);
+    let subprogram = &unit.functions[index];
+    let body = Body::decode(image, &subprogram.ranges, subprogram.entry());
+    let mut analysis = Analysis::new(image, &body, &function, Some(unit.clone()), globals, catalog);
+    analysis.run();
+    Some(each(&mut analysis))
+}

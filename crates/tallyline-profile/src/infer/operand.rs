@@ -1,0 +1,336 @@
+//! What a memory operand is, with what is known about the registers.
+
+use super::catalog::Found;
+use super::flow::Analysis;
+use super::location::Holder;
+use super::outcome::{Outcome, Pseudo, Reason, Typed};
+use super::unit::Fixed;
+use super::value::{Pointer, State, Value};
+use crate::code::{Machine, Memory, Register, SegmentBase};
+use tallyline_layout::model::TypeId;
+
+/// Where compilers put the value that guards the stack, in the segment of the thread.
+const CANARY: i64 = 0x28;
+
+/// Where an operand is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand {
+    /// In an object.
+    Object(Pointer),
+    /// On the stack.
+    Stack(i32),
+    /// At an address in the program where no variable is.
+    Address(u64),
+    /// In a table of functions.
+    Table,
+    /// Nothing that has a type.
+    Pseudo(Pseudo),
+    /// It is not known.
+    Unknown(Reason),
+}
+
+impl Analysis<'_, '_, '_, '_> {
+    /// Where a memory operand is.
+    pub(super) fn operand(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
+        if memory.implicit {
+            return Operand::Pseudo(Pseudo::StackOperation);
+        }
+        match memory.segment {
+            SegmentBase::Fs => return self.thread_local(memory),
+            SegmentBase::Gs if memory.base.is_none() && memory.index.is_none() => {
+                return match (self.global(memory.displacement as u64), memory.displacement) {
+                    (Some(pointer), _) => Operand::Object(pointer),
+                    (None, CANARY) => Operand::Pseudo(Pseudo::StackCanary),
+                    (None, _) => Operand::Unknown(Reason::Segment),
+                };
+            }
+            _ => {}
+        }
+        let base = memory.base.map(|register| state.get(register));
+        let index = memory.index.map(|register| (state.get(register), memory.scale));
+        match self.address(base, index, memory.displacement) {
+            Value::Pointer(pointer) if self.catalog.says_nothing(pointer.to) => {
+                match self.by_variable(state, position, memory) {
+                    Operand::Unknown(_) => Operand::Object(pointer),
+                    found => found,
+                }
+            }
+            Value::Pointer(pointer) => Operand::Object(pointer),
+            Value::Stack(at) => Operand::Stack(at),
+            Value::Table => Operand::Table,
+            Value::Constant(address) => match self.global(address as u64) {
+                Some(pointer) => Operand::Object(pointer),
+                None => Operand::Address(address as u64),
+            },
+            Value::Word | Value::Unknown(_) => self.by_variable(state, position, memory),
+        }
+    }
+
+    fn thread_local(&mut self, memory: &Memory) -> Operand {
+        if memory.base.is_some() || memory.index.is_some() {
+            return Operand::Unknown(Reason::Segment);
+        }
+        if memory.displacement == CANARY && self.image.machine() == Machine::X86_64 {
+            return Operand::Pseudo(Pseudo::StackCanary);
+        }
+        // displacements are 32 bits wide and have a sign
+        let from_pointer = i64::from(memory.displacement as i32);
+        if from_pointer == 0 {
+            return Operand::Pseudo(Pseudo::Constant);
+        }
+        let at = self.image.thread_local_offset(from_pointer);
+        match at.and_then(|offset| self.fixed(Fixed::ThreadLocal(offset))) {
+            Some(pointer) => Operand::Object(pointer),
+            None => Operand::Unknown(Reason::Segment),
+        }
+    }
+
+    /// The last resort: a variable that is in the register right now.
+    fn by_variable(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
+        let Some(register) = memory.base.or(memory.index) else { return Operand::Unknown(Reason::Segment) };
+        let address = self.body.instructions()[position].address;
+        let function = self.function;
+        let mut found = None;
+        for location in function.live(address) {
+            let (holder, sum) = match location.piece.holder {
+                Holder::Register(holder) => (holder, 0),
+                Holder::Sum(holder, sum) => (holder, sum),
+                _ => continue,
+            };
+            if holder != register || found.is_some() {
+                continue;
+            }
+            if let Some(ty) = self.variable_type(location.variable) {
+                let size = location.piece.size.map_or(8, u64::from);
+                let templates = self.templates(position);
+                let value = self.catalog.value(ty, location.piece.offset.into(), size, &templates);
+                if let Value::Pointer(pointer) = value {
+                    let step = memory.displacement.wrapping_sub(sum);
+                    let moved = self.catalog.normal(pointer, step);
+                    found = Some(if memory.index.is_some() { spanning(moved) } else { moved });
+                }
+            }
+        }
+        if found.is_none() {
+            found = self.named_later(position, register).map(|value| match value {
+                Value::Pointer(pointer) => {
+                    let moved = self.catalog.normal(pointer, memory.displacement);
+                    if memory.index.is_some() { spanning(moved) } else { moved }
+                }
+                value => value,
+            });
+        }
+        if let Some(Value::Pointer(pointer)) = found {
+            return Operand::Object(pointer);
+        }
+        Operand::Unknown(self.lost(state.get(register), register))
+    }
+
+    fn lost(&self, value: Value, register: Register) -> Reason {
+        let at = match value {
+            Value::Unknown(position) => position as usize,
+            _ => 0,
+        };
+        match at.checked_sub(1).and_then(|position| self.body.instructions().get(position)) {
+            Some(instruction) => Reason::Lost { register, at: instruction.address },
+            None => Reason::NoVariable(register),
+        }
+    }
+
+    /// The sum that an address is.
+    pub(super) fn address(&mut self, base: Option<Value>, index: Option<(Value, u8)>, displacement: i64) -> Value {
+        let (base, index) = match (base, index) {
+            // the base may be written as the index
+            (None, Some((value, 1))) => (value, None),
+            (Some(base), Some((value, 1))) if !is_address(base) && is_address(value) => (value, Some(base)),
+            // a small number beside an address is no address
+            (Some(Value::Constant(_)), Some((value @ (Value::Pointer(_) | Value::Stack(_)), 1))) => {
+                (value, base)
+            }
+            (Some(base), index) => (base, index.map(|(value, _)| value)),
+            (None, Some((value, _))) => (Value::Constant(0), Some(value)),
+            (None, None) => return Value::Constant(displacement),
+        };
+        let Some(index) = index else { return self.moved(base, displacement) };
+        match base {
+            Value::Pointer(pointer) => spanning(self.catalog.normal(pointer, displacement)),
+            Value::Table => Value::Table,
+            Value::Constant(number) => {
+                let sum = number.wrapping_add(displacement);
+                match (self.global(sum as u64), index) {
+                    (Some(pointer), _) => Value::Pointer(Pointer { span: true, ..pointer }),
+                    (None, _) if self.image.is_constant(sum as u64) => Value::Constant(sum),
+                    (None, Value::Unknown(at)) => Value::Unknown(at),
+                    (None, _) => Value::Word,
+                }
+            }
+            Value::Stack(at) => {
+                let at = i64::from(at).checked_add(displacement).and_then(|at| i32::try_from(at).ok());
+                at.map_or(Value::Unknown(0), Value::Stack)
+            }
+            Value::Word | Value::Unknown(_) => match self.far_global(displacement) {
+                Some(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
+                None => base,
+            },
+        }
+    }
+
+    /// A value with a number added.
+    pub(super) fn moved(&mut self, value: Value, by: i64) -> Value {
+        match value {
+            Value::Pointer(pointer) => self.catalog.normal(pointer, by),
+            Value::Constant(number) => Value::Constant(number.wrapping_add(by)),
+            Value::Stack(at) => {
+                let at = i64::from(at).checked_add(by).and_then(|at| i32::try_from(at).ok());
+                at.map_or(Value::Unknown(0), Value::Stack)
+            }
+            Value::Word | Value::Unknown(_) => match self.far_global(by) {
+                Some(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
+                None => value,
+            },
+            Value::Table => Value::Table,
+        }
+    }
+
+    /// The variable at a displacement that is itself an address.
+    fn far_global(&mut self, displacement: i64) -> Option<Pointer> {
+        // the top of the address space is the kernel's
+        if (0..1 << 16).contains(&displacement) || (-(1 << 16)..0).contains(&displacement) {
+            return None;
+        }
+        self.global(displacement as u64)
+    }
+
+    /// The variable at an address.
+    pub(super) fn global(&mut self, address: u64) -> Option<Pointer> {
+        self.fixed(Fixed::Address(address))
+    }
+
+    fn fixed(&mut self, at: Fixed) -> Option<Pointer> {
+        let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
+        let (entry, offset) = self.globals.find(at, &self.function.globals, own)?;
+        let shelf = self.catalog.shelf.as_mut()?;
+        let ty = shelf.target(entry, gimli::constants::DW_AT_type)?;
+        let ty = self.catalog.at(ty)?;
+        let inside = u64::from(offset) < self.catalog.size(ty).max(1);
+        let flexible = || Fixed::Address(0) != at;
+        if !inside && !(flexible() && offset == 0) {
+            return None;
+        }
+        Some(Pointer { to: self.catalog.object(ty), offset: i32::try_from(offset).ok()?, span: false })
+    }
+
+    /// The variable that lies at a place on the stack.
+    pub(super) fn on_stack(&mut self, state: &State, position: usize, at: i32) -> Option<Pointer> {
+        let address = self.body.instructions()[position].address;
+        let function = self.function;
+        let mut best: Option<(u64, Pointer)> = None;
+        for location in function.live(address) {
+            let start = match location.piece.holder {
+                Holder::Frame(sum) => Some(sum),
+                Holder::Memory(register, sum) => match state.get(register) {
+                    Value::Stack(base) => i64::from(base).checked_add(sum),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some(inside) = start.and_then(|start| u64::try_from(i64::from(at).checked_sub(start)?).ok()) else {
+                continue;
+            };
+            let Some(ty) = self.variable_type(location.variable) else { continue };
+            let size = location.piece.size.map_or_else(|| self.catalog.size(ty), u64::from);
+            // the larger of two is the one that the other is a part of
+            if inside >= size || best.is_some_and(|(known, _)| known >= size) {
+                continue;
+            }
+            let offset = u64::from(location.piece.offset).saturating_add(inside);
+            if let Ok(offset) = i32::try_from(offset) {
+                best = Some((size, Pointer { to: self.catalog.object(ty), offset, span: false }));
+            }
+        }
+        best.map(|(_, pointer)| pointer)
+    }
+
+    /// What an instruction touches.
+    pub(super) fn outcome(&mut self, state: &State, position: usize, memory: &Memory) -> Outcome {
+        let pointer = match self.operand(state, position, memory) {
+            Operand::Object(pointer) => pointer,
+            Operand::Stack(at) => match self.on_stack(state, position, at) {
+                Some(pointer) => pointer,
+                None => return Outcome::Pseudo(Pseudo::Spill),
+            },
+            Operand::Table => return Outcome::Pseudo(Pseudo::Vtable),
+            Operand::Pseudo(pseudo) => return Outcome::Pseudo(pseudo),
+            Operand::Address(address) if self.image.is_table(address) || self.image.is_constant(address) => {
+                return Outcome::Pseudo(Pseudo::Constant);
+            }
+            Operand::Address(address) => return Outcome::Untyped(Reason::NoVariableAt(address)),
+            Operand::Unknown(reason) => return Outcome::Untyped(reason),
+        };
+        match self.found(pointer, position) {
+            Found::At { ty, offset } => {
+                Outcome::Typed(Typed { ty, offset, size: memory.size, access: memory.access })
+            }
+            Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
+            Found::Function => Outcome::Pseudo(Pseudo::Constant),
+            Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
+        }
+    }
+
+    /// What lies where a pointer leads.
+    pub(super) fn found(&mut self, pointer: Pointer, position: usize) -> Found {
+        let templates = self.templates(position);
+        self.catalog.find(pointer, &templates)
+    }
+
+    /// What a register gets that is loaded from an operand.
+    pub(super) fn loaded(&mut self, state: &State, position: usize, operand: Operand, at: u8, size: u8) -> Value {
+        let lost = Value::Unknown(position as u32 + 1);
+        let (pointer, slot) = match operand {
+            Operand::Object(pointer) => (Some(pointer), None),
+            Operand::Stack(place) => {
+                let place = place.saturating_add(at.into());
+                (self.on_stack(state, position, place), state.slot(place))
+            }
+            Operand::Address(address) => {
+                let slot = self.image.slot(address).filter(|_| self.image.is_table(address));
+                return slot.map_or(Value::Word, |value| Value::Constant(value as i64));
+            }
+            Operand::Table | Operand::Pseudo(_) => return Value::Word,
+            Operand::Unknown(_) => return if size < 8 { Value::Word } else { lost },
+        };
+        if let Some(slot) = slot.filter(|_| size == 8) {
+            return slot;
+        }
+        let Some(pointer) = pointer else { return if size < 8 { Value::Word } else { lost } };
+        let at = if slot.is_none() && matches!(operand, Operand::Stack(_)) { 0 } else { at };
+        let Value::Pointer(pointer) = self.catalog.normal(pointer, at.into()) else { return lost };
+        match self.found(pointer, position) {
+            Found::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
+            _ if size < 8 => Value::Word,
+            _ => lost,
+        }
+    }
+
+    fn loaded_field(&mut self, ty: TypeId, offset: u64, size: u64, position: usize) -> Value {
+        if size >= 8 && self.catalog.is_table_pointer(ty, offset) {
+            return Value::Table;
+        }
+        let templates = self.templates(position);
+        match self.catalog.value(ty, offset, size, &templates) {
+            Value::Unknown(_) => Value::Unknown(position as u32 + 1),
+            value => value,
+        }
+    }
+}
+
+fn is_address(value: Value) -> bool {
+    matches!(value, Value::Pointer(_) | Value::Stack(_) | Value::Table | Value::Constant(_))
+}
+
+pub(super) fn spanning(value: Value) -> Value {
+    match value {
+        Value::Pointer(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
+        value => value,
+    }
+}

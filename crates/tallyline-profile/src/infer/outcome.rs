@@ -1,0 +1,126 @@
+//! What the analysis says of an instruction.
+
+use crate::code::{Access, Register};
+use std::fmt;
+use tallyline_layout::model::TypeId;
+
+/// What is known about the memory operand of one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is a part of an object.
+    Typed(Typed),
+    /// It is nothing that has a type in the program.
+    Pseudo(Pseudo),
+    /// It is not known.
+    Untyped(Reason),
+}
+
+/// A part of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typed {
+    /// The type of the object.
+    pub ty: TypeId,
+    /// The byte of it that is touched first.
+    pub offset: u32,
+    /// How many bytes; 0 where it is not known.
+    pub size: u16,
+    /// What is done with them.
+    pub access: Access,
+}
+
+/// Memory that has no type in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pseudo {
+    /// A push, a pop, a return.
+    StackOperation,
+    /// The value that guards the stack.
+    StackCanary,
+    /// A place on the stack that the compiler made for itself.
+    Spill,
+    /// A constant that the compiler put into memory.
+    Constant,
+    /// A table of functions that the compiler made.
+    Vtable,
+    /// The instruction touches no memory.
+    NoMemory,
+}
+
+impl Pseudo {
+    /// How it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pseudo::StackOperation => "(stack operation)",
+            Pseudo::StackCanary => "(stack canary)",
+            Pseudo::Spill => "(spill)",
+            Pseudo::Constant => "(constant)",
+            Pseudo::Vtable => "(vtable)",
+            Pseudo::NoMemory => "(no memory)",
+        }
+    }
+}
+
+/// Why the type of an operand is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The program has no debug information that the code here is described by.
+    NoDebugInformation,
+    /// There is no instruction that starts here.
+    NoInstruction,
+    /// No variable is known to be in the register, from the function's start on.
+    NoVariable(Register),
+    /// What the register has got there is not known.
+    Lost {
+        /// The register.
+        register: Register,
+        /// The address of the instruction that wrote it.
+        at: u64,
+    },
+    /// No variable is known at the address.
+    NoVariableAt(u64),
+    /// It is known what points there, but not to what: `void *`, or a type that is only declared.
+    Opaque(TypeId),
+    /// It lies outside of the object that is pointed to.
+    Outside {
+        /// The object's type.
+        ty: TypeId,
+        /// How far from its start.
+        offset: i32,
+    },
+    /// The segment's start is not known.
+    Segment,
+    /// Nothing that can be seen leads to the instruction.
+    Unreached,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NoDebugInformation => write!(out, "no debug information"),
+            Reason::NoInstruction => write!(out, "no instruction starts here"),
+            Reason::NoVariable(register) => write!(out, "no variable in register {}", register.0),
+            Reason::Lost { register, at } => write!(out, "lost track of register {} at {at:#x}", register.0),
+            Reason::NoVariableAt(address) => write!(out, "no variable at {address:#x}"),
+            Reason::Opaque(_) => write!(out, "pointer to void or to a type that is only declared"),
+            Reason::Outside { offset, .. } => write!(out, "outside of the object that is pointed to, at {offset:+#x}"),
+            Reason::Segment => write!(out, "segment base not known"),
+            Reason::Unreached => write!(out, "nothing leads here"),
+        }
+    }
+}
+
+impl Reason {
+    /// The kind of reason, for counting: one for all instructions that have it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Reason::NoDebugInformation => "no debug information",
+            Reason::NoInstruction => "no instruction starts here",
+            Reason::NoVariable(_) => "no variable",
+            Reason::Lost { .. } => "lost track",
+            Reason::NoVariableAt(_) => "no variable at the address",
+            Reason::Opaque(_) => "pointer to void or to a declared type",
+            Reason::Outside { .. } => "outside of the object",
+            Reason::Segment => "segment base not known",
+            Reason::Unreached => "nothing leads here",
+        }
+    }
+}

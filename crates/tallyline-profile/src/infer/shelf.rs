@@ -1,0 +1,156 @@
+//! Units that a worker has open, and single entries of any of them.
+
+use super::entries::{Entry, Go, string, walk};
+use super::unit::Unit;
+use gimli::constants::{self, DwAt};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use tallyline_layout::{DebugInfo, UnitEntries};
+
+/// How long a chain from a concrete entry to what it is an instance of may be.
+const ORIGINS_LIMIT: usize = 16;
+
+/// A template's parameters: their names, and the places of what they stand for.
+pub(super) type Templates = Rc<[(String, u64)]>;
+
+/// Units that are open, and what was read of entries.
+pub(super) struct Shelf<'i, 'u, 'a> {
+    pub(super) info: &'i DebugInfo<'u, 'a>,
+    units: FxHashMap<usize, Option<Rc<Unit<'u, 'a>>>>,
+    entries: FxHashMap<usize, Option<UnitEntries>>,
+    templates: FxHashMap<u64, Templates>,
+}
+
+impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
+    pub(super) fn new(info: &'i DebugInfo<'u, 'a>) -> Self {
+        Shelf { info, units: FxHashMap::default(), entries: FxHashMap::default(), templates: FxHashMap::default() }
+    }
+
+    /// A unit, opened if it was not before.
+    pub(super) fn unit(&mut self, index: usize) -> Option<Rc<Unit<'u, 'a>>> {
+        self.units.entry(index).or_insert_with(|| Unit::open(self.info, index).map(Rc::new)).clone()
+    }
+
+    fn entries(&mut self, unit: usize) -> Option<UnitEntries> {
+        self.entries.entry(unit).or_insert_with(|| self.info.entries(unit).ok()).clone()
+    }
+
+    /// Reads one entry.
+    pub(super) fn entry<T>(&mut self, place: u64, read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T) -> Option<T> {
+        let (unit, offset) = self.info.locate(place)?;
+        let entries = self.entries(unit)?;
+        let mut read = Some(read);
+        let mut result = None;
+        walk(self.info, unit, &entries, Some(offset), |entry| {
+            result = read.take().map(|read| read(entry, unit, &entries));
+            Go::Stop
+        });
+        result
+    }
+
+    /// Where an attribute of an entry leads that the entry may have from what it is an instance of.
+    pub(super) fn target(&mut self, place: u64, name: DwAt) -> Option<u64> {
+        let info = self.info;
+        self.inherited(place, |entry, unit, _| info.target(unit, &entry.raw(name)?))
+    }
+
+    /// The name of an entry, which it may have from what it is an instance of.
+    pub(super) fn name(&mut self, place: u64) -> Option<String> {
+        let info = self.info;
+        self.inherited(place, |entry, unit, entries| {
+            let name = string(info, unit, entries, entry, constants::DW_AT_name)?;
+            Some(String::from_utf8_lossy(name).into_owned())
+        })
+    }
+
+    fn inherited<T>(
+        &mut self,
+        mut place: u64,
+        read: impl Fn(&Entry<'a>, usize, &UnitEntries) -> Option<T>,
+    ) -> Option<T> {
+        let info = self.info;
+        for _ in 0..ORIGINS_LIMIT {
+            let (found, origin) = self.entry(place, |entry, unit, entries| {
+                let origin = [constants::DW_AT_abstract_origin, constants::DW_AT_specification]
+                    .into_iter()
+                    .find_map(|name| info.target(unit, &entry.raw(name)?));
+                (read(entry, unit, entries), origin)
+            })?;
+            if found.is_some() {
+                return found;
+            }
+            place = origin?;
+        }
+        None
+    }
+
+    /// The entry that a function or variable was declared with first.
+    pub(super) fn declared(&mut self, mut place: u64) -> u64 {
+        let info = self.info;
+        for _ in 0..ORIGINS_LIMIT {
+            let origin = self.entry(place, |entry, unit, _| {
+                [constants::DW_AT_abstract_origin, constants::DW_AT_specification]
+                    .into_iter()
+                    .find_map(|name| info.target(unit, &entry.raw(name)?))
+            });
+            match origin.flatten() {
+                Some(origin) => place = origin,
+                None => break,
+            }
+        }
+        place
+    }
+
+    /// The parameters that a type or a function was made from a template with.
+    pub(super) fn templates(&mut self, place: u64) -> Templates {
+        if let Some(known) = self.templates.get(&place) {
+            return known.clone();
+        }
+        let templates: Templates = self.read_templates(place).unwrap_or_default().into();
+        self.templates.insert(place, templates.clone());
+        templates
+    }
+
+    fn read_templates(&mut self, place: u64) -> Option<Vec<(String, u64)>> {
+        let (unit, offset) = self.info.locate(place)?;
+        let entries = self.entries(unit)?;
+        let info = self.info;
+        let mut found = Vec::new();
+        walk(info, unit, &entries, Some(offset), |entry| {
+            if entry.depth == 0 {
+                return Go::Inside;
+            }
+            if entry.tag == constants::DW_TAG_template_type_parameter
+                && let Some(target) = entry.raw(constants::DW_AT_type).and_then(|value| info.target(unit, &value))
+            {
+                let name = string(info, unit, &entries, entry, constants::DW_AT_name).unwrap_or_default();
+                found.push((String::from_utf8_lossy(name).into_owned(), target));
+            }
+            Go::Past
+        });
+        Some(found)
+    }
+
+    /// The scopes that an entry is declared in, with the separator of its language; none at the top.
+    pub(super) fn path(&mut self, place: u64) -> Option<Vec<u8>> {
+        let (unit, offset) = self.info.locate(place)?;
+        let unit = self.unit(unit)?;
+        let path = unit.path_of(offset);
+        (!path.is_empty()).then(|| path.join(&b"::"[..]))
+    }
+
+    /// The class that an entry is declared in.
+    pub(super) fn class_of(&mut self, place: u64) -> Option<u64> {
+        let (unit, offset) = self.info.locate(place)?;
+        let unit = self.unit(unit)?;
+        let class = unit.scope_of(offset)?;
+        Some(self.info.place(unit.index, class))
+    }
+
+    /// The records that have another one at their start.
+    pub(super) fn derived(&mut self, base: u64) -> Vec<u64> {
+        let Some((unit, _)) = self.info.locate(base) else { return Vec::new() };
+        let info = self.info;
+        self.unit(unit).map_or(Vec::new(), |unit| unit.derived_from(info, base).to_vec())
+    }
+}

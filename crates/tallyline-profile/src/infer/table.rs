@@ -1,0 +1,142 @@
+//! The table of types per instruction: what samples are joined to.
+
+use super::catalog::Catalog;
+use super::outcome::{Outcome, Pseudo, Reason, Typed};
+use crate::error::Result;
+use std::ops::Range;
+use tallyline_layout::model::{TypeId, Types};
+
+/// A function that was analysed.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name, without the scopes that it is declared in.
+    pub name: String,
+    /// Its code, the part that it is entered at first.
+    pub ranges: Vec<Range<u64>>,
+}
+
+/// What each instruction of some functions touches. It holds no part of the files that it was made from.
+#[derive(Debug, Default)]
+pub struct TypeTable {
+    types: Types,
+    functions: Vec<Function>,
+    // by start: which function a range is of
+    ranges: Vec<(Range<u64>, u32)>,
+    // by address
+    rows: Vec<(u64, Outcome)>,
+    warnings: Vec<String>,
+}
+
+/// What one worker has found.
+#[derive(Default)]
+pub(super) struct Part {
+    types: Types,
+    functions: Vec<Function>,
+    rows: Vec<(u64, Outcome)>,
+    pub(super) outside: Vec<u64>,
+}
+
+impl Part {
+    /// Adds a function.
+    pub(super) fn add(&mut self, name: &str, ranges: &[Range<u64>], outcomes: &[(u64, Outcome)]) {
+        self.functions.push(Function { name: name.to_string(), ranges: ranges.to_vec() });
+        self.rows.extend_from_slice(outcomes);
+    }
+
+    /// Takes over the types.
+    pub(super) fn finish(&mut self, mut catalog: Catalog<'_, '_, '_>) {
+        let mut named: Vec<TypeId> = self.rows.iter().filter_map(|(_, outcome)| type_of(outcome)).collect();
+        named.sort_unstable();
+        named.dedup();
+        for id in named {
+            catalog.note_path(id);
+        }
+        self.types = catalog.into_types();
+    }
+}
+
+fn type_of(outcome: &Outcome) -> Option<TypeId> {
+    match outcome {
+        Outcome::Typed(typed) => Some(typed.ty),
+        Outcome::Untyped(Reason::Opaque(ty) | Reason::Outside { ty, .. }) => Some(*ty),
+        _ => None,
+    }
+}
+
+impl TypeTable {
+    /// Puts together what workers have found.
+    pub(super) fn join(parts: Vec<Part>, outside: Vec<u64>, warnings: Vec<String>) -> Result<TypeTable> {
+        let mut table = TypeTable { warnings, ..TypeTable::default() };
+        let mut outside = outside;
+        for (index, part) in parts.into_iter().enumerate() {
+            outside.extend(part.outside);
+            table.functions.extend(part.functions);
+            if index == 0 {
+                table.types = part.types;
+                table.rows = part.rows;
+                continue;
+            }
+            let moved = table.types.absorb(part.types)?;
+            table.rows.extend(part.rows.into_iter().map(|(address, outcome)| (address, renamed(outcome, &moved))));
+        }
+        table.rows.extend(
+            outside.into_iter().map(|address| (address, Outcome::Untyped(Reason::NoDebugInformation))),
+        );
+        table.rows.sort_by_key(|(address, _)| *address);
+        table.rows.dedup_by_key(|(address, _)| *address);
+        for (index, function) in table.functions.iter().enumerate() {
+            table.ranges.extend(function.ranges.iter().map(|range| (range.clone(), index as u32)));
+        }
+        table.ranges.sort_by_key(|(range, _)| range.start);
+        Ok(table)
+    }
+
+    /// What the instruction at an address touches; none for an address that was not asked for.
+    pub fn outcome(&self, address: u64) -> Option<Outcome> {
+        match self.rows.binary_search_by_key(&address, |(address, _)| *address) {
+            Ok(index) => Some(self.rows[index].1),
+            Err(_) => self.function_at(address).map(|_| Outcome::Pseudo(Pseudo::NoMemory)),
+        }
+    }
+
+    /// Every instruction that touches memory, by address, with what it touches.
+    pub fn rows(&self) -> &[(u64, Outcome)] {
+        &self.rows
+    }
+
+    /// The functions that were analysed.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function that an address is in.
+    pub fn function_at(&self, address: u64) -> Option<&Function> {
+        let index = self.ranges.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
+        let (range, function) = &self.ranges[index];
+        if !range.contains(&address) {
+            return None;
+        }
+        self.functions.get(*function as usize)
+    }
+
+    /// The types that the outcomes speak of.
+    pub fn types(&self) -> &Types {
+        &self.types
+    }
+
+    /// What is missing of the debug information, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+fn renamed(outcome: Outcome, moved: &impl Fn(TypeId) -> TypeId) -> Outcome {
+    match outcome {
+        Outcome::Typed(typed) => Outcome::Typed(Typed { ty: moved(typed.ty), ..typed }),
+        Outcome::Untyped(Reason::Opaque(ty)) => Outcome::Untyped(Reason::Opaque(moved(ty))),
+        Outcome::Untyped(Reason::Outside { ty, offset }) => {
+            Outcome::Untyped(Reason::Outside { ty: moved(ty), offset })
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,298 @@
+//! One unit of debug information: its functions, its variables, the scopes that names are in.
+
+use super::entries::{Entry, Go, string, walk};
+use super::location;
+use gimli::constants::{self, DwTag};
+use gimli::{AttributeValue, UnitOffset};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::OnceLock;
+use tallyline_layout::{DebugInfo, Slice, UnitEntries};
+
+/// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
+const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
+
+/// A function that has code.
+#[derive(Clone, Debug)]
+pub(super) struct Subprogram {
+    pub(super) offset: UnitOffset<usize>,
+    pub(super) ranges: Vec<Range<u64>>,
+}
+
+impl Subprogram {
+    /// Where it is entered.
+    pub(super) fn entry(&self) -> u64 {
+        self.ranges.first().map_or(0, |range| range.start)
+    }
+}
+
+/// Where a variable is that is not a function's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Fixed {
+    /// At an address.
+    Address(u64),
+    /// At an offset in what each thread has.
+    ThreadLocal(u64),
+}
+
+/// A variable at a fixed place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Global {
+    pub(super) at: Fixed,
+    /// The place of the entry that has its type.
+    pub(super) entry: u64,
+}
+
+/// One unit that is open.
+pub(super) struct Unit<'u, 'a> {
+    pub(super) index: usize,
+    pub(super) entries: UnitEntries,
+    pub(super) unit: gimli::Unit<Slice<'a>>,
+    // of split units: with the sections that stayed behind
+    joined: Option<gimli::Dwarf<Slice<'a>>>,
+    dwarf: &'u gimli::Dwarf<Slice<'a>>,
+    pub(super) functions: Vec<Subprogram>,
+    /// By start: which function a range is of.
+    by_range: Vec<(Range<u64>, u32)>,
+    pub(super) globals: Vec<Global>,
+    // namespaces and types: where their entries are, and their names; by start
+    scopes: Vec<(Range<usize>, &'a [u8])>,
+    // records by what lies at their start
+    derived: OnceLock<FxHashMap<u64, Vec<u64>>>,
+}
+
+impl<'u, 'a> Unit<'u, 'a> {
+    /// Opens a unit. None if it is damaged, or has no code.
+    pub(super) fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
+        let (header, dwarf) = info.unit(index);
+        let mut unit = dwarf.unit(header.clone()).ok()?;
+        let mut joined = None;
+        if let Some(skeleton) = info.skeleton(index) {
+            let (skeleton_header, parent) = info.unit(skeleton);
+            let skeleton = parent.unit(skeleton_header.clone()).ok()?;
+            unit.copy_relocated_attributes(&skeleton);
+            joined = Some(join(dwarf, parent, header.version()));
+        }
+        let mut unit = Unit {
+            index,
+            entries: info.entries(index).ok()?,
+            unit,
+            joined,
+            dwarf,
+            functions: Vec::new(),
+            by_range: Vec::new(),
+            globals: Vec::new(),
+            scopes: Vec::new(),
+            derived: OnceLock::new(),
+        };
+        unit.scan(info);
+        Some(unit)
+    }
+
+    /// The sections that addresses, ranges and locations are found in.
+    pub(super) fn dwarf(&self) -> &gimli::Dwarf<Slice<'a>> {
+        self.joined.as_ref().unwrap_or(self.dwarf)
+    }
+
+    /// The function that an address is in.
+    pub(super) fn function_at(&self, address: u64) -> Option<usize> {
+        let index = self.by_range.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
+        let (range, function) = &self.by_range[index];
+        range.contains(&address).then_some(*function as usize)
+    }
+
+    /// The scopes that an entry is declared in, outermost first.
+    pub(super) fn path_of(&self, offset: UnitOffset<usize>) -> Vec<&'a [u8]> {
+        let before = self.scopes.partition_point(|(range, _)| range.start < offset.0);
+        let mut path: Vec<&[u8]> = Vec::new();
+        let mut outermost = usize::MAX;
+        // inner ones come later: going back, those that hold the entry are met from the inside
+        for (range, name) in self.scopes[..before].iter().rev().take(SCOPES_LOOKED_AT) {
+            if range.end > offset.0 && range.start < outermost {
+                outermost = range.start;
+                path.push(name);
+            }
+        }
+        path.reverse();
+        path
+    }
+
+    /// The entry of the innermost scope that an entry is declared in.
+    pub(super) fn scope_of(&self, offset: UnitOffset<usize>) -> Option<UnitOffset<usize>> {
+        let before = self.scopes.partition_point(|(range, _)| range.start < offset.0);
+        let inner = self.scopes[..before].iter().rev().take(SCOPES_LOOKED_AT);
+        inner.map(|(range, _)| range).find(|range| range.end > offset.0).map(|range| UnitOffset(range.start))
+    }
+
+    fn scan(&mut self, info: &DebugInfo<'u, 'a>) {
+        // scopes that are not closed yet, with their depth
+        let mut open: Vec<(isize, usize)> = Vec::new();
+        let (mut functions, mut globals, mut scopes) = (Vec::new(), Vec::new(), Vec::new());
+        walk(info, self.index, &self.entries, None, |entry| {
+            while let Some((depth, index)) = open.last().copied()
+                && depth >= entry.depth
+            {
+                close(&mut scopes, index, entry.offset);
+                open.pop();
+            }
+            match entry.tag {
+                constants::DW_TAG_subprogram => {
+                    let ranges = self.code_of(entry);
+                    if !ranges.is_empty() {
+                        functions.push(Subprogram { offset: entry.offset, ranges });
+                    }
+                    Go::Past
+                }
+                constants::DW_TAG_variable => {
+                    globals.extend(self.global(info, entry));
+                    Go::Past
+                }
+                constants::DW_TAG_compile_unit | constants::DW_TAG_partial_unit | constants::DW_TAG_skeleton_unit => {
+                    Go::Inside
+                }
+                tag if is_scope(tag) && entry.has_children => {
+                    let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
+                    let name = name.unwrap_or(if tag == constants::DW_TAG_namespace { b"(anonymous namespace)" } else { b"" });
+                    open.push((entry.depth, scopes.len()));
+                    scopes.push((entry.offset.0..usize::MAX, name));
+                    Go::Inside
+                }
+                _ => Go::Past,
+            }
+        });
+        self.by_range = functions
+            .iter()
+            .enumerate()
+            .flat_map(|(index, function): (usize, &Subprogram)| {
+                function.ranges.iter().map(move |range| (range.clone(), index as u32))
+            })
+            .collect();
+        self.by_range.sort_by_key(|(range, _)| range.start);
+        (self.functions, self.globals, self.scopes) = (functions, globals, scopes);
+    }
+
+    /// The ranges of a function's code, the one that it is entered at first.
+    fn code_of(&self, entry: &Entry<'a>) -> Vec<Range<u64>> {
+        if !(entry.has(constants::DW_AT_low_pc) || entry.has(constants::DW_AT_ranges)) {
+            return Vec::new();
+        }
+        let mut ranges = entry.ranges(self.dwarf(), &self.unit);
+        // what the linker left out starts at 0, or at an address that no program has
+        ranges.retain(|range| range.start != 0);
+        ranges
+    }
+
+    fn global(&self, info: &DebugInfo<'u, 'a>, entry: &Entry<'a>) -> Option<Global> {
+        let Some(AttributeValue::Exprloc(expression)) = entry.value(constants::DW_AT_location) else {
+            return None;
+        };
+        let at = match location::only_address(expression.0) {
+            Some(address) => Fixed::Address(address),
+            None => self.fixed(expression)?,
+        };
+        Some(Global { at, entry: info.place(self.index, entry.offset) })
+    }
+
+    /// The fixed place that an expression leads to.
+    pub(super) fn fixed(&self, expression: gimli::Expression<Slice<'a>>) -> Option<Fixed> {
+        let by_index = |index| self.dwarf().address(&self.unit, index).ok();
+        let base = location::FrameBase::Unknown;
+        let pieces = location::pieces(expression, self.unit.encoding(), base, by_index);
+        match pieces.first()?.holder {
+            location::Holder::Address(address) => Some(Fixed::Address(address)),
+            location::Holder::ThreadLocal(offset) => Some(Fixed::ThreadLocal(offset)),
+            _ => None,
+        }
+    }
+
+    /// The records that have another one at their start: its base class, or its first member.
+    pub(super) fn derived_from(&self, info: &DebugInfo<'u, 'a>, base: u64) -> &[u64] {
+        let derived = self.derived.get_or_init(|| self.find_derived(info));
+        derived.get(&base).map_or(&[], Vec::as_slice)
+    }
+
+    fn find_derived(&self, info: &DebugInfo<'u, 'a>) -> FxHashMap<u64, Vec<u64>> {
+        let mut derived: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        // records that are open, with their depth
+        let mut open: Vec<(isize, u64)> = Vec::new();
+        walk(info, self.index, &self.entries, None, |entry| {
+            while open.last().is_some_and(|(depth, _)| *depth >= entry.depth) {
+                open.pop();
+            }
+            match entry.tag {
+                constants::DW_TAG_subprogram => return Go::Past,
+                constants::DW_TAG_structure_type | constants::DW_TAG_class_type => {
+                    open.push((entry.depth, info.place(self.index, entry.offset)));
+                }
+                constants::DW_TAG_inheritance | constants::DW_TAG_member => {
+                    let starts = entry.number(constants::DW_AT_data_member_location) == Some(0);
+                    let target = entry.raw(constants::DW_AT_type).and_then(|value| info.target(self.index, &value));
+                    if let (true, Some(target), Some((depth, record))) = (starts, target, open.last())
+                        && *depth == entry.depth - 1
+                    {
+                        derived.entry(target).or_default().push(*record);
+                    }
+                    return Go::Past;
+                }
+                _ => {}
+            }
+            Go::Inside
+        });
+        derived
+    }
+
+    /// The types that a Go program describes at addresses.
+    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        walk(info, self.index, &self.entries, None, |entry| {
+            if let Some(value) = entry.value(GO_RUNTIME_TYPE)
+                && let Some(address) = match value {
+                    AttributeValue::Addr(address) => Some(address),
+                    other => super::entries::address(self.dwarf(), &self.unit, other.clone()).or(other.udata_value()),
+                }
+            {
+                found.push((address, info.place(self.index, entry.offset)));
+            }
+            if entry.depth == 0 { Go::Inside } else { Go::Past }
+        });
+        found
+    }
+}
+
+/// How many scopes before an entry are looked at for those that hold it.
+const SCOPES_LOOKED_AT: usize = 1 << 16;
+
+fn close(scopes: &mut [(Range<usize>, &[u8])], index: usize, end: UnitOffset<usize>) {
+    if let Some((range, _)) = scopes.get_mut(index) {
+        range.end = end.0;
+    }
+}
+
+fn is_scope(tag: DwTag) -> bool {
+    matches!(
+        tag,
+        constants::DW_TAG_namespace
+            | constants::DW_TAG_structure_type
+            | constants::DW_TAG_class_type
+            | constants::DW_TAG_union_type
+    )
+}
+
+/// The sections of a split unit, with those that stayed with what it was split off from.
+fn join<'a>(split: &gimli::Dwarf<Slice<'a>>, parent: &gimli::Dwarf<Slice<'a>>, version: u16) -> gimli::Dwarf<Slice<'a>> {
+    gimli::Dwarf {
+        debug_abbrev: split.debug_abbrev,
+        debug_addr: parent.debug_addr,
+        debug_info: split.debug_info,
+        debug_line: split.debug_line,
+        debug_line_str: parent.debug_line_str,
+        debug_str: split.debug_str,
+        debug_str_offsets: split.debug_str_offsets,
+        debug_types: split.debug_types,
+        locations: split.locations,
+        // before DWARF 5 ranges stayed behind
+        ranges: if version < 5 { parent.ranges } else { split.ranges },
+        file_type: gimli::DwarfFileType::Dwo,
+        ..gimli::Dwarf::default()
+    }
+}
