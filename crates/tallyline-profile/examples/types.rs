@@ -29,7 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let text = match outcome {
             Outcome::Typed(typed) => format!(
                 "{} +{:#x} ({}) {:?}",
-                String::from_utf8_lossy(&match table.types().qualified_name(typed.ty) { n if n.is_empty() => type_text(table.types(), typed.ty).into_bytes().into(), n => n }),
+                String::from_utf8_lossy(&match table.types().qualified_name(typed.ty) {
+                    n if n.is_empty() => type_text(table.types(), typed.ty).into_bytes().into(),
+                    n => n,
+                }),
                 typed.offset,
                 field_path(table.types(), typed.ty, typed.offset),
                 typed.access
@@ -39,6 +42,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         println!("{address:#x} {name} {text}");
     }
-    eprintln!("typed {typed} pseudo {pseudo} untyped {untyped}: {:.1} % in {:?}", 100.0 * typed as f64 / (typed + untyped).max(1) as f64, start.elapsed());
+    eprintln!(
+        "typed {typed} pseudo {pseudo} untyped {untyped}: {:.1} % in {:?}",
+        100.0 * typed as f64 / (typed + untyped).max(1) as f64,
+        start.elapsed()
+    );
     Ok(())
 }

@@ -26,8 +26,8 @@ impl Machine {
     /// What a register is called.
     pub fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
-            "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-            "r15", "rip",
+            "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
+            "r14", "r15", "rip",
         ];
         let number = register.0;
         match self {

@@ -48,7 +48,9 @@ impl Callees {
             let leaves = |to: u64| !function.ranges.iter().any(|range| range.contains(&to));
             changed |= match instruction.flow {
                 Flow::Call(Some(to)) => self.look(image, unit, to, depth + 1),
-                Flow::Jump(Some(to)) | Flow::Branch(to) if leaves(to) => self.look(image, unit, to, depth + 1),
+                Flow::Jump(Some(to)) | Flow::Branch(to) if leaves(to) => {
+                    self.look(image, unit, to, depth + 1)
+                }
                 Flow::Call(None) | Flow::Jump(None) => ALL,
                 _ => 0,
             };

@@ -16,6 +16,9 @@ const DEPTH_LIMIT: usize = 64;
 /// How many ways to the bottom of a type there are, through unions and variants, that are looked at.
 const WAYS_LIMIT: usize = 64;
 
+/// How many records lie one in another where the outermost is looked for.
+const ENCLOSING_LIMIT: usize = 6;
+
 /// How deep classes derive from each other where derived ones are looked for.
 const DERIVED_LIMIT: usize = 3;
 
@@ -61,13 +64,25 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// The types of a program with DWARF.
     pub(super) fn new(shelf: Shelf<'i, 'u, 'a>) -> Self {
         let source = Source::Dwarf(shelf.info.types());
-        Catalog { source, shelf: Some(shelf), callees: Callees::default(), completed: FxHashSet::default(), sizes: FxHashMap::default() }
+        Catalog {
+            source,
+            shelf: Some(shelf),
+            callees: Callees::default(),
+            completed: FxHashSet::default(),
+            sizes: FxHashMap::default(),
+        }
     }
 
     /// Types that are all there, as those of BTF.
     pub(super) fn whole(types: Types) -> Self {
         let source = Source::Whole(types);
-        Catalog { source, shelf: None, callees: Callees::default(), completed: FxHashSet::default(), sizes: FxHashMap::default() }
+        Catalog {
+            source,
+            shelf: None,
+            callees: Callees::default(),
+            completed: FxHashSet::default(),
+            sizes: FxHashMap::default(),
+        }
     }
 
     /// The types so far.
@@ -170,6 +185,44 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         size
     }
 
+    /// The largest part that both objects have at what two pointers lead to.
+    pub(super) fn common_part(&mut self, one: Pointer, other: Pointer) -> Option<Pointer> {
+        let (first, second) = (self.parts(one), self.parts(other));
+        let part = first.into_iter().find(|part| second.contains(part))?;
+        let to = self.object(part.0);
+        Some(Pointer { to, offset: i32::try_from(part.1).ok()?, span: false })
+    }
+
+    /// The parts of an object that a pointer leads into, each with the offset there; larger ones first.
+    fn parts(&mut self, pointer: Pointer) -> Vec<(TypeId, i64)> {
+        let whole = (self.strip(pointer.to), i64::from(pointer.offset));
+        let Ok(inside) = u64::try_from(pointer.offset) else { return vec![whole] };
+        let ways = self.ways(pointer.to, inside);
+        let parts =
+            ways.into_iter().flatten().filter_map(|(id, inside)| Some((id, i64::try_from(inside).ok()?)));
+        let mut parts: Vec<_> = std::iter::once(whole).chain(parts).collect();
+        parts.dedup();
+        parts
+    }
+
+    /// Whether a declared part of an object says less than the object: an empty class at its start, or
+    /// a number or a pointer where the object has one.
+    pub(super) fn is_part_like(&mut self, outer: TypeId, inside: u64, part: TypeId) -> bool {
+        let (outer, part) = (self.strip(outer), self.strip(part));
+        if self.types().as_record(outer).is_none() || inside >= self.size(outer) {
+            return false;
+        }
+        if let Some((_, record)) = self.types().as_record(part) {
+            return record.size <= 1
+                && !self.types().members(record).iter().any(|member| member.takes_bytes());
+        }
+        let leaves = self.ways(outer, inside);
+        let mut leaves = leaves.iter().filter_map(|way| way.last());
+        let Some(&(leaf, 0)) = leaves.next() else { return false };
+        let is_pointer = |types: &Types, id| matches!(types.get(id), Type::Pointer { .. });
+        is_pointer(self.types(), leaf) == is_pointer(self.types(), part) && self.size(leaf) == self.size(part)
+    }
+
     /// Whether what a pointer leads to tells nothing about it.
     pub(super) fn says_nothing(&mut self, id: TypeId) -> bool {
         self.is_erased(id)
@@ -202,7 +255,11 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         match self.types().get(stripped) {
             Type::Void | Type::Missing | Type::Opaque { .. } => true,
             Type::Base { name, bits } => {
-                bits == 0 || matches!(self.types().name(name), b"u8" | b"unsigned char" | b"char" | b"uint8" | b"()")
+                bits == 0
+                    || matches!(
+                        self.types().name(name),
+                        b"u8" | b"unsigned char" | b"char" | b"uint8" | b"()"
+                    )
             }
             _ => false,
         }
@@ -251,7 +308,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
         let is_container = is_table || records.iter().any(|id| self.name_starts(*id, b"RawVec"));
         match self.element(scopes) {
-            Some(element) if is_container => Value::Pointer(Pointer { to: element, offset: 0, span: is_table }),
+            Some(element) if is_container => {
+                Value::Pointer(Pointer { to: element, offset: 0, span: is_table })
+            }
             _ => Value::pointer(self.object(to)),
         }
     }
@@ -324,8 +383,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         if !record.language.is_cpp() {
             return None;
         }
-        let name = self.types().name(record.name);
-        if !(name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")) {
+        if !is_room(self.types().name(record.name)) {
             return None;
         }
         let templates = self.templates_of(id);
@@ -361,13 +419,19 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         let stripped = self.strip(id);
         matches!(
             self.types().get(stripped),
-            Type::Base { .. } | Type::Pointer { .. } | Type::Enum(_) | Type::MemberPointer { .. } | Type::Text { .. }
+            Type::Base { .. }
+                | Type::Pointer { .. }
+                | Type::Enum(_)
+                | Type::MemberPointer { .. }
+                | Type::Text { .. }
         )
     }
 
     /// An offset from an object, brought back into it where it is certain that elements are stepped over.
     pub(super) fn normal(&mut self, pointer: Pointer, step: i64) -> Value {
-        let Some(offset) = i64::from(pointer.offset).checked_add(step).and_then(|sum| i32::try_from(sum).ok()) else {
+        let Some(offset) =
+            i64::from(pointer.offset).checked_add(step).and_then(|sum| i32::try_from(sum).ok())
+        else {
             return Value::Unknown(0);
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
@@ -397,7 +461,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
         if let Ok(inside) = u64::try_from(offset) {
             if inside < size {
-                return Found::At { ty: pointer.to, offset: inside as u32 };
+                return self.held(pointer.to, inside);
             }
             if let Some(inside) = self.flexible(stripped, inside) {
                 return Found::At { ty: pointer.to, offset: inside };
@@ -405,8 +469,12 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             if !pointer.span
                 && let Some(derived) = self.derived(stripped, inside, scopes)
             {
-                return Found::At { ty: derived, offset: inside as u32 };
+                return self.held(derived, inside);
             }
+        } else if let Some((outer, inside)) =
+            self.enclosing(stripped, offset, scopes).filter(|_| !pointer.span)
+        {
+            return self.held(outer, inside);
         }
         let is_near = offset >= 0 && offset < size.saturating_mul(NEAR) as i64;
         if size > 0 && (pointer.span || is_near || self.is_scalar(pointer.to)) {
@@ -414,6 +482,66 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             return Found::At { ty: pointer.to, offset: offset as u32 };
         }
         Found::Outside
+    }
+
+    /// A byte of an object, or of what the object has room for there.
+    fn held(&mut self, ty: TypeId, offset: u64) -> Found {
+        let ways = self.ways(ty, offset);
+        let mut stored = None;
+        if let Some(way) = ways.first() {
+            for pair in way.windows(2) {
+                let is_room = self.types().as_record(pair[0].0).is_some_and(|(_, record)| {
+                    record.language.is_cpp() && is_room(self.types().name(record.name))
+                });
+                if is_room {
+                    stored = Some(pair[1]);
+                    break;
+                }
+            }
+        }
+        match stored {
+            Some((ty, offset)) => Found::At { ty: self.object(ty), offset: offset as u32 },
+            None => Found::At { ty, offset: offset as u32 },
+        }
+    }
+
+    /// The one record that has an object of a type in it so far behind its start that an offset before
+    /// the object is in the record too.
+    fn enclosing(&mut self, part: TypeId, offset: i64, scopes: &[(String, u64)]) -> Option<(TypeId, u64)> {
+        let mut level = vec![(self.place(part)?, 0_u64)];
+        for _ in 0..ENCLOSING_LIMIT {
+            let shelf = self.shelf.as_mut()?;
+            let mut next = Vec::new();
+            for (place, behind) in &level {
+                for (outer, at) in shelf.enclosing(*place) {
+                    next.push((outer, behind.saturating_add(at)));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.len() > WAYS_LIMIT {
+                return None;
+            }
+            let reaches = |(place, behind): &(u64, u64)| {
+                let inside = i64::try_from(*behind).ok()?.checked_add(offset)?;
+                Some((*place, u64::try_from(inside).ok()?))
+            };
+            let fitting: Vec<(u64, u64)> = next.iter().filter_map(reaches).collect();
+            match fitting[..] {
+                [] => level = next,
+                [(place, inside)] => return Some((self.at(place)?, inside)),
+                _ => {
+                    let shelf = self.shelf.as_mut()?;
+                    let mut chosen = fitting.iter().filter(|(place, _)| {
+                        let templates = shelf.templates(*place);
+                        templates.iter().any(|(_, ty)| scopes.iter().any(|(_, known)| known == ty))
+                    });
+                    let (&(place, inside), None) = (chosen.next()?, chosen.next()) else { return None };
+                    return Some((self.at(place)?, inside));
+                }
+            }
+        }
+        None
     }
 
     /// An offset in the array of unknown length that a record ends with, brought to its first element.
@@ -483,6 +611,11 @@ fn members_at(types: &Types, record: &Record, offset: u64) -> Vec<(TypeId, u64)>
         })
         .map(|member| (member.ty, offset - member.offset))
         .collect()
+}
+
+/// Whether a class is nothing but room for an object of the type that it is made with.
+pub(super) fn is_room(name: &[u8]) -> bool {
+    name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }
 
 fn is_open(types: &Types, id: TypeId) -> bool {

@@ -54,7 +54,9 @@ impl<'a> Entry<'a> {
             }
         }
         let low = self.value(constants::DW_AT_low_pc).and_then(|value| address(dwarf, unit, value));
-        if found.is_empty() && let Some(low) = low {
+        if found.is_empty()
+            && let Some(low) = low
+        {
             let high = self.value(constants::DW_AT_high_pc);
             let end = match high {
                 Some(AttributeValue::Addr(_) | AttributeValue::DebugAddrIndex(_)) => {

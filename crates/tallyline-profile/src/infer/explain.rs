@@ -99,7 +99,9 @@ impl Analysis<'_, '_, '_, '_> {
             let place = match location.piece.holder {
                 Holder::Register(register) => self.register_name(register).to_string(),
                 Holder::Sum(register, sum) => format!("the value {}{sum:+#x}", self.register_name(register)),
-                Holder::Memory(register, sum) => format!("memory at {}{sum:+#x}", self.register_name(register)),
+                Holder::Memory(register, sum) => {
+                    format!("memory at {}{sum:+#x}", self.register_name(register))
+                }
                 Holder::Frame(sum) => format!("stack{sum:+#x}"),
                 Holder::Behind(sum) => format!("memory that stack{sum:+#x} points to"),
                 Holder::BehindRegister(register, sum) => {
@@ -135,7 +137,11 @@ impl Analysis<'_, '_, '_, '_> {
             Value::Stack(at) => format!("the address stack{at:+#x}"),
             Value::Pointer(pointer) => {
                 let more = if pointer.span { ", any element" } else { "" };
-                format!("pointer to {} {:+#x}{more}", type_text(self.catalog.types(), pointer.to), pointer.offset)
+                format!(
+                    "pointer to {} {:+#x}{more}",
+                    type_text(self.catalog.types(), pointer.to),
+                    pointer.offset
+                )
             }
         }
     }

@@ -17,11 +17,13 @@ pub fn field_path(types: &Types, ty: TypeId, offset: u32) -> String {
         match types.get(stripped) {
             Type::Record(record) => {
                 let record = types.record(record);
-                let variants = types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
+                let variants =
+                    types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
                 let members = types.members(record).iter().chain(variants).chain(types.tag(record));
                 let found = members.filter(|member| member.takes_bytes()).find(|member| {
                     let inside = offset.checked_sub(member.offset);
-                    let open = member.size == 0 && matches!(types.get(types.strip(member.ty)), Type::Array(_));
+                    let open =
+                        member.size == 0 && matches!(types.get(types.strip(member.ty)), Type::Array(_));
                     inside.is_some_and(|inside| inside < member.size || open)
                 });
                 let Some(member) = found else { return path };

@@ -160,9 +160,12 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         };
         let at = self.body.blocks()[block].instructions.start + 1;
         let give_up = self.visits[block] > VISITS_LIMIT;
-        let changed = known.join(state, |one, other| {
-            if give_up { Value::Unknown(at) } else { self.meet(one, other, at) }
-        });
+        let changed = known.join(
+            state,
+            |one, other| {
+                if give_up { Value::Unknown(at) } else { self.meet(one, other, at) }
+            },
+        );
         self.states[block] = Some(known);
         changed
     }
@@ -190,14 +193,10 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         if one.to == other.to {
             return self.meet_offsets(one, other, at);
         }
-        // one of them may be a part of the other
-        for (outer, inner) in [(one, other), (other, one)] {
-            let Ok(inside) = u64::try_from(i64::from(outer.offset) - i64::from(inner.offset)) else { continue };
-            if self.catalog.holds(outer.to, inside, inner.to) {
-                return Value::Pointer(Pointer { span: one.span || other.span, ..inner });
-            }
+        match self.catalog.common_part(one, other) {
+            Some(part) => Value::Pointer(Pointer { span: one.span || other.span, ..part }),
+            None => Value::Unknown(at),
         }
-        Value::Unknown(at)
     }
 
     fn meet_offsets(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {

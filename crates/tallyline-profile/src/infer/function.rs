@@ -101,7 +101,8 @@ impl Function {
                         let scope = scope.to_vec();
                         locate(&mut function, unit, base, &value, &scope, variable as u32);
                         if let AttributeValue::Exprloc(expression) = value
-                            && let Some(at @ (Fixed::Address(_) | Fixed::ThreadLocal(_))) = unit.fixed(expression)
+                            && let Some(at @ (Fixed::Address(_) | Fixed::ThreadLocal(_))) =
+                                unit.fixed(expression)
                         {
                             function.globals.push(Global { at, entry: place });
                         }
@@ -128,11 +129,7 @@ impl Function {
         function
     }
 
-    fn name_variables(
-        &mut self,
-        shelf: &mut Shelf<'_, '_, '_>,
-        pending: Vec<(u64, usize, bool)>,
-    ) {
+    fn name_variables(&mut self, shelf: &mut Shelf<'_, '_, '_>, pending: Vec<(u64, usize, bool)>) {
         let mut keep = vec![None; pending.len()];
         for (index, (place, scope, parameter)) in pending.into_iter().enumerate() {
             let Some(ty) = shelf.target(place, constants::DW_AT_type) else { continue };

@@ -32,21 +32,24 @@ impl Analysis<'_, '_, '_, '_> {
         match location.piece.holder {
             Holder::Register(register) => {
                 let known = state.get(register);
-                if !begins && !known.is_unknown() {
+                let declared = self.declared_value(index, location);
+                if !begins && !self.is_larger(declared, known) {
                     return;
                 }
-                let declared = self.declared_value(index, location);
                 let merged = self.merge(known, declared);
                 state.set(register, merged);
             }
             Holder::Sum(register, sum) => {
                 let known = state.get(register);
                 let Value::Pointer(pointer) = self.declared_value(index, location) else { return };
-                if matches!(known, Value::Stack(_)) || (!begins && !known.is_unknown()) {
+                if matches!(known, Value::Stack(_)) {
                     return;
                 }
                 if let Some(offset) = shifted(pointer.offset, sum) {
                     let declared = Value::Pointer(Pointer { offset, ..pointer });
+                    if !begins && !self.is_larger(declared, known) {
+                        return;
+                    }
                     let merged = self.merge(known, declared);
                     state.set(register, merged);
                 }
@@ -88,7 +91,8 @@ impl Analysis<'_, '_, '_, '_> {
         let function = self.function;
         for later in position..end {
             let instruction = &self.body.instructions()[later];
-            let start = function.locations.partition_point(|location| location.range.start < instruction.address);
+            let start =
+                function.locations.partition_point(|location| location.range.start < instruction.address);
             if later > position {
                 let here = function.locations[start..].iter().enumerate();
                 for (index, location) in here.take_while(|(_, at)| at.range.start == instruction.address) {
@@ -100,7 +104,9 @@ impl Analysis<'_, '_, '_, '_> {
                 }
             }
             let written = self.body.effects(instruction).iter().filter_map(Effect::written);
-            if written.into_iter().any(|written| written == register) || matches!(instruction.flow, Flow::Call(_)) {
+            if written.into_iter().any(|written| written == register)
+                || matches!(instruction.flow, Flow::Call(_))
+            {
                 return None;
             }
         }
@@ -150,6 +156,18 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
+    /// Whether a variable's type says more than what is known, which does not contradict it.
+    fn is_larger(&mut self, declared: Value, known: Value) -> bool {
+        match (declared, known) {
+            (_, Value::Unknown(_)) => true,
+            (Value::Pointer(declared), Value::Pointer(known)) if declared.to != known.to => {
+                let inside = i64::from(declared.offset) - i64::from(known.offset);
+                u64::try_from(inside).is_ok_and(|inside| self.catalog.holds(declared.to, inside, known.to))
+            }
+            _ => false,
+        }
+    }
+
     /// The larger object, if one is in the other; else what is declared.
     fn merge_pointers(&mut self, known: Pointer, declared: Pointer) -> Value {
         if known.to == declared.to {
@@ -161,10 +179,10 @@ impl Analysis<'_, '_, '_, '_> {
         {
             return Value::Pointer(known);
         }
-        if self.catalog.says_nothing(declared.to) {
-            return Value::Pointer(known);
-        }
-        Value::Pointer(declared)
+        let says_less = self.catalog.says_nothing(declared.to)
+            || u64::try_from(inside)
+                .is_ok_and(|inside| self.catalog.is_part_like(known.to, inside, declared.to));
+        Value::Pointer(if says_less { known } else { declared })
     }
 }
 

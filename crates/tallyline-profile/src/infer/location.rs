@@ -72,7 +72,8 @@ pub(super) fn frame_base(expression: Expression<Slice<'_>>, encoding: Encoding) 
     }
     match first {
         Some(Operation::CallFrameCFA) => FrameBase::Frame,
-        Some(Operation::Register { register }) | Some(Operation::RegisterOffset { register, offset: 0, .. }) => {
+        Some(Operation::Register { register })
+        | Some(Operation::RegisterOffset { register, offset: 0, .. }) => {
             followed(register.0).map_or(FrameBase::Unknown, FrameBase::Register)
         }
         _ => FrameBase::Unknown,
@@ -121,7 +122,9 @@ fn next(
     address: &impl Fn(gimli::DebugAddrIndex<usize>) -> Option<u64>,
 ) -> Step {
     match (step, operation) {
-        (Step::Empty, Operation::Register { register }) => followed(register.0).map_or(Step::Lost, Step::Register),
+        (Step::Empty, Operation::Register { register }) => {
+            followed(register.0).map_or(Step::Lost, Step::Register)
+        }
         (Step::Empty, Operation::RegisterOffset { register, offset, .. }) => {
             followed(register.0).map_or(Step::Lost, |register| Step::Sum(register, offset))
         }

@@ -79,7 +79,12 @@ impl Debug<'_> {
 /// Finds the types of memory operands by DWARF.
 ///
 /// An error if there is none, or its frame is damaged; damage inside of it costs what it is about.
-pub fn infer(image: &Image, debug: Debug<'_>, companions: &dyn Companions, wanted: Wanted<'_>) -> Result<TypeTable> {
+pub fn infer(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    wanted: Wanted<'_>,
+) -> Result<TypeTable> {
     let ((parts, outside), warnings) = debug.explore(companions, |info| Ok(analyse(image, info, wanted)))?;
     TypeTable::join(parts, outside, warnings)
 }
@@ -116,7 +121,8 @@ fn analyse(image: &Image, info: &DebugInfo<'_, '_>, wanted: Wanted<'_>) -> (Vec<
             }
         }
     }
-    let work = |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
+    let work =
+        |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
     let parts = by_unit.into_par_iter().map(work).collect();
     (parts, outside)
 }

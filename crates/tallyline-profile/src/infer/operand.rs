@@ -138,7 +138,12 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// The sum that an address is.
-    pub(super) fn address(&mut self, base: Option<Value>, index: Option<(Value, u8)>, displacement: i64) -> Value {
+    pub(super) fn address(
+        &mut self,
+        base: Option<Value>,
+        index: Option<(Value, u8)>,
+        displacement: i64,
+    ) -> Value {
         let (base, index) = match (base, index) {
             // the base may be written as the index
             (None, Some((value, 1))) => (value, None),
@@ -234,7 +239,8 @@ impl Analysis<'_, '_, '_, '_> {
                 },
                 _ => None,
             };
-            let Some(inside) = start.and_then(|start| u64::try_from(i64::from(at).checked_sub(start)?).ok()) else {
+            let Some(inside) = start.and_then(|start| u64::try_from(i64::from(at).checked_sub(start)?).ok())
+            else {
                 continue;
             };
             let Some(ty) = self.variable_type(location.variable) else { continue };
@@ -284,7 +290,14 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// What a register gets that is loaded from an operand.
-    pub(super) fn loaded(&mut self, state: &State, position: usize, operand: Operand, at: u8, size: u8) -> Value {
+    pub(super) fn loaded(
+        &mut self,
+        state: &State,
+        position: usize,
+        operand: Operand,
+        at: u8,
+        size: u8,
+    ) -> Value {
         let lost = Value::Unknown(position as u32 + 1);
         let (pointer, slot) = match operand {
             Operand::Object(pointer) => (Some(pointer), None),

@@ -101,7 +101,9 @@ impl fmt::Display for Reason {
             Reason::Lost { register, at } => write!(out, "lost track of register {} at {at:#x}", register.0),
             Reason::NoVariableAt(address) => write!(out, "no variable at {address:#x}"),
             Reason::Opaque(_) => write!(out, "pointer to void or to a type that is only declared"),
-            Reason::Outside { offset, .. } => write!(out, "outside of the object that is pointed to, at {offset:+#x}"),
+            Reason::Outside { offset, .. } => {
+                write!(out, "outside of the object that is pointed to, at {offset:+#x}")
+            }
             Reason::Segment => write!(out, "segment base not known"),
             Reason::Unreached => write!(out, "nothing leads here"),
         }

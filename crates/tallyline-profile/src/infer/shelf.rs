@@ -23,7 +23,12 @@ pub(super) struct Shelf<'i, 'u, 'a> {
 
 impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     pub(super) fn new(info: &'i DebugInfo<'u, 'a>) -> Self {
-        Shelf { info, units: FxHashMap::default(), entries: FxHashMap::default(), templates: FxHashMap::default() }
+        Shelf {
+            info,
+            units: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            templates: FxHashMap::default(),
+        }
     }
 
     /// A unit, opened if it was not before.
@@ -36,7 +41,11 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// Reads one entry.
-    pub(super) fn entry<T>(&mut self, place: u64, read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T) -> Option<T> {
+    pub(super) fn entry<T>(
+        &mut self,
+        place: u64,
+        read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T,
+    ) -> Option<T> {
         let (unit, offset) = self.info.locate(place)?;
         let entries = self.entries(unit)?;
         let mut read = Some(read);
@@ -121,7 +130,8 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
                 return Go::Inside;
             }
             if entry.tag == constants::DW_TAG_template_type_parameter
-                && let Some(target) = entry.raw(constants::DW_AT_type).and_then(|value| info.target(unit, &value))
+                && let Some(target) =
+                    entry.raw(constants::DW_AT_type).and_then(|value| info.target(unit, &value))
             {
                 let name = string(info, unit, &entries, entry, constants::DW_AT_name).unwrap_or_default();
                 found.push((String::from_utf8_lossy(name).into_owned(), target));
@@ -147,10 +157,19 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
         Some(self.info.place(unit.index, class))
     }
 
+    /// The records that have a type in them, and how far behind their start.
+    pub(super) fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
+        let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
+        let info = self.info;
+        self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
+    }
+
     /// The records that have another one at their start.
     pub(super) fn derived(&mut self, base: u64) -> Vec<u64> {
         let Some((unit, _)) = self.info.locate(base) else { return Vec::new() };
         let info = self.info;
-        self.unit(unit).map_or(Vec::new(), |unit| unit.derived_from(info, base).to_vec())
+        let starts = |(outer, at): &(u64, u64)| (*at == 0).then_some(*outer);
+        self.unit(unit)
+            .map_or(Vec::new(), |unit| unit.enclosing(info, base).iter().filter_map(starts).collect())
     }
 }

@@ -77,7 +77,9 @@ impl TypeTable {
                 continue;
             }
             let moved = table.types.absorb(part.types)?;
-            table.rows.extend(part.rows.into_iter().map(|(address, outcome)| (address, renamed(outcome, &moved))));
+            table
+                .rows
+                .extend(part.rows.into_iter().map(|(address, outcome)| (address, renamed(outcome, &moved))));
         }
         table.rows.extend(
             outside.into_iter().map(|address| (address, Outcome::Untyped(Reason::NoDebugInformation))),

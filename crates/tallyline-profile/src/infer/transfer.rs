@@ -68,7 +68,9 @@ impl Analysis<'_, '_, '_, '_> {
                     let value = self.load(state, position, instruction, at, size);
                     state.set(to, value);
                 }
-                Effect::Store { from, size, at } => self.store(state, position, instruction, from, (at, size)),
+                Effect::Store { from, size, at } => {
+                    self.store(state, position, instruction, from, (at, size))
+                }
                 Effect::AddMemory { to } => {
                     let loaded = self.load(state, position, instruction, 0, 8);
                     let value = match (state.get(to), loaded) {
@@ -179,7 +181,13 @@ impl Analysis<'_, '_, '_, '_> {
         state.set(to, value);
     }
 
-    fn call(&mut self, state: &mut State, position: usize, target: Option<u64>, called: Option<Value>) -> After {
+    fn call(
+        &mut self,
+        state: &mut State,
+        position: usize,
+        target: Option<u64>,
+        called: Option<Value>,
+    ) -> After {
         let instruction = &self.body.instructions()[position];
         let symbol = target.and_then(|target| self.image.function_at(target));
         let name = symbol.map_or("", |symbol| symbol.name.as_str());
@@ -288,7 +296,9 @@ impl Analysis<'_, '_, '_, '_> {
         let ty = self.catalog.at(place)?;
         let to = match name {
             "newobject" | "makeslice" | "mallocgc" => ty,
-            _ if name.starts_with("mapaccess") || name.starts_with("mapassign") => self.catalog.map_element(ty)?,
+            _ if name.starts_with("mapaccess") || name.starts_with("mapassign") => {
+                self.catalog.map_element(ty)?
+            }
             _ => return None,
         };
         let to = self.catalog.object(to);

@@ -57,8 +57,8 @@ pub(super) struct Unit<'u, 'a> {
     pub(super) globals: Vec<Global>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
-    // records by what lies at their start
-    derived: OnceLock<FxHashMap<u64, Vec<u64>>>,
+    // records by what lies in them
+    enclosing: OnceLock<FxHashMap<u64, Vec<(u64, u64)>>>,
 }
 
 impl<'u, 'a> Unit<'u, 'a> {
@@ -83,7 +83,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             by_range: Vec::new(),
             globals: Vec::new(),
             scopes: Vec::new(),
-            derived: OnceLock::new(),
+            enclosing: OnceLock::new(),
         };
         unit.scan(info);
         Some(unit)
@@ -147,12 +147,16 @@ impl<'u, 'a> Unit<'u, 'a> {
                     globals.extend(self.global(info, entry));
                     Go::Past
                 }
-                constants::DW_TAG_compile_unit | constants::DW_TAG_partial_unit | constants::DW_TAG_skeleton_unit => {
-                    Go::Inside
-                }
+                constants::DW_TAG_compile_unit
+                | constants::DW_TAG_partial_unit
+                | constants::DW_TAG_skeleton_unit => Go::Inside,
                 tag if is_scope(tag) && entry.has_children => {
                     let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
-                    let name = name.unwrap_or(if tag == constants::DW_TAG_namespace { b"(anonymous namespace)" } else { b"" });
+                    let name = name.unwrap_or(if tag == constants::DW_TAG_namespace {
+                        b"(anonymous namespace)"
+                    } else {
+                        b""
+                    });
                     open.push((entry.depth, scopes.len()));
                     scopes.push((entry.offset.0..usize::MAX, name));
                     Go::Inside
@@ -205,40 +209,53 @@ impl<'u, 'a> Unit<'u, 'a> {
         }
     }
 
-    /// The records that have another one at their start: its base class, or its first member.
-    pub(super) fn derived_from(&self, info: &DebugInfo<'u, 'a>, base: u64) -> &[u64] {
-        let derived = self.derived.get_or_init(|| self.find_derived(info));
-        derived.get(&base).map_or(&[], Vec::as_slice)
+    /// The records that have a type in them, as a base or a member, and how far behind their start. A
+    /// record that is made as room for the type counts too.
+    pub(super) fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[(u64, u64)] {
+        let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
+        enclosing.get(&part).map_or(&[], Vec::as_slice)
     }
 
-    fn find_derived(&self, info: &DebugInfo<'u, 'a>) -> FxHashMap<u64, Vec<u64>> {
-        let mut derived: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+    fn find_enclosing(&self, info: &DebugInfo<'u, 'a>) -> FxHashMap<u64, Vec<(u64, u64)>> {
+        let mut enclosing: FxHashMap<u64, Vec<(u64, u64)>> = FxHashMap::default();
         // records that are open, with their depth
         let mut open: Vec<(isize, u64)> = Vec::new();
         walk(info, self.index, &self.entries, None, |entry| {
             while open.last().is_some_and(|(depth, _)| *depth >= entry.depth) {
                 open.pop();
             }
-            match entry.tag {
+            let at = match entry.tag {
                 constants::DW_TAG_subprogram => return Go::Past,
                 constants::DW_TAG_structure_type | constants::DW_TAG_class_type => {
                     open.push((entry.depth, info.place(self.index, entry.offset)));
+                    return Go::Inside;
                 }
                 constants::DW_TAG_inheritance | constants::DW_TAG_member => {
-                    let starts = entry.number(constants::DW_AT_data_member_location) == Some(0);
-                    let target = entry.raw(constants::DW_AT_type).and_then(|value| info.target(self.index, &value));
-                    if let (true, Some(target), Some((depth, record))) = (starts, target, open.last())
-                        && *depth == entry.depth - 1
-                    {
-                        derived.entry(target).or_default().push(*record);
-                    }
-                    return Go::Past;
+                    entry.number(constants::DW_AT_data_member_location)
                 }
-                _ => {}
+                constants::DW_TAG_template_type_parameter => self.is_room(info, open.last()).then_some(0),
+                _ => return Go::Inside,
+            };
+            let target = entry.raw(constants::DW_AT_type).and_then(|value| info.target(self.index, &value));
+            if let (Some(at), Some(target), Some((depth, record))) = (at, target, open.last())
+                && *depth == entry.depth - 1
+            {
+                enclosing.entry(target).or_default().push((*record, at));
             }
-            Go::Inside
+            Go::Past
         });
-        derived
+        enclosing
+    }
+
+    fn is_room(&self, info: &DebugInfo<'u, 'a>, record: Option<&(isize, u64)>) -> bool {
+        let Some((_, offset)) = record.and_then(|(_, place)| info.locate(*place)) else { return false };
+        let mut is_room = false;
+        walk(info, self.index, &self.entries, Some(offset), |entry| {
+            let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
+            is_room = name.is_some_and(super::catalog::is_room);
+            Go::Stop
+        });
+        is_room
     }
 
     /// The types that a Go program describes at addresses.
@@ -248,7 +265,8 @@ impl<'u, 'a> Unit<'u, 'a> {
             if let Some(value) = entry.value(GO_RUNTIME_TYPE)
                 && let Some(address) = match value {
                     AttributeValue::Addr(address) => Some(address),
-                    other => super::entries::address(self.dwarf(), &self.unit, other.clone()).or(other.udata_value()),
+                    other => super::entries::address(self.dwarf(), &self.unit, other.clone())
+                        .or(other.udata_value()),
                 }
             {
                 found.push((address, info.place(self.index, entry.offset)));
@@ -279,7 +297,11 @@ fn is_scope(tag: DwTag) -> bool {
 }
 
 /// The sections of a split unit, with those that stayed with what it was split off from.
-fn join<'a>(split: &gimli::Dwarf<Slice<'a>>, parent: &gimli::Dwarf<Slice<'a>>, version: u16) -> gimli::Dwarf<Slice<'a>> {
+fn join<'a>(
+    split: &gimli::Dwarf<Slice<'a>>,
+    parent: &gimli::Dwarf<Slice<'a>>,
+    version: u16,
+) -> gimli::Dwarf<Slice<'a>> {
     gimli::Dwarf {
         debug_abbrev: split.debug_abbrev,
         debug_addr: parent.debug_addr,
