@@ -1,4 +1,5 @@
-//! Every system call by which the library asks for memory fails once, each in a run of its own.
+//! Every system call by which the library asks for memory fails once, each in a run of its own: it is
+//! said by an error, or by the pool's mode where updates went to a fallback cell, and no count is lost.
 
 use super::Settings;
 use crate::kit::Kit;
@@ -6,7 +7,7 @@ use crate::os::seccomp::{self, Call, Questions};
 use crate::os::thread;
 use crate::report::{Outcome, say};
 use statctr::topology::CpuId;
-use statctr::{Placement, Pool, Result};
+use statctr::{Combine, LazyPool, Mode, PerCpu, Placement, Pool, Result};
 use std::sync::mpsc;
 
 /// The calls that are watched, and what they fail with.
@@ -20,6 +21,7 @@ const CALLS: [(libc::c_long, i32, &str); 6] = [
 ];
 
 /// What one run saw.
+#[derive(Default)]
 struct Seen {
     /// Names of the watched calls, in order.
     calls: Vec<&'static str>,
@@ -28,6 +30,11 @@ struct Seen {
     /// Updates that are missing or too many, by kit.
     wrong: usize,
     kits: usize,
+    /// Updates that found no memory and went to a fallback cell.
+    shortfalls: u64,
+    /// Pools that said so when they were asked how they count, and such as did not.
+    said: usize,
+    silent: usize,
 }
 
 pub(super) fn run(_settings: &Settings) -> Outcome {
@@ -40,16 +47,27 @@ fn sites() -> std::result::Result<(), String> {
         let Seen { calls, errors, wrong, .. } = calm;
         return Err(format!("without a failure: calls {calls:?}, errors {errors:?}, {wrong} sums wrong"));
     }
-    let (mut reported, mut survived) = (0, 0);
+    let (mut reported, mut by_mode, mut survived, mut shortfalls) = (0, 0, 0, 0);
     for site in 0..calm.calls.len() {
         let seen = attempt(site)?;
         if seen.wrong > 0 {
             return Err(format!("call {site} ({}) failed: {} sums wrong", calm.calls[site], seen.wrong));
         }
+        if seen.silent > 0 {
+            return Err(format!(
+                "call {site} ({}) failed: short of memory, and the mode says nothing",
+                calm.calls[site]
+            ));
+        }
         if seen.errors.is_empty() && seen.kits < calm.kits {
             return Err(format!("call {site} ({}) failed: nobody said so", calm.calls[site]));
         }
-        if seen.errors.is_empty() { survived += 1 } else { reported += 1 }
+        shortfalls += seen.shortfalls;
+        match (seen.errors.is_empty(), seen.said > 0) {
+            (false, _) => reported += 1,
+            (true, true) => by_mode += 1,
+            (true, false) => survived += 1,
+        }
     }
     let of = |name: &str| calm.calls.iter().filter(|call| **call == name).count();
     let kinds: Vec<String> = CALLS
@@ -59,7 +77,7 @@ fn sites() -> std::result::Result<(), String> {
         .collect();
     say!(
         "failures",
-        "{} calls failed once each ({}): {reported} reported as errors, {survived} made good, sums exact",
+        "{} calls failed once each ({}): {reported} reported as errors, {by_mode} by the mode ({shortfalls} updates in the fallback), {survived} made good, sums exact",
         calm.calls.len(),
         kinds.join(", ")
     );
@@ -81,9 +99,7 @@ fn attempt(site: usize) -> std::result::Result<Seen, String> {
         if send.send(questions).is_err() || refused.is_some() {
             return Err(format!("seccomp: {}", refused.unwrap_or_default()));
         }
-        let (mut errors, mut wrong, mut kits) = (Vec::new(), 0, 0);
-        work(&mut errors, &mut wrong, &mut kits);
-        Ok(Seen { calls: Vec::new(), errors, wrong, kits })
+        Ok(work())
     });
     let seen = worker.join().map_err(|_| format!("call {site} failed: the work panicked"))?;
     let calls = watcher.join().map_err(|_| "the watcher panicked".to_owned())?;
@@ -112,13 +128,27 @@ fn is_the_librarys(call: &Call) -> bool {
     call.number != libc::SYS_mmap || not_reserved && !call.arguments[1].is_multiple_of(64 << 20)
 }
 
-/// Pools of each kind that are made, counted in, prefaulted, trimmed and dropped.
-fn work(errors: &mut Vec<String>, wrong: &mut usize, kits: &mut usize) {
-    let mut note = |result: Result<()>| {
+impl Seen {
+    fn note(&mut self, result: Result<()>) {
         if let Err(error) = result {
-            errors.push(error.to_string());
+            self.errors.push(error.to_string());
         }
-    };
+    }
+
+    /// What a pool says of itself, right after updates.
+    fn ask(&mut self, shortfalls: u64, mode: Mode) {
+        self.shortfalls += shortfalls;
+        match mode {
+            Mode::ShortOfMemory => self.said += 1,
+            Mode::Rseq if shortfalls > 0 => self.silent += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Pools of each kind that are made, counted in, prefaulted, trimmed and dropped.
+fn work() -> Seen {
+    let mut seen = Seen::default();
     let flexible = Pool::builder().placement(Placement::Flexible);
     let builders = [Pool::builder().placement(Placement::Fixed).unit_bytes(4096), flexible];
     let mut ends = super::cpus::online();
@@ -131,33 +161,59 @@ fn work(errors: &mut Vec<String>, wrong: &mut usize, kits: &mut usize) {
         let pool = match builder.build() {
             Ok(pool) => pool,
             Err(error) => {
-                note(Err(error));
+                seen.note(Err(error));
                 continue;
             }
         };
         for round in 0..2 {
             match Kit::try_new(&pool) {
                 Ok(kit) => {
-                    *kits += 1;
+                    seen.kits += 1;
                     let before = kit.values();
                     let mut turns = 0;
                     if round == 1 {
-                        note(pool.prefault(&ends.iter().map(|&cpu| CpuId::new(cpu)).collect()));
+                        seen.note(pool.prefault(&ends.iter().map(|&cpu| CpuId::new(cpu)).collect()));
                     }
+                    let shortfalls = pool.shortfalls();
                     for &cpu in &ends {
                         if thread::pin(0, &[cpu]).is_ok() {
                             (0..50).for_each(|_| kit.turn());
                             turns += 50;
                         }
                     }
+                    seen.ask(pool.shortfalls() - shortfalls, pool.mode());
                     if let Some(&cpu) = ends.last() {
-                        note(pool.drain(CpuId::new(cpu)).map(drop));
+                        seen.note(pool.drain(CpuId::new(cpu)).map(drop));
                     }
-                    *wrong += usize::from(!kit.has_grown(&before, turns));
+                    seen.wrong += usize::from(!kit.has_grown(&before, turns));
                 }
-                Err(error) => note(Err(error)),
+                Err(error) => seen.note(Err(error)),
             }
-            note(pool.trim().map(drop));
+            seen.note(pool.trim().map(drop));
         }
     }
+    flows(&mut seen, &ends);
+    seen
+}
+
+/// Lazy objects that are made, and written to by CPUs of each end.
+fn flows(seen: &mut Seen, ends: &[u32]) {
+    let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
+    let made = LazyPool::<PerCpu>::new(items).and_then(|pool| Ok((pool.create()?, pool)));
+    let (flow, pool) = match made {
+        Ok(made) => made,
+        Err(error) => return seen.note(Err(error)),
+    };
+    seen.kits += 1;
+    let mut turns = 0;
+    for &cpu in ends {
+        if thread::pin(0, &[cpu]).is_ok() {
+            (0..50).for_each(|time| flow.update([1, 1500, time, 1]));
+            turns += 50;
+        }
+    }
+    seen.ask(pool.shortfalls(), pool.mode());
+    seen.wrong += usize::from(flow.read()[..2] != [turns, 1500 * turns]);
+    // and what is ready is ready again
+    seen.note(pool.keep_ready());
 }

@@ -2,14 +2,16 @@
 
 use crate::kit::Kit;
 use crate::os::thread;
-use statctr::Pool;
+use statctr::{Combine, LazyGroup, LazyPool, PerCpu, Pool};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Calls of the library that a turn of the kit is made of.
-const UPDATES_A_TURN: u64 = 22;
+/// Calls of the library that a turn of the kit is made of, and those for the flows.
+const UPDATES_A_TURN: u64 = 22 + FLOWS as u64;
+/// Lazy objects that everybody writes to beside the kit.
+const FLOWS: usize = 3;
 
 /// What a load was.
 pub(super) struct Load<'a> {
@@ -27,6 +29,8 @@ pub(super) struct Account {
     /// Part of one counter that is in the fallback cell or was drained, of so many turns.
     elsewhere: u64,
     turns: u64,
+    /// Instances that the lazy objects came to have.
+    instances: usize,
     time: Duration,
     exact: bool,
 }
@@ -40,7 +44,7 @@ impl Account {
         if self.worst_step > 0 {
             return Err(format!("a read stepped back by {}", self.worst_step));
         }
-        if self.turns == 0 || self.reads == 0 {
+        if self.turns == 0 || self.reads == 0 || self.instances < FLOWS {
             return Err("nothing was counted, or nothing read".to_owned());
         }
         Ok(())
@@ -51,12 +55,13 @@ impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} updates, {} reads, worst read step {}, {} of {} turns on no CPU, sums {}, {:.1} s",
+            "{} updates, {} reads, worst read step {}, {} of {} turns on no CPU, {} instances of {FLOWS} lazy objects, sums {}, {:.1} s",
             self.updates,
             self.reads,
             self.worst_step,
             self.elsewhere,
             self.turns,
+            self.instances,
             if self.exact { "exact" } else { "WRONG" },
             self.time.as_secs_f64()
         )
@@ -68,6 +73,7 @@ impl Load<'_> {
     pub(super) fn run(&self, disturb: impl FnOnce(&[i32])) -> Account {
         let kit = Kit::new(self.pool);
         let before = kit.values();
+        let flows = flows();
         let start = Instant::now();
         let (stop, turns, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
         let worst_step = AtomicU64::new(0);
@@ -75,7 +81,7 @@ impl Load<'_> {
         std::thread::scope(|scope| {
             for _ in 0..self.writers {
                 let send = send.clone();
-                let (kit, stop, turns) = (&kit, &stop, &turns);
+                let (kit, flows, stop, turns) = (&kit, &flows, &stop, &turns);
                 scope.spawn(move || {
                     // all the time that there is, but not that of the kernel's threads that
                     // switch CPUs
@@ -84,8 +90,11 @@ impl Load<'_> {
                     let _ = send.send(thread::id());
                     let mut mine = 0;
                     while !stop.load(Ordering::Relaxed) {
-                        (0..16).for_each(|_| kit.turn());
-                        mine += 16;
+                        for _ in 0..16 {
+                            kit.turn();
+                            mine += 1;
+                            flows.iter().for_each(|flow| flow.update([1, 1500, mine, 1 << (mine % 8)]));
+                        }
                     }
                     turns.fetch_add(mine, Ordering::Relaxed);
                 });
@@ -93,10 +102,10 @@ impl Load<'_> {
             for _ in 0..self.readers {
                 scope.spawn(|| {
                     thread::yield_to_others();
-                    let mut last = growing(&kit);
+                    let mut last = growing(&kit, &flows);
                     let mut mine = 0;
                     while !stop.load(Ordering::Relaxed) {
-                        let now = growing(&kit);
+                        let now = growing(&kit, &flows);
                         for (now, last) in now.iter().zip(&last) {
                             worst_step.fetch_max(last.saturating_sub(*now), Ordering::Relaxed);
                         }
@@ -118,17 +127,26 @@ impl Load<'_> {
             worst_step: worst_step.into_inner(),
             elsewhere: turns.wrapping_sub(on_cpus(self.pool, &kit)),
             turns,
+            instances: flows.iter().map(LazyGroup::instances).sum(),
             time: start.elapsed(),
-            exact: kit.has_grown(&before, turns),
+            exact: kit.has_grown(&before, turns)
+                && flows.iter().all(|flow| flow.read()[..2] == [turns, 1500 * turns]),
         }
     }
 }
 
-/// Every value of the kit that is only added to: none of them ever goes down.
-fn growing(kit: &Kit) -> Vec<u64> {
+/// Packets, bytes, when last used, and flags, as of flows; none where there is no memory for them.
+fn flows() -> Vec<LazyGroup<PerCpu>> {
+    let pool = LazyPool::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or]);
+    pool.map(|pool| (0..FLOWS).filter_map(|_| pool.create().ok()).collect()).unwrap_or_default()
+}
+
+/// Every value of the kit that is only added to, and of the flows: none of them ever goes down.
+fn growing(kit: &Kit, flows: &[LazyGroup<PerCpu>]) -> Vec<u64> {
     // starts one below zero
     let mut values = vec![kit.neighbours[1].read().wrapping_add(1)];
     values.extend(kit.lines.iter().flat_map(|line| line.group.read()));
+    values.extend(flows.iter().flat_map(LazyGroup::read));
     values
 }
 
