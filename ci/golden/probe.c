@@ -9,6 +9,7 @@ void probe_item(statctr_group_t *group, uint64_t value);
 void probe_event2(statctr_group_t *group, uint64_t value);
 void probe_event4(statctr_group_t *group, uint64_t value);
 void probe_event8(statctr_group_t *group, const uint64_t *values);
+void probe_lazy(statctr_lazy_t *flow, uint64_t bytes, uint64_t time);
 
 void probe_inc(statctr_t *counter)
 {
@@ -50,4 +51,9 @@ void probe_event4(statctr_group_t *group, uint64_t value)
 void probe_event8(statctr_group_t *group, const uint64_t *values)
 {
     statctr_group_event8(group, 0, values);
+}
+
+void probe_lazy(statctr_lazy_t *flow, uint64_t bytes, uint64_t time)
+{
+    statctr_lazy_update(flow, 1, bytes, time, 2);
 }

@@ -1,6 +1,6 @@
 //! What `ci/golden/run` looks at in Rust: the same functions as in probe.c.
 
-use statctr::{Counter, Unit};
+use statctr::{Counter, LazyGroup, PerCpu, Unit};
 
 statctr::group! {
     /// Events of every width.
@@ -68,4 +68,9 @@ pub fn probe_event4(group: &Wide, value: u64) {
 #[unsafe(no_mangle)]
 pub fn probe_event8(group: &Wide, v: &[u64; 8]) {
     group.eight(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+}
+
+#[unsafe(no_mangle)]
+pub fn probe_lazy(flow: &LazyGroup<PerCpu>, bytes: u64, time: u64) {
+    flow.update([1, bytes, time, 2]);
 }

@@ -133,6 +133,19 @@ pub unsafe extern "C" fn statctr_lazy_update(
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_lazy_slow_update(
+    object: *const StatctrLazy,
+    first: u64,
+    second: u64,
+    third: u64,
+    fourth: u64,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { statctr_lazy_update(object, first, second, third, fourth) }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
     guard(|| {
         if values.is_null() {

@@ -171,13 +171,18 @@ fn groups_and_events() {
 fn events_in_wide_registers() {
     for (level, feature) in [("v3", "avx2"), ("v4", "avx512vl")] {
         let there = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|info| info.contains(feature));
-        let Some(build) = Build::c_named(&format!("groups-{level}"), "groups") else { return };
-        let program = build.flags([format!("-march=x86-64-{level}").as_str()]).link();
-        if there { program.run(&[]) } else { println!("built, not run: this machine has no {feature}") }
+        // groups, and lazy objects
+        for program in ["groups", "placements"] {
+            let Some(build) = Build::c_named(&format!("{program}-{level}"), program) else { return };
+            let program = build.flags([format!("-march=x86-64-{level}").as_str()]).link();
+            if there { program.run(&[]) } else { println!("built, not run: this machine has no {feature}") }
+        }
     }
     // without optimization the compiler has registers to spare for nothing
-    if let Some(build) = Build::c_named("groups-plain", "groups") {
-        build.flags(["-O0"]).link().run(&[]);
+    for program in ["groups", "placements"] {
+        if let Some(build) = Build::c_named(&format!("{program}-plain"), program) {
+            build.flags(["-O0"]).link().run(&[]);
+        }
     }
 }
 

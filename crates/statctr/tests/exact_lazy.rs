@@ -91,6 +91,29 @@ fn every_scope_is_exact_while_writers_move() {
 }
 
 #[test]
+fn items_are_joined_as_they_were_meant_to_be_in_every_place_and_width() {
+    let topology = Topology::current().expect("/sys");
+    let top = 1 << 63;
+    for width in common::widths() {
+        // each kind in each place
+        for turn in 0..4 {
+            let items = [0, 1, 2, 3].map(|place| FLOW[(place + turn) % 4]);
+            let pool = LazyPool::<PerCpu>::with_vectors(&topology, items, width).expect("pool");
+            let flow = pool.create().expect("object");
+            let joined = |from: [u64; 4]| [0, 1, 2, 3].map(|place| from[(place + turn) % 4]);
+            flow.update(joined([u64::MAX, 5, 7, 1]));
+            flow.update(joined([3, top, 6, 4]));
+            assert_eq!(flow.read(), joined([2, top + 5, 7, 5]), "{width:?}, {items:?}");
+            // maxima have no sign
+            flow.update(joined([0, top, top + 9, top]));
+            flow.update(joined([0, 0, 8, 0]));
+            flow.update(joined([0, 0, top - 1, 0]));
+            assert_eq!(flow.read(), joined([2, 5, top + 9, top + 5]), "{width:?}, {items:?}");
+        }
+    }
+}
+
+#[test]
 fn one_writer_one_instance_and_a_second_gets_its_own() {
     let pool = pool::<PerCpu>();
     let cpus = os::cpus();

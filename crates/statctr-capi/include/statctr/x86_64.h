@@ -238,6 +238,105 @@ statctr_slow_:
     return statctr_group_slow_event8(group, event, values);
 }
 
+/* ------------------------------------------------------------------------------------------- */
+/* Lazy objects                                                                                */
+
+#ifdef STATCTR_WIDTH_32_
+/* What a pool of lazy objects begins with, and what an object does after its four words. */
+struct statctr_joining_ {
+    uint64_t sum[4], either[4], most[4]; /* all ones for the items of which it is that */
+    ptrdiff_t area;                      /* from the thread pointer to the thread's rseq area */
+    uint32_t field;                      /* where in the area the index of instances is */
+    uint32_t width;                      /* bytes of the widest vector store, or 0 */
+};
+struct statctr_owned_ {
+    uint64_t words[4];
+    uint32_t owner; /* 1 + the number of the CPU whose words these are */
+};
+
+/*
+ * x := max((x + sums) or flags, maxima), of four words and in one store. AVX2 compares signed
+ * numbers only, so it takes the maximum of numbers whose first bits were turned over.
+ */
+#if defined(STATCTR_VEX_)
+#define STATCTR_PREPARE_LAZY_                    \
+    "vpand (%[joining]), %[d0], %%ymm15\n\t"     \
+    "vpand 32(%[joining]), %[d0], %%ymm14\n\t"   \
+    "vpand 64(%[joining]), %[d0], %%ymm13\n\t"   \
+    "vpcmpeqq %%ymm12, %%ymm12, %%ymm12\n\t"     \
+    "vpsllq $63, %%ymm12, %%ymm12\n\t"           \
+    "vpxor %%ymm12, %%ymm13, %%ymm11\n\t"
+#define STATCTR_JOIN_LAZY_                       \
+    "vpaddq (%[words]), %%ymm15, %%ymm15\n\t"    \
+    "vpor %%ymm14, %%ymm15, %%ymm15\n\t"         \
+    "vpxor %%ymm12, %%ymm15, %%ymm12\n\t"        \
+    "vpcmpgtq %%ymm12, %%ymm11, %%ymm12\n\t"     \
+    "vpblendvb %%ymm12, %%ymm13, %%ymm15, %%ymm15\n\t" \
+    "vmovdqa %%ymm15, (%[words])"
+#define STATCTR_CLOBBER_LAZY_ "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+#else
+#define STATCTR_PREPARE_LAZY_                                 \
+    "vinserti32x4 $1, %[d1], %t[d0], %%ymm16\n\t"             \
+    "vpandq (%[joining]), %%ymm16, %%ymm17\n\t"               \
+    "vpandq 32(%[joining]), %%ymm16, %%ymm18\n\t"             \
+    "vpandq 64(%[joining]), %%ymm16, %%ymm16\n\t"
+#define STATCTR_JOIN_LAZY_                                    \
+    "vpaddq (%[words]), %%ymm17, %%ymm17\n\t"                 \
+    "vporq %%ymm18, %%ymm17, %%ymm17\n\t"                     \
+    "vpmaxuq %%ymm16, %%ymm17, %%ymm17\n\t"                   \
+    "vmovdqa64 %%ymm17, (%[words])"
+#define STATCTR_CLOBBER_LAZY_ "xmm16", "xmm17", "xmm18"
+#endif
+
+#define STATCTR_LAZY_SECTION_                      \
+    ".pushsection __rseq_cs, \"aw?\"\n\t"          \
+    ".balign 32\n"                                 \
+    "3:\t.long 0, 0\n\t"                           \
+    ".quad 4f, 5f - 4f, 6f\n\t"                    \
+    ".popsection\n\t"                              \
+    STATCTR_PREPARE_LAZY_                          \
+    "leaq 3b(%%rip), %%rax\n\t"                    \
+    "movq %%rax, %%fs:8(%[area])\n"                \
+    "4:\tcmpl %[cpu], %%fs:(%[area],%[field])\n\t" \
+    "jne %l[statctr_slow_]\n\t"                    \
+    STATCTR_JOIN_LAZY_ "\n"                        \
+    "5:\n\t"                                       \
+    ".pushsection .text.unlikely, \"ax?\"\n\t"     \
+    ".byte 0x0f, 0xb9, 0x3d\n\t"                   \
+    ".long 0x53053053\n"                           \
+    "6:\tjmp %l[statctr_slow_]\n\t"                \
+    ".popsection"
+#endif
+
+STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uint64_t first, uint64_t second,
+                                               uint64_t third, uint64_t fourth)
+{
+#ifdef STATCTR_WIDTH_32_
+    if (STATCTR_LIKELY_(object != NULL && object->cell != 0)) {
+        const struct statctr_joining_ *const joining = (const struct statctr_joining_ *)object->memory;
+        struct statctr_owned_ *const owned = (struct statctr_owned_ *)object->cell;
+        const uint64_t v0 = first, v1 = second, v2 = third, v3 = fourth;
+        /* 4: where the kernel keeps the CPU's number. Other indices are the library's. */
+        if (STATCTR_LIKELY_(joining->width >= STATCTR_WIDTH_32_ && joining->field == 4)) {
+            uint32_t cpu;
+            __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(joining->area));
+            /* numbers above are those of threads without a registration */
+            if (STATCTR_LIKELY_(cpu <= INT32_MAX && __atomic_load_n(&owned->owner, __ATOMIC_RELAXED) == cpu + 1)) {
+                __asm__ volatile goto(STATCTR_LAZY_SECTION_
+                                      :
+                                      : [area] "r"(joining->area), [field] "r"((uintptr_t)joining->field), [cpu] "r"(cpu),
+                                        [words] "r"(owned), [joining] "r"(joining), STATCTR_VALUES_32_
+                                      : "rax", STATCTR_CLOBBER_LAZY_, "cc", "memory"
+                                      : statctr_slow_);
+                return 0;
+            }
+        }
+    }
+statctr_slow_:
+#endif
+    return statctr_lazy_slow_update(object, first, second, third, fourth);
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
