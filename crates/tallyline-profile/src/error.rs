@@ -31,6 +31,27 @@ pub enum Error {
     #[error(transparent)]
     Types(#[from] tallyline_layout::Error),
 
+    /// The bytes do not start with a trace's magic number.
+    #[error("not a trace: it does not start with TLT1; `tallyline record --trace` makes traces")]
+    NotTrace,
+
+    /// The trace is damaged.
+    #[error("damaged trace at offset {offset:#x}: {reason}")]
+    DamagedTrace {
+        /// The offset in the file.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+
+    /// A replay needs all accesses.
+    #[error("the trace holds one access of {0}: a replay needs all of them; record it without --every")]
+    Sampled(u64),
+
+    /// What a trace needs is not on this machine.
+    #[error("{0}")]
+    Missing(String),
+
     /// A stated limit was reached; such a file is taken for a hostile one.
     #[error("{what}: more than {limit}")]
     Limit {

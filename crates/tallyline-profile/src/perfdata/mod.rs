@@ -16,6 +16,7 @@ pub mod spaces;
 pub mod writer;
 
 pub use attr::Attr;
+pub(crate) use bytes::Cursor;
 pub use bytes::{ByteOrder, Words};
 pub use file::Recording;
 pub use sample::Sample;

@@ -1,0 +1,146 @@
+//! What is known of each line: who has it, why others lost it, what happened to it.
+
+use crate::{Error, Result};
+use rustc_hash::FxHashMap;
+
+/// The most lines that a replay may touch; about 150 bytes of memory each.
+const LINES_LIMIT: u64 = 1 << 25;
+
+/// Why a line was not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// The core never had it.
+    Cold,
+    /// It had to go for others: too many, or too many of one set.
+    Replaced,
+    /// Another core wrote to it, to bytes that this access touches.
+    TrueSharing,
+    /// Another core wrote to it, and only to other bytes.
+    FalseSharing,
+}
+
+/// What happened to a line, in all cores together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Misses of cores that never had it.
+    pub cold: u64,
+    /// Misses of cores that replaced it.
+    pub replaced: u64,
+    /// Misses of cores that lost it to a write of these bytes.
+    pub true_sharing: u64,
+    /// Misses of cores that lost it to a write of other bytes.
+    pub false_sharing: u64,
+    /// Copies that writes took from other cores.
+    pub invalidations: u64,
+    /// Misses that another core's modified copy answered; hardware calls them HITM.
+    pub modified_elsewhere: u64,
+}
+
+impl LineCounts {
+    /// Misses that a write of another core caused.
+    pub fn sharing(&self) -> u64 {
+        self.true_sharing + self.false_sharing
+    }
+
+    pub(super) fn count(&mut self, miss: Miss) {
+        *match miss {
+            Miss::Cold => &mut self.cold,
+            Miss::Replaced => &mut self.replaced,
+            Miss::TrueSharing => &mut self.true_sharing,
+            Miss::FalseSharing => &mut self.false_sharing,
+        } += 1;
+    }
+}
+
+/// Who took a line away: an instruction, and the offset in the line that it wrote to.
+pub(super) type Culprit = (u32, u16);
+
+/// A core and a line that it has or had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) core: u16,
+    pub(super) status: Status,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Status {
+    /// The line is in the core's cache.
+    Held,
+    /// It was replaced there.
+    Replaced,
+    /// A write took it away; since then others wrote these bytes.
+    Lost { by: Culprit, written: u64 },
+}
+
+/// A line.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    pub(super) number: u64,
+    /// By core.
+    parts: Vec<Part>,
+    pub(super) counts: LineCounts,
+}
+
+impl Line {
+    /// What became of the line in a core; none if it never was there.
+    pub(super) fn status(&self, core: u16) -> Option<Status> {
+        let at = self.parts.binary_search_by_key(&core, |part| part.core).ok()?;
+        self.parts.get(at).map(|part| part.status)
+    }
+
+    pub(super) fn set(&mut self, core: u16, status: Status) {
+        match self.parts.binary_search_by_key(&core, |part| part.core) {
+            Ok(at) => self.parts[at].status = status,
+            Err(at) => self.parts.insert(at, Part { core, status }),
+        }
+    }
+
+    /// The cores that have it.
+    pub(super) fn holders(&self) -> impl Iterator<Item = u16> {
+        self.parts.iter().filter(|part| matches!(part.status, Status::Held)).map(|part| part.core)
+    }
+
+    /// Says to all cores that lost the line what was written since.
+    pub(super) fn publish(&mut self, bytes: u64) {
+        for part in &mut self.parts {
+            if let Status::Lost { written, .. } = &mut part.status {
+                *written |= bytes;
+            }
+        }
+    }
+}
+
+/// The lines that were touched.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    by_number: FxHashMap<u64, u32>,
+    lines: Vec<Line>,
+}
+
+impl Directory {
+    /// The index of a line.
+    pub(super) fn index(&mut self, number: u64) -> Result<u32> {
+        let next = self.lines.len() as u32;
+        let index = *self.by_number.entry(number).or_insert(next);
+        if index == next {
+            if u64::from(next) >= LINES_LIMIT {
+                return Err(Error::Limit { what: "cache lines in a replay", limit: LINES_LIMIT });
+            }
+            self.lines.push(Line { number, ..Line::default() });
+        }
+        Ok(index)
+    }
+
+    #[inline]
+    pub(super) fn line(&mut self, index: u32) -> &mut Line {
+        &mut self.lines[index as usize]
+    }
+
+    pub(super) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+}

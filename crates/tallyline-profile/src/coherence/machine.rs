@@ -1,0 +1,324 @@
+//! The cores with their caches, the protocol between them, and the counts.
+
+use super::cache::{Cache, State, Way};
+use super::lines::{Culprit, Directory, Status};
+use super::{Geometry, LineCounts, Miss};
+use crate::Result;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+
+/// The most pairs of who lost a line and who took it that are told apart.
+const CONFLICTS_LIMIT: usize = 1 << 20;
+
+/// What happened in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Accesses to a line: one that crosses the end of a line is two.
+    pub accesses: u64,
+    /// Those that found their line.
+    pub hits: u64,
+    /// Those that did not, by reason, and what writes took away.
+    pub lines: LineCounts,
+    /// Hits that had to take the line from others before they could write.
+    pub upgrades: u64,
+    /// Modified lines that had to be written to memory.
+    pub written_back: u64,
+}
+
+impl Counts {
+    /// Accesses that did not find their line.
+    pub fn misses(&self) -> u64 {
+        self.lines.cold + self.lines.replaced + self.lines.sharing()
+    }
+}
+
+/// An instruction, and where in a line it accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The line's number: its address by its size.
+    pub line: u64,
+    /// The first byte in the line.
+    pub offset: u16,
+    /// The instruction.
+    pub instruction: u32,
+}
+
+/// A miss that another core's write caused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The access that missed.
+    pub victim: Place,
+    /// The offset that was written when the core lost the line.
+    pub culprit_offset: u16,
+    /// The instruction that wrote it.
+    pub culprit: u32,
+    /// Whether bytes that the victim touches were written since.
+    pub is_true: bool,
+}
+
+/// What an instruction did, on all lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceCounts {
+    /// Accesses that found their line.
+    pub hits: u64,
+    /// Accesses and what they caused.
+    pub lines: LineCounts,
+}
+
+/// A replay's counts.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// All together.
+    pub total: Counts,
+    /// By line: its number, and what happened to it.
+    pub lines: Vec<(u64, LineCounts)>,
+    /// By instruction.
+    pub instructions: Vec<PlaceCounts>,
+    /// Who lost lines to whom, and how often.
+    pub conflicts: Vec<(Conflict, u64)>,
+    /// Misses of the kind of `conflicts` that are not in there, as there are too many different ones.
+    pub other_conflicts: u64,
+}
+
+/// A machine that runs.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    geometry: Geometry,
+    caches: Vec<Cache>,
+    directory: Directory,
+    total: Counts,
+    instructions: Vec<PlaceCounts>,
+    conflicts: FxHashMap<Conflict, u64>,
+    other_conflicts: u64,
+}
+
+/// An access to one line.
+#[derive(Clone, Copy)]
+struct Touch {
+    core: u16,
+    line: u64,
+    offset: u16,
+    bytes: u64,
+    store: bool,
+    instruction: u32,
+}
+
+impl Touch {
+    fn culprit(&self) -> Culprit {
+        (self.instruction, self.offset)
+    }
+}
+
+impl Machine {
+    /// A machine with empty caches.
+    pub fn new(geometry: Geometry) -> Self {
+        Self {
+            geometry,
+            caches: vec![Cache::default(); usize::from(geometry.cores())],
+            directory: Directory::default(),
+            total: Counts::default(),
+            instructions: Vec::new(),
+            conflicts: FxHashMap::default(),
+            other_conflicts: 0,
+        }
+    }
+
+    /// What the machine is.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// An access of a core (modulo how many there are) to `size` bytes by an instruction, of which
+    /// `instruction` is the index. Bytes beyond the end of the address space are left out.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) with too many different lines.
+    #[inline]
+    pub fn access(&mut self, core: u16, address: u64, size: u8, store: bool, instruction: u32) -> Result<()> {
+        let core = core % self.geometry.cores();
+        let last = address.saturating_add(u64::from(size.max(1)) - 1);
+        let (mut line, end) = (self.geometry.line_of(address), self.geometry.line_of(last));
+        let mut from = address;
+        let length = u64::from(self.geometry.line());
+        loop {
+            let offset = from % length;
+            let to = if line == end { last % length } else { length - 1 };
+            let bytes = self.geometry.touched(offset, to - offset + 1);
+            self.touch(Touch { core, line, offset: offset as u16, bytes, store, instruction })?;
+            if line == end {
+                return Ok(());
+            }
+            line += 1;
+            from = line * length;
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, touch: Touch) -> Result<()> {
+        let place = touch.instruction as usize;
+        if place >= self.instructions.len() {
+            self.instructions.resize(place + 1, PlaceCounts::default());
+        }
+        self.total.accesses += 1;
+        let lines = &mut self.instructions[place].lines;
+        lines.writes += u64::from(touch.store);
+        lines.reads += u64::from(!touch.store);
+        let Some(way) = self.caches[usize::from(touch.core)].find(self.geometry, touch.line) else {
+            return self.miss(touch);
+        };
+        count_use(way, touch.store);
+        self.total.hits += 1;
+        self.instructions[place].hits += 1;
+        if touch.store {
+            way.written |= touch.bytes;
+            let before = std::mem::replace(&mut way.state, State::Modified);
+            if before == State::Shared {
+                let index = way.index;
+                self.total.upgrades += 1;
+                self.take_from_others(&touch, index);
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn miss(&mut self, touch: Touch) -> Result<()> {
+        let index = self.directory.index(touch.line)?;
+        let was_modified = self.publish_of_owner(index);
+        self.count_miss(&touch, index, was_modified);
+        let state = if touch.store {
+            self.take_from_others(&touch, index);
+            State::Modified
+        } else if self.share_with_others(index) {
+            State::Shared
+        } else {
+            State::Exclusive
+        };
+        self.directory.line(index).set(touch.core, Status::Held);
+        let cache = &mut self.caches[usize::from(touch.core)];
+        let gone = cache.insert(self.geometry, touch.line, index, state);
+        if let Some(way) = cache.look(self.geometry, touch.line) {
+            count_use(way, touch.store);
+            way.written = if touch.store { touch.bytes } else { 0 };
+        }
+        if let Some(gone) = gone {
+            self.replace(touch.core, &gone);
+        }
+        Ok(())
+    }
+
+    fn count_miss(&mut self, touch: &Touch, index: u32, was_modified: bool) {
+        let line = self.directory.line(index);
+        let status = line.status(touch.core);
+        let miss = match status {
+            Some(Status::Lost { written, .. }) if written & touch.bytes != 0 => Miss::TrueSharing,
+            Some(Status::Lost { .. }) => Miss::FalseSharing,
+            Some(_) => Miss::Replaced,
+            None => Miss::Cold,
+        };
+        let instruction = &mut self.instructions[touch.instruction as usize].lines;
+        for counts in [&mut line.counts, &mut self.total.lines, instruction] {
+            counts.count(miss);
+            counts.modified_elsewhere += u64::from(was_modified);
+        }
+        if let Some(Status::Lost { by: (culprit, culprit_offset), .. }) = status {
+            let victim = Place { line: touch.line, offset: touch.offset, instruction: touch.instruction };
+            let conflict = Conflict { victim, culprit_offset, culprit, is_true: miss == Miss::TrueSharing };
+            let is_full = self.conflicts.len() >= CONFLICTS_LIMIT;
+            match self.conflicts.entry(conflict) {
+                Entry::Occupied(mut count) => *count.get_mut() += 1,
+                Entry::Vacant(_) if is_full => self.other_conflicts += 1,
+                Entry::Vacant(place) => drop(place.insert(1)),
+            }
+        }
+    }
+
+    /// If a core has the line modified, says to those that lost it what it wrote.
+    fn publish_of_owner(&mut self, index: u32) -> bool {
+        let line = self.directory.line(index);
+        // who has it modified has it alone
+        let Some(owner) = line.holders().next() else { return false };
+        let Some(way) = self.caches[usize::from(owner)].look(self.geometry, line.number) else {
+            return false;
+        };
+        line.publish(way.written);
+        way.written = 0;
+        way.state == State::Modified
+    }
+
+    /// Takes the line from all other cores, for a write.
+    fn take_from_others(&mut self, touch: &Touch, index: u32) {
+        let line = self.directory.line(index);
+        let others: Vec<u16> = line.holders().filter(|core| *core != touch.core).collect();
+        for core in &others {
+            line.set(*core, Status::Lost { by: touch.culprit(), written: 0 });
+            if let Some(way) = self.caches[usize::from(*core)].look(self.geometry, line.number) {
+                leave(&mut line.counts, way);
+                way.state = State::Invalid;
+            }
+        }
+        let taken = others.len() as u64;
+        line.counts.invalidations += taken;
+        self.total.lines.invalidations += taken;
+        self.instructions[touch.instruction as usize].lines.invalidations += taken;
+    }
+
+    /// Lets others keep the line for reading only; whether there are any.
+    fn share_with_others(&mut self, index: u32) -> bool {
+        let line = self.directory.line(index);
+        let mut any = false;
+        for core in line.holders() {
+            any = true;
+            if let Some(way) = self.caches[usize::from(core)].look(self.geometry, line.number) {
+                self.total.written_back += u64::from(way.state == State::Modified);
+                way.state = State::Shared;
+            }
+        }
+        any
+    }
+
+    /// A line that had to go for another.
+    fn replace(&mut self, core: u16, gone: &Way) {
+        let line = self.directory.line(gone.index);
+        line.publish(gone.written);
+        line.set(core, Status::Replaced);
+        leave(&mut line.counts, gone);
+        self.total.written_back += u64::from(gone.state == State::Modified);
+    }
+
+    /// The counts. Conflicts and lines are in no order.
+    pub fn finish(mut self) -> Summary {
+        for cache in &self.caches {
+            for way in cache.lines() {
+                leave(&mut self.directory.line(way.index).counts, way);
+            }
+        }
+        let lines: Vec<_> = self.directory.lines().iter().map(|line| (line.number, line.counts)).collect();
+        for (_, counts) in &lines {
+            self.total.lines.reads += counts.reads;
+            self.total.lines.writes += counts.writes;
+        }
+        Summary {
+            total: self.total,
+            lines,
+            instructions: self.instructions,
+            conflicts: self.conflicts.into_iter().collect(),
+            other_conflicts: self.other_conflicts,
+        }
+    }
+}
+
+#[inline]
+fn count_use(way: &mut Way, store: bool) {
+    way.writes += u64::from(store);
+    way.reads += u64::from(!store);
+}
+
+/// A line leaves a cache: its accesses go to the line's counts.
+fn leave(counts: &mut LineCounts, way: &Way) {
+    counts.reads += way.reads;
+    counts.writes += way.writes;
+}
+
+#[cfg(test)]
+mod tests;

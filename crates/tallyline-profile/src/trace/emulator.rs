@@ -1,0 +1,160 @@
+//! The emulator that runs a program, and the words that make it trace.
+
+use crate::{Error, Result};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What is asked of the plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The trace; it is there and empty.
+    pub output: PathBuf,
+    /// One access of so many, on average; 1 for all.
+    pub every: u64,
+    /// The file's size in bytes at which recording ends; a block may go beyond.
+    pub limit: u64,
+}
+
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emulation {
+    /// The emulator.
+    pub emulator: PathBuf,
+    /// Its words, the program's among them.
+    pub words: Vec<OsString>,
+    /// Whether the command is itself the emulator of a whole machine.
+    pub whole_machine: bool,
+}
+
+/// How a command is traced: a program by the emulator for its machine (or the one that is given), an
+/// emulator of a whole machine (`qemu-system-…`) by itself.
+///
+/// # Errors
+/// [`Error::Missing`] if the program or its emulator is not there, with what to do.
+pub fn emulation(
+    command: &[OsString],
+    emulator: Option<&Path>,
+    plugin: &Path,
+    options: &Options,
+) -> Result<Emulation> {
+    let [name, rest @ ..] = command else {
+        return Err(Error::Missing("there is no command to run".into()));
+    };
+    let program = find(name).ok_or_else(|| Error::Missing(format!("{}: no such program", name.display())))?;
+    let plugin_words = [OsString::from("-plugin"), plugin_argument(plugin, options)];
+    let base = program.file_name().unwrap_or_default().as_bytes();
+    if base.starts_with(b"qemu-system-") {
+        let words = plugin_words.into_iter().chain(rest.iter().cloned()).collect();
+        return Ok(Emulation { emulator: program, words, whole_machine: true });
+    }
+    let emulator = match emulator {
+        Some(path) => path.to_path_buf(),
+        None => emulator_for(&program)?,
+    };
+    // the program's own name is what its first word says
+    let called = [OsString::from("-0"), name.clone(), program.into_os_string()];
+    let words = plugin_words.into_iter().chain(called).chain(rest.iter().cloned()).collect();
+    Ok(Emulation { emulator, words, whole_machine: false })
+}
+
+/// QEMU takes two commas for one.
+fn plugin_argument(plugin: &Path, options: &Options) -> OsString {
+    let doubled = |path: &Path| -> Vec<u8> {
+        let bytes = path.as_os_str().as_bytes();
+        bytes.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b',' { 2 } else { 1 })).collect()
+    };
+    let mut word = b"file=".to_vec();
+    word.extend(doubled(plugin));
+    word.extend(b",out=");
+    word.extend(doubled(&options.output));
+    word.extend(format!(",every={},limit={}", options.every, options.limit).bytes());
+    OsString::from_vec(word)
+}
+
+/// A program by its path, or on the PATH.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(name);
+    if name.as_bytes().contains(&b'/') {
+        return path.is_file().then(|| path.to_path_buf());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|place| place.is_file())
+}
+
+/// The emulator for an ELF program's machine, which must be on the PATH.
+fn emulator_for(program: &Path) -> Result<PathBuf> {
+    let mut head = [0; 20];
+    let read = File::open(program).and_then(|mut file| file.read_exact(&mut head));
+    let machine = read.ok().and_then(|()| machine_of(&head)).ok_or_else(|| {
+        Error::Missing(format!(
+            "{}: not an ELF program for a machine that can be traced (x86-64, aarch64); \
+             a script is traced as its interpreter with the script as its first word",
+            program.display()
+        ))
+    })?;
+    let emulator = format!("qemu-{machine}");
+    find(OsStr::new(&emulator)).ok_or_else(|| {
+        Error::Missing(format!("{emulator} is not installed: it is in Debian's package qemu-user"))
+    })
+}
+
+/// The machine of an ELF header as QEMU names it.
+fn machine_of(head: &[u8; 20]) -> Option<&'static str> {
+    const LITTLE_64: [u8; 2] = [2, 1];
+    if head[..4] != *b"\x7fELF" || head[4..6] != LITTLE_64 {
+        return None;
+    }
+    match u16::from_le_bytes([head[18], head[19]]) {
+        62 => Some("x86_64"),
+        183 => Some("aarch64"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        Options { output: "a,b/out".into(), every: 3, limit: 1000 }
+    }
+
+    #[test]
+    fn commas_in_paths_are_doubled() {
+        let argument = plugin_argument(Path::new("p,lugin.so"), &options());
+        assert_eq!(argument, "file=p,,lugin.so,out=a,,b/out,every=3,limit=1000");
+    }
+
+    #[test]
+    fn a_script_is_no_program_for_the_emulator() {
+        let words = ["/proc/self/cmdline".into()];
+        let error = emulation(&words, None, Path::new("p.so"), &options()).expect_err("not ELF");
+        assert!(error.to_string().contains("not an ELF program"), "{error}");
+        let missing = ["/no/such/program".into()];
+        let error = emulation(&missing, None, Path::new("p.so"), &options()).expect_err("not there");
+        assert!(error.to_string().contains("no such program"), "{error}");
+    }
+
+    #[test]
+    fn a_programs_words_come_behind_those_of_the_emulator() {
+        let words = ["/proc/self/exe".into(), "-x".into()];
+        let run = emulation(&words, Some(Path::new("qemu")), Path::new("p.so"), &options()).expect("runs");
+        assert!(!run.whole_machine);
+        assert_eq!(run.words[2..], ["-0", "/proc/self/exe", "/proc/self/exe", "-x"].map(OsString::from));
+    }
+
+    #[test]
+    fn machines_are_told_by_the_elf_header() {
+        let mut head = [0; 20];
+        head[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        head[18] = 62;
+        assert_eq!(machine_of(&head), Some("x86_64"));
+        head[18] = 183;
+        assert_eq!(machine_of(&head), Some("aarch64"));
+        head[5] = 2;
+        assert_eq!(machine_of(&head), None, "the other byte order");
+    }
+}

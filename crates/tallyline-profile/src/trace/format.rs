@@ -1,0 +1,182 @@
+//! The file: blocks, each of four letters, the length of what follows (32 bits), and that.
+//!
+//! Numbers have their lowest byte first. A *varint* has seven bits a byte, lowest first; a *zigzag*
+//! puts the sign into its lowest bit. Blocks are appended whole by the threads of a program and of
+//! the processes it forks; those of one thread are in the order of its time, and what a block refers
+//! to comes before it.
+//!
+//! | block | holds |
+//! |---|---|
+//! | `TLT1` | first: 1 for a whole machine (32), version of QEMU's interface (32), one of how many accesses (64), process (32), nanoseconds (64), length (16) and name of the machine |
+//! | `MAPS` | process (32), 1 read 2 write 4 execute (32), address (64), length (64), offset in the file (64), length (16) and path of the file |
+//! | `INSN` | number of the first instruction (64), count (32), then each: varint of twice the zigzag of the distance from the end of the one before, plus 1 if it is atomic; its length (8) |
+//! | `ACCS` | process (32), thread (32), accesses (32), points (32), then where the distances start from: instructions run (64), instruction (64), address (64); nanoseconds of the first and the last (64 each), events |
+//! | `DONE` | process (32), 1 if the file got too large, 2 if it could not be written (32), instructions run (64; in a sample 0), accesses written (64) |
+//!
+//! An event begins with a varint. Its three lowest bits are the access's size as a power of two; then
+//! come a bit for a store, a bit that says that as many instructions were run as lie between this one
+//! and the last, and the zigzag of the distance to the last instruction's number. Where the bit is not
+//! set, a varint of the instructions run follows. Last is the zigzag of the distance to the address
+//! that the instruction last used, of those whose number has the same lowest 8 bits, in this block; if
+//! there was none, to the last address.
+//!
+//! If the three bits are 7 it is a point of synchronisation: the rest is its kind, and then come two
+//! varints, the distances of its number (in the order of all threads) and of the instructions run.
+
+/// The first bytes.
+pub const MAGIC: [u8; 4] = *b"TLT1";
+
+/// The longest block that is accepted.
+pub const BLOCK_LIMIT: u32 = 1 << 20;
+
+/// What the file says of the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// A whole emulated machine, with its kernel; threads are CPUs then.
+    pub whole_machine: bool,
+    /// The version of the interface between QEMU and the plugin.
+    pub interface: u32,
+    /// One access of so many is in the file, on average.
+    pub every: u64,
+    /// The first process.
+    pub process: u32,
+    /// When it started: nanoseconds of the machine's monotonic clock.
+    pub time: u64,
+    /// The emulated machine, as QEMU names it.
+    pub machine: String,
+}
+
+/// A file that is mapped in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The process.
+    pub process: u32,
+    /// 1 read, 2 write, 4 execute.
+    pub protection: u32,
+    /// The first address.
+    pub start: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// Where in the file they begin.
+    pub offset: u64,
+    /// The file.
+    pub path: String,
+}
+
+impl Mapping {
+    /// The offset in the file of an address; none if it is not mapped here.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
+        self.offset.checked_add(distance)
+    }
+
+    /// Whether instructions are fetched from it.
+    pub fn is_code(&self) -> bool {
+        self.protection & 4 != 0
+    }
+}
+
+/// How a process ended its part of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The process.
+    pub process: u32,
+    /// The file reached the size that was allowed: the rest is missing.
+    pub full: bool,
+    /// The file could not be written any more: the rest is missing.
+    pub broken: bool,
+    /// Instructions that its threads ran; 0 in a sample.
+    pub instructions: u64,
+    /// Accesses that it wrote.
+    pub accesses: u64,
+}
+
+/// One access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The instruction, as an index of the trace's [`Instructions`](super::Instructions).
+    pub instruction: u32,
+    /// The first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub size: u8,
+    /// A write; what reads and writes in one is a write.
+    pub store: bool,
+    /// Instructions that the thread had run.
+    pub now: u64,
+}
+
+/// What happens in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An access to memory.
+    Access(Access),
+    /// A point of synchronisation with other threads.
+    Point {
+        /// What it is.
+        kind: Point,
+        /// Its place in the order of all threads' points.
+        number: u64,
+        /// Instructions that the thread had run.
+        now: u64,
+    },
+}
+
+/// What synchronises threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// An atomic instruction; its accesses follow.
+    Atomic,
+    /// The thread's first instruction.
+    Start,
+    /// The thread's end.
+    Exit,
+    /// A futex call that wakes others.
+    Wake,
+    /// The return of a futex call that waited.
+    Waited,
+    /// A thread or process that is about to be made.
+    Clone,
+}
+
+impl Point {
+    pub(super) fn from_number(number: u64) -> Option<Self> {
+        Some(match number {
+            0 => Self::Atomic,
+            1 => Self::Start,
+            2 => Self::Exit,
+            3 => Self::Wake,
+            4 => Self::Waited,
+            5 => Self::Clone,
+            _ => return None,
+        })
+    }
+
+    /// Whether the kernel took part: its order is one that the threads waited for.
+    pub fn is_kernels(self) -> bool {
+        self != Self::Atomic
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_an_offset_only_where_it_is_mapped() {
+        let mapping = Mapping {
+            process: 1,
+            protection: 5,
+            start: 0x1000,
+            length: 0x100,
+            offset: 0x40,
+            path: "/bin/program".into(),
+        };
+        assert_eq!(mapping.offset_of(0x1000), Some(0x40));
+        assert_eq!(mapping.offset_of(0x10ff), Some(0x13f));
+        assert_eq!(mapping.offset_of(0x1100), None);
+        assert_eq!(mapping.offset_of(0xfff), None);
+        let at_the_end = Mapping { offset: u64::MAX, ..mapping };
+        assert_eq!(at_the_end.offset_of(0x1001), None, "no overflow");
+    }
+}

@@ -1,0 +1,82 @@
+//! The plugin for QEMU: its source is in this program, and is compiled where it is needed.
+
+use crate::{Error, Result};
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCES: [(&str, &str); 7] = [
+    ("file.c", include_str!("qemu/file.c")),
+    ("file.h", include_str!("qemu/file.h")),
+    ("machine.h", include_str!("qemu/machine.h")),
+    ("mappings.c", include_str!("qemu/mappings.c")),
+    ("mappings.h", include_str!("qemu/mappings.h")),
+    ("plugin.c", include_str!("qemu/plugin.c")),
+    ("qemu.h", include_str!("qemu/qemu.h")),
+];
+
+const FLAGS: [&str; 6] = ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w"];
+
+/// The plugin's path: as it was built before, or built now with the C compiler `$CC`, or `cc`.
+///
+/// It is kept in a folder of `cache`, by what it is made of.
+///
+/// # Errors
+/// [`Error::Missing`] if there is no compiler or it fails, with what to do; what the file system says.
+pub fn build(cache: &Path) -> Result<PathBuf> {
+    let compiler = std::env::var_os("CC").filter(|name| !name.is_empty()).unwrap_or_else(|| "cc".into());
+    let mut hasher = DefaultHasher::new();
+    (SOURCES, FLAGS, &compiler).hash(&mut hasher);
+    let folder = cache.join(format!("qemu-plugin-{:016x}", hasher.finish()));
+    let plugin = folder.join("tallyline-trace.so");
+    if plugin.is_file() {
+        return Ok(plugin);
+    }
+    fs::create_dir_all(&folder)?;
+    for (name, text) in SOURCES {
+        fs::write(folder.join(name), text)?;
+    }
+    compile(&compiler, &folder, &plugin)?;
+    Ok(plugin)
+}
+
+fn compile(compiler: &OsString, folder: &Path, plugin: &Path) -> Result<()> {
+    // who builds it at the same time sees all of it or nothing
+    let unfinished = folder.join(format!("{}.so", std::process::id()));
+    let sources = SOURCES.iter().map(|(name, _)| name).filter(|name| name.ends_with(".c"));
+    let output = Command::new(compiler)
+        .current_dir(folder)
+        .args(FLAGS)
+        .arg("-o")
+        .arg(&unfinished)
+        .args(sources)
+        .output()
+        .map_err(|error| {
+            let name = compiler.display();
+            Error::Missing(format!(
+                "the C compiler {name}, which builds the plugin for QEMU, cannot be run ({error}): install it \
+                 (Debian: apt install gcc libc6-dev), or name another one in CC"
+            ))
+        })?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
+        return Err(Error::Missing(format!(
+            "the C compiler {} cannot build the plugin for QEMU in {}: {first}",
+            compiler.display(),
+            folder.display()
+        )));
+    }
+    Ok(fs::rename(unfinished, plugin)?)
+}
+
+/// The folder for what can be made again: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one
+/// in the temporary folder.
+pub fn cache_folder() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("tallyline")
+}

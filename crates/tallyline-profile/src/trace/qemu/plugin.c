@@ -1,0 +1,556 @@
+/* A plugin for QEMU that writes down what a program does to memory. It is built by
+ * `tallyline record --trace`, and told by its arguments what to do:
+ *   out=FILE   the file, which is there and empty
+ *   every=N    one access of N on average; 1 for all
+ *   limit=N    the file's size in bytes at which recording ends
+ */
+#define _GNU_SOURCE
+#include "file.h"
+#include "machine.h"
+#include "mappings.h"
+#include "qemu.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+/* the names of QEMU */
+EXPORT int qemu_plugin_version = 1;
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct host *host, int argc, char **argv);
+
+enum {
+	/* of a thread's block, with its head */
+	BLOCK_ROOM = 64 << 10,
+	BLOCK_START = BLOCK_HEAD + 64,
+	/* the most that one access takes: a point (three numbers) and the access (three numbers) */
+	EVENT_ROOM = 64,
+	TABLE_ROOM = 32 << 10,
+	/* of instructions whose last address is remembered, a power of two */
+	REMEMBERED = 256,
+	CPUS = 4096,
+};
+
+/* Points of synchronisation, as in the file. */
+enum point { POINT_ATOMIC, POINT_START, POINT_EXIT, POINT_WAKE, POINT_WAITED, POINT_CLONE };
+enum { POINT_MARK = 7, STORE = 1 << 3, TOGETHER = 1 << 4 };
+
+/* A thread of the emulated program; in a whole machine a CPU. */
+struct thread {
+	/* of the block that runs: its first instruction, how many it has, how many ran before it */
+	uint64_t block;
+	uint64_t block_count;
+	uint64_t before;
+	/* accesses until the next that is written down, and the state of the numbers that choose it */
+	uint64_t countdown;
+	uint64_t random;
+	/* the last ones that were written down */
+	uint64_t instruction;
+	uint64_t now;
+	uint64_t address;
+	uint64_t point;
+	uint64_t remembered[REMEMBERED];
+	/* where the next one goes */
+	uint8_t *at;
+	uint32_t accesses;
+	uint32_t points;
+	uint64_t since;
+	uint64_t recorded;
+	bool futex_waits;
+	uint32_t pid;
+	uint32_t tid;
+	struct thread *next;
+	uint8_t bytes[BLOCK_ROOM];
+};
+
+static enum machine machine;
+static bool whole_machine;
+static int interface;
+static uint64_t every = 1;
+
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct thread *threads;
+/* of threads that ended */
+static uint64_t ended_instructions;
+static uint64_t ended_recorded;
+static __thread struct thread *own __attribute__((tls_model("initial-exec")));
+static struct thread *cpus[CPUS];
+
+/* Translated instructions that are not in the file yet. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t table[TABLE_ROOM];
+static uint8_t *table_at;
+static uint64_t table_first;
+static uint32_t table_count;
+static uint64_t table_end;
+/* what QEMU adds to an address of the program, and whether mappings may have changed since */
+static uint64_t base;
+static bool base_known;
+static atomic_bool mappings_changed = true;
+
+static bool stopped(void)
+{
+	return atomic_load_explicit(&shared->stopped, memory_order_relaxed) != 0;
+}
+
+static uint64_t clock_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* --- the table of instructions; with its lock held --- */
+
+static void table_flush(void)
+{
+	uint8_t *at = table + BLOCK_HEAD;
+
+	if (table_count) {
+		at = put_u64(at, table_first);
+		put_u32(at, table_count);
+		file_append("INSN", table, table_at - table);
+	}
+	table_at = table + BLOCK_HEAD + 12;
+	table_count = 0;
+	table_end = 0;
+}
+
+static void table_add(uint64_t id, uint64_t pc, size_t size, bool atomic)
+{
+	if (table_count && (id != table_first + table_count || table_at + 16 > table + TABLE_ROOM))
+		table_flush();
+	if (!table_count)
+		table_first = id;
+	table_at = put_varint(table_at, zigzag((int64_t)(pc - table_end)) << 1 | atomic);
+	*table_at++ = size;
+	table_end = pc + size;
+	table_count++;
+}
+
+/* --- a thread's block --- */
+
+static void block_start(struct thread *thread)
+{
+	thread->at = thread->bytes + BLOCK_START;
+	thread->accesses = 0;
+	thread->points = 0;
+	thread->point = 0;
+	thread->since = clock_now();
+	memset(thread->remembered, 0, sizeof thread->remembered);
+
+	uint8_t *at = thread->bytes + BLOCK_HEAD;
+
+	at = put_u32(at, thread->pid);
+	at = put_u32(at, thread->tid);
+	/* 8 bytes for the counts, that come when they are known */
+	at = put_u64(at + 8, thread->now);
+	at = put_u64(at, thread->instruction);
+	at = put_u64(at, thread->address);
+	put_u64(at, thread->since);
+}
+
+static void block_flush(struct thread *thread)
+{
+	uint8_t *at = thread->bytes + BLOCK_HEAD + 8;
+
+	if (thread->accesses || thread->points) {
+		at = put_u32(at, thread->accesses);
+		put_u32(at, thread->points);
+		put_u64(thread->bytes + BLOCK_HEAD + 48, clock_now());
+		/* what the accesses refer to comes before them */
+		pthread_mutex_lock(&table_lock);
+		table_flush();
+		pthread_mutex_unlock(&table_lock);
+		file_append("ACCS", thread->bytes, thread->at - thread->bytes);
+		thread->recorded += thread->accesses;
+	}
+	block_start(thread);
+}
+
+/* Distances between N/2 and 3N/2: a loop does not fall into step with them. */
+static uint64_t distance(struct thread *thread)
+{
+	if (every == 1)
+		return 1;
+	thread->random ^= thread->random << 13;
+	thread->random ^= thread->random >> 7;
+	thread->random ^= thread->random << 17;
+	/* an odd number of them, so that N is their middle */
+	return (every + 1) / 2 + thread->random % (every | 1);
+}
+
+static void put_point(struct thread *thread, enum point kind, uint64_t now)
+{
+	uint64_t number = atomic_fetch_add(&shared->points, 1);
+
+	if (thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM)
+		block_flush(thread);
+	thread->at = put_varint(thread->at, POINT_MARK | (uint64_t)kind << 3);
+	thread->at = put_varint(thread->at, number - thread->point);
+	thread->at = put_varint(thread->at, now - thread->now);
+	thread->point = number;
+	thread->now = now;
+	thread->points++;
+}
+
+/* Instructions that the thread began, when it is between blocks. */
+static uint64_t now_of(const struct thread *thread)
+{
+	return thread->before + thread->block_count;
+}
+
+static struct thread *thread_new(uint32_t tid)
+{
+	struct thread *thread = calloc(1, sizeof *thread);
+
+	if (!thread) {
+		fputs("tallyline: no memory for a thread's block\n", stderr);
+		abort();
+	}
+	thread->pid = getpid();
+	thread->tid = tid;
+	thread->random = 0x9e3779b97f4a7c15 ^ (uint64_t)tid << 17;
+	thread->countdown = every == 1 ? 1 : 1 + distance(thread) % every;
+	block_start(thread);
+	pthread_mutex_lock(&threads_lock);
+	thread->next = threads;
+	threads = thread;
+	pthread_mutex_unlock(&threads_lock);
+	if (!whole_machine)
+		put_point(thread, POINT_START, 0);
+	return thread;
+}
+
+static inline struct thread *current(unsigned int cpu)
+{
+	if (whole_machine) {
+		cpu %= CPUS;
+		if (!cpus[cpu])
+			cpus[cpu] = thread_new(cpu);
+		return cpus[cpu];
+	}
+	if (!own)
+		own = thread_new(gettid());
+	return own;
+}
+
+static void thread_end(void)
+{
+	struct thread *thread = own, **at;
+
+	if (!thread)
+		return;
+	put_point(thread, POINT_EXIT, now_of(thread));
+	block_flush(thread);
+	pthread_mutex_lock(&threads_lock);
+	for (at = &threads; *at; at = &(*at)->next)
+		if (*at == thread) {
+			*at = thread->next;
+			break;
+		}
+	ended_instructions += now_of(thread);
+	ended_recorded += thread->recorded;
+	pthread_mutex_unlock(&threads_lock);
+	own = NULL;
+	free(thread);
+}
+
+/* --- what QEMU calls --- */
+
+static void on_block(unsigned int cpu, void *data)
+{
+	struct thread *thread = current(cpu);
+	uint64_t block = (uintptr_t)data;
+
+	thread->before += thread->block_count;
+	thread->block = block >> 10;
+	thread->block_count = block & 0x3ff;
+}
+
+static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info, uint64_t address, uint64_t id)
+{
+	uint64_t now = every == 1 ? thread->before + (id - thread->block) : thread->now;
+	uint64_t *remembered = &thread->remembered[id % REMEMBERED];
+	uint64_t from = *remembered ? *remembered : thread->address;
+	uint64_t head = qemu_plugin_mem_size_shift(info) & 7;
+	bool together = every != 1 || now - thread->now == id - thread->instruction;
+
+	if (head == POINT_MARK)
+		head = POINT_MARK - 1;
+	head |= qemu_plugin_mem_is_store(info) ? STORE : 0;
+	head |= together ? TOGETHER : 0;
+	if (thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM)
+		block_flush(thread), from = thread->address;
+	thread->at = put_varint(thread->at, head | zigzag((int64_t)(id - thread->instruction)) << 5);
+	if (!together)
+		thread->at = put_varint(thread->at, now - thread->now);
+	thread->at = put_varint(thread->at, zigzag((int64_t)(address - from)));
+	*remembered = address;
+	thread->address = address;
+	thread->instruction = id;
+	thread->now = now;
+	thread->accesses++;
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct thread *thread = current(cpu);
+
+	if (--thread->countdown)
+		return;
+	thread->countdown = distance(thread);
+	if (!stopped())
+		put_access(thread, info, address, (uintptr_t)data);
+}
+
+static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct thread *thread = current(cpu);
+
+	/* a sample of accesses cannot be replayed, and needs no order */
+	if (every == 1 && !stopped())
+		put_point(thread, POINT_ATOMIC, thread->before + ((uintptr_t)data - thread->block));
+	on_access(cpu, info, address, data);
+}
+
+static bool insn_is_atomic(const struct qemu_plugin_insn *insn, size_t size)
+{
+	uint8_t code[16] = { 0 };
+
+	if (size > sizeof code)
+		size = sizeof code;
+	if (interface >= 3) {
+		size_t (*copy)(const struct qemu_plugin_insn *, void *, size_t) = (void *)qemu_plugin_insn_data;
+
+		copy(insn, code, size);
+	} else {
+		const void *(*data)(const struct qemu_plugin_insn *) = (void *)qemu_plugin_insn_data;
+
+		memcpy(code, data(insn), size);
+	}
+	return is_atomic(machine, code, size);
+}
+
+static void look_for_mappings(struct qemu_plugin_tb *tb)
+{
+	if (!base_known) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
+		uint64_t host = (uintptr_t)qemu_plugin_insn_haddr(insn);
+
+		if (host) {
+			base = host - qemu_plugin_insn_vaddr(insn);
+			base_known = true;
+		}
+	}
+	if (base_known && atomic_exchange(&mappings_changed, false))
+		mappings_write(base);
+}
+
+static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb), at;
+	uint64_t first;
+
+	(void)plugin;
+	if (!count)
+		return;
+	pthread_mutex_lock(&table_lock);
+	if (!whole_machine)
+		look_for_mappings(tb);
+	first = atomic_fetch_add(&shared->instructions, count);
+	for (at = 0; at < count; at++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, at);
+		size_t size = qemu_plugin_insn_size(insn);
+		bool atomic = insn_is_atomic(insn, size);
+
+		table_add(first + at, qemu_plugin_insn_vaddr(insn), size, atomic);
+		qemu_plugin_register_vcpu_mem_cb(insn, atomic ? on_atomic : on_access, CALLBACK_WITHOUT_REGISTERS,
+						 MEMORY_READ_OR_WRITE, (void *)(uintptr_t)(first + at));
+	}
+	pthread_mutex_unlock(&table_lock);
+	/* the count of instructions is for replay */
+	if (every == 1)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, CALLBACK_WITHOUT_REGISTERS,
+						     (void *)(uintptr_t)(first << 10 | (count & 0x3ff)));
+}
+
+static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, uint64_t first, uint64_t second,
+		    uint64_t third, uint64_t fourth, uint64_t fifth, uint64_t sixth, uint64_t seventh, uint64_t eighth)
+{
+	struct thread *thread = current(cpu);
+
+	(void)plugin, (void)first, (void)third, (void)fourth, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
+	switch (call_of(machine, number)) {
+	case CALL_FUTEX:
+		thread->futex_waits = futex_waits(second);
+		if (!thread->futex_waits)
+			put_point(thread, POINT_WAKE, now_of(thread));
+		break;
+	case CALL_CLONE:
+		put_point(thread, POINT_CLONE, now_of(thread));
+		break;
+	case CALL_EXIT:
+		thread_end();
+		break;
+	case CALL_EXECUTE:
+		/* the program that comes then runs without us */
+		block_flush(thread);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_return(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, int64_t result)
+{
+	(void)plugin, (void)result;
+	switch (call_of(machine, number)) {
+	case CALL_FUTEX: {
+		struct thread *thread = current(cpu);
+
+		if (thread->futex_waits)
+			put_point(thread, POINT_WAITED, now_of(thread));
+		break;
+	}
+	case CALL_MAPPING:
+		atomic_store(&mappings_changed, true);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_end(qemu_plugin_id_t plugin, void *data)
+{
+	uint8_t block[BLOCK_HEAD + 24], *at = block + BLOCK_HEAD;
+	uint64_t instructions = 0, recorded = 0;
+	struct thread *thread;
+
+	(void)plugin, (void)data;
+	/* a machine's CPUs may still run */
+	if (whole_machine)
+		atomic_fetch_or(&shared->stopped, FILE_ENDS);
+	pthread_mutex_lock(&threads_lock);
+	for (thread = threads; thread; thread = thread->next) {
+		block_flush(thread);
+		instructions += now_of(thread);
+		recorded += thread->recorded;
+	}
+	instructions += ended_instructions;
+	recorded += ended_recorded;
+	pthread_mutex_unlock(&threads_lock);
+	at = put_u32(at, getpid());
+	at = put_u32(at, atomic_load(&shared->stopped) & ~FILE_ENDS);
+	at = put_u64(at, instructions);
+	at = put_u64(at, recorded);
+	file_append("DONE", block, at - block);
+}
+
+/* --- a process that is forked --- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&threads_lock);
+	pthread_mutex_lock(&table_lock);
+	/* the parent's translations are the child's too */
+	table_flush();
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_unlock(&threads_lock);
+}
+
+/* Of the threads only this one is there, and what it had to write the parent writes. */
+static void in_child(void)
+{
+	threads = own;
+	ended_instructions = ended_recorded = 0;
+	after_fork();
+	if (own) {
+		own->next = NULL;
+		own->pid = getpid();
+		own->tid = gettid();
+		own->recorded = 0;
+		own->before = own->block_count = own->now = 0;
+		block_start(own);
+		put_point(own, POINT_START, 0);
+	}
+}
+
+/* --- the start --- */
+
+static bool number_of(const char *text, uint64_t *number)
+{
+	char *end;
+
+	*number = strtoull(text, &end, 10);
+	return *text && !*end && *number;
+}
+
+/* QEMU from 9 on has this function, and takes version 2. */
+__attribute__((constructor)) static void choose_version(void)
+{
+	if (dlsym(RTLD_DEFAULT, "qemu_plugin_num_vcpus"))
+		qemu_plugin_version = 2;
+}
+
+static void header_write(const char *target)
+{
+	uint8_t block[BLOCK_HEAD + 64 + 256], *at = block + BLOCK_HEAD;
+	size_t length = strnlen(target, 255);
+
+	at = put_u32(at, whole_machine);
+	at = put_u32(at, interface);
+	at = put_u64(at, every);
+	at = put_u32(at, getpid());
+	at = put_u64(at, clock_now());
+	at = put_u16(at, length);
+	memcpy(at, target, length);
+	file_append("TLT1", block, at + length - block);
+}
+
+int qemu_plugin_install(qemu_plugin_id_t id, const struct host *host, int argc, char **argv)
+{
+	const char *out = NULL;
+	uint64_t limit = UINT64_MAX;
+	int at;
+
+	for (at = 0; at < argc; at++) {
+		if (!strncmp(argv[at], "out=", 4))
+			out = argv[at] + 4;
+		else if (!strncmp(argv[at], "every=", 6) && number_of(argv[at] + 6, &every))
+			continue;
+		else if (!strncmp(argv[at], "limit=", 6) && number_of(argv[at] + 6, &limit))
+			continue;
+		else {
+			fprintf(stderr, "tallyline: the plugin does not know %s\n", argv[at]);
+			return 1;
+		}
+	}
+	if (!out || !file_open(out, limit)) {
+		fprintf(stderr, "tallyline: the plugin cannot write %s\n", out ? out : "its file: no out=FILE");
+		return 1;
+	}
+	machine = machine_named(host->target_name);
+	whole_machine = host->system_emulation;
+	interface = host->version.current;
+	table_flush();
+	header_write(host->target_name);
+	mappings_of_emulator();
+	pthread_atfork(before_fork, after_fork, in_child);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translated);
+	if (!whole_machine) {
+		qemu_plugin_register_vcpu_syscall_cb(id, on_call);
+		qemu_plugin_register_vcpu_syscall_ret_cb(id, on_return);
+	}
+	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	return 0;
+}
