@@ -102,6 +102,7 @@ pub struct Image {
     slots: FxHashMap<u64, u64>,
     thread_local: Option<(u64, u64)>,
     build_id: Option<Vec<u8>>,
+    runtime_types: Option<u64>,
 }
 
 impl Image {
@@ -132,6 +133,7 @@ impl Image {
             tables: Vec::new(),
             slots: FxHashMap::default(),
             thread_local: None,
+            runtime_types: None,
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
         image.regions.sort_by_key(|region| region.address);
@@ -153,6 +155,9 @@ impl Image {
 
     fn read_symbols<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            if symbol.name() == Ok("runtime.types") {
+                self.runtime_types = Some(symbol.address());
+            }
             let kind = match symbol.kind() {
                 object::SymbolKind::Text => SymbolKind::Function,
                 object::SymbolKind::Data => SymbolKind::Data,
@@ -271,6 +276,11 @@ impl Image {
         let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
         // kinds are sorted: data, then what threads have
         covering(&self.data[..data], address)
+    }
+
+    /// Where a Go program's descriptions of types start.
+    pub fn runtime_types(&self) -> Option<u64> {
+        self.runtime_types
     }
 
     /// The offset in the thread-local block of what a program itself has at an offset from the

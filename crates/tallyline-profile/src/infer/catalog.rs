@@ -435,13 +435,24 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             return Value::Unknown(0);
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
-        if size > 0 && step != 0 && step % i64::from(size) == 0 {
+        if size > 0 && step != 0 && step % i64::from(size) == 0 && !self.reaches(pointer.to, offset) {
             return Value::Pointer(Pointer { span: true, ..pointer });
         }
         if size > 0 && self.is_scalar(pointer.to) {
             return Value::Pointer(Pointer { offset: offset.rem_euclid(size), ..pointer });
         }
         Value::Pointer(Pointer { offset, ..pointer })
+    }
+
+    /// Whether a record of which another is the start has a byte so far behind it.
+    fn reaches(&mut self, base: TypeId, offset: i32) -> bool {
+        let base = self.strip(base);
+        let (Ok(offset), Some(_)) = (u64::try_from(offset), self.types().as_record(base)) else {
+            return false;
+        };
+        let (Some(place), Some(shelf)) = (self.place(base), &mut self.shelf) else { return false };
+        let derived = shelf.derived(place);
+        derived.into_iter().any(|place| self.at(place).is_some_and(|id| self.size(id) > offset))
     }
 
     /// What lies where a pointer leads.

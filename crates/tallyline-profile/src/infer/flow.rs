@@ -35,6 +35,8 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     /// By block: what is known where it starts.
     states: Vec<Option<State>>,
     visits: Vec<u32>,
+    // whether what is known came from behind calls only
+    behind_call: Vec<bool>,
     /// By variable and by location: what is known of them.
     pub(super) variable_types: Vec<Option<Option<TypeId>>>,
     pub(super) declared: FxHashMap<usize, Value>,
@@ -70,6 +72,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             at_entry: Vec::new(),
             states: vec![None; body.blocks().len()],
             visits: vec![0; body.blocks().len()],
+            behind_call: vec![false; body.blocks().len()],
             variable_types: vec![None; function.variables.len()],
             declared: FxHashMap::default(),
             innermost: Vec::new(),
@@ -128,7 +131,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             }
             for successor in self.body.blocks()[block].successors.clone() {
                 let successor = successor as usize;
-                if self.flow_into(successor, &state) {
+                if self.flow_into(block, successor, &state) {
                     open.insert(successor);
                 }
             }
@@ -148,16 +151,37 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             let position = position as usize;
             self.inject(&mut state, position, position == range.start as usize);
             each(self, position, &state);
-            after = self.step(&mut state, position);
+            if self.step(&mut state, position) == After::Ends {
+                // what follows in the block is filling
+                after = After::Ends;
+            }
         }
         (state, after)
     }
 
-    fn flow_into(&mut self, block: usize, state: &State) -> bool {
+    fn flow_into(&mut self, from: usize, block: usize, state: &State) -> bool {
+        let behind_call = self.ends_with_call(from);
         let Some(mut known) = self.states[block].take() else {
             self.states[block] = Some(state.clone());
+            self.behind_call[block] = behind_call;
             return true;
         };
+        let stack = self.stack_register();
+        if let (Value::Stack(here), Value::Stack(there)) = (known.get(stack), state.get(stack))
+            && here != there
+        {
+            // the stack has one height at each instruction: one of the two calls does not come back
+            if self.behind_call[block] && !behind_call {
+                self.states[block] = Some(state.clone());
+                self.behind_call[block] = false;
+                return true;
+            }
+            if behind_call {
+                self.states[block] = Some(known);
+                return false;
+            }
+        }
+        self.behind_call[block] &= behind_call;
         let at = self.body.blocks()[block].instructions.start + 1;
         let give_up = self.visits[block] > VISITS_LIMIT;
         let changed = known.join(
@@ -168,6 +192,16 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         );
         self.states[block] = Some(known);
         changed
+    }
+
+    /// Whether a block ends with a call, and filling behind it.
+    fn ends_with_call(&self, block: usize) -> bool {
+        let range = self.body.blocks()[block].instructions.clone();
+        let instructions = &self.body.instructions()[range.start as usize..range.end as usize];
+        let does = |instruction: &&crate::code::Instruction| {
+            instruction.flow != Flow::Next || !self.body.effects(instruction).is_empty()
+        };
+        instructions.iter().rev().find(does).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
     }
 
     /// What is known of a value that is one of two.

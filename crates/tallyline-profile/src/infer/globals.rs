@@ -22,6 +22,7 @@ pub(super) struct Everything {
     // by place
     variables: Vec<Global>,
     runtime_types: FxHashMap<u64, u64>,
+    goroutine: Option<u64>,
 }
 
 /// DWARF's number of Go.
@@ -68,10 +69,17 @@ impl<'s> Globals<'s> {
         Some((entry, u32::try_from(offset).ok()?))
     }
 
-    /// The type that a Go program describes at an address.
-    pub(super) fn runtime_type(&self, address: u64) -> Option<u64> {
-        let everything = self.everything.get_or_init(|| (self.find)());
-        everything.runtime_types.get(&address).copied()
+    /// The type that a Go program describes at an address; `base` is where descriptions start, which
+    /// newer compilers count from.
+    pub(super) fn runtime_type(&self, address: u64, base: Option<u64>) -> Option<u64> {
+        let types = &self.everything.get_or_init(|| (self.find)()).runtime_types;
+        let from_base = base.and_then(|base| address.checked_sub(base));
+        types.get(&address).or_else(|| types.get(&from_base?)).copied()
+    }
+
+    /// The type of a goroutine in a Go program.
+    pub(super) fn goroutine(&self) -> Option<u64> {
+        self.everything.get_or_init(|| (self.find)()).goroutine
     }
 }
 
@@ -89,14 +97,16 @@ impl Everything {
     fn find(info: &DebugInfo<'_, '_>) -> Everything {
         let read = |index: &usize| {
             let unit = Unit::open(info, *index)?;
-            let types = if unit.entries.language() == GO { unit.runtime_types(info) } else { Vec::new() };
+            let types =
+                if unit.entries.language() == GO { unit.runtime_types(info) } else { Default::default() };
             Some((unit.globals, types))
         };
         let parts: Vec<_> = info.units().par_iter().filter_map(read).collect();
         let mut all = Everything::default();
-        for (variables, types) in parts {
+        for (variables, (types, goroutine)) in parts {
             all.variables.extend(variables);
             all.runtime_types.extend(types);
+            all.goroutine = all.goroutine.or(goroutine);
         }
         all.variables.sort_by_key(|global| global.at);
         all

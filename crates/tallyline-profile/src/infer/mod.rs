@@ -183,6 +183,7 @@ fn with_function<T>(
     let subprogram = &unit.functions[index];
     let body = Body::decode(image, &subprogram.ranges, subprogram.entry());
     let mut analysis = Analysis::new(image, &body, &function, Some(unit.clone()), globals, catalog);
+    analysis.seed_goroutine();
     analysis.run();
     Some(each(&mut analysis))
 }

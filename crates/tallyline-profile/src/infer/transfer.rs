@@ -12,7 +12,7 @@ use tallyline_layout::model::{Type, TypeId};
 const TRANSPARENT: [&str; 3] = ["__fentry__", "mcount", "__cyg_profile_func_enter"];
 
 /// Functions that do not come back, where debug information does not say so.
-const NO_RETURN: [&str; 12] = [
+const NO_RETURN: [&str; 11] = [
     "__stack_chk_fail",
     "abort",
     "exit",
@@ -22,10 +22,13 @@ const NO_RETURN: [&str; 12] = [
     "__cxa_throw",
     "__cxa_rethrow",
     "runtime.gopanic",
-    "runtime.panicdivide",
-    "runtime.goPanicIndex",
+    "runtime.throw",
     "panic",
 ];
+
+/// How the names of more such functions start.
+const NO_RETURN_STARTS: [&str; 4] =
+    ["runtime.panic", "runtime.goPanic", "runtime.fatal", "_ZN4core9panicking"];
 
 /// DWARF's number of Go.
 const GO: u64 = 0x16;
@@ -194,13 +197,18 @@ impl Analysis<'_, '_, '_, '_> {
         if TRANSPARENT.contains(&name) {
             return After::GoesOn;
         }
+        if name.starts_with("runtime.gcWriteBarrier") {
+            // room in a buffer comes back, and nothing else changes
+            state.set(Register(11), Value::Unknown(position as u32 + 1));
+            return After::GoesOn;
+        }
         let callee = self.callee(instruction.end(), target);
         if let Some(place) = callee {
             if self.never_returns(place) {
                 return After::Ends;
             }
         }
-        if NO_RETURN.contains(&name) || name.contains("panicking") {
+        if NO_RETURN.contains(&name) || NO_RETURN_STARTS.iter().any(|start| name.starts_with(start)) {
             return After::Ends;
         }
         let is_go = self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO);
@@ -288,11 +296,26 @@ impl Analysis<'_, '_, '_, '_> {
         (0..size.div_ceil(8)).map(|word| self.catalog.value(ty, word * 8, 8, &[])).collect()
     }
 
+    /// Go keeps the goroutine in a register.
+    pub(super) fn seed_goroutine(&mut self) {
+        if !self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO) {
+            return;
+        }
+        let register = match self.image.machine() {
+            Machine::X86_64 => Register(14),
+            Machine::Aarch64 => Register(28),
+        };
+        if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.at(place)) {
+            let to = self.catalog.object(ty);
+            self.at_entry.push((register, Value::pointer(to)));
+        }
+    }
+
     /// What Go's runtime makes: its functions take the address of a type's description.
     fn made_by_runtime(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
         let name = name.strip_prefix("runtime.")?;
         let Value::Constant(described) = state.get(Register(0)) else { return None };
-        let place = self.globals.runtime_type(described as u64)?;
+        let place = self.globals.runtime_type(described as u64, self.image.runtime_types())?;
         let ty = self.catalog.at(place)?;
         let to = match name {
             "newobject" | "makeslice" | "mallocgc" => ty,

@@ -258,10 +258,16 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// The types that a Go program describes at addresses.
-    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> Vec<(u64, u64)> {
+    /// The types that a Go program describes at addresses, and the type of goroutines.
+    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> (Vec<(u64, u64)>, Option<u64>) {
         let mut found = Vec::new();
+        let mut goroutine = None;
         walk(info, self.index, &self.entries, None, |entry| {
+            if entry.tag == constants::DW_TAG_structure_type
+                && string(info, self.index, &self.entries, entry, constants::DW_AT_name) == Some(b"runtime.g")
+            {
+                goroutine = Some(info.place(self.index, entry.offset));
+            }
             if let Some(value) = entry.value(GO_RUNTIME_TYPE)
                 && let Some(address) = match value {
                     AttributeValue::Addr(address) => Some(address),
@@ -273,7 +279,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             }
             if entry.depth == 0 { Go::Inside } else { Go::Past }
         });
-        found
+        (found, goroutine)
     }
 }
 
