@@ -4,11 +4,13 @@ use crate::bench;
 use crate::check;
 use crate::demo;
 use crate::diff;
+use crate::evlist;
 use crate::groups;
 use crate::layout;
 use crate::manual;
 use crate::output::{Color, Output};
 use crate::pahole;
+use crate::record;
 use crate::reorganize;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -61,6 +63,12 @@ enum Command {
     /// Show what differs between the layouts of two files: types that grew, members on other lines
     Diff(diff::DiffArgs),
 
+    /// Record where a command, a process or the machine spends its time, and the registers there
+    Record(Box<record::RecordArgs>),
+
+    /// List the events of a recording
+    Evlist(evlist::EvlistArgs),
+
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
@@ -90,6 +98,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => return check::run(args, cli.color),
         Command::Diff(args) => return diff::run(args, cli.color),
         Command::Reorganize(args) => reorganize::run(args, cli.color),
+        Command::Record(args) => return record::run(args),
+        Command::Evlist(args) => evlist::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

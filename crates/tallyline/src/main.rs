@@ -8,6 +8,7 @@ mod check;
 mod cli;
 mod demo;
 mod diff;
+mod evlist;
 mod groups;
 mod interrupt;
 mod layout;
@@ -15,6 +16,7 @@ mod manual;
 mod output;
 mod page;
 mod pahole;
+mod record;
 mod reorganize;
 
 use clap::Parser;

@@ -3,7 +3,7 @@
 //! `bytes` is the cursor that everything reads through; [`abi`] the kernel's numbers, [`attr`] what
 //! an event was asked for, [`sample`] what it then recorded; [`file`] the container and its records,
 //! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file;
-//! [`writer`] makes such files.
+//! [`writer`] makes such files, [`recorder`] fills them.
 
 pub mod abi;
 pub mod attr;
@@ -11,6 +11,7 @@ mod bytes;
 pub mod file;
 pub mod jit;
 mod names;
+pub mod recorder;
 pub mod sample;
 pub mod spaces;
 pub mod writer;

@@ -1,0 +1,233 @@
+//! The recorder: samples of a command, a process or the machine, by `perf_event_open`.
+//!
+//! One ring of memory for each CPU, which all events there share; they are emptied into the file as
+//! they fill. `events` understands what to record, `open` opens it as far as the kernel permits,
+//! `synthesize` writes what was there before, `machine` describes the machine, `os` has the system
+//! calls.
+
+mod error;
+mod events;
+mod machine;
+mod open;
+mod os;
+mod rings;
+mod synthesize;
+mod sysfs;
+
+pub use error::RecordError;
+pub use events::{EventRequest, groups, parse};
+pub use machine::describe;
+pub use sysfs::Pmus;
+
+use super::abi::read_format;
+use super::file::Lost;
+use super::writer::{Encoder, EventDescription, Writer};
+use open::Opened;
+use rings::{Rings, Tally};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// Whom to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The command, with all its children.
+    Command,
+    /// A process that runs: its threads, and those to come.
+    Process(i32),
+    /// All CPUs.
+    System,
+}
+
+/// Whose code to sample, where an event does not say it itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Programs, and the kernel where it permits that.
+    #[default]
+    Permitted,
+    /// Programs.
+    User,
+    /// The kernel.
+    Kernel,
+}
+
+/// What to record, and where to.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whom.
+    pub target: Target,
+    /// A command to start; when it ends the recording ends. None where that is up to the caller.
+    pub command: Vec<OsString>,
+    /// Which events; none for the CPUs' cycles where the machine counts them, else the clock.
+    pub events: Vec<EventRequest>,
+    /// Samples a second on each CPU.
+    pub frequency: u64,
+    /// Whether to record who called.
+    pub call_chains: bool,
+    /// Whose code.
+    pub scope: Scope,
+    /// The file.
+    pub output: PathBuf,
+    /// Stop when the file has this many bytes.
+    pub max_size: Option<u64>,
+    /// Pages of each CPU's ring, a power of two.
+    pub ring_pages: usize,
+    /// What to write into the file as the command line.
+    pub command_line: Vec<String>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Samples in the file.
+    pub samples: u64,
+    /// Samples that were lost because the file could not be written fast enough.
+    pub lost: u64,
+    /// The file's bytes.
+    pub bytes: u64,
+    /// The status of the command, as a shell would show it.
+    pub status: Option<i32>,
+    /// The events, and whose code each sampled.
+    pub events: Vec<(String, &'static str)>,
+    /// What could not be had, and what was done instead, a line each.
+    pub notes: Vec<String>,
+    /// Whether it ended because the file became as large as it may.
+    pub reached_limit: bool,
+}
+
+/// The pages of a ring of so many bytes: a power of two.
+pub fn ring_pages(bytes: u64) -> usize {
+    let pages = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(os::page_size());
+    pages.clamp(1, 1 << 20).next_power_of_two()
+}
+
+/// How long to wait for a ring to fill before it is emptied anyway.
+const PATIENCE_MS: i32 = 500;
+
+/// Records until the command or the process ends, `stop` says so, or the file is full. What was
+/// recorded is in the file, whatever ended it.
+///
+/// # Errors
+/// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
+/// cannot be written.
+pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, RecordError> {
+    let command_error = |error| RecordError::command(&options.command, error);
+    let mut child = match options.command.as_slice() {
+        [] => None,
+        command => Some(os::Child::prepare(command).map_err(command_error)?),
+    };
+    // before the events: what cannot be written need not be opened
+    let file = File::create(&options.output).map_err(|error| RecordError::file(&options.output, error))?;
+    let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
+    let write_error = |error| RecordError::file(&options.output, error);
+    let descriptions = events.iter().map(open::OpenEvent::description).collect();
+    let writer = Writer::new(file, descriptions).map_err(write_error)?;
+    let mut session = Session { options, events, rings, writer, tally: Tally::default() };
+    let mut summary = Summary { notes, ..Summary::default() };
+
+    let result = session.run(child.as_mut(), stop, &mut summary);
+    if let Some(child) = &mut child {
+        if child.try_wait(false).is_none() {
+            child.terminate();
+        }
+        if result.is_ok() {
+            summary.status = child.try_wait(true);
+        }
+    }
+    result?;
+    session.finish(summary)
+}
+
+struct Session<'o> {
+    options: &'o Options,
+    events: Vec<open::OpenEvent>,
+    rings: Rings,
+    writer: Writer<File>,
+    tally: Tally,
+}
+
+impl Session<'_> {
+    fn run(
+        &mut self,
+        mut child: Option<&mut os::Child>,
+        stop: &dyn Fn() -> bool,
+        summary: &mut Summary,
+    ) -> Result<(), RecordError> {
+        let file_error = |error| RecordError::file(&self.options.output, error);
+        let tracking = &self.events[open::tracking(&self.events)].attr;
+        synthesize::kernel(&mut self.writer, tracking).map_err(file_error)?;
+        if self.options.target != Target::Command {
+            for event in self.events.iter().flat_map(|event| &event.leaders) {
+                os::enable(event).map_err(|source| RecordError::System { what: "start an event", source })?;
+            }
+            // after the events began, so that nothing is missed between
+            let pid = if let Target::Process(pid) = self.options.target { Some(pid) } else { None };
+            synthesize::processes(&mut self.writer, tracking, pid).map_err(file_error)?;
+        }
+        if let Some(child) = &mut child {
+            child.start().map_err(|error| RecordError::command(&self.options.command, error))?;
+        }
+        let ending = child.as_ref().and_then(|child| child.ending());
+        // without a descriptor that says it: look often
+        let patience = if child.is_some() && ending.is_none() { 10 } else { PATIENCE_MS };
+        let mut waited: Vec<_> = self.rings.descriptors();
+        waited.extend(ending.as_ref().map(AsRawFd::as_raw_fd));
+        loop {
+            let mut ended = os::wait(&waited, patience).into_iter();
+            self.drain()?;
+            waited.retain(|_| !ended.next().unwrap_or(false));
+            let is_full = self.options.max_size.is_some_and(|limit| self.writer.written() >= limit);
+            summary.reached_limit |= is_full;
+            let has_ended = match &mut child {
+                Some(child) => child.try_wait(false).is_some(),
+                // every thread of the process has ended
+                None => waited.is_empty(),
+            };
+            if has_ended || is_full || stop() {
+                break;
+            }
+        }
+        for event in self.events.iter().flat_map(|event| &event.leaders) {
+            // it may have ended with its thread
+            let _ = os::disable(event);
+        }
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<(), RecordError> {
+        self.rings
+            .drain(&mut self.writer, &mut self.tally)
+            .map_err(|error| RecordError::file(&self.options.output, error))
+    }
+
+    fn finish(mut self, mut summary: Summary) -> Result<Summary, RecordError> {
+        let file_error = |error| RecordError::file(&self.options.output, error);
+        let mut lost = 0;
+        for event in self.events.iter().filter(|event| event.attr.read_format & read_format::LOST != 0) {
+            // value, id, lost
+            let counts = event.descriptors().filter_map(|fd| os::read_words::<3>(fd).ok());
+            let count = counts.map(|[_, _, count]| count).sum();
+            lost += count;
+            if count > 0 {
+                let mut record = Encoder::lost_samples(&Lost { count }, &event.attr, self.tally.last_time);
+                self.writer.records(record.finish()).map_err(file_error)?;
+            }
+        }
+        summary.samples = self.tally.samples;
+        summary.lost = lost.max(self.tally.lost);
+        summary.events =
+            self.events.iter().filter(|event| !event.is_dummy).map(open::OpenEvent::summary).collect();
+        let machine = describe(&self.options.command_line);
+        let requests: Vec<_> = self.events.iter().map(|event| event.request.clone()).collect();
+        let mut file = self.writer.finish(&machine, &groups(&requests)).map_err(file_error)?;
+        summary.bytes = std::io::Seek::stream_position(&mut file).map_err(file_error)?;
+        Ok(summary)
+    }
+}
+
+impl open::OpenEvent {
+    fn description(&self) -> EventDescription {
+        EventDescription { name: self.request.name.clone(), attr: self.attr.clone(), ids: self.ids.clone() }
+    }
+}

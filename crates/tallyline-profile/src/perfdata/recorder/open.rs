@@ -1,0 +1,414 @@
+//! Opening events: as asked for, and where the kernel does not know or permit that, as close to it
+//! as it does.
+
+use super::events::{EventRequest, parse};
+use super::os::{self, Ring};
+use super::rings::Rings;
+use super::sysfs::{Pmus, cpu_list, text};
+use super::{Options, RecordError, Scope, Target};
+use crate::perfdata::abi::{attr_flag, read_format, sample as bit};
+use crate::perfdata::attr::Attr;
+use crate::perfdata::sample::{aarch64, x86_64};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// An event that is open.
+#[derive(Debug)]
+pub(super) struct OpenEvent {
+    pub(super) request: EventRequest,
+    pub(super) attr: Attr,
+    pub(super) ids: Vec<u64>,
+    /// Descriptors that are enabled and disabled by themselves.
+    pub(super) leaders: Vec<OwnedFd>,
+    /// Those that go with their group.
+    members: Vec<OwnedFd>,
+    /// Only there for the records about threads and mappings.
+    pub(super) is_dummy: bool,
+}
+
+impl OpenEvent {
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.leaders.iter().chain(&self.members)
+    }
+
+    pub(super) fn summary(&self) -> (String, &'static str) {
+        let excludes = |flag: u64| self.attr.flags & flag != 0;
+        let scope = match (excludes(attr_flag::EXCLUDE_USER), excludes(attr_flag::EXCLUDE_KERNEL)) {
+            (false, true) => "programs only",
+            (true, false) => "the kernel only",
+            _ => "programs and the kernel",
+        };
+        (self.request.name.clone(), scope)
+    }
+}
+
+/// Everything that is open.
+pub(super) struct Opened {
+    pub(super) events: Vec<OpenEvent>,
+    pub(super) rings: Rings,
+    pub(super) notes: Vec<String>,
+}
+
+/// The event that carries the records about threads and mappings: the last if there is one for that
+/// only, else the first.
+pub(super) fn tracking(events: &[OpenEvent]) -> usize {
+    events.iter().position(|event| event.is_dummy).unwrap_or(0)
+}
+
+pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, RecordError> {
+    let mut notes = Vec::new();
+    let threads = threads(&options.target, child)?;
+    let cpus =
+        text(Path::new("/sys/devices/system/cpu/online")).map_or_else(|| vec![0], |list| cpu_list(&list));
+    let mut requests = options.events.clone();
+    if requests.is_empty() {
+        requests = default_events(&mut notes);
+    }
+    let mut events: Vec<_> = requests.into_iter().map(|request| new_event(request, options)).collect();
+    // the first event is not on all CPUs: threads and mappings would be missed on the others
+    if events.iter().all(|event| event.request.cpus.is_some()) {
+        events.push(dummy(events.len()));
+    }
+    complete(&mut events, options);
+    clamp_frequency(&mut events, &mut notes);
+    settle(&mut events, options, threads[0], &cpus, &mut notes)?;
+    os::raise_file_limit();
+    let rings = open_everywhere(&mut events, options, &threads, &cpus)?;
+    Ok(Opened { events, rings, notes })
+}
+
+/// The threads to open events for; −1 for all.
+fn threads(target: &Target, child: Option<i32>) -> Result<Vec<i32>, RecordError> {
+    match (target, child) {
+        (Target::Command, Some(child)) => Ok(vec![child]),
+        (Target::Process(pid), _) => {
+            let entries =
+                std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| RecordError::NoProcess(*pid))?;
+            let threads: Vec<_> =
+                entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+            if threads.is_empty() { Err(RecordError::NoProcess(*pid)) } else { Ok(threads) }
+        }
+        _ => Ok(vec![-1]),
+    }
+}
+
+/// Cycles where the machine counts them, else the clock.
+fn default_events(notes: &mut Vec<String>) -> Vec<EventRequest> {
+    let named = |name: &str| parse(&[name.to_owned()], &Pmus::default()).unwrap_or_default();
+    let cycles = named("cycles:P");
+    let counts = cycles.first().is_some_and(|event| {
+        let attr = Attr { flags: attr_flag::DISABLED | attr_flag::EXCLUDE_KERNEL, ..event.attr.clone() };
+        let found = os::open_event(&attr.to_bytes(), 0, -1, None);
+        // what is forbidden is there
+        !matches!(
+            found.map_err(|error| error.raw_os_error()),
+            Err(Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV))
+        )
+    });
+    if counts {
+        return cycles;
+    }
+    notes.push("no hardware counters here: sampling the clock".to_owned());
+    named("cpu-clock")
+}
+
+fn new_event(request: EventRequest, options: &Options) -> OpenEvent {
+    let mut attr = request.attr.clone();
+    if !request.has_period {
+        attr.period = options.frequency;
+        attr.flags |= attr_flag::FREQ;
+    }
+    if !request.has_scope {
+        attr.flags |= match options.scope {
+            Scope::Permitted => 0,
+            Scope::User => attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV,
+            Scope::Kernel => attr_flag::EXCLUDE_USER,
+        };
+    }
+    if request.most_precise {
+        attr.flags |= 3 << attr_flag::PRECISE_SHIFT;
+    }
+    OpenEvent { request, attr, ids: Vec::new(), leaders: Vec::new(), members: Vec::new(), is_dummy: false }
+}
+
+fn dummy(index: usize) -> OpenEvent {
+    let events = parse(&["dummy:u".to_owned()], &Pmus::default()).unwrap_or_default();
+    let mut request =
+        events.into_iter().next().unwrap_or_else(|| unreachable!("a name that is in the table"));
+    request.leader = index;
+    let mut attr = request.attr.clone();
+    attr.period = 1;
+    OpenEvent { request, attr, ids: Vec::new(), leaders: Vec::new(), members: Vec::new(), is_dummy: true }
+}
+
+/// What samples hold, and which event tells about threads and mappings. All events sample the same
+/// fields: so every record says at the same place which event it belongs to.
+fn complete(events: &mut [OpenEvent], options: &Options) {
+    let mut fields = bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD;
+    if options.call_chains {
+        fields |= bit::CALLCHAIN;
+    }
+    let registers = user_registers();
+    if registers != 0 {
+        fields |= bit::REGS_USER;
+    }
+    if events.iter().any(|event| event.request.is_memory) {
+        fields |= bit::DATA_SRC | bit::WEIGHT_STRUCT;
+    }
+    let tracking = tracking(events);
+    let starts_command = options.target == Target::Command;
+    for (index, event) in events.iter_mut().enumerate() {
+        let attr = &mut event.attr;
+        attr.sample_type = fields;
+        attr.user_registers = registers;
+        attr.read_format = read_format::ID | read_format::LOST;
+        attr.flags |= attr_flag::SAMPLE_ID_ALL | attr_flag::WATERMARK | attr_flag::EXCLUDE_GUEST;
+        attr.wakeup = u32::try_from(options.ring_pages * os::page_size() / 2).unwrap_or(1 << 18);
+        if options.target != Target::System {
+            attr.flags |= attr_flag::INHERIT;
+        }
+        // the members of a group start with its leader
+        if event.request.leader == index {
+            attr.flags |= attr_flag::DISABLED | if starts_command { attr_flag::ENABLE_ON_EXEC } else { 0 };
+        }
+        if index == tracking {
+            attr.flags |= attr_flag::MMAP
+                | attr_flag::MMAP2
+                | attr_flag::MMAP_DATA
+                | attr_flag::COMM
+                | attr_flag::COMM_EXEC
+                | attr_flag::TASK
+                | attr_flag::BUILD_ID;
+        }
+    }
+}
+
+/// The registers that the kernel can sample of a program here.
+fn user_registers() -> u64 {
+    match std::env::consts::ARCH {
+        "x86_64" => x86_64::ALL,
+        "aarch64" => aarch64::ALL,
+        _ => 0,
+    }
+}
+
+fn clamp_frequency(events: &mut [OpenEvent], notes: &mut Vec<String>) {
+    let limit = text(Path::new("/proc/sys/kernel/perf_event_max_sample_rate"));
+    let Some(limit) = limit.and_then(|limit| limit.parse::<u64>().ok()).filter(|limit| *limit > 0) else {
+        return;
+    };
+    let mut is_clamped = false;
+    for event in events.iter_mut().filter(|event| event.attr.is_frequency() && event.attr.period > limit) {
+        event.attr.period = limit;
+        is_clamped = true;
+    }
+    if is_clamped {
+        notes.push(format!("{limit} samples a second is what kernel.perf_event_max_sample_rate permits"));
+    }
+}
+
+/// Tries each event once and gives up, one by one, what this kernel does not know or permit.
+fn settle(
+    events: &mut [OpenEvent],
+    options: &Options,
+    thread: i32,
+    cpus: &[u32],
+    notes: &mut Vec<String>,
+) -> Result<(), RecordError> {
+    let mut index = 0;
+    let mut tried: Vec<OwnedFd> = Vec::new();
+    while let Some(event) = events.get(index) {
+        let cpu = cpus.iter().find(|cpu| event.request.cpus.as_ref().is_none_or(|own| own.contains(cpu)));
+        let Some(cpu) = cpu.and_then(|cpu| i32::try_from(*cpu).ok()) else {
+            let reason = "none of its CPUs is online".to_owned();
+            return Err(RecordError::Event { name: event.request.name.clone(), reason });
+        };
+        let leader = tried.get(event.request.leader).map(AsFd::as_fd);
+        match os::open_event(&event.attr.to_bytes(), thread, cpu, leader) {
+            Ok(fd) => {
+                tried.push(fd);
+                index += 1;
+            }
+            Err(error) => {
+                give_up(events, index, options, error, notes)?;
+                // from the start: an attribute of all events may have changed
+                tried.clear();
+                index = 0;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn give_up(
+    events: &mut [OpenEvent],
+    index: usize,
+    options: &Options,
+    error: io::Error,
+    notes: &mut Vec<String>,
+) -> Result<(), RecordError> {
+    let event = &mut events[index];
+    let name = event.request.name.clone();
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            let excludes_kernel = event.attr.flags & attr_flag::EXCLUDE_KERNEL != 0;
+            if !excludes_kernel && !event.request.has_scope && options.scope == Scope::Permitted {
+                for event in events.iter_mut().filter(|event| !event.request.has_scope) {
+                    event.attr.flags |= attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV;
+                }
+                notes.push(format!(
+                    "the kernel does not permit to sample itself{}: programs only",
+                    paranoid()
+                ));
+                return Ok(());
+            }
+            Err(forbidden(excludes_kernel, &options.target))
+        }
+        Some(libc::ENOSYS) => Err(RecordError::Missing),
+        Some(libc::ESRCH) => match options.target {
+            Target::Process(pid) => Err(RecordError::NoProcess(pid)),
+            _ => Err(RecordError::System { what: "open an event", source: error }),
+        },
+        Some(libc::EINVAL | libc::E2BIG | libc::EOPNOTSUPP) => {
+            if event.request.most_precise && event.attr.precise() > 0 {
+                event.attr.flags -= 1 << attr_flag::PRECISE_SHIFT;
+                return Ok(());
+            }
+            if simplify(events) {
+                return Ok(());
+            }
+            let reason = format!("the kernel or the hardware cannot sample it so ({error})");
+            Err(RecordError::Event { name, reason })
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            let reason =
+                "this machine does not have it; without -e the clock is sampled, which works everywhere";
+            Err(RecordError::Event { name, reason: reason.to_owned() })
+        }
+        _ => Err(RecordError::Event { name, reason: error.to_string() }),
+    }
+}
+
+/// Leaves out the newest thing that all events ask for, and says whether there was one.
+fn simplify(events: &mut [OpenEvent]) -> bool {
+    let asks =
+        |events: &[OpenEvent], ask: &dyn Fn(&Attr) -> bool| events.iter().any(|event| ask(&event.attr));
+    // Linux 6.0, 5.12, 5.12
+    if asks(events, &|attr| attr.read_format & read_format::LOST != 0) {
+        events.iter_mut().for_each(|event| event.attr.read_format &= !read_format::LOST);
+    } else if asks(events, &|attr| attr.flags & attr_flag::BUILD_ID != 0) {
+        events.iter_mut().for_each(|event| event.attr.flags &= !attr_flag::BUILD_ID);
+    } else if asks(events, &|attr| attr.sample_type & bit::WEIGHT_STRUCT != 0) {
+        for event in events.iter_mut() {
+            event.attr.sample_type = event.attr.sample_type & !bit::WEIGHT_STRUCT | bit::WEIGHT;
+        }
+    } else if asks(events, &|attr| attr.flags & attr_flag::EXCLUDE_GUEST != 0) {
+        events.iter_mut().for_each(|event| event.attr.flags &= !attr_flag::EXCLUDE_GUEST);
+    } else {
+        return false;
+    }
+    true
+}
+
+/// ` (kernel.perf_event_paranoid = 2)`, if that can be read.
+fn paranoid() -> String {
+    let value = text(Path::new("/proc/sys/kernel/perf_event_paranoid"));
+    value.map(|value| format!(" (kernel.perf_event_paranoid = {value})")).unwrap_or_default()
+}
+
+fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
+    let (what, advice) = match (target, excludes_kernel) {
+        (Target::System, _) => (
+            "all processes",
+            "as root, or with the capability PERFMON, or after `sysctl kernel.perf_event_paranoid=0`; a command of \
+             your own can be recorded without -a",
+        ),
+        (_, false) => (
+            "itself",
+            "leave out :k, or run as root, or with the capability PERFMON, or after \
+             `sysctl kernel.perf_event_paranoid=1`",
+        ),
+        (Target::Process(_), true) => (
+            "that process",
+            "it must be yours; else run as root, or with the capabilities PERFMON and SYS_PTRACE",
+        ),
+        (Target::Command, true) => (
+            "programs",
+            "run as root, or `sysctl kernel.perf_event_paranoid=2`; in a container, start it with the capability \
+             PERFMON and a seccomp profile that permits perf_event_open",
+        ),
+    };
+    RecordError::Forbidden { what, setting: paranoid(), advice }
+}
+
+/// Each event on each of its CPUs for each thread; the first on a CPU has the ring, the others write
+/// to it too.
+fn open_everywhere(
+    events: &mut [OpenEvent],
+    options: &Options,
+    threads: &[i32],
+    cpus: &[u32],
+) -> Result<Rings, RecordError> {
+    let mut rings = Rings::default();
+    for cpu in cpus {
+        let mut has_ring: Option<OwnedFd> = None;
+        for thread in threads {
+            open_on(events, options, *thread, *cpu, &mut has_ring, &mut rings)?;
+        }
+    }
+    if events.iter().all(|event| event.ids.is_empty()) {
+        let Target::Process(pid) = options.target else { return Ok(rings) };
+        return Err(RecordError::NoProcess(pid));
+    }
+    Ok(rings)
+}
+
+fn open_on(
+    events: &mut [OpenEvent],
+    options: &Options,
+    thread: i32,
+    cpu: u32,
+    has_ring: &mut Option<OwnedFd>,
+    rings: &mut Rings,
+) -> Result<(), RecordError> {
+    let failed = |what| move |source| RecordError::System { what, source };
+    let mut leaders: HashMap<usize, OwnedFd> = HashMap::new();
+    for (index, event) in events.iter_mut().enumerate() {
+        if event.request.cpus.as_ref().is_some_and(|own| !own.contains(&cpu)) {
+            continue;
+        }
+        let leader = leaders.get(&event.request.leader).map(AsFd::as_fd);
+        let fd = match os::open_event(&event.attr.to_bytes(), thread, cpu as i32, leader) {
+            Ok(fd) => fd,
+            // the thread has ended meanwhile
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+                return Err(RecordError::System {
+                    what: "open an event for each thread on each CPU; raise the limit of open files (ulimit -n)",
+                    source: error,
+                });
+            }
+            Err(source) => return Err(RecordError::System { what: "open an event", source }),
+        };
+        event.ids.push(os::event_id(&fd).map_err(failed("ask for an event's number"))?);
+        match has_ring {
+            Some(first) => os::set_output(&fd, first).map_err(failed("share a ring"))?,
+            None => {
+                let ring = Ring::map(&fd, options.ring_pages).map_err(failed(
+                    "get memory for the samples; use a smaller --ring-size, or raise kernel.perf_event_mlock_kb",
+                ))?;
+                rings.add(fd.as_raw_fd(), ring);
+                *has_ring = Some(fd.try_clone().map_err(failed("copy a descriptor"))?);
+            }
+        }
+        if event.request.leader == index {
+            leaders.insert(index, fd.try_clone().map_err(failed("copy a descriptor"))?);
+            event.leaders.push(fd);
+        } else {
+            event.members.push(fd);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `tallyline evlist`: the events of a recording.
+
+use crate::output::{Color, Output, printable};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use tallyline_profile::perfdata::Recording;
+use tallyline_profile::perfdata::file::Event;
+
+/// List the events of a recording
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EvlistArgs {
+    /// The recording
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    input: PathBuf,
+
+    /// Show groups in braces
+    #[arg(short, long)]
+    group: bool,
+
+    /// Show how often each was sampled
+    #[arg(short = 'F', long, conflicts_with = "group")]
+    freq: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline evlist
+  tallyline evlist -g -i mem.data";
+
+/// Prints the events, a line each; a group is one line.
+pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
+    let name = args.input.display();
+    let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {name}"))?;
+    let recording = Recording::parse(&bytes).with_context(|| name.to_string())?;
+    for warning in &recording.warnings {
+        eprintln!("tallyline: {name}: {warning}");
+    }
+    let mut text = String::new();
+    let events: Vec<_> = recording.events.iter().collect();
+    let mut rest = events.as_slice();
+    while let [event, others @ ..] = rest {
+        let members = event.group.as_ref().filter(|_| args.group).map_or(1, |group| group.members);
+        let (members, behind) = rest.split_at(members.clamp(1, rest.len()));
+        rest = if members.len() > 1 { behind } else { others };
+        let names: Vec<_> = members.iter().map(|event| line(event, args.freq)).collect();
+        let names = names.join(",");
+        let _ = if members.len() > 1 { writeln!(text, "{{{names}}}") } else { writeln!(text, "{names}") };
+    }
+    Output::open(None, color)?.write(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+fn line(event: &Event, with_frequency: bool) -> String {
+    let name = printable(event.name.as_bytes());
+    match (with_frequency, event.attr.is_frequency()) {
+        (false, _) => name.into_owned(),
+        (true, true) => format!("{name}: sample_freq={}", event.attr.period),
+        (true, false) => format!("{name}: sample_period={}", event.attr.period),
+    }
+}

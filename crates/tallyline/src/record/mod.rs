@@ -1,0 +1,70 @@
+//! `tallyline record`: samples of a command, a process or the machine into a file that perf reads.
+
+mod args;
+
+pub(crate) use args::RecordArgs;
+
+use crate::interrupt;
+use anyhow::{Result, anyhow};
+use std::process::ExitCode;
+use tallyline_profile::perfdata::recorder::{self, Options, Pmus, Scope, Summary, Target};
+
+/// Records; the exit status is the command's.
+pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let options = options(args)?;
+    interrupt::listen()?;
+    let summary = recorder::record(&options, &|| interrupt::asked())?;
+    if !args.quiet {
+        tell(args, &summary);
+    }
+    Ok(ExitCode::from(summary.status.map_or(0, |status| status as u8)))
+}
+
+fn options(args: &RecordArgs) -> Result<Options> {
+    let target = match args.pid {
+        Some(pid) => Target::Process(pid),
+        None if args.all_cpus => Target::System,
+        None => Target::Command,
+    };
+    let events = match args.events.as_slice() {
+        [] => Vec::new(),
+        texts => recorder::parse(texts, &Pmus::default()).map_err(|error| anyhow!(error))?,
+    };
+    Ok(Options {
+        target,
+        events,
+        frequency: args.frequency,
+        call_chains: args.call_chains,
+        scope: match (args.all_user, args.all_kernel) {
+            (true, _) => Scope::User,
+            (_, true) => Scope::Kernel,
+            _ => Scope::Permitted,
+        },
+        output: args.output.clone(),
+        max_size: args.max_size,
+        ring_pages: recorder::ring_pages(args.ring_size),
+        command: args.command.clone(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+/// Diagnostics: what was sampled, and what came of it.
+fn tell(args: &RecordArgs, summary: &Summary) {
+    for note in &summary.notes {
+        eprintln!("tallyline: {note}");
+    }
+    if summary.reached_limit {
+        eprintln!("tallyline: stopped: the file is as large as --max-size permits");
+    }
+    if summary.lost > 0 {
+        eprintln!("tallyline: {} samples were lost: use a larger --ring-size, or a lower -F", summary.lost);
+    }
+    let events: Vec<_> = summary.events.iter().map(|(name, scope)| format!("{name} ({scope})")).collect();
+    eprintln!(
+        "tallyline: {} samples of {}, {:.1} MB in {}",
+        summary.samples,
+        events.join(", "),
+        summary.bytes as f64 / 1e6,
+        args.output.display()
+    );
+}
