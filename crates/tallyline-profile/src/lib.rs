@@ -15,7 +15,7 @@
 //!
 //! # Where things are
 //! [`perfdata`] reads and writes recordings; [`code`] decodes programs; [`infer`] says what type the
-//! operand of each of their instructions is. [`mod@trace`] makes and reads recordings of every access,
+//! operand of each of their instructions is; [`report`] joins both. [`mod@trace`] makes and reads recordings of every access,
 //! where there are no hardware counters; [`coherence`] replays them on a model of a machine's caches.
 
 pub mod code;
@@ -23,6 +23,7 @@ pub mod coherence;
 mod error;
 pub mod infer;
 pub mod perfdata;
+pub mod report;
 pub mod trace;
 
 pub use error::{Error, Result};

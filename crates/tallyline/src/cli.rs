@@ -12,6 +12,7 @@ use crate::output::{Color, Output};
 use crate::pahole;
 use crate::record;
 use crate::reorganize;
+use crate::report;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -69,6 +70,9 @@ enum Command {
     /// List the events of a recording
     Evlist(evlist::EvlistArgs),
 
+    /// Show which data types, fields and cache lines the samples of a recording go to
+    Report(Box<report::ReportArgs>),
+
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
@@ -100,6 +104,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Reorganize(args) => reorganize::run(args, cli.color),
         Command::Record(args) => return record::run(args),
         Command::Evlist(args) => evlist::run(args, cli.color),
+        Command::Report(args) => report::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

@@ -16,8 +16,10 @@ mod manual;
 mod output;
 mod page;
 mod pahole;
+mod profile;
 mod record;
 mod reorganize;
+mod report;
 
 use clap::Parser;
 use std::ffi::OsString;

@@ -24,6 +24,17 @@ impl JitMap {
         Self { symbols }
     }
 
+    /// Symbols that are known by their starts only: each goes on to the next.
+    pub fn of_starts(mut starts: Vec<(u64, String)>) -> Self {
+        // a stable sort: of several names of one address the first one counts
+        starts.sort_by_key(|(start, _)| *start);
+        starts.dedup_by_key(|(start, _)| *start);
+        let ends: Vec<u64> = starts.iter().skip(1).map(|(start, _)| *start).chain([u64::MAX]).collect();
+        Self {
+            symbols: starts.into_iter().zip(ends).map(|((start, name), end)| (start, end, name)).collect(),
+        }
+    }
+
     /// The function at an address, and how far into it that is.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
         let index = self.symbols.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;

@@ -19,6 +19,13 @@ const COPY_LIMIT: u64 = 1 << 26;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DsoId(u32);
 
+impl DsoId {
+    /// The position in [`AddressSpaces::dsos`].
+    pub fn index(self) -> u32 {
+        self.0
+    }
+}
+
 /// What kind of thing an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DsoKind {

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use tallyline_layout::{Companion, Companions, Contents, elsewhere};
 
 /// Companions of a file, looked for beside it and where its build says.
-pub(super) struct Beside {
+pub(crate) struct Beside {
     // the file, and the program that it is the debug file of, if it is one
     files: Vec<PathBuf>,
 }
 
 impl Beside {
     /// Of a file.
-    pub(super) fn new(file: &Path) -> Beside {
+    pub(crate) fn new(file: &Path) -> Beside {
         Beside { files: vec![file.to_path_buf()] }
     }
 
     /// Of the debug file of a program.
-    pub(super) fn of_debug_file(debug: &Path, program: &Path) -> Beside {
+    pub(crate) fn of_debug_file(debug: &Path, program: &Path) -> Beside {
         Beside { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }
 

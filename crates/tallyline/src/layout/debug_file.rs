@@ -29,14 +29,28 @@ pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 }
 
 /// Reads the debug file of a stripped program; none if the program does not say that it has one.
-///
-/// A debug file has to be of the same build: it has the same build id, or where one of them has
-/// none the checksum that the program says.
 pub(super) fn read<T>(
     program: &Path,
     open: &File,
     read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T>,
 ) -> Option<Result<T>> {
+    match find(program, open)? {
+        Ok((path, file)) => {
+            let real = program.canonicalize().ok()?;
+            Some(read(&file, &Beside::of_debug_file(&path, &real)))
+        }
+        Err(looked) => Some(Err(Error::Companion(format!(
+            "no type information, and no debug file of this build (looked for in {looked})"
+        )))),
+    }
+}
+
+/// Opens the debug file of a stripped program; none if the program does not say that it has one, and
+/// an error with the places where it is not.
+///
+/// A debug file has to be of the same build: it has the same build id, or where one of them has
+/// none the checksum that the program says.
+pub(crate) fn find(program: &Path, open: &File) -> Option<std::result::Result<(PathBuf, File), String>> {
     let said = elsewhere(open).ok()?;
     let real = program.canonicalize().ok()?;
     let mut paths = candidates(&real, &said);
@@ -50,14 +64,11 @@ pub(super) fn read<T>(
             && let Ok(file) = File::open(path)
             && is_of(&file, &said)
         {
-            return Some(read(&file, &Beside::of_debug_file(path, &real)));
+            return Some(Ok((path.clone(), file)));
         }
     }
     let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-    Some(Err(Error::Companion(format!(
-        "no type information, and no debug file of this build (looked for in {})",
-        looked.join(", ")
-    ))))
+    Some(Err(looked.join(", ")))
 }
 
 fn candidates(program: &Path, said: &Elsewhere) -> Vec<PathBuf> {

@@ -5,7 +5,7 @@
 
 pub(crate) mod args;
 mod companions;
-mod debug_file;
+pub(crate) mod debug_file;
 pub(crate) mod filter;
 mod html;
 mod in_order;
@@ -19,6 +19,7 @@ mod style;
 mod suggest;
 
 pub(crate) use args::LayoutArgs;
+pub(crate) use companions::Beside;
 
 use crate::output::{Color, Output};
 use anyhow::{Result, bail};

@@ -1,0 +1,260 @@
+//! Samples joined with what their instructions access.
+//!
+//! Each program is analysed once, for the functions that have samples. Samples of imprecise events
+//! are charged to the instruction that retired before the one they were taken at: the clock's
+//! interrupt comes when an instruction that took long has ended.
+
+use super::names::Names;
+use super::operand::{Operand, Outcome, Reason};
+use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
+use super::programs::Program;
+use super::resolve::Binaries;
+use crate::code::{Body, Predecessors};
+use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path};
+use crate::perfdata::spaces::DsoKind;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tallyline_layout::model::TypeId;
+use tallyline_layout::print::type_text;
+
+/// The process of places that stand for what ran right before: the return of a function that was
+/// called, or the call of this one.
+const CALL_OR_RETURN: i32 = i32::MIN;
+
+/// What programs say about their types.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// A table for each file that has debug information, by the file's index.
+    pub tables: FxHashMap<u32, TypeTable>,
+    /// The types that operands have: the file, and the type in its table.
+    pub types: Vec<(u32, TypeId)>,
+    ids: FxHashMap<(u32, TypeId), u32>,
+    /// What is missing of debug information, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// One program's answers.
+struct Answers {
+    table: TypeTable,
+    /// What ran before each address.
+    before: FxHashMap<u64, Before>,
+}
+
+/// What ran right before an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// An instruction of the same function, by address; one of several that access the same.
+    Instruction(u64),
+    /// A return or a call.
+    CallOrReturn,
+}
+
+/// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
+pub(super) fn join(profile: &mut Profile, binaries: &Binaries, correct: bool) {
+    let correct = correct && !profile.is_emulated;
+    let answers = analyse(profile, binaries, correct);
+    if correct {
+        charge(profile, &answers);
+    }
+    let mut joined = Joined::default();
+    let outcomes: Vec<_> = (0..profile.places.len())
+        .map(|index| outcome(profile, binaries, &answers, index, &mut joined))
+        .collect();
+    profile.outcomes = outcomes;
+    for (dso, found) in answers {
+        match found {
+            Ok(answers) => {
+                let name = profile.dso_name(dso).to_owned();
+                joined.warnings.extend(answers.table.warnings().iter().map(|line| format!("{name}: {line}")));
+                joined.tables.insert(dso, answers.table);
+            }
+            Err(why) => joined.warnings.push(format!("{}: {why}", profile.dso_name(dso))),
+        }
+    }
+    profile.joined = joined;
+}
+
+type All = FxHashMap<u32, Result<Answers, String>>;
+
+/// Analyses the functions with samples of each program that has debug information.
+fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
+    let mut wanted: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+    let sampled: FxHashSet<u32> = profile.points.iter().map(|point| point.place).collect();
+    for index in sampled {
+        let (place, resolved) = (&profile.places[index as usize], &profile.resolved[index as usize]);
+        if binaries.get(place.dso).is_some_and(|program| program.debug.is_some()) {
+            wanted.entry(place.dso).or_default().push(resolved.address);
+        }
+    }
+    wanted
+        .into_par_iter()
+        .filter_map(|(dso, mut addresses)| {
+            addresses.sort_unstable();
+            addresses.dedup();
+            Some((dso, answers(binaries.get(dso)?, &addresses, correct)))
+        })
+        .collect()
+}
+
+fn answers(program: &Program, addresses: &[u64], correct: bool) -> Result<Answers, String> {
+    let debug = program.debug.as_ref().ok_or("no debug information")?;
+    let table = infer::infer(
+        &program.image,
+        infer::Debug::File(&debug.file),
+        debug.companions.as_ref(),
+        Wanted::At(addresses),
+    )
+    .map_err(|error| error.to_string())?;
+    let before = if correct { before(program, &table, addresses) } else { FxHashMap::default() };
+    Ok(Answers { table, before })
+}
+
+/// What ran before each address, where that is certain.
+fn before(program: &Program, table: &TypeTable, addresses: &[u64]) -> FxHashMap<u64, Before> {
+    let mut found = FxHashMap::default();
+    let mut bodies: FxHashMap<u64, Body> = FxHashMap::default();
+    for address in addresses {
+        let Some(function) = table.function_at(*address) else { continue };
+        let Some(entry) = function.ranges.first().map(|range| range.start) else { continue };
+        let body =
+            bodies.entry(entry).or_insert_with(|| Body::decode(&program.image, &function.ranges, entry));
+        let before = match body.predecessors(*address) {
+            Some(Predecessors::Instructions(all)) => agreed(table, &all).map(Before::Instruction),
+            Some(Predecessors::Call { .. } | Predecessors::Entry) => Some(Before::CallOrReturn),
+            Some(Predecessors::Unknown) | None => None,
+        };
+        if let Some(before) = before {
+            found.insert(*address, before);
+        }
+    }
+    found
+}
+
+/// One of several instructions, if all access the same.
+fn agreed(table: &TypeTable, all: &[u64]) -> Option<u64> {
+    let (first, others) = all.split_first()?;
+    let own = table.outcome(*first);
+    others.iter().all(|other| table.outcome(*other) == own).then_some(*first)
+}
+
+/// Charges samples of imprecise events to what ran before.
+fn charge(profile: &mut Profile, answers: &All) {
+    let mut made: FxHashMap<Place, u32> = FxHashMap::default();
+    // by the place of the sample
+    let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut samples = 0;
+    for index in 0..profile.points.len() {
+        let point = profile.points[index];
+        if is_precise(profile, &point) {
+            continue;
+        }
+        let charged = *moved.entry(point.place).or_insert_with(|| {
+            let place = profile.places[point.place as usize];
+            let address = profile.resolved[point.place as usize].address;
+            let Some(Ok(answers)) = answers.get(&place.dso) else { return point.place };
+            let (place, address) = match answers.before.get(&address) {
+                Some(Before::Instruction(before)) => {
+                    let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
+                    (Place { offset, ..place }, *before)
+                }
+                Some(Before::CallOrReturn) => (Place { pid: CALL_OR_RETURN, ..place }, address),
+                None => return point.place,
+            };
+            *made.entry(place).or_insert_with(|| {
+                profile.places.push(place);
+                profile.resolved.push(Resolved { address, ..Resolved::default() });
+                (profile.places.len() - 1) as u32
+            })
+        });
+        profile.points[index].charged = charged;
+        samples += u64::from(charged != point.place);
+    }
+    profile.skid = Skid::Corrected { samples };
+}
+
+/// Whether a sample is at the very instruction.
+fn is_precise(profile: &Profile, point: &Point) -> bool {
+    point.exact || profile.events.get(point.event as usize).is_some_and(|event| event.is_precise)
+}
+
+fn outcome(
+    profile: &mut Profile,
+    binaries: &Binaries,
+    answers: &All,
+    index: usize,
+    joined: &mut Joined,
+) -> Outcome {
+    let (place, resolved) = (profile.places[index], profile.resolved[index]);
+    if place.pid == CALL_OR_RETURN {
+        return Outcome::Pseudo(Pseudo::StackOperation);
+    }
+    let reason = match profile.dso(place.dso).map(|dso| dso.kind) {
+        None => Reason::NoMapping,
+        Some(DsoKind::Anonymous | DsoKind::KernelSymbol) => Reason::NoFile,
+        Some(_) => match (answers.get(&place.dso), binaries.why_not(place.dso)) {
+            (Some(Ok(answers)), _) => {
+                return match answers.table.outcome(resolved.address) {
+                    Some(found) => of_instruction(profile, place.dso, &answers.table, found, joined),
+                    None => Outcome::Untyped(Reason::NoFunction),
+                };
+            }
+            (_, Some(why)) => Reason::MissingFile(profile.names.intern(why)),
+            (Some(Err(_)) | None, None) => Reason::NoDebugInfo,
+        },
+    };
+    Outcome::Untyped(reason)
+}
+
+fn of_instruction(
+    profile: &mut Profile,
+    dso: u32,
+    table: &TypeTable,
+    found: infer::Outcome,
+    joined: &mut Joined,
+) -> Outcome {
+    match found {
+        infer::Outcome::Pseudo(pseudo) => Outcome::Pseudo(pseudo),
+        infer::Outcome::Untyped(infer::Reason::NoDebugInformation) => Outcome::Untyped(Reason::NoDebugInfo),
+        infer::Outcome::Untyped(infer::Reason::NoInstruction) => Outcome::Untyped(Reason::NoInstruction),
+        infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(profile.names.intern(other.kind()))),
+        infer::Outcome::Typed(typed) => {
+            let ty = joined.id(dso, typed.ty);
+            Outcome::Typed(operand(&mut profile.names, table, ty, &typed))
+        }
+    }
+}
+
+fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
+    let name = type_text(table.types(), typed.ty);
+    let field = field_path(table.types(), typed.ty, typed.offset);
+    let shown = if field.is_empty() { "no field" } else { &field };
+    let text = match typed.offset {
+        0 => format!("{name} +0 ({shown})"),
+        offset => format!("{name} +{offset:#x} ({shown})"),
+    };
+    Operand {
+        ty,
+        name: names.intern(&name),
+        offset: typed.offset.into(),
+        field: names.intern(&field),
+        text: names.intern(&text),
+        size: typed.size,
+        reads: typed.access.reads(),
+        writes: typed.access.writes(),
+    }
+}
+
+impl Joined {
+    fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
+        *self.ids.entry((dso, ty)).or_insert_with(|| {
+            self.types.push((dso, ty));
+            u32::try_from(self.types.len() - 1).unwrap_or(NONE)
+        })
+    }
+
+    /// The table that a type is in, and the type.
+    pub fn get(&self, ty: u32) -> Option<(&TypeTable, TypeId)> {
+        let (dso, id) = self.types.get(ty as usize)?;
+        Some((self.tables.get(dso)?, *id))
+    }
+}

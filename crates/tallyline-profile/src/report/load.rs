@@ -1,0 +1,176 @@
+//! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
+
+use super::names::NameId;
+use super::operand::Outcome;
+use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
+use crate::Result;
+use crate::perfdata::abi::sample as bit;
+use crate::perfdata::file::{Body, Recording};
+use crate::perfdata::sample::{CpuMode, Sample};
+use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
+use rustc_hash::FxHashMap;
+
+/// The line size where the recording does not say one.
+const LINE_SIZE: u32 = 64;
+
+impl Profile {
+    /// Reads all samples.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load(recording: &Recording<'_>) -> Result<Profile> {
+        let mut loader =
+            Loader { profile: described(recording), places: Places::default(), data: Places::default() };
+        let mut spaces = AddressSpaces::new(recording);
+        for record in recording.in_time_order()? {
+            let record = record?;
+            spaces.apply(&record.body)?;
+            match record.body {
+                Body::Sample(event, sample) => {
+                    let period = recording.events.get(event).map_or(1, |event| match &event.attr {
+                        attr if attr.is_frequency() => 1,
+                        attr => attr.period,
+                    });
+                    loader.add(event, &sample, period, &spaces);
+                }
+                Body::UnknownEvent(_) => loader.profile.unknown_events += 1,
+                Body::Lost(lost) | Body::LostSamples(lost) => {
+                    loader.profile.lost = loader.profile.lost.saturating_add(lost.count);
+                }
+                _ => {}
+            }
+        }
+        let mut profile = loader.profile;
+        profile.places = loader.places.list;
+        profile.data_places = loader.data.list;
+        profile.resolved = vec![Resolved::default(); profile.places.len()];
+        profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
+        profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
+        Ok(profile)
+    }
+}
+
+/// Everything but samples.
+fn described(recording: &Recording<'_>) -> Profile {
+    let features = &recording.features;
+    let model = features.cpu_description.as_deref().unwrap_or_default();
+    let events = recording.events.iter().map(|event| {
+        let has = |field: u64| event.attr.sample_type & field != 0;
+        EventInfo {
+            name: event.name.clone(),
+            is_precise: event.attr.precise() > 0,
+            has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
+            has_source: has(bit::DATA_SRC),
+            has_address: has(bit::ADDR),
+        }
+    });
+    Profile {
+        events: events.collect(),
+        sockets: features.topology.iter().map(|(_, socket)| *socket).collect(),
+        line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
+        arch: features.arch.clone().unwrap_or_default(),
+        is_emulated: model.contains("QEMU") || model.contains("TCG"),
+        warnings: recording.warnings.clone(),
+        ..Profile::default()
+    }
+}
+
+struct Loader {
+    profile: Profile,
+    places: Places,
+    data: Places,
+}
+
+/// Places, each once.
+#[derive(Default)]
+struct Places {
+    list: Vec<Place>,
+    ids: FxHashMap<Place, u32>,
+}
+
+impl Places {
+    fn intern(&mut self, place: Place) -> u32 {
+        *self.ids.entry(place).or_insert_with(|| {
+            self.list.push(place);
+            (self.list.len() - 1) as u32
+        })
+    }
+}
+
+impl Loader {
+    fn add(&mut self, event: usize, sample: &Sample<'_>, period: u64, spaces: &AddressSpaces) {
+        let pid = sample.pid.unwrap_or(-1);
+        let tid = sample.tid.unwrap_or(-1);
+        let ip = sample.ip.unwrap_or(0);
+        let place = self.place(spaces, pid, sample.mode, ip);
+        // the first entry is the address of the sample itself
+        let caller = match sample.callers().nth(1) {
+            Some((mode, address)) => self.place(spaces, pid, mode, address.saturating_sub(1)),
+            None => NONE,
+        };
+        let data_place = match sample.addr {
+            Some(address) => {
+                let location = spaces.resolve_data(pid, sample.mode, address);
+                // who accessed it makes no other place of it
+                let place = place_of(spaces, location, pid, sample.mode, address);
+                let index = self.data.intern(Place { pid: 0, ..place });
+                if index as usize == self.profile.data_raw.len() {
+                    self.profile.data_raw.push(address);
+                }
+                index
+            }
+            None => NONE,
+        };
+        let comm = self.comm(spaces, tid);
+        self.profile.points.push(Point {
+            event: event as u32,
+            pid,
+            tid,
+            comm,
+            cpu: sample.cpu.unwrap_or(NONE),
+            exact: sample.exact,
+            ip,
+            place,
+            charged: place,
+            caller,
+            time: sample.time.unwrap_or(0),
+            period: sample.period.unwrap_or(period),
+            address: sample.addr.unwrap_or(0),
+            data_place,
+            physical_address: sample.physical_address.unwrap_or(0),
+            weight: sample.weight.unwrap_or_default(),
+            source: sample.data_source,
+            data_page_size: sample.data_page_size.unwrap_or(0),
+            code_page_size: sample.code_page_size.unwrap_or(0),
+        });
+    }
+
+    fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
+        let location = spaces.resolve(pid, mode, address);
+        self.places.intern(place_of(spaces, location, pid, mode, address))
+    }
+
+    fn comm(&mut self, spaces: &AddressSpaces, tid: i32) -> NameId {
+        match spaces.comm(tid) {
+            Some(comm) => self.profile.names.intern(comm),
+            None if tid == 0 => self.profile.names.intern("swapper"),
+            None => self.profile.names.intern(&format!(":{tid}")),
+        }
+    }
+}
+
+fn place_of(
+    spaces: &AddressSpaces,
+    location: Option<Location>,
+    pid: i32,
+    mode: CpuMode,
+    address: u64,
+) -> Place {
+    match location {
+        Some(found) => {
+            let has_file = spaces.dso(found.dso).kind != DsoKind::Anonymous;
+            Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
+        }
+        None => Place { dso: NONE, offset: address, mode, pid: 0 },
+    }
+}

@@ -1,0 +1,24 @@
+//! Reports: samples joined with what their instructions access, counted by sort keys.
+//!
+//! [`Profile`](profile::Profile) is what is kept of a recording; `resolve` and [`join`] say
+//! what is known about its places; [`keys`] are what rows are made of, [`aggregate`](mod@aggregate) counts them.
+
+pub mod aggregate;
+mod demangle;
+pub mod filter;
+mod hierarchy;
+pub mod join;
+pub mod keys;
+mod lines;
+mod load;
+pub mod names;
+pub mod operand;
+pub mod profile;
+pub mod programs;
+mod resolve;
+
+pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
+pub use filter::Filter;
+pub use hierarchy::{Node, hierarchy};
+pub use profile::Profile;
+pub use resolve::Binaries;

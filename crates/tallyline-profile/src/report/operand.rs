@@ -1,0 +1,91 @@
+//! What the instruction of a sample accesses, as reports need it.
+
+use super::names::NameId;
+use crate::infer::Pseudo;
+
+/// What an instruction accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A type.
+    Typed(Operand),
+    /// Memory that has no type of the program.
+    Pseudo(Pseudo),
+    /// It is not known.
+    Untyped(Reason),
+}
+
+/// A part of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The type as an index into the types that were joined, see [`Joined`](super::join::Joined).
+    pub ty: u32,
+    /// The type's name.
+    pub name: NameId,
+    /// The byte in it.
+    pub offset: u64,
+    /// The path of the field there, such as `stats.rx`; empty where there is none.
+    pub field: NameId,
+    /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
+    pub text: NameId,
+    /// How many bytes are accessed.
+    pub size: u16,
+    /// Whether it reads.
+    pub reads: bool,
+    /// Whether it writes.
+    pub writes: bool,
+}
+
+/// Why it is not known what an instruction accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Types were not asked for.
+    NotLooked,
+    /// Nothing was mapped at the address.
+    NoMapping,
+    /// Code without a file: compiled at run time, or made by the kernel.
+    NoFile,
+    /// The file cannot be read, or is of another build.
+    MissingFile(NameId),
+    /// The file has no debug information.
+    NoDebugInfo,
+    /// No function of the debug information is there.
+    NoFunction,
+    /// There is no instruction at the address.
+    NoInstruction,
+    /// What inference says; the instruction accesses memory.
+    Lost(NameId),
+}
+
+impl Outcome {
+    /// For places that were not looked at.
+    pub const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
+
+    /// Whether a sample there counts as eligible: in code with debug information, and it accesses
+    /// memory that can have a type.
+    pub fn is_eligible(&self) -> bool {
+        matches!(self, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
+    }
+
+    /// The operand, if there is a type.
+    pub fn operand(&self) -> Option<&Operand> {
+        match self {
+            Outcome::Typed(operand) => Some(operand),
+            _ => None,
+        }
+    }
+}
+
+impl Reason {
+    /// As it is shown; `text` looks up names.
+    pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
+        match self {
+            Reason::NotLooked => "types were not asked for".to_owned(),
+            Reason::NoMapping => "no mapping".to_owned(),
+            Reason::NoFile => "code without a file".to_owned(),
+            Reason::MissingFile(why) | Reason::Lost(why) => text(*why).to_owned(),
+            Reason::NoDebugInfo => "no debug information".to_owned(),
+            Reason::NoFunction => "no function in the debug information".to_owned(),
+            Reason::NoInstruction => "no instruction at the address".to_owned(),
+        }
+    }
+}

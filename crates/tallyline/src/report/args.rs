@@ -1,0 +1,106 @@
+//! The command line of `tallyline report`.
+
+use crate::profile::InputArgs;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tallyline_profile::report::keys::{Column, parse};
+
+/// Show which data types, fields and cache lines the samples of a recording go to
+///
+/// Reads perf.data, made by tallyline record or by perf. Rows are samples with equal sort keys;
+/// the percentages weigh what the header says. Every sample is accounted for: it has a type, or a
+/// reason why not.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+
+    /// What rows are made of: perf's sort keys, with commas between
+    #[arg(short, long, value_name = "KEY,…", value_parser = Columns::parse)]
+    pub(super) sort: Option<Columns>,
+
+    /// A tree with a level for each key
+    #[arg(short = 'H', long)]
+    pub(super) hierarchy: bool,
+
+    /// Weigh by the weights of memory samples instead of by periods
+    #[arg(long)]
+    pub(super) mem_mode: bool,
+
+    /// Show the number of samples of each row
+    #[arg(short = 'n', long)]
+    pub(super) show_nr_samples: bool,
+
+    /// Leave out rows below this share in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    pub(super) percent_limit: f64,
+
+    /// What shares are of: all samples of the event, or those that the filters let through
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Percentage::Absolute)]
+    pub(super) percentage: Percentage,
+
+    /// Events side by side in one table, not one after the other
+    #[arg(long)]
+    pub(super) group: bool,
+
+    /// Only this event
+    #[arg(short, long, value_name = "EVENT")]
+    pub(super) event: Vec<String>,
+
+    /// Print text, also on a terminal
+    #[arg(long, group = "form", help_heading = "Output")]
+    pub(super) stdio: bool,
+
+    /// Print a JSON document
+    #[arg(long, group = "form", help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print comma-separated values
+    #[arg(long, group = "form", help_heading = "Output")]
+    pub(super) csv: bool,
+
+    /// Print a page that needs no other file
+    #[arg(long, group = "form", help_heading = "Output")]
+    pub(super) html: bool,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline report                                  types and fields of perf.data
+  tallyline report -s type,sym --percent-limit 1
+  tallyline report -H -s type,typecln,typeoff,mem   by cache lines of each type
+  tallyline report --mem-mode -s mem -i mem.data    what perf report --mem-mode shows
+  tallyline report --comm server --json -o report.json
+  tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data
+
+Sort keys: pid tgid comm cpu socket dso sym symoff srcfile srcline caller addr code_page_size
+  local_weight weight local_ins_lat ins_lat local_retire_lat retire_lat local_p_stage_cyc p_stage_cyc
+  type typeoff typecln mem snoop tlb locked blocked dcacheline symbol_daddr dso_daddr phys_daddr
+  data_page_size; period and sample are columns that add up.
+
+Exit status: 0 for success, 2 for an error.";
+
+/// Columns, as a list of names says them.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns(pub(crate) Vec<Column>);
+
+impl Columns {
+    /// The columns that a list names.
+    pub(crate) fn parse(list: &str) -> Result<Columns, String> {
+        parse(list).map(Columns)
+    }
+}
+
+/// What shares are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Percentage {
+    /// All samples of the event
+    Absolute,
+    /// Those that the filters let through
+    Relative,
+}

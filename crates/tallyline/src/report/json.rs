@@ -1,0 +1,86 @@
+//! For programs.
+//!
+//! `{"schema":1,"events":[…],"weighs","skid","lost","samples","eligible","typed","rows":[…],"pseudo":[…],
+//! "untyped":[{"reason","samples"}]}`. A row has `event` (its name), `keys` (a text for each key),
+//! `samples`, `period`, `weight` (what shares are made of) and `percent`; side by side, `events` with
+//! the same for each.
+
+use super::view::{View, Views};
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use tallyline_profile::report::keys::Column;
+use tallyline_profile::report::{Counts, Row};
+
+/// Writes one document.
+pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
+    let profile = views.profile;
+    let events: Vec<_> =
+        profile.events.iter().map(|event| json!({"name": event.name, "precise": event.is_precise})).collect();
+    let sum = |field: fn(&View) -> u64| views.views.iter().map(field).sum::<u64>();
+    let rows: Vec<Value> = views
+        .views
+        .iter()
+        .flat_map(|view| view.rows(views.limit).map(move |row| self::row(views, view, row)))
+        .collect();
+    let mut document = json!({
+        "schema": 1,
+        "events": events,
+        "weighs": views.weighs(),
+        "lost": profile.lost,
+        "samples": sum(|view| view.table.shown.samples),
+        "rows": rows,
+    });
+    if views.has_types() {
+        document["skid"] = profile.skid.to_string().into();
+        document["eligible"] = sum(|view| view.account.eligible).into();
+        document["typed"] = sum(|view| view.account.typed).into();
+        document["pseudo"] = list("kind", views, |view| &view.account.pseudo);
+        document["untyped"] = list("reason", views, |view| &view.account.untyped);
+    }
+    serde_json::to_writer(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn list(name: &str, views: &Views<'_>, of: fn(&View) -> &Vec<(String, u64)>) -> Value {
+    let mut sums = BTreeMap::new();
+    for (text, samples) in views.views.iter().flat_map(of) {
+        *sums.entry(text.as_str()).or_insert(0_u64) += samples;
+    }
+    sums.into_iter().map(|(text, samples)| json!({name: text, "samples": samples})).collect()
+}
+
+fn row(views: &Views<'_>, view: &View, row: &Row) -> Value {
+    let keys: Map<String, Value> = views
+        .columns
+        .iter()
+        .zip(views.texts(row))
+        .filter_map(|(column, text)| Some((column.key()?.name.to_owned(), text.trim().into())))
+        .collect();
+    debug_assert_eq!(keys.len(), views.columns.iter().filter_map(Column::key).count());
+    let mut value = counts(&row.counts, &view.whole);
+    let name = |event: &usize| views.profile.events.get(*event).map(|event| event.name.clone());
+    value["keys"] = keys.into();
+    match view.events.as_slice() {
+        [event] => value["event"] = name(event).into(),
+        events => {
+            let each = events.iter().zip(&row.events).zip(&view.whole_events).map(|((event, own), whole)| {
+                let mut value = counts(own, whole);
+                value["event"] = name(event).into();
+                value
+            });
+            value["events"] = each.collect();
+        }
+    }
+    value
+}
+
+fn counts(counts: &Counts, whole: &Counts) -> Value {
+    json!({
+        "samples": counts.samples,
+        "period": counts.period,
+        "weight": counts.total,
+        "percent": counts.percent(whole),
+    })
+}

@@ -1,0 +1,86 @@
+//! `tallyline report`: which types, fields and lines the samples go to.
+
+mod args;
+mod csv;
+mod html;
+mod json;
+mod stdio;
+mod view;
+
+pub(crate) use args::{Columns, ReportArgs};
+pub(crate) use view::{View, Views};
+
+use crate::output::{Color, Output};
+use crate::profile;
+use anyhow::{Result, bail};
+use args::Percentage;
+use tallyline_profile::report::keys::{Column, Needs};
+use tallyline_profile::report::{Profile, Weighing};
+
+/// perf's default in memory mode.
+pub(crate) const MEMORY_KEYS: &str =
+    "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
+
+const DEFAULT_KEYS: &str = "type,typeoff";
+
+/// Does what the command line says.
+pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
+    let columns = match &args.sort {
+        Some(columns) => columns.clone(),
+        None => Columns::parse(if args.mem_mode { MEMORY_KEYS } else { DEFAULT_KEYS })
+            .map_err(anyhow::Error::msg)?,
+    };
+    let output = Output::open(args.output.as_deref(), color)?;
+    let needs =
+        columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
+    let (profile, _) = profile::load(&args.input, needs)?;
+    let views = Views {
+        profile: &profile,
+        views: views(args, &columns.0, &profile)?,
+        columns: columns.0,
+        samples_column: args.show_nr_samples,
+        limit: args.percent_limit,
+        weighing: weighing(args),
+    };
+    output.write(|out| match () {
+        () if args.json => json::write(&views, out),
+        () if args.csv => csv::write(&views, out),
+        () if args.html => html::write(&views, &args.input.input, out),
+        () if args.hierarchy => stdio::write_tree(&views, out),
+        () => stdio::write(&views, out),
+    })
+}
+
+fn weighing(args: &ReportArgs) -> Weighing {
+    if args.mem_mode { Weighing::Weight } else { Weighing::Period }
+}
+
+/// One table for each event that has samples, or one for all.
+fn views(args: &ReportArgs, columns: &[Column], profile: &Profile) -> Result<Vec<View>> {
+    let mut has_samples = vec![false; profile.events.len()];
+    profile.points.iter().for_each(|point| has_samples[point.event as usize] = true);
+    let mut events: Vec<usize> = (0..profile.events.len()).filter(|index| has_samples[*index]).collect();
+    if !args.event.is_empty() {
+        events.retain(|index| args.event.contains(&profile.events[*index].name));
+        if events.is_empty() {
+            let names: Vec<_> = profile.events.iter().map(|event| event.name.as_str()).collect();
+            bail!("no samples of event {}; there are {}", args.event.join(", "), names.join(", "));
+        }
+    }
+    if args.mem_mode && !events.iter().any(|index| profile.events[*index].has_weight) {
+        eprintln!(
+            "tallyline: these samples have no weights, so each counts 1; record memory events \
+             (tallyline record -e mem-loads, or perf mem record) where the CPU has them"
+        );
+    }
+    // without samples: one table that says so
+    if events.is_empty() {
+        events.extend((!profile.events.is_empty()).then_some(0));
+    }
+    let filter = args.input.filter()?;
+    let groups =
+        if args.group { vec![events] } else { events.into_iter().map(|event| vec![event]).collect() };
+    let relative = args.percentage == Percentage::Relative;
+    let make = |events| View::new(profile, columns, events, &filter, weighing(args), relative);
+    Ok(groups.into_iter().map(make).collect())
+}

@@ -1,0 +1,127 @@
+//! What is shown, whatever the form: tables of rows, and how the samples are accounted for.
+
+use std::collections::HashMap;
+use tallyline_profile::report::keys::Column;
+use tallyline_profile::report::operand::Outcome;
+use tallyline_profile::report::{Counts, Filter, Profile, Row, Table, Weighing, aggregate};
+
+/// All tables of a report.
+pub(crate) struct Views<'p> {
+    pub(crate) profile: &'p Profile,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) views: Vec<View>,
+    /// Whether a column says the number of samples.
+    pub(crate) samples_column: bool,
+    /// Rows below this share are left out.
+    pub(crate) limit: f64,
+    pub(crate) weighing: Weighing,
+}
+
+/// The table of an event, or of several side by side.
+pub(crate) struct View {
+    pub(crate) events: Vec<usize>,
+    pub(crate) table: Table,
+    /// What shares are of.
+    pub(crate) whole: Counts,
+    pub(crate) whole_events: Vec<Counts>,
+    pub(crate) account: Account,
+}
+
+/// How samples are accounted for.
+#[derive(Default)]
+pub(crate) struct Account {
+    /// In code with debug information, accessing memory that can have a type.
+    pub(crate) eligible: u64,
+    /// With a type.
+    pub(crate) typed: u64,
+    /// Memory without a type of the program, by kind.
+    pub(crate) pseudo: Vec<(String, u64)>,
+    /// The others, by reason.
+    pub(crate) untyped: Vec<(String, u64)>,
+}
+
+impl View {
+    /// Counts some events.
+    pub(crate) fn new(
+        profile: &Profile,
+        columns: &[Column],
+        events: Vec<usize>,
+        filter: &Filter,
+        weighing: Weighing,
+        relative: bool,
+    ) -> View {
+        let table = aggregate(profile, columns, &events, filter, weighing);
+        let account = Account::of(profile, &events, filter);
+        let (mut whole, mut whole_events) = (table.whole, table.whole_events.clone());
+        if relative {
+            whole = table.shown;
+            whole_events = vec![Counts::default(); events.len()];
+            for row in &table.rows {
+                whole_events.iter_mut().zip(&row.events).for_each(|(whole, counts)| whole.add(*counts));
+            }
+        }
+        View { events, table, whole, whole_events, account }
+    }
+
+    /// The rows with at least this share.
+    pub(crate) fn rows(&self, limit: f64) -> impl Iterator<Item = &Row> {
+        self.table.rows.iter().filter(move |row| row.counts.percent(&self.whole) >= limit)
+    }
+}
+
+impl Views<'_> {
+    /// The texts of a row, one for each column.
+    pub(crate) fn texts(&self, row: &Row) -> Vec<String> {
+        let mut values = row.values.iter();
+        let text = |column: &Column| match column {
+            Column::Key(key) => {
+                values.next().map_or_else(String::new, |value| (key.text)(self.profile, *value, &row.counts))
+            }
+            Column::Period => row.counts.period.to_string(),
+            Column::Samples => row.counts.samples.to_string(),
+        };
+        self.columns.iter().map(text).collect()
+    }
+
+    /// What percentages weigh, in words.
+    pub(crate) fn weighs(&self) -> &'static str {
+        match self.weighing {
+            Weighing::Period => "period",
+            Weighing::Weight => "weight",
+        }
+    }
+
+    /// Whether types were looked for.
+    pub(crate) fn has_types(&self) -> bool {
+        self.columns.iter().filter_map(Column::key).any(|key| key.needs.types)
+    }
+}
+
+impl Account {
+    fn of(profile: &Profile, events: &[usize], filter: &Filter) -> Account {
+        let mut account = Account::default();
+        let (mut pseudo, mut untyped) = (HashMap::new(), HashMap::new());
+        for point in profile.points.iter().filter(|point| events.contains(&(point.event as usize))) {
+            if !filter.accepts(profile, point) {
+                continue;
+            }
+            let outcome = profile.outcome(point);
+            account.eligible += u64::from(outcome.is_eligible());
+            match outcome {
+                Outcome::Typed(_) => account.typed += 1,
+                Outcome::Pseudo(kind) => *pseudo.entry(*kind).or_insert(0) += 1,
+                Outcome::Untyped(reason) => *untyped.entry(*reason).or_insert(0) += 1,
+            }
+        }
+        account.pseudo = sorted(pseudo.into_iter().map(|(kind, n)| (kind.name().to_owned(), n)));
+        account.untyped =
+            sorted(untyped.into_iter().map(|(reason, n)| (reason.text(|name| profile.text(name)), n)));
+        account
+    }
+}
+
+fn sorted(counts: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut counts: Vec<_> = counts.collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts
+}
