@@ -36,8 +36,16 @@ Examples:
   tallyline demo                         what counting costs here, in half a minute
   tallyline bench update                 what an update costs here, against the other ways to count
   tallyline bench fold --json -o fold.json
+  tallyline layout task_struct           a struct of the running kernel: offsets, holes, cache lines
+  tallyline layout connection ./server   a struct of a program with debug information
+  tallyline reorganize --verify ./server what could be smaller, checked by compiling it
+  tallyline groups tcp_sock              cache line groups, and what else is on their lines
+  tallyline check ./server --policy layout.toml
+  tallyline diff ./server.old ./server   what grew, shrank or moved to another line
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man | man -l -
+
+Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug.
 
 Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
 

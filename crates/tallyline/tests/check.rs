@@ -192,7 +192,7 @@ fn a_policy_that_is_no_good_ends_with_status_2_and_its_line() {
     assert_eq!(stderr(&output), expected);
     let output = run_in(&program.folder, &["check", "./program.o", "--policy", "none.toml"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--suggest"), "{output:?}");
+    assert!(stderr(&output).contains("none.toml"), "{output:?}");
 }
 
 #[test]
@@ -323,6 +323,29 @@ fn the_policy_in_the_readme_does_what_it_says() {
     let fixed = source.replace("unsigned long sent;", "unsigned long sent __attribute__((aligned(64)));");
     object(&program.folder, "program", &format!("{fixed}\nstruct connection connection;\n"));
     assert_eq!(program.rules(&policy), [""; 0]);
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_is_named_in_one_line() {
+    let folder = folder("check-no-policy");
+    let output = run_in(&folder, &["check", "/sys/kernel/btf/vmlinux", "--policy", "./nonesuch"]);
+    let why = "No such file or directory (os error 2)";
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), format!("tallyline: cannot read ./nonesuch: {why}\n"));
+    let output = run_in(&folder, &["check", "/sys/kernel/btf/vmlinux"]);
+    let hint = "name a policy with --policy, or write one with --suggest";
+    assert_eq!(stderr(&output), format!("tallyline: cannot read layout.toml: {why}: {hint}\n"));
+}
+
+#[test]
+fn a_table_of_an_enumeration_is_refused_in_one_line() {
+    let folder = folder("check-table-enum");
+    let table = TABLE.replace("flow struct fast", "flow enum fast");
+    std::fs::write(folder.join("flow.rst"), table).expect("written");
+    let output = run_in(&folder, &["check", "./program.o", "--net-cachelines", "flow.rst"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let why = "a table of an enumeration: only those of structs say where fields lie";
+    assert_eq!(stderr(&output), format!("tallyline: flow.rst: line 2: {why}\n"));
 }
 
 #[test]

@@ -68,6 +68,45 @@ fn unions_bitfields_and_types_without_bytes_have_sections_too() {
 }
 
 #[test]
+fn members_of_unions_and_variants_are_laid_out_one_by_one() {
+    let page = page(&["sizes", &data("holes.o")]);
+    assert_balanced(&page);
+    for part in [
+        "<caption>The members of sizes, one by one",
+        "scope=\"rowgroup\">b</th>",
+        "title=\"c: at 0, 336 bytes, struct lines\"",
+        // the one without a name is unfolded
+        "title=\"hole 2: at 2, 2 bytes\"",
+        "title=\"y: at 4, 4 bytes, int\"",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+}
+
+#[test]
+fn variants_of_rust_are_laid_out_one_by_one() {
+    let folder = folder("html-variants");
+    let (source, program) = (folder.join("e.rs"), folder.join("e.o"));
+    let text = "#![crate_type = \"lib\"] pub enum Kind { Few(u64), Many { at: u32, how: u8 } } \
+                #[unsafe(no_mangle)] pub static KIND: Kind = Kind::Few(1);";
+    std::fs::write(&source, text).expect("written");
+    let made = Command::new("rustc").args(["-g", "--emit=obj", "-o"]).args([&program, &source]).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: no rustc");
+        return;
+    }
+    let page = page(&["Kind", program.to_str().expect("a plain path")]);
+    assert_balanced(&page);
+    for part in [
+        "scope=\"rowgroup\">Few, where the tag is 0</th>",
+        "Many, where the tag is 1</th>",
+        "at: at 4, 4 bytes, u32",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+}
+
+#[test]
 fn groups_have_letters_and_names() {
     let source = "struct s { long a; char __cacheline_group_begin__g[0]; int x; char __cacheline_group_end__g[0]; } s;";
     let Some(file) = object(&folder("html-groups"), "program", source) else { return };

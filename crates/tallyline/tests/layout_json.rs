@@ -49,6 +49,8 @@ fn holes_padding_and_alignment_are_where_the_compiler_left_them() {
         assert_eq!((&holes["padding"], &holes["align"]), (&7.into(), &8.into()));
         let declared = &holes["declared_at"];
         assert_eq!(declared["line"], if file.ends_with(".o") { 4.into() } else { Value::Null });
+        let line = &find(&holes["members"], "d")["declared_at"]["line"];
+        assert_eq!(line, &declared["line"], "all on one line: {file}");
         let packed = find(&document["types"], "packed");
         assert_eq!((&packed["packed"], &packed["align"]), (&true.into(), &1.into()));
         assert_eq!(find(&document["types"], "on_a_line")["align"], 64);

@@ -75,8 +75,13 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
     let mut checked = Vec::new();
     if args.policy.is_some() || args.net_cachelines.is_empty() {
         let path = args.policy.clone().unwrap_or_else(|| PathBuf::from(POLICY));
-        let hint = "name a policy with --policy, or write one with --suggest";
-        let text = text_of(&path).with_context(|| hint.to_string())?;
+        let text = text_of(&path);
+        let text = match (&args.policy, text) {
+            (None, Err(error)) => {
+                bail!("{error:#}: name a policy with --policy, or write one with --suggest")
+            }
+            (_, text) => text?,
+        };
         let rules = path.display().to_string();
         let policy = Policy::parse(&text).with_context(|| rules.clone())?;
         let types = read(args, file, policy.wanted(), policy.cacheline)?;

@@ -1,7 +1,7 @@
 //! A record as a row of cells: members, and what is unused between and behind them.
 
 use crate::groups::Group;
-use crate::model::{Member, Record, Type, TypeId, Types};
+use crate::model::{Member, Record, Type, TypeId, Types, Variant};
 use crate::print::type_text;
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
@@ -70,6 +70,50 @@ pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cel
     walk.collect(record, 0, 0);
     let mut found = walk.found;
     found.extend(variants(types, record));
+    in_a_row(found, record.size, groups)
+}
+
+/// One of several that lie over each other, laid out alone.
+pub(super) struct Alternative {
+    /// What it is: a member of a union, or a variant and where there is that one.
+    pub(super) title: String,
+    /// Its bytes, and the holes between them.
+    pub(super) cells: Vec<Cell>,
+}
+
+/// The members of a union, or the variants of an enum of Rust, up to a number.
+pub(super) fn alternatives(types: &Types, record: &Record, limit: usize) -> Vec<Alternative> {
+    let mut walk = Walk { types, budget: INNER_LIMIT, found: Vec::new() };
+    let name = |name| String::from_utf8_lossy(types.name(name)).into_owned();
+    let mut all = Vec::new();
+    if record.is_union() {
+        for member in types.members(record).iter().filter(|member| member.takes_bytes()).take(limit) {
+            walk.member(member, 0, 0);
+            let title = if member.name.is_some() { name(member.name) } else { "(no name)".into() };
+            all.push(Alternative { title, cells: walk.take() });
+        }
+    }
+    for variant in types.variants(record).iter().take(limit) {
+        let members = types.members(record).iter().chain(types.tag(record));
+        for member in members.chain(types.variant_members(variant)).filter(|member| member.takes_bytes()) {
+            walk.member(member, 0, 0);
+        }
+        let title = format!("{}, {}", name(variant.name), variant_tag(variant));
+        all.push(Alternative { title, cells: walk.take() });
+    }
+    all
+}
+
+/// When it is this variant.
+pub(super) fn variant_tag(variant: &Variant) -> String {
+    match variant.tag {
+        Some(tag) => format!("where the tag is {tag}"),
+        None => "otherwise".into(),
+    }
+}
+
+/// Cells in order, none over another, with what is unused between and up to the end.
+fn in_a_row(mut found: Vec<Cell>, size: u64, groups: &[Group]) -> Vec<Cell> {
     found.sort_by_key(|cell| (cell.start, cell.end));
     let mut row: Vec<Cell> = Vec::new();
     let mut filled = 0;
@@ -93,8 +137,8 @@ pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cel
         cell.group = groups.iter().position(|group| group.start <= cell.start && cell.end <= group.end);
         row.push(cell);
     }
-    if filled < record.size {
-        row.push(Cell::unused(filled, record.size, Kind::Padding));
+    if filled < size {
+        row.push(Cell::unused(filled, size, Kind::Padding));
     }
     row
 }
@@ -119,21 +163,29 @@ impl Walk<'_> {
             if !self.spend(depth != 0) {
                 return;
             }
-            if !member.takes_bytes() {
-                continue;
-            }
-            let inner = anonymous(types, member).filter(|_| depth < DEPTH_LIMIT);
-            match inner {
-                Some(inner) if inner.is_struct() => {
-                    self.collect(inner, base.saturating_add(member.offset), depth + 1);
-                }
-                Some(inner) => {
-                    let cell = self.overlaid(inner, member, base);
-                    self.found.extend(cell);
-                }
-                None => self.found.extend(plain(types, member, base)),
+            if member.takes_bytes() {
+                self.member(member, base, depth);
             }
         }
+    }
+
+    fn member(&mut self, member: &Member, base: u64, depth: usize) {
+        let types = self.types;
+        match anonymous(types, member).filter(|_| depth < DEPTH_LIMIT) {
+            Some(inner) if inner.is_struct() => {
+                self.collect(inner, base.saturating_add(member.offset), depth + 1);
+            }
+            Some(inner) => {
+                let cell = self.overlaid(inner, member, base);
+                self.found.extend(cell);
+            }
+            None => self.found.extend(plain(types, member, base)),
+        }
+    }
+
+    /// What was found since the last time, in order.
+    fn take(&mut self) -> Vec<Cell> {
+        in_a_row(std::mem::take(&mut self.found), 0, &[])
     }
 
     /// A union without a name: its members by name.

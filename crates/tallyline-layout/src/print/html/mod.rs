@@ -15,7 +15,7 @@ use crate::groups::{Group, find};
 use crate::model::{Origin, Record, TypeId, Types};
 use crate::print::type_text::keyword;
 use crate::query::{Effective, holes};
-use cells::{Cell, Kind, Part, Row, cells, rows};
+use cells::{Alternative, Cell, Kind, Part, Row, alternatives, cells, rows};
 use std::fmt::Write;
 
 /// The style of what is here, for the head of a page. It uses the colours `--paper`, `--card`,
@@ -24,6 +24,9 @@ pub const STYLE: &str = include_str!("style.css");
 
 /// Lines longer than this are shown in pieces, as bytes would be too narrow.
 const WIDEST: u64 = 128;
+
+/// How many members of a union, or variants, are laid out one by one.
+const ALTERNATIVES: usize = 64;
 
 /// Makes the parts of a page.
 pub struct Sections<'t> {
@@ -69,8 +72,11 @@ impl<'t> Sections<'t> {
         } else if record.size != 0 {
             let cells = cells(types, record, &groups);
             html.push_str(&legend(&cells, &groups));
-            html.push_str(&self.grid(&name, record, &cells, &groups));
+            html.push_str(&self.grid(&format!("Cache lines of {name}"), |grid, html| {
+                grid.rows(&cells, record.size, &groups, html);
+            }));
         }
+        html.push_str(&self.alternatives(&name, record));
         html.push_str(&table::members(types, record, &groups, self.line));
         html.push_str("</section>\n");
         html
@@ -110,11 +116,45 @@ impl<'t> Sections<'t> {
         format!("<p class=\"summary\">{}</p>\n", parts.join(" · "))
     }
 
-    fn grid(&self, name: &str, record: &Record, cells: &[Cell], groups: &[Group]) -> String {
-        let width = if self.line <= WIDEST { self.line } else { 64 };
+    /// What lies over each other, each with rows of its own.
+    fn alternatives(&self, name: &str, record: &Record) -> String {
+        let types = self.types;
+        let all = alternatives(types, record, ALTERNATIVES);
+        let (count, what) = match record.is_union() {
+            true => (types.members(record).iter().filter(|member| member.takes_bytes()).count(), "members"),
+            false => (types.variants(record).len(), "variants"),
+        };
+        if all.is_empty() || record.size == 0 {
+            return String::new();
+        }
+        let caption = format!("The {what} of {name}, one by one");
+        let mut html = format!("<p>The {what} one by one:</p>\n");
+        html.push_str(&self.grid(&caption, |grid, html| {
+            for Alternative { title, cells } in &all {
+                let (title, columns) = (escape(title), grid.width() + 1);
+                let _ = writeln!(
+                    html,
+                    "<tr class=\"group\"><th colspan=\"{columns}\" scope=\"rowgroup\">{title}</th></tr>"
+                );
+                grid.rows(cells, cells.last().map_or(0, |cell| cell.end), &[], html);
+            }
+        }));
+        if count > all.len() {
+            let _ = writeln!(html, "<p>{} more are only in the table.</p>", count - all.len());
+        }
+        html
+    }
+
+    /// How many bytes a row of a grid has.
+    fn width(&self) -> u64 {
+        if self.line <= WIDEST { self.line } else { 64 }
+    }
+
+    fn grid(&self, caption: &str, body: impl FnOnce(&Self, &mut String)) -> String {
+        let width = self.width();
         let mut html = format!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cache lines of {name}\">\n\
-             <table class=\"grid\">\n<caption>Cache lines of {name}: {width} bytes in a row; each cell is as wide as \
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n\
+             <table class=\"grid\">\n<caption>{caption}: {width} bytes in a row; each cell is as wide as \
              its bytes</caption>\n<colgroup><col class=\"head\"><col span=\"{width}\"></colgroup>\n"
         );
         html.push_str("<thead><tr><th scope=\"col\">line</th>");
@@ -123,11 +163,16 @@ impl<'t> Sections<'t> {
             let _ = write!(html, "<th scope=\"col\" colspan=\"{span}\">{start}</th>");
         }
         html.push_str("</tr></thead>\n<tbody>\n");
-        for row in rows(cells, width) {
-            self.row(&row, width, record.size, groups, &mut html);
-        }
+        body(self, &mut html);
         html.push_str("</tbody>\n</table>\n</div>\n");
         html
+    }
+
+    fn rows(&self, cells: &[Cell], size: u64, groups: &[Group], html: &mut String) {
+        let width = self.width();
+        for row in rows(cells, width) {
+            self.row(&row, width, size, groups, html);
+        }
     }
 
     fn row(&self, row: &Row<'_>, width: u64, size: u64, groups: &[Group], html: &mut String) {

@@ -1,5 +1,6 @@
 //! The members of a record as a table, with what is unused between them.
 
+use super::cells::variant_tag;
 use super::{count, escape, letter};
 use crate::groups::{Group, is_marker};
 use crate::model::{Member, MemberKind, Record, Types};
@@ -82,10 +83,7 @@ fn bases(types: &Types, record: &Record, rows: &mut String) {
 fn variants(types: &Types, record: &Record, rows: &mut String) {
     for variant in types.variants(record) {
         let name = escape(&String::from_utf8_lossy(types.name(variant.name)));
-        let tag = match variant.tag {
-            Some(tag) => format!("where the tag is {tag}"),
-            None => "otherwise".into(),
-        };
+        let tag = variant_tag(variant);
         heading(&format!("variant <code>{name}</code>, {tag}"), rows);
         for member in types.variant_members(variant) {
             let name = escape(&String::from_utf8_lossy(types.name(member.name)));

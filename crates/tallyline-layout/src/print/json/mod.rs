@@ -41,6 +41,7 @@
 //! | `bit_offset`, `bit_size` | of a bitfield: its first bit, counted from `offset`, and how many; else null |
 //! | `size` | in bytes; of a bitfield, that of the unit |
 //! | `align` | the alignment that was asked for; left out where none was |
+//! | `declared_at` | `file` and `line`, or null |
 //! | `inner` | of an anonymous struct or union: its own `kind`, `size`, `members`, `holes`, …, offsets counted from its own start; null where they nest too deep |
 
 mod view;

@@ -85,6 +85,7 @@ struct MemberView<'t> {
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     align: Option<u64>,
+    declared_at: Option<PositionView<'t>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inner: Option<Option<Box<InnerView<'t>>>>,
 }
@@ -245,6 +246,7 @@ impl<'t> Views<'t> {
             bit_size: member.bitfield.map(|field| field.size),
             size: member.size,
             align: (member.align != 0).then_some(member.align),
+            declared_at: self.position(member.declared_at),
             inner: self.inner(member, depth),
         }
     }

@@ -1,0 +1,20 @@
+//! Any text as a table of the kernel's `net_cachelines`, held against real types: no panic, no endless work.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use tallyline_layout::check::{Table, check_table};
+use tallyline_layout::model::Types;
+use tallyline_layout::{Request, read};
+
+static TYPES: LazyLock<Types> = LazyLock::new(|| {
+    let bytes = include_bytes!("../../crates/tallyline-layout/tests/data/holes.o");
+    read(bytes, &Request { positions: true, ..Request::default() }).expect("a file of the tests")
+});
+
+fuzz_target!(|text: &str| {
+    if let Ok(table) = Table::parse(text) {
+        assert!(table.entries.len() <= text.lines().count());
+        check_table(&TYPES, &table, 64);
+    }
+});
