@@ -74,7 +74,7 @@ fn members_of_unions_and_variants_are_laid_out_one_by_one() {
     for part in [
         "<caption>The members of sizes, one by one",
         "scope=\"rowgroup\">b</th>",
-        "title=\"c: at 0, 336 bytes, struct lines\"",
+        "title=\"c: at 0, 344 bytes, struct lines\"",
         // the one without a name is unfolded
         "title=\"hole 2: at 2, 2 bytes\"",
         "title=\"y: at 4, 4 bytes, int\"",
@@ -100,6 +100,8 @@ fn variants_of_rust_are_laid_out_one_by_one() {
     for part in [
         "scope=\"rowgroup\">Few, where the tag is 0</th>",
         "Many, where the tag is 1</th>",
+        "<h2 id=",
+        "title=\"(tag): at 0, 1 byte, u8\"",
         "at: at 4, 4 bytes, u32",
     ] {
         assert!(page.contains(part), "{part}\n{page}");

@@ -68,6 +68,19 @@ impl Coverage {
     }
 }
 
+/// What chooses between the variants of a record: a `tag` of its own, or a `niche`, values that a member
+/// of a variant never has. None where nothing does.
+pub fn tag_word(types: &Types, record: &Record) -> Option<&'static str> {
+    let tag = types.tag(record)?;
+    let overlaps = |member: &Member| {
+        member.offset < tag.offset.saturating_add(tag.size)
+            && tag.offset < member.offset.saturating_add(member.size)
+    };
+    let variants = types.variants(record);
+    let is_niche = variants.iter().any(|one| types.variant_members(one).iter().any(overlaps));
+    Some(if is_niche { "niche" } else { "tag" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ mod sort;
 
 pub use align::Alignments;
 pub use biggest::first_biggest_member;
-pub use coverage::Coverage;
+pub use coverage::{Coverage, tag_word};
 pub use effective::Effective;
 pub use fields::{Field, field_at, fields};
 pub use filter::Filter;

@@ -3,6 +3,7 @@
 use crate::groups::Group;
 use crate::model::{Member, Record, Type, TypeId, Types, Variant};
 use crate::print::type_text;
+use crate::query::tag_word;
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -88,15 +89,22 @@ pub(super) fn alternatives(types: &Types, record: &Record, limit: usize) -> Vec<
     let mut all = Vec::new();
     if record.is_union() {
         for member in types.members(record).iter().filter(|member| member.takes_bytes()).take(limit) {
-            walk.member(member, 0, 0);
+            match unnamed_struct(types, member) {
+                Some(inner) => walk.collect(inner, member.offset, 1),
+                None => walk.member(member, 0, 0),
+            }
             let title = if member.name.is_some() { name(member.name) } else { "(no name)".into() };
             all.push(Alternative { title, cells: walk.take() });
         }
     }
     for variant in types.variants(record).iter().take(limit) {
-        let members = types.members(record).iter().chain(types.tag(record));
-        for member in members.chain(types.variant_members(variant)).filter(|member| member.takes_bytes()) {
+        let members = types.members(record).iter().chain(types.variant_members(variant));
+        for member in members.filter(|member| member.takes_bytes()) {
             walk.member(member, 0, 0);
+        }
+        // a niche is a part of a member of the variant that has none
+        if variant.tag.is_some() || tag_word(types, record) == Some("tag") {
+            walk.tag(record, 0);
         }
         let title = format!("{}, {}", name(variant.name), variant_tag(variant));
         all.push(Alternative { title, cells: walk.take() });
@@ -159,13 +167,23 @@ impl Walk<'_> {
 
     fn collect(&mut self, record: &Record, base: u64, depth: usize) {
         let types = self.types;
-        for member in types.members(record).iter().chain(types.tag(record)) {
+        for member in types.members(record) {
             if !self.spend(depth != 0) {
                 return;
             }
             if member.takes_bytes() {
                 self.member(member, base, depth);
             }
+        }
+        self.tag(record, base);
+    }
+
+    /// What chooses between variants.
+    fn tag(&mut self, record: &Record, base: u64) {
+        let types = self.types;
+        if let (Some(tag), Some(word)) = (types.tag(record), tag_word(types, record)) {
+            let cell = plain(types, tag, base);
+            self.found.extend(cell.map(|cell| Cell { names: vec![format!("({word})")], ..cell }));
         }
     }
 
@@ -216,6 +234,12 @@ impl Walk<'_> {
 fn anonymous<'t>(types: &'t Types, member: &Member) -> Option<&'t Record> {
     let unnamed = !member.name.is_some() || member.is_base();
     types.as_record(types.strip(member.ty)).map(|(_, record)| record).filter(|_| unnamed)
+}
+
+/// The struct that a member is whose type has no name.
+fn unnamed_struct<'t>(types: &'t Types, member: &Member) -> Option<&'t Record> {
+    let record = types.as_record(types.strip(member.ty)).map(|(_, record)| record);
+    record.filter(|record| record.is_struct() && !record.name.is_some())
 }
 
 fn plain(types: &Types, member: &Member, base: u64) -> Option<Cell> {

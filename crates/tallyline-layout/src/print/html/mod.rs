@@ -13,7 +13,7 @@ pub use escape::escape;
 
 use crate::groups::{Group, find};
 use crate::model::{Origin, Record, TypeId, Types};
-use crate::print::type_text::keyword;
+use crate::print::type_text;
 use crate::query::{Effective, holes};
 use cells::{Alternative, Cell, Kind, Part, Row, alternatives, cells, rows};
 use std::fmt::Write;
@@ -50,7 +50,7 @@ impl<'t> Sections<'t> {
             "<tr><th scope=\"row\"><a href=\"#t{}\">{} {}</a></th><td>{}</td><td>{}</td><td>{hole_bytes}</td>\
              <td>{}</td></tr>\n",
             id.0,
-            keyword(record),
+            self.keyword(record),
             self.name(id),
             record.size,
             record.size.div_ceil(self.line),
@@ -65,7 +65,7 @@ impl<'t> Sections<'t> {
         let groups = find(types, record, self.line).groups;
         let name = self.name(id);
         let mut html = format!("<section class=\"type\" id=\"t{}\" aria-labelledby=\"h{}\">\n", id.0, id.0);
-        let _ = writeln!(html, "<h2 id=\"h{}\">{} <code>{name}</code></h2>", id.0, keyword(record));
+        let _ = writeln!(html, "<h2 id=\"h{}\">{} <code>{name}</code></h2>", id.0, self.keyword(record));
         html.push_str(&self.summary(id, record));
         if record.is_union() {
             html.push_str("<p>A union: its members lie over each other, all from byte 0.</p>\n");
@@ -80,6 +80,11 @@ impl<'t> Sections<'t> {
         html.push_str(&table::members(types, record, &groups, self.line));
         html.push_str("</section>\n");
         html
+    }
+
+    /// The word that declares it, in its language.
+    fn keyword(&self, record: &Record) -> &'static str {
+        if self.types.variants(record).is_empty() { type_text::keyword(record) } else { "enum" }
     }
 
     fn name(&self, id: TypeId) -> String {

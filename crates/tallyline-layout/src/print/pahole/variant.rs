@@ -3,8 +3,8 @@
 //! pahole has no form for them; this one looks like Rust with pahole's columns.
 
 use super::{Printer, frame::Frame, trailer::Sums};
-use crate::model::{Member, Record, Variant};
-use crate::query::{Coverage, Gap};
+use crate::model::{Record, Variant};
+use crate::query::{Coverage, Gap, tag_word};
 
 impl Printer<'_> {
     /// The tag and the variants of a record, if it has any.
@@ -17,16 +17,9 @@ impl Printer<'_> {
         let inner = Frame { in_union: true, first_member: false, last_member: false, ..*frame };
         // every variant starts in the line that the record starts in
         let line = self.line;
-        if let Some(tag) = types.tag(record) {
-            let overlaps = |member: &Member| {
-                member.offset < tag.offset.saturating_add(tag.size)
-                    && tag.offset < member.offset.saturating_add(member.size)
-            };
-            // a value that a member of a variant never has
-            let is_niche = variants.iter().any(|one| types.variant_members(one).iter().any(overlaps));
-            let name: &[u8] = if is_niche { b"<niche>" } else { b"<tag>" };
+        if let (Some(tag), Some(word)) = (types.tag(record), tag_word(types, record)) {
             self.tabs(inner.indent);
-            self.member_as(tag, Some(name), true, &inner);
+            self.member_as(tag, Some(format!("<{word}>").as_bytes()), true, &inner);
             self.put(b"\n");
         }
         for variant in variants {
