@@ -4,9 +4,10 @@
 //! exact and as visible as with it.
 
 use crate::error::{Error, Result};
-use crate::memory::{Uevents, wait};
+use crate::memory::{Uevents, wait, without_signals};
 use crate::placement::Pool;
 use crate::topology::{CpuId, CpuSet, Topology};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
@@ -18,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Drains CPUs that go offline from some pools, has memory ready in them for those that come, and
 /// trims them. Ends when it is dropped. A child that is forked has no watcher, and may start its own.
 ///
-/// A thread of its own waits for the kernel's messages about CPUs (netlink) and looks at the list of
+/// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs (netlink) and looks at the list of
 /// online CPUs once a second, which is all there is in most containers.
 ///
 /// ```
@@ -34,7 +35,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[must_use = "it stops watching when it is dropped"]
 pub struct Watcher {
-    /// Closed to end the thread.
+    /// Shut to end the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     /// The process that has the thread: a child that is forked has not.
@@ -55,24 +56,29 @@ impl Watcher {
         let (wake, woken) = UnixStream::pair().map_err(failed)?;
         // before the thread: what happens from now on is not missed
         let events = Uevents::open();
-        let thread = std::thread::Builder::new()
-            .name("statctr-hotplug".into())
-            .spawn(move || watch(&pools, events.as_ref(), &woken, online))
-            .map_err(failed)?;
+        let thread = std::thread::Builder::new().name("statctr-hotplug".into());
+        let watch = move || watch(&pools, events.as_ref(), &woken, online);
+        let thread = without_signals(|| thread.spawn(watch)).map_err(failed)?;
         Ok(Watcher { wake: Some(wake), thread: Some(thread), process: std::process::id() })
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        drop(self.wake.take());
-        let Some(thread) = self.thread.take() else { return };
-        if self.process == std::process::id() {
+        let (wake, thread) = (self.wake.take(), self.thread.take());
+        let Some(thread) = thread else { return };
+        if self.process != std::process::id() {
+            // a handle to a thread that is not there: it can be neither joined nor detached
+            return std::mem::forget(thread);
+        }
+        // a child may have the descriptor, too, so closing it is not enough
+        if let Some(wake) = wake {
+            let _ = wake.shutdown(Shutdown::Both);
+        }
+        // dropped by a callback: it ends by itself
+        if thread.thread().id() != std::thread::current().id() {
             // a panic in a callback has been reported
             let _ = thread.join();
-        } else {
-            // a handle to a thread that is not there: it can be neither joined nor detached
-            std::mem::forget(thread);
         }
     }
 }

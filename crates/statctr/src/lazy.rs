@@ -204,7 +204,7 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// How many updates used an object's atomic words because there was no memory at once.
+    /// How many updates found no memory for an instance at once, and used the object's own words.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
@@ -237,8 +237,8 @@ impl<S: Scope> LazyPool<S> {
 
 /// The statistics of one object: four items, and instances as writers come.
 ///
-/// Sixteen bytes here and a cache line in its [`LazyPool`]; 32 bytes more for each further CPU (node)
-/// that writes. Two lines and 128 bytes on aarch64.
+/// Sixteen bytes here and a cache line in its [`LazyPool`]; another line for each CPU (node) that
+/// writes, where it is not the only one. Two lines each on aarch64.
 ///
 /// Arithmetic, ordering, and where updates are allowed: as for [`Counter`](crate::Counter). Items
 /// have no baseline: an object is zero when it is made, and cannot be set.
@@ -268,7 +268,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object.read()
     }
 
-    /// How many instances there are: 1 while one CPU (node) writes.
+    /// How many instances are written: 1 while one CPU (node) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()

@@ -185,6 +185,32 @@ fn a_child_drops_the_watcher_of_its_parent() {
     drop(watcher);
 }
 
+// such a child has the watcher's descriptors for as long as it lives
+#[test]
+fn a_watcher_ends_while_a_child_lives() {
+    let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
+    let watcher = Watcher::start(vec![pool]).expect("watcher");
+    let (end, mut start_of_child) = std::io::pipe().expect("pipe");
+    let child = || {
+        let mut end = end;
+        // lives until the parent has written
+        std::io::Read::read_exact(&mut end, &mut [0]).is_ok()
+    };
+    let parent = || {
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            drop(watcher);
+            let _ = send.send(());
+        });
+        let ended = receive.recv_timeout(std::time::Duration::from_secs(20));
+        std::io::Write::write_all(&mut start_of_child, &[1]).expect("the child reads");
+        ended
+    };
+    let (ended, status) = os::fork(child, parent);
+    assert!(ended.is_ok(), "the watcher waits for the child to end");
+    assert!(status.success(), "{status}");
+}
+
 // the very first use of the library, in a program of its own, while another thread forks
 #[test]
 fn a_fork_during_the_first_use() {

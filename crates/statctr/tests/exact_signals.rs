@@ -6,6 +6,9 @@ mod common;
 
 use common::kit::Kit;
 use common::{Deadline, Named, budget, os, pools};
+use statctr::hotplug::Watcher;
+use statctr::{Placement, Pool};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -181,4 +184,41 @@ fn signals_while_threads_are_moved() {
         kit.check(turns.into_inner() + handled, name);
     }
     set_timers_to(Duration::ZERO);
+}
+
+// signals are for the program's own threads, which may wait for them
+#[test]
+fn a_watcher_takes_no_signals_from_the_program() {
+    if !os::is_child() {
+        os::expect_child(&os::this_test("a_watcher_takes_no_signals_from_the_program"), &[]);
+        return;
+    }
+    let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
+    let watcher = Watcher::start(vec![pool]).expect("watcher");
+    // SAFETY: a set of our own.
+    unsafe {
+        let is_watching = |thread: &PathBuf| {
+            let name = std::fs::read_to_string(thread.join("comm"));
+            name.is_ok_and(|name| name.trim() == "statctr-hotplug")
+        };
+        // it has its name a moment after it has begun
+        let watching = loop {
+            let threads = std::fs::read_dir("/proc/self/task").expect("proc").flatten();
+            if let Some(thread) = threads.map(|thread| thread.path()).find(is_watching) {
+                break thread;
+            }
+            std::thread::yield_now();
+        };
+        let status = std::fs::read_to_string(watching.join("status")).expect("proc");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("a mask").trim();
+        let blocked = u64::from_str_radix(blocked, 16).expect("a number");
+        for signal in SIGNALS.into_iter().chain([libc::SIGTERM, libc::SIGINT, libc::SIGCHLD]) {
+            assert!(blocked >> (signal - 1) & 1 == 1, "signal {signal} of {blocked:x}");
+        }
+        // and this thread blocks what it blocked before
+        let mut mine: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut mine);
+        assert_eq!(libc::sigismember(&raw const mine, libc::SIGUSR1), 0);
+    }
+    drop(watcher);
 }

@@ -6,6 +6,10 @@
 
 use super::lock::forks;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// From one look to the next where a flag is held for long.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// Free, or held by a thread of this process.
 #[derive(Debug)]
@@ -32,11 +36,18 @@ impl Flag {
 
     /// Waits for it. Not for writers, nor for signal handlers.
     pub(crate) fn raise(&self) -> Raised<'_> {
+        // held for a few instructions, or by a thread that wants this CPU
+        for _ in 0..100 {
+            match self.try_raise() {
+                Some(raised) => return raised,
+                None => std::thread::yield_now(),
+            }
+        }
         loop {
             match self.try_raise() {
                 Some(raised) => return raised,
-                // held for a few instructions, or by a thread that wants this CPU
-                None => std::thread::yield_now(),
+                // or by one of less priority, to which a real-time thread yields by sleeping only
+                None => std::thread::sleep(PAUSE),
             }
         }
     }
@@ -67,5 +78,49 @@ mod tests {
         let flag = Flag(AtomicU64::new(forks()));
         let of_another = Flag(AtomicU64::new(forks() + 7));
         assert!(flag.try_raise().is_some() && of_another.try_raise().is_some());
+    }
+
+    /// Makes the calling thread one of real time, on one CPU; `false` where that is not allowed.
+    fn become_urgent(priority: libc::c_int) -> bool {
+        // SAFETY: all zeros is a set of CPUs, and a parameter.
+        unsafe {
+            let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+            let size = size_of_val(&cpus);
+            if libc::sched_getaffinity(0, size, &raw mut cpus) != 0 {
+                return false;
+            }
+            let first = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &cpus));
+            libc::CPU_ZERO(&mut cpus);
+            libc::CPU_SET(first.unwrap_or(0), &mut cpus);
+            let mut parameter: libc::sched_param = std::mem::zeroed();
+            parameter.sched_priority = priority;
+            libc::sched_setaffinity(0, size, &raw const cpus) == 0
+                && libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0
+        }
+    }
+
+    #[test]
+    fn a_thread_of_real_time_lets_a_less_urgent_one_on_its_cpu_end() {
+        let (flag, raised) = (Flag::new(), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let urgent = become_urgent(1);
+                let held = flag.raise();
+                raised.wait();
+                // the other one comes in between
+                let start = std::time::Instant::now();
+                while urgent && start.elapsed() < Duration::from_millis(5) {
+                    std::hint::spin_loop();
+                }
+                drop(held);
+            });
+            scope.spawn(|| {
+                raised.wait();
+                if !become_urgent(2) {
+                    println!("skipped: there is no right to real time here");
+                }
+                drop(flag.raise());
+            });
+        });
     }
 }

@@ -40,4 +40,4 @@ pub(crate) use node::prefer_node;
 pub use once::Once;
 pub(crate) use reservation::{CHUNK_WORDS, How, Layout};
 pub(crate) use twin::TwinShape;
-pub(crate) use uevents::{Uevents, wait};
+pub(crate) use uevents::{Uevents, wait, without_signals};

@@ -55,16 +55,23 @@ impl Tile {
 /// The chunks belong to one owner or to adjacent ones, which keep them for as long as this runs;
 /// `first` is the first word of a chunk; `sums` begins at a multiple of 64 bytes.
 pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
-    let units = first.reservation().cpus();
-    loop {
-        let walk = units.walk();
-        // SAFETY: passed on.
-        unsafe { fold_view(first, walk, sums) };
-        if walk.is_current() {
-            return;
+    let walk = first.reservation().cpus().walk();
+    // SAFETY: passed on.
+    unsafe { fold_view(first, walk, sums) };
+    if walk.is_current() {
+        return;
+    }
+    // A drain came in between. Halves are read in half the time: drains without end must not keep a
+    // reader of much from ever coming to one.
+    sums.fill(0);
+    let half = (sums.len() / CHUNK_WORDS).div_ceil(2) * CHUNK_WORDS;
+    let (left, right) = sums.split_at_mut(half);
+    // SAFETY: parts of what the caller owns, each a number of whole chunks.
+    unsafe {
+        fold_tile(first, left);
+        if !right.is_empty() {
+            fold_tile(first.word(half), right);
         }
-        // a drain came in between
-        sums.fill(0);
     }
 }
 

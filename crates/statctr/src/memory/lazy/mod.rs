@@ -4,7 +4,10 @@
 //! object:   the owner's instance │ owner, flags │ (index, instance) …          what most need
 //! side:     4 atomic words of everyone │ table                                 a slab's half away
 //! ```
-//! The first index (a CPU, a node, a concurrency id) to write becomes the owner. Where writers of an
+//! The first index (a CPU, a node, a concurrency id) to write becomes the owner. When a second one
+//! has come, the owner gets a further instance, too, with its next update: otherwise each of its
+//! updates would take from the others the line in which they look for theirs.
+//! Where writers of an
 //! index exclude each other, the four words of an instance are stored by one section; a node's CPUs
 //! share them, and update them atomically one by one. Who can have no instance at once uses the
 //! atomic words; flags say whether anybody did, so that an object of one writer is one cache line

@@ -3,7 +3,9 @@
 use super::cells::SIDE;
 use super::life::{self, LazyOwner};
 use super::pool::{Index, LazyMemory, SIDE_IN_USE};
-use super::shape::{Cell, PLACE_SHIFT, Place, SHARED, Side, TABLE, instance_at, pack, unpack};
+use super::shape::{
+    Cell, PLACE_SHIFT, Place, SHARED, SPREAD, Side, TABLE, instance_at, pack, unpack, unpack_of,
+};
 use crate::error::Result;
 use crate::rseq::{self, ITEMS, is_refused};
 use std::ptr::NonNull;
@@ -88,14 +90,24 @@ impl Object {
         let memory = self.memory();
         if memory.join.field == rseq::CPU_ID as u32
             && let Some(index) = memory.section_index()
-            && self.cell().owner.load(Ordering::Relaxed) == index + 1
+            && let Some(instance) = self.find(index + 1)
         {
-            // SAFETY: sections may be used, and this index is the owner's.
-            if unsafe { rseq::join(&memory.join, index, self.own(), values) } {
+            // SAFETY: sections may be used, and the instance is this index's.
+            if unsafe { rseq::join(&memory.join, index, instance, values) } {
                 return;
             }
         }
         self.update_further(values);
+    }
+
+    /// The instance of a mark, in the object's line.
+    #[inline(always)]
+    fn find(&self, mark: u32) -> Option<Place> {
+        let cell = self.cell();
+        if cell.owner.load(Ordering::Relaxed) == mark {
+            return Some(self.own());
+        }
+        cell.pairs.iter().find_map(|pair| unpack_of(pair.load(Ordering::Acquire), mark))
     }
 
     #[inline(never)]
@@ -150,18 +162,23 @@ impl Object {
                 Err(_) => {}
             }
         }
+        // it was the owner, until others came
+        let ours = owner & !SPREAD == mark;
         let index = index as usize;
-        if index >= self.memory().settings.indices {
-            // an index that nobody knew of when the pool was made
-            return None;
-        }
         let mut made = None;
-        let found =
-            self.place_in_pairs(index, mark, &mut made).or_else(|| self.place_in_table(index, &mut made));
+        // else an index that nobody knew of when the pool was made
+        let found = if index < self.memory().settings.indices {
+            self.place_in_pairs(index, mark, &mut made).or_else(|| self.place_in_table(index, &mut made))
+        } else {
+            None
+        };
         if let Some(unused) = made.filter(|made| found != Some(*made)) {
             self.memory().give_unused(index, unused);
         }
-        found
+        if found.is_some() && owner & SPREAD == 0 {
+            cell.owner.fetch_or(SPREAD, Ordering::AcqRel);
+        }
+        found.or_else(|| ours.then(|| self.own()))
     }
 
     /// The instance of an index among the pairs: the one that is there, or one in the first free
@@ -177,7 +194,7 @@ impl Object {
                     Err(other) => there = other,
                 }
             }
-            if let Some((_, instance)) = unpack(there).filter(|(its, _)| *its == mark) {
+            if let Some(instance) = unpack_of(there, mark) {
                 return Some(instance);
             }
         }
@@ -277,17 +294,22 @@ impl Object {
         values
     }
 
-    /// How many instances there are: the preallocated one, and one more for each further writer.
+    fn owner(&self) -> Option<usize> {
+        let owner = self.cell().owner.load(Ordering::Acquire) & !SPREAD;
+        owner.checked_sub(1).map(|index| index as usize)
+    }
+
+    /// How many instances are written, at least the preallocated one: that is not, any more, once its
+    /// owner has a further one.
     pub(crate) fn instances(&self) -> usize {
-        let mut count = 1;
-        self.further(|_, _| count += 1);
+        let (owner, mut count) = (self.owner(), 1);
+        self.further(|index, _| count += usize::from(Some(index) != owner));
         count
     }
 
     /// The addresses of the instances, with their indices; for tests of where memory lies.
     pub(crate) fn places(&self) -> Vec<(Option<usize>, usize)> {
-        let owner = self.cell().owner.load(Ordering::Acquire).checked_sub(1);
-        let mut places = vec![(owner.map(|index| index as usize), self.own().addr().get())];
+        let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
     }

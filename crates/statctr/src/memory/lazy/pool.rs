@@ -113,7 +113,7 @@ impl LazyMemory {
         // SAFETY: sections may be used, so the area is there, and so is the field.
         let index = unsafe { rseq::area_field(self.join.area, self.join.field as usize) };
         // the numbers of threads that are not registered are below 0
-        (index <= i32::MAX as u32).then_some(index)
+        (index < i32::MAX as u32).then_some(index)
     }
 
     /// Updates that found no memory for an instance, and whether there was one since memory was

@@ -9,12 +9,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 pub(super) const CELL_BYTES: usize = (size_of::<Instance>() + 16).next_multiple_of(64);
 /// Instances that are found without a table.
 pub(super) const PAIRS: usize = (CELL_BYTES - size_of::<Instance>() - 8) / 8;
-/// Bytes of a further instance.
-pub(super) const INSTANCE_BYTES: usize =
-    if size_of::<Instance>() <= 32 { 32 } else { size_of::<Instance>().next_multiple_of(64) };
+/// Bytes of a further instance: a line, so that no two CPUs' share one however often they were given
+/// back and taken again.
+pub(super) const INSTANCE_BYTES: usize = size_of::<Instance>().next_multiple_of(64);
 /// Addresses of user space fit into so many bits on the machines that have sections; the index is
 /// kept above.
 const ADDRESS_BITS: u32 = 48;
+
+/// In an object's owner: others write, too, so that the owner has a further instance of its own from
+/// its next update on. The object's line is then read by all of its writers and written by none.
+pub(super) const SPREAD: u32 = 1 << 31;
 
 /// Somebody used the atomic words.
 pub(super) const SHARED: u32 = 1;
@@ -27,7 +31,7 @@ pub(super) const PLACE_SHIFT: u32 = 8;
 #[repr(C, align(64))]
 pub(super) struct Cell {
     pub(super) own: Instance,
-    /// 1 + the owner's index, 0 before there is one.
+    /// 1 + the owner's index, 0 before there is one; and [`SPREAD`].
     pub(super) owner: AtomicU32,
     /// [`SHARED`], [`TABLE`], and a place.
     pub(super) flags: AtomicU32,
@@ -61,6 +65,13 @@ pub(super) fn pack(mark: u32, instance: Place) -> Option<u64> {
 pub(super) fn unpack(pair: u64) -> Option<(u32, Place)> {
     let instance = instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize)?;
     Some(((pair >> ADDRESS_BITS) as u32, instance))
+}
+
+/// The instance of a pair, if it is that of this mark.
+#[inline(always)]
+pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<Place> {
+    let same = pair >> ADDRESS_BITS == u64::from(mark);
+    if same { instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize) } else { None }
 }
 
 /// The instance at an address that was kept as a number.
