@@ -197,7 +197,12 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     fn parts(&mut self, pointer: Pointer) -> Vec<(TypeId, i64)> {
         let whole = (self.strip(pointer.to), i64::from(pointer.offset));
         let Ok(inside) = u64::try_from(pointer.offset) else { return vec![whole] };
-        let ways = self.ways(pointer.to, inside);
+        // beyond a base the object is what is derived from it
+        let outer = match inside < self.size(pointer.to) {
+            true => pointer.to,
+            false => self.derived(whole.0, inside, &[]).unwrap_or(pointer.to),
+        };
+        let ways = self.ways(outer, inside);
         let parts =
             ways.into_iter().flatten().filter_map(|(id, inside)| Some((id, i64::try_from(inside).ok()?)));
         let mut parts: Vec<_> = std::iter::once(whole).chain(parts).collect();
@@ -444,19 +449,23 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         Value::Pointer(Pointer { offset, ..pointer })
     }
 
-    /// Whether a record of which another is the start has a byte so far behind it.
+    /// Whether a record goes on so far behind its size: with an array of unknown length, or in a record of
+    /// which it is the start.
     fn reaches(&mut self, base: TypeId, offset: i32) -> bool {
         let base = self.strip(base);
         let (Ok(offset), Some(_)) = (u64::try_from(offset), self.types().as_record(base)) else {
             return false;
         };
+        if self.flexible(base, offset).is_some() {
+            return true;
+        }
         let (Some(place), Some(shelf)) = (self.place(base), &mut self.shelf) else { return false };
         let derived = shelf.derived(place);
         derived.into_iter().any(|place| self.at(place).is_some_and(|id| self.size(id) > offset))
     }
 
     /// What lies where a pointer leads.
-    pub(super) fn find(&mut self, pointer: Pointer, scopes: &[(String, u64)]) -> Found {
+    pub(super) fn find(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
         let stripped = self.strip(pointer.to);
         match self.types().get(stripped) {
             Type::Void | Type::Missing | Type::Opaque { .. } => return Found::Opaque,
@@ -489,10 +498,43 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
         let is_near = offset >= 0 && offset < size.saturating_mul(NEAR) as i64;
         if size > 0 && (pointer.span || is_near || self.is_scalar(pointer.to)) {
-            let offset = offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX));
-            return Found::At { ty: pointer.to, offset: offset as u32 };
+            let inside = offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX)) as u64;
+            if offset < 0
+                && !self.has_leaf(pointer.to, inside, access)
+                && let Some(inside) = self.in_array(stripped, offset, access)
+            {
+                return self.held(pointer.to, inside);
+            }
+            return self.held(pointer.to, inside);
         }
         Found::Outside
+    }
+
+    /// Whether something of a size starts at an offset.
+    fn has_leaf(&mut self, ty: TypeId, offset: u64, size: u64) -> bool {
+        let ways = self.ways(ty, offset);
+        let leaves: Vec<(TypeId, u64)> = ways.iter().filter_map(|way| way.last().copied()).collect();
+        leaves.into_iter().any(|(leaf, inside)| inside == 0 && self.size(leaf) == size)
+    }
+
+    /// An offset before a record, for code that counts the elements of an array in it from 1: the same
+    /// place in the array's first element. None if several arrays fit, or none does.
+    fn in_array(&mut self, id: TypeId, offset: i64, access: u64) -> Option<u64> {
+        let (_, record) = self.types().as_record(id)?;
+        let members: Vec<_> = self.types().members(record).to_vec();
+        let mut found = None;
+        for member in members.iter().filter(|member| member.takes_bytes()) {
+            let ty = self.strip(member.ty);
+            let Type::Array(array) = self.types().get(ty) else { continue };
+            let element = self.types().array(array).of;
+            let size = i64::try_from(self.size(element)).ok().filter(|size| *size > 0)?;
+            let start = i64::try_from(member.offset).ok()?;
+            let inside = (start + (offset - start).rem_euclid(size)) as u64;
+            if self.has_leaf(id, inside, access) && found.replace(inside).is_some() {
+                return None;
+            }
+        }
+        found
     }
 
     /// A byte of an object, or of what the object has room for there.

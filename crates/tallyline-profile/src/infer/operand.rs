@@ -273,7 +273,7 @@ impl Analysis<'_, '_, '_, '_> {
             Operand::Address(address) => return Outcome::Untyped(Reason::NoVariableAt(address)),
             Operand::Unknown(reason) => return Outcome::Untyped(reason),
         };
-        match self.found(pointer, position) {
+        match self.found(pointer, memory.size.into(), position) {
             Found::At { ty, offset } => {
                 Outcome::Typed(Typed { ty, offset, size: memory.size, access: memory.access })
             }
@@ -284,9 +284,9 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// What lies where a pointer leads.
-    pub(super) fn found(&mut self, pointer: Pointer, position: usize) -> Found {
+    pub(super) fn found(&mut self, pointer: Pointer, access: u64, position: usize) -> Found {
         let templates = self.templates(position);
-        self.catalog.find(pointer, &templates)
+        self.catalog.find(pointer, access, &templates)
     }
 
     /// What a register gets that is loaded from an operand.
@@ -318,7 +318,7 @@ impl Analysis<'_, '_, '_, '_> {
         let Some(pointer) = pointer else { return if size < 8 { Value::Word } else { lost } };
         let at = if slot.is_none() && matches!(operand, Operand::Stack(_)) { 0 } else { at };
         let Value::Pointer(pointer) = self.catalog.normal(pointer, at.into()) else { return lost };
-        match self.found(pointer, position) {
+        match self.found(pointer, size.into(), position) {
             Found::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
             _ if size < 8 => Value::Word,
             _ => lost,

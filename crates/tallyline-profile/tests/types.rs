@@ -1,0 +1,245 @@
+//! The types of memory operands in programs that are compiled here. The source says which fields each
+//! of its lines touches; the line table says which instruction is of which line.
+
+use gimli::{EndianSlice, RunTimeEndian};
+use object::{Object, ObjectSection};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tallyline_layout::{Alone, model::Type, print::type_text};
+use tallyline_profile::code::{Image, Predecessors};
+use tallyline_profile::infer::{Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer};
+
+/// What came out for one program.
+struct Found {
+    table: TypeTable,
+    lines: BTreeMap<u64, u64>,
+    source: Vec<String>,
+}
+
+/// Compiles a program; none, with a word about it, where there is no such compiler.
+fn compile(source: &str, compiler: &str, arguments: &[&str], name: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("types-{name}"));
+    fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let made = Command::new(compiler)
+        .args(arguments)
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .current_dir(&folder)
+        .output();
+    match made {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) => panic!("{compiler}: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(_) => {
+            eprintln!("skipped: no {compiler}");
+            None
+        }
+    }
+}
+
+fn find(program: &Path, source: &str) -> Found {
+    let bytes = fs::read(program).expect("the program");
+    let image = Image::parse(&bytes).expect("an image");
+    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let lines = lines(&bytes, source);
+    let source = fs::read_to_string(text).expect("the source").lines().map(String::from).collect();
+    Found { table, lines, source }
+}
+
+/// Of each instruction that starts a row of the line table: its line, 0 for other files.
+fn lines(bytes: &[u8], source: &str) -> BTreeMap<u64, u64> {
+    let file = object::File::parse(bytes).expect("ELF");
+    let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+        let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
+        Ok(data.unwrap_or_default())
+    };
+    let sections = gimli::DwarfSections::load(section).expect("sections");
+    let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
+    let mut lines = BTreeMap::new();
+    let mut units = dwarf.units();
+    while let Some(header) = units.next().expect("a unit") {
+        let unit = dwarf.unit(header).expect("a unit");
+        let Some(program) = unit.line_program.clone() else { continue };
+        let mut rows = program.rows();
+        while let Ok(Some((header, row))) = rows.next_row() {
+            let name = row.file(header).and_then(|file| dwarf.attr_string(&unit, file.path_name()).ok());
+            let own = name.is_some_and(|name| name.to_string_lossy().ends_with(source));
+            let line = row.line().filter(|_| own && !row.end_sequence()).map_or(0, |line| line.get());
+            lines.insert(row.address(), line);
+        }
+    }
+    lines
+}
+
+impl Found {
+    /// The fields that the source says the line of an instruction touches; nothing where it says none.
+    fn expected(&self, address: u64) -> Vec<&str> {
+        let line = self.lines.range(..=address).next_back().map_or(0, |(_, line)| *line as usize);
+        let Some(text) = line.checked_sub(1).and_then(|line| self.source.get(line)) else {
+            return Vec::new();
+        };
+        let words = match text.split_once("/* ").or(text.split_once("// ")) {
+            Some((_, words)) => words.trim_end_matches("*/"),
+            None => return Vec::new(),
+        };
+        words.split_whitespace().collect()
+    }
+
+    /// A field as the sources write it: the type without scopes and parameters, and the path.
+    fn field(&self, typed: &Typed) -> String {
+        let types = self.table.types();
+        let mut name = match types.get(typed.ty) {
+            Type::Record(_) => String::from_utf8_lossy(types.name(types.type_name(typed.ty))).into_owned(),
+            _ => type_text(types, typed.ty).replace("struct ", "").replace("const ", "").replace(' ', ""),
+        };
+        if name.starts_with('(') {
+            name = "tuple".into();
+        }
+        if let Some(end) = name.find('<') {
+            name.truncate(end);
+        }
+        if let Some(start) = name.rfind(['.', '/', ':']) {
+            name.drain(..=start);
+        }
+        let name = name.split(' ').next().unwrap_or_default().replace("longint", "long");
+        format!("{name}.{}", field_path(types, typed.ty, typed.offset))
+    }
+
+    /// How many instructions of the functions whose names are given are typed, and how many could be.
+    fn coverage(&self, functions: &[&str]) -> (usize, usize) {
+        let (mut typed, mut eligible) = (0, 0);
+        for (address, outcome) in self.table.rows() {
+            let own = self.table.function_at(*address).is_some_and(|function| {
+                functions.iter().any(|name| function.name == *name || function.name == format!("main.{name}"))
+            });
+            match outcome {
+                _ if !own => {}
+                Outcome::Typed(_) => (typed, eligible) = (typed + 1, eligible + 1),
+                Outcome::Untyped(reason) => {
+                    eprintln!("{address:#x}: {reason}");
+                    eligible += 1;
+                }
+                Outcome::Pseudo(_) => {}
+            }
+        }
+        (typed, eligible)
+    }
+
+    /// How many instructions of lines with fields have one of them, and how many there are. Without
+    /// optimisation every variable is in memory: then only members of records count.
+    fn right(&self, optimised: bool) -> (usize, usize) {
+        let (mut right, mut all) = (0, 0);
+        let types = self.table.types();
+        for (address, outcome) in self.table.rows() {
+            let (Outcome::Typed(typed), expected) = (outcome, self.expected(*address)) else { continue };
+            let is_record = matches!(types.get(typed.ty), Type::Record(_));
+            if expected.is_empty() || !(optimised || is_record) {
+                continue;
+            }
+            all += 1;
+            let field = self.field(typed);
+            if expected.contains(&field.as_str()) {
+                right += 1;
+            } else {
+                eprintln!("{address:#x}: {field}, not of {expected:?}");
+            }
+        }
+        (right, all)
+    }
+
+    fn check(&self, functions: &[&str], percent: usize, least: usize, optimised: bool) {
+        let (typed, eligible) = self.coverage(functions);
+        let (right, all) = self.right(optimised);
+        eprintln!("typed {typed} of {eligible}, right {right} of {all}");
+        assert!(all >= least, "{all} instructions with an expectation");
+        assert!(typed * 100 >= eligible * percent, "typed {typed} of {eligible}");
+        // code that is not optimised folds the start of an array in a record into the index
+        let least_right = if optimised { 97 } else { 80 };
+        assert!(right * 100 >= all * least_right, "right {right} of {all}");
+    }
+}
+
+const C: [&str; 7] = ["flags_of", "cost", "find", "walk", "lists", "indirect", "matrix"];
+const CPP: [&str; 3] = ["by_reference", "walk", "sum_of"];
+const CPP_CONTAINERS: [&str; 6] = ["shared", "in_map", "all_map", "in_hash", "all_hash", "all_list"];
+
+#[test]
+fn c_operands_have_the_fields_that_the_source_says() {
+    for (compiler, level) in [("gcc", "-O2"), ("gcc", "-O0"), ("gcc", "-O3"), ("clang", "-O2")] {
+        let name = format!("c{compiler}{level}");
+        let Some(program) = compile("orders.c", compiler, &["-g", level], &name) else { continue };
+        eprintln!("{compiler} {level}");
+        find(&program, "orders.c").check(&C, 95, 18, level != "-O0");
+    }
+}
+
+#[test]
+fn cpp_operands_have_the_fields_that_the_source_says() {
+    for (compiler, level) in [("g++", "-O2"), ("g++", "-O0"), ("clang++", "-O2")] {
+        let name = format!("cpp{compiler}{level}");
+        let Some(program) = compile("orders.cc", compiler, &["-g", level, "-std=c++17"], &name) else {
+            continue;
+        };
+        eprintln!("{compiler} {level}");
+        let found = find(&program, "orders.cc");
+        found.check(&CPP, 95, 18, level != "-O0");
+        found.check(&CPP_CONTAINERS, 85, 18, level != "-O0");
+    }
+}
+
+#[test]
+fn rust_operands_have_the_fields_that_the_source_says() {
+    let flags = ["-O", "-g", "--edition=2021"];
+    let Some(program) = compile("orders.rs", "rustc", &flags, "rust") else { return };
+    let found = find(&program, "orders.rs");
+    found.check(&["walk", "sum_of", "cached", "area", "dynamic"], 95, 15, true);
+    found.check(&["hashed", "all_hashed", "sorted", "counted"], 80, 15, true);
+}
+
+#[test]
+fn go_operands_have_the_fields_that_the_source_says() {
+    if Command::new("go").arg("version").output().is_err() {
+        eprintln!("skipped: no go");
+        return;
+    }
+    let Some(program) = compile("orders.go", "go", &["build"], "go") else { return };
+    let found = find(&program, "orders.go");
+    found.check(&["walk", "sumOf", "pointers", "costs"], 80, 10, true);
+    found.check(&["inMap", "inValues"], 60, 10, true);
+}
+
+#[test]
+fn an_outcome_can_be_explained_and_has_instructions_before_it() {
+    let Some(program) = compile("orders.c", "gcc", &["-g", "-O2"], "explained") else { return };
+    let bytes = fs::read(&program).expect("the program");
+    let image = Image::parse(&bytes).expect("an image");
+    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let walk = table.functions().iter().find(|function| function.name == "walk").expect("the function");
+    let range = walk.ranges[0].clone();
+    let rows = table.rows().iter().filter(|(address, _)| range.contains(address));
+    let (address, outcome) =
+        rows.filter(|(_, outcome)| matches!(outcome, Outcome::Typed(_))).nth(1).expect("a row");
+    let only = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::At(&[*address])).expect("a table");
+    assert_eq!(only.functions().len(), 1);
+    let explained =
+        explain(&image, Debug::Bytes(&bytes), &Alone, *address).expect("read").expect("a function");
+    assert_eq!(explained.function, "walk");
+    assert_eq!(explained.scopes, ["walk"]);
+    assert!(explained.answer.contains("order"), "{explained:?} {outcome:?}");
+    assert!(explained.steps.iter().any(|step| step.known.iter().any(|known| known.contains("order"))));
+    let body = tallyline_profile::code::Body::decode(&image, &walk.ranges, range.start);
+    assert_eq!(body.predecessors(range.start), Some(Predecessors::Entry));
+    let after_call =
+        body.instructions().iter().find_map(|instruction| match body.predecessors(instruction.address)? {
+            Predecessors::Call { target, .. } => target,
+            _ => None,
+        });
+    let called =
+        after_call.and_then(|target| table.function_at(target)).map(|function| function.name.as_str());
+    assert_eq!(called, Some("flags_of"));
+}
