@@ -38,6 +38,11 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
+/// The pool of the flexible allocator.
+pub(crate) fn flexible() -> Result<&'static Pool, c_int> {
+    pool_of(FLEXIBLE)
+}
+
 /// The pool that counters come from now.
 pub(crate) fn chosen() -> Result<&'static Pool, c_int> {
     pool_of(CHOSEN.load(Ordering::Acquire))
@@ -60,7 +65,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
         if CpuId::new(cpu) > CpuId::MAX {
             return Err(libc::EINVAL);
         }
-        pool_of(FLEXIBLE)?.drain(CpuId::new(cpu)).map_err(|error| errno(&error))?;
+        flexible()?.drain(CpuId::new(cpu)).map_err(|error| errno(&error))?;
         Ok(())
     })
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
 use crate::guard::{errno, guard};
+use crate::process::mode_of;
 use statctr::raw::RawLazy;
 use statctr::{Combine, LazyPool, PerConcurrencyId, PerCpu, PerNode};
 use std::ffi::c_int;
@@ -79,6 +80,19 @@ pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c
         // keep what they need.
         drop(unsafe { Box::from_raw(pool) });
         Ok(())
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int {
+    mode_of(|| {
+        // SAFETY: NULL or a pool, by the module's contract.
+        Ok(match unsafe { pool.as_ref() }.ok_or(libc::EINVAL)? {
+            StatctrLazyPool::Cpu(pool) => pool.mode(),
+            StatctrLazyPool::Node(pool) => pool.mode(),
+            StatctrLazyPool::Concurrency(pool) => pool.mode(),
+        })
     })
 }
 

@@ -28,7 +28,7 @@ fn pool() -> Result<&'static Pool, c_int> {
 }
 
 /// Runs `body`, which finds a mode: its number, or a negative errno.
-fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
+pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     let mut found = 0;
     match guard(|| body().and_then(number).map(|number| found = number)) {
         0 => found,

@@ -14,10 +14,11 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
     include_str!("../src/group.rs"),
+    include_str!("../src/hotplug.rs"),
     include_str!("../src/lazy.rs"),
     include_str!("../src/process.rs"),
 ];
@@ -47,6 +48,8 @@ fn c_type(rust: &str) -> String {
         "StatctrGroup" => "statctr_group_t",
         "StatctrGroupDesc" => "statctr_group_desc_t",
         "StatctrPcpuCtr" => "pcpu_ctr_t",
+        "StatctrMoved" => "statctr_moved_t",
+        "StatctrMovedFn" => "statctr_moved_fn",
         "StatctrLazy" => "statctr_lazy_t",
         "StatctrLazyPool" => "statctr_lazy_pool_t",
         "StatctrCost" => "statctr_cost_t",

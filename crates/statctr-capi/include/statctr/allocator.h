@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * Which allocator counters come from, and counters taken apart into their CPUs' words: the
+ * Which allocator counters come from, CPUs that leave, and counters taken apart into their CPUs' words: the
  * interface of "Scalable Statistics Counters". Included by <statctr.h>, where what holds for all
  * functions is written.
  */
@@ -40,6 +40,36 @@ extern int statctr_use_allocator(int allocator);
  * what membarrier(2) says where the kernel refuses it: then nothing has changed. Signals: not safe.
  */
 extern int statctr_drain(unsigned cpu);
+
+/**
+ * Starts a thread that drains CPUs that go offline from the flexible allocator, and has memory ready
+ * for those that come. No count depends on it: reads get cheaper, and memory smaller. The thread
+ * takes no signals. A forked child has no such thread: it calls statctr_unwatch_cpus() first if it
+ * wants one of its own. Errors: -EBUSY (it runs); as statctr_init(). Signals: not safe.
+ */
+extern int statctr_watch_cpus(void);
+
+/** Ends that thread. Errors: -ESRCH (it does not run). Signals: not safe. */
+extern int statctr_unwatch_cpus(void);
+
+/** Called when `bytes` bytes of counts of `cpu` were moved, on the thread that drained it. */
+typedef void (*statctr_moved_fn)(unsigned cpu, size_t bytes, void *data);
+
+/** A callback that is registered. */
+typedef struct statctr_moved statctr_moved_t;
+
+/**
+ * From now on calls `callback` with `data` whenever a CPU was drained from the flexible allocator:
+ * for statistics about statistics, or to move what else belongs to that CPU. It may read, make and
+ * clean up counters. Errors: -EINVAL (NULL); as statctr_init(). Signals: not safe.
+ */
+extern int statctr_on_moved(statctr_moved_t **moved, statctr_moved_fn callback, void *data);
+
+/**
+ * Takes a callback off. A call that is under way on another thread may still come to its end.
+ * Errors: -EINVAL (NULL). Signals: not safe.
+ */
+extern int statctr_moved_free(statctr_moved_t *moved);
 
 /** A counter in its CPUs' words. */
 typedef struct pcpu_ctr {

@@ -54,7 +54,14 @@ extern int statctr_lazy_pool_new(statctr_lazy_pool_t **pool, int scope, const in
 extern int statctr_lazy_pool_free(statctr_lazy_pool_t *pool);
 
 /**
- * Makes an object, all zero. Cost: some tens of nanoseconds and 128 bytes; now and then maps
+ * How objects of this pool are updated, as enum statctr_mode_value: by rseq, by rseq and short of
+ * memory (an update found none for an instance at once, and used the object's own words), shared (in
+ * the scope of nodes), or atomically. Errors: -EINVAL (NULL). Signals: safe.
+ */
+extern int statctr_lazy_mode(statctr_lazy_pool_t *pool);
+
+/**
+ * Makes an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and then maps
  * memory. Errors: -EINVAL (NULL), -ENOMEM; the object is zeroed on error. Signals: not safe.
  */
 extern int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool);

@@ -37,6 +37,39 @@ static void *drain(void *unused)
     return NULL;
 }
 
+static unsigned long moved;
+
+static void on_moved(unsigned cpu, size_t bytes, void *data)
+{
+    CHECK(cpu < 1u << 16 && bytes > 0 && data == &moved);
+    __atomic_add_fetch(&moved, 1, __ATOMIC_RELAXED);
+}
+
+/* A callback for drains, and the thread that drains CPUs by itself. */
+static void watch(void)
+{
+    statctr_moved_t *registration;
+    CHECK_OK(statctr_on_moved(&registration, on_moved, &moved));
+    CHECK_EQ(statctr_on_moved(NULL, on_moved, NULL), -EINVAL);
+    CHECK_EQ(statctr_on_moved(&registration, NULL, NULL), -EINVAL);
+    CHECK_EQ(statctr_unwatch_cpus(), -ESRCH);
+    CHECK_OK(statctr_watch_cpus());
+    CHECK_EQ(statctr_watch_cpus(), -EBUSY);
+    CHECK_OK(statctr_use_allocator(STATCTR_ALLOCATOR_FLEXIBLE));
+    CHECK_OK(statctr_init(&counter, 0));
+    /* where the kernel refuses barriers, or this thread is moved each time, nothing moves */
+    for (int i = 0; i < 1000 && __atomic_load_n(&moved, __ATOMIC_RELAXED) == 0; i++) {
+        CHECK_OK(statctr_inc(&counter));
+        if (statctr_mode() != 1 || statctr_drain((unsigned)sched_getcpu()) != 0)
+            moved = 1;
+    }
+    CHECK(moved > 0);
+    CHECK_OK(statctr_cleanup(&counter));
+    CHECK_OK(statctr_unwatch_cpus());
+    CHECK_OK(statctr_moved_free(registration));
+    CHECK_EQ(statctr_moved_free(NULL), -EINVAL);
+}
+
 static void use(int allocator)
 {
     static const int items[4] = { STATCTR_SUM, STATCTR_SUM, STATCTR_MAX, STATCTR_OR };
@@ -49,6 +82,7 @@ static void use(int allocator)
     CHECK_OK(statctr_group_init(&group, &pair_group));
     CHECK((parts = pcpu_ctr_alloc(STATCTR_ALLOCATOR_DEFAULT)) != NULL);
     CHECK_OK(statctr_lazy_pool_new(&flows, allocator % 2, items));
+    CHECK(statctr_lazy_mode(flows) > 0);
     CHECK_OK(statctr_lazy_init(&flow, flows));
     CHECK_OK(statctr_lazy_pool_free(flows));
 
@@ -91,6 +125,8 @@ int main(void)
     statctr_lazy_pool_t *flows;
     for (int allocator = STATCTR_ALLOCATOR_DEFAULT; allocator <= STATCTR_ALLOCATOR_SHARED; allocator++)
         use(allocator);
+    watch();
+    CHECK_EQ(statctr_lazy_mode(NULL), -EINVAL);
     CHECK_EQ(statctr_use_allocator(99), -EINVAL);
     CHECK(pcpu_ctr_alloc(99) == NULL);
     CHECK(pcpu_ctr_free(NULL) == NULL);

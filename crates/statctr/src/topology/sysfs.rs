@@ -22,7 +22,7 @@ pub(super) fn read(root: &Path) -> Result<Topology> {
     };
     let present = or_possible("present")?;
     let online = or_possible("online")?;
-    let nodes = nodes(&root.join("devices/system/node"))?;
+    let nodes = nodes(&root.join("devices/system/node"), &cpu, &present)?;
     Ok(Topology { possible, present, online, nodes, synthetic: false })
 }
 
@@ -37,7 +37,7 @@ fn list(path: &Path) -> Result<CpuSet> {
     text.parse()
 }
 
-fn nodes(folder: &Path) -> Result<Vec<(NodeId, CpuSet)>> {
+fn nodes(folder: &Path, cpus: &Path, present: &CpuSet) -> Result<Vec<(NodeId, CpuSet)>> {
     let possible = match list(&folder.join("possible")) {
         Ok(nodes) => nodes,
         // a kernel without NUMA has no such folder
@@ -47,12 +47,23 @@ fn nodes(folder: &Path) -> Result<Vec<(NodeId, CpuSet)>> {
     let mut nodes = Vec::new();
     for node in possible.iter().map(CpuId::get) {
         match list(&folder.join(format!("node{node}/cpulist"))) {
-            Ok(cpus) if !cpus.is_empty() => nodes.push((NodeId::new(node), cpus)),
-            // memory without CPUs, or a node that is possible and not there
-            Ok(_) | Err(Error::TopologyUnreadable { .. }) => {}
+            Ok(cpus) => nodes.push((NodeId::new(node), cpus)),
+            // a node that is possible and not there
+            Err(Error::TopologyUnreadable { .. }) => {}
             Err(error) => return Err(error),
         }
     }
+    // the lists have CPUs that are online; others that are there lead to their node
+    for cpu in present.iter() {
+        if !nodes.iter().any(|(_, cpus)| cpus.contains(cpu)) {
+            let leads_to = |node: NodeId| cpus.join(format!("cpu{cpu}/node{}", node.get())).exists();
+            if let Some((_, its_cpus)) = nodes.iter_mut().find(|(node, _)| leads_to(*node)) {
+                its_cpus.insert(cpu);
+            }
+        }
+    }
+    // memory without CPUs
+    nodes.retain(|(_, cpus)| !cpus.is_empty());
     Ok(nodes)
 }
 
@@ -109,6 +120,28 @@ mod tests {
         assert_eq!(topology.online().to_string(), "0,8");
         assert_eq!(topology.node_of(CpuId::new(64)), Some(NodeId::new(3)));
         assert_eq!(topology.nodes().map(|(node, _)| node.get()).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn a_cpu_that_is_offline_has_a_node_too() {
+        let tree = Tree::new(
+            "offline",
+            &[
+                ("cpu/possible", "0-5\n"),
+                ("cpu/present", "0-3\n"),
+                ("cpu/online", "0\n"),
+                ("cpu/cpu1/node0/x", ""),
+                ("cpu/cpu2/node1/x", ""),
+                ("node/possible", "0-2\n"),
+                ("node/node0/cpulist", "0\n"),
+                ("node/node1/cpulist", "\n"),
+                ("node/node2/cpulist", "\n"),
+            ],
+        );
+        let topology = Topology::from_sysfs(&tree.0).expect("tree");
+        let nodes: Vec<_> = topology.nodes().map(|(node, cpus)| (node.get(), cpus.to_string())).collect();
+        assert_eq!(nodes, [(0, "0-1".to_owned()), (1, "2".to_owned())]);
+        assert_eq!(topology.node_of(CpuId::new(3)), None);
     }
 
     #[test]
