@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::annotate;
 use crate::bench;
 use crate::check;
 use crate::demo;
@@ -81,6 +82,9 @@ enum Command {
     /// Show which data types, fields and cache lines the samples of a recording go to
     Report(Box<report::ReportArgs>),
 
+    /// Show types field by field: which members the samples go to, and how they access them
+    Annotate(Box<annotate::AnnotateArgs>),
+
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
@@ -113,6 +117,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Record(args) => return record::run(args),
         Command::Evlist(args) => evlist::run(args, cli.color),
         Command::Report(args) => report::run(args, cli.color),
+        Command::Annotate(args) => annotate::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

@@ -3,6 +3,7 @@
 //! This is the program; the counters are the crate `statctr`. One folder or file per sub-command;
 //! results go to standard output, progress and complaints to standard error.
 
+mod annotate;
 mod bench;
 mod check;
 mod cli;

@@ -7,6 +7,7 @@
 mod body;
 mod image;
 mod instruction;
+mod text;
 mod x86;
 
 pub use body::{Block, Body, Predecessors};

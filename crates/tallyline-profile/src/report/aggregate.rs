@@ -42,7 +42,8 @@ pub enum Weighing {
 }
 
 impl Weighing {
-    fn of(self, point: &Point) -> u64 {
+    /// What a sample weighs.
+    pub fn of(self, point: &Point) -> u64 {
         match self {
             Weighing::Period => point.period,
             Weighing::Weight => point.weight.weight.max(1),

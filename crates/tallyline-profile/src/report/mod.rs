@@ -4,6 +4,7 @@
 //! what is known about its places; [`keys`] are what rows are made of, [`aggregate`](mod@aggregate) counts them.
 
 pub mod aggregate;
+pub mod annotate;
 mod demangle;
 pub mod filter;
 mod hierarchy;
@@ -11,6 +12,7 @@ pub mod join;
 pub mod keys;
 mod lines;
 mod load;
+pub mod members;
 pub mod names;
 pub mod operand;
 pub mod profile;

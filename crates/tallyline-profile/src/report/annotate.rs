@@ -1,0 +1,161 @@
+//! Types field by field: what accesses each byte of a type, how often, how long, from where.
+
+use super::aggregate::Weighing;
+use super::filter::{Filter, is_called};
+use super::members::{Member, members};
+use super::operand::Operand;
+use super::profile::{NONE, Point, Profile};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How some bytes were accessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Samples.
+    pub samples: u64,
+    /// What percentages weigh.
+    pub total: u64,
+    /// Samples that only read.
+    pub loads: u64,
+    /// Samples that write, or read and write.
+    pub stores: u64,
+    /// The sum of what percentages weigh, of stores alone.
+    pub stored: u64,
+    /// The sum of the weights.
+    pub weight: u64,
+    /// Where data came from: data sources as recorded, with how many samples.
+    pub sources: BTreeMap<u64, u64>,
+    /// On which CPUs.
+    pub cpus: BTreeSet<u32>,
+}
+
+impl Use {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Use) {
+        self.samples += other.samples;
+        self.total = self.total.saturating_add(other.total);
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.stored = self.stored.saturating_add(other.stored);
+        self.weight = self.weight.saturating_add(other.weight);
+        for (source, samples) in &other.sources {
+            *self.sources.entry(*source).or_insert(0) += samples;
+        }
+        self.cpus.extend(&other.cpus);
+    }
+
+    fn count(&mut self, point: &Point, operand: &Operand, weighing: Weighing) {
+        let total = weighing.of(point);
+        self.samples += 1;
+        self.total = self.total.saturating_add(total);
+        if is_store(point, operand) {
+            self.stores += 1;
+            self.stored = self.stored.saturating_add(total);
+        } else {
+            self.loads += 1;
+        }
+        self.weight = self.weight.saturating_add(point.weight.weight);
+        if let Some(source) = point.source {
+            *self.sources.entry(source.0).or_insert(0) += 1;
+        }
+        if point.cpu != NONE {
+            self.cpus.insert(point.cpu);
+        }
+    }
+}
+
+/// Whether an access writes: the hardware says it, or the instruction.
+pub fn is_store(point: &Point, operand: &Operand) -> bool {
+    match point.source {
+        Some(source) if source.is_store() => true,
+        Some(source) if source.is_load() => false,
+        _ => operand.writes,
+    }
+}
+
+/// A type of one file, and how it was accessed.
+#[derive(Clone, Debug, Default)]
+pub struct TypeUse {
+    /// The file that the code is in, by path.
+    pub dso: String,
+    /// Its build-id, in hexadecimal digits.
+    pub build_id: Option<String>,
+    /// The type.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its members.
+    pub members: Vec<Member>,
+    /// For each event with samples, its name and how each offset was accessed.
+    pub events: Vec<(String, BTreeMap<u64, Use>)>,
+}
+
+impl TypeUse {
+    /// All events together.
+    pub fn offsets(&self) -> BTreeMap<u64, Use> {
+        let mut all: BTreeMap<u64, Use> = BTreeMap::new();
+        for (offset, one) in self.events.iter().flat_map(|(_, offsets)| offsets) {
+            all.entry(*offset).or_default().add(one);
+        }
+        all
+    }
+
+    /// How it was accessed as a whole.
+    pub fn whole(&self) -> Use {
+        let mut whole = Use::default();
+        self.events.iter().flat_map(|(_, offsets)| offsets.values()).for_each(|one| whole.add(one));
+        whole
+    }
+}
+
+/// The types that were accessed, those most accessed first; with a name only those that it names.
+/// Each file has its own: two programs' types of one name need not be the same.
+pub fn annotate(profile: &Profile, filter: &Filter, weighing: Weighing, name: Option<&str>) -> Vec<TypeUse> {
+    type OfType = BTreeMap<u32, BTreeMap<u64, Use>>;
+    let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
+    for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
+        let Some(operand) = profile.outcome(point).operand() else { continue };
+        if name.is_some_and(|name| !is_called(profile.text(operand.name), name)) {
+            continue;
+        }
+        let events = found.entry(operand.ty).or_default();
+        let offsets = events.entry(point.event).or_default();
+        offsets.entry(operand.offset).or_default().count(point, operand, weighing);
+    }
+    // units have types of their own that are the same
+    let mut merged: BTreeMap<(u32, String, u64), (TypeUse, OfType)> = BTreeMap::new();
+    for (ty, of_events) in found {
+        let (Some(dso), Some((table, id))) = (profile.joined.types.get(ty as usize), profile.joined.get(ty))
+        else {
+            continue;
+        };
+        let name = tallyline_layout::print::type_text(table.types(), id);
+        let size = tallyline_layout::query::size_of(table.types(), id);
+        let (_, events) = merged.entry((dso.0, name.clone(), size)).or_insert_with(|| {
+            let file = profile.dso(dso.0);
+            let of_type = TypeUse {
+                dso: file.map_or_else(String::new, |dso| dso.path.clone()),
+                build_id: file.and_then(|dso| dso.build_id).map(|id| id.to_string()),
+                name,
+                size,
+                members: members(table.types(), id),
+                events: Vec::new(),
+            };
+            (of_type, OfType::new())
+        });
+        for (event, offsets) in of_events {
+            let known = events.entry(event).or_default();
+            offsets.iter().for_each(|(offset, one)| known.entry(*offset).or_default().add(one));
+        }
+    }
+    let mut list: Vec<TypeUse> =
+        merged.into_values().map(|(of_type, events)| named(profile, of_type, events)).collect();
+    list.sort_by_cached_key(|of_type| (std::cmp::Reverse(of_type.whole().total), of_type.name.clone()));
+    list
+}
+
+fn named(profile: &Profile, of_type: TypeUse, events: BTreeMap<u32, BTreeMap<u64, Use>>) -> TypeUse {
+    let name =
+        |event: u32| profile.events.get(event as usize).map_or_else(String::new, |event| event.name.clone());
+    TypeUse { events: events.into_iter().map(|(event, offsets)| (name(event), offsets)).collect(), ..of_type }
+}

@@ -1,0 +1,59 @@
+//! The members of a type as a tree, with offsets that count from the outermost type.
+
+use tallyline_layout::model::{Type, TypeId, Types};
+use tallyline_layout::print::type_text;
+
+/// How deep members nest before the rest is left out.
+const DEPTH_LIMIT: usize = 16;
+
+/// How many members one type may unfold to.
+const MEMBERS_LIMIT: usize = 1 << 14;
+
+/// A member, or a base, or a variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// Its type.
+    pub ty: String,
+    /// Its name; empty for a base, and where it has none.
+    pub name: String,
+    /// Where it starts, counted from the outermost type.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its own members.
+    pub children: Vec<Member>,
+    /// Whether its members were left out because they nest too deep or are too many.
+    pub truncated: bool,
+}
+
+/// The members of a type; none if it is no struct, class or union.
+pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
+    let mut budget = MEMBERS_LIMIT;
+    of_type(types, id, 0, 0, &mut budget).unwrap_or_default()
+}
+
+/// None where there are too many.
+fn of_type(types: &Types, id: TypeId, base: u64, depth: usize, budget: &mut usize) -> Option<Vec<Member>> {
+    let Type::Record(record) = types.get(types.strip(id)) else { return Some(Vec::new()) };
+    let record = types.record(record);
+    let own = types.members(record).iter().chain(types.tag(record));
+    let variants = types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
+    let mut list = Vec::new();
+    for member in own.chain(variants).filter(|member| member.is_placed()) {
+        if depth >= DEPTH_LIMIT {
+            return None;
+        }
+        *budget = budget.checked_sub(1)?;
+        let offset = base.saturating_add(member.offset);
+        let children = of_type(types, member.ty, offset, depth + 1, budget);
+        list.push(Member {
+            ty: type_text(types, member.ty),
+            name: String::from_utf8_lossy(types.name(member.name)).into_owned(),
+            offset,
+            size: member.size,
+            truncated: children.is_none(),
+            children: children.unwrap_or_default(),
+        });
+    }
+    Some(list)
+}

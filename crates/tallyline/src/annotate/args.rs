@@ -1,0 +1,60 @@
+//! The command line of `tallyline annotate`.
+
+use crate::profile::InputArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Show types field by field: which members the samples go to, and how they access them
+///
+/// For each member its share of the type's samples, loads and stores, cache lines, and where the
+/// recording has them latencies, data sources and CPUs. With --code functions instead, instruction
+/// by instruction with source lines and types.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AnnotateArgs {
+    /// The type: with or without struct in front; without a name all that have samples
+    #[arg(value_name = "TYPE")]
+    pub(super) name: Option<String>,
+
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+
+    /// Only the columns that perf annotate --data-type has
+    #[arg(long)]
+    pub(super) plain: bool,
+
+    /// Weigh by the weights of memory samples instead of by periods
+    #[arg(long)]
+    pub(super) mem_mode: bool,
+
+    /// First say how many instructions have a type, and why the others have none
+    #[arg(long)]
+    pub(super) type_stat: bool,
+
+    /// Functions, instruction by instruction: those that have samples (see --symbol)
+    #[arg(long, conflicts_with_all = ["name", "plain", "data_type_json", "read_json"])]
+    pub(super) code: bool,
+
+    /// Write the types to this file, too, in the format that perf and pahole exchange
+    #[arg(long, value_name = "FILE")]
+    pub(super) data_type_json: Option<PathBuf>,
+
+    /// Show the types of such a file instead of those of a recording
+    #[arg(long, value_name = "FILE")]
+    pub(super) read_json: Option<PathBuf>,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline annotate                         all types of perf.data, field by field
+  tallyline annotate order -i server.data    one of them
+  tallyline annotate --code --symbol walk    a function with the type that each instruction accesses
+  tallyline annotate --type-stat --plain     what perf annotate --data-type --type-stat shows
+  tallyline annotate --data-type-json types.json
+  tallyline annotate --read-json types.json order
+
+Exit status: 0 for success, 2 for an error.";

@@ -1,0 +1,82 @@
+//! Functions instruction by instruction: share, source line, instruction, type.
+
+use crate::output::printable;
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use tallyline_profile::code::Body;
+use tallyline_profile::infer::{Outcome, TypeTable, field_path};
+use tallyline_profile::report::{Binaries, Filter, Profile};
+
+/// Writes the functions that have samples, those with the most first.
+pub(super) fn write(
+    profile: &Profile,
+    binaries: &Binaries,
+    filter: &Filter,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut functions: HashMap<u32, BTreeMap<u64, (u64, u32)>> = HashMap::new();
+    for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
+        let at = profile.at(point.charged);
+        let samples = functions.entry(at.symbol).or_default().entry(at.address).or_insert((0, point.charged));
+        samples.0 += 1;
+    }
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    let size = |samples: &BTreeMap<u64, (u64, u32)>| samples.values().map(|(n, _)| *n).sum::<u64>();
+    functions.sort_by_key(|(symbol, samples)| (std::cmp::Reverse(size(samples)), *symbol));
+    for (symbol, samples) in functions {
+        let Some(symbol) = profile.symbol(symbol) else { continue };
+        let (Some(program), Some(table)) = (binaries.get(symbol.dso), profile.joined.tables.get(&symbol.dso))
+        else {
+            continue;
+        };
+        let first = samples.keys().next().copied().unwrap_or_default();
+        let Some(function) = table.function_at(first) else { continue };
+        let entry = function.ranges.first().map_or(0, |range| range.start);
+        let body = Body::decode(&program.image, &function.ranges, entry);
+        let total = size(&samples);
+        writeln!(
+            out,
+            "Annotate function: '{}' in {} ({total} samples):",
+            printable(profile.text(symbol.name).as_bytes()),
+            printable(profile.dso_name(symbol.dso).as_bytes())
+        )?;
+        writeln!(
+            out,
+            " Percent  source                    address  instruction                                   type"
+        )?;
+        for instruction in body.instructions() {
+            let here = samples.get(&instruction.address);
+            let percent =
+                here.map_or_else(String::new, |(n, _)| format!("{:.2}", *n as f64 * 100.0 / total as f64));
+            let line = here.map_or("", |(_, place)| profile.text(profile.at(*place).source_line));
+            let ty = if instruction.memory.is_some() {
+                text_of(table, instruction.address)
+            } else {
+                String::new()
+            };
+            let row = format!(
+                " {percent:>7}  {:<20} {:>12x}  {:<45} {}",
+                printable(line.as_bytes()),
+                instruction.address,
+                program.image.text(instruction).replace('\t', " "),
+                printable(ty.as_bytes())
+            );
+            writeln!(out, "{}", row.trim_end())?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn text_of(table: &TypeTable, address: u64) -> String {
+    match table.outcome(address) {
+        Some(Outcome::Typed(typed)) => {
+            let name = tallyline_layout::print::type_text(table.types(), typed.ty);
+            format!("{name} +{:#x} {}", typed.offset, field_path(table.types(), typed.ty, typed.offset))
+        }
+        Some(Outcome::Pseudo(pseudo)) => pseudo.name().to_owned(),
+        Some(Outcome::Untyped(reason)) => format!("(unknown: {reason})"),
+        None => String::new(),
+    }
+}

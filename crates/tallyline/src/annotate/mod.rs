@@ -1,0 +1,97 @@
+//! `tallyline annotate`: types field by field, functions instruction by instruction.
+
+mod args;
+mod code;
+mod exchange;
+mod text;
+
+pub(crate) use args::AnnotateArgs;
+
+use crate::output::{Color, Output};
+use crate::profile;
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+use std::path::Path;
+use tallyline_profile::report::annotate::{TypeUse, annotate};
+use tallyline_profile::report::filter::is_called;
+use tallyline_profile::report::keys::Needs;
+use tallyline_profile::report::operand::Outcome;
+use tallyline_profile::report::{Profile, Weighing};
+
+/// Does what the command line says.
+pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
+    let output = Output::open(args.output.as_deref(), color)?;
+    if let Some(path) = &args.read_json {
+        let (mut types, line) = exchange::read(path)?;
+        types.retain(|of_type| args.name.as_deref().is_none_or(|name| is_called(&of_type.name, name)));
+        found(args, &types, path)?;
+        return output.write(|out| text::write(args, &types, line, out));
+    }
+    let needs = if args.code { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
+    let (profile, binaries) = profile::load(&args.input, needs)?;
+    let filter = args.input.filter()?;
+    if args.code {
+        return output.write(|out| code::write(&profile, &binaries, &filter, out));
+    }
+    let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
+    let types = annotate(&profile, &filter, weighing, args.name.as_deref());
+    found(args, &types, &args.input.input)?;
+    if let Some(path) = &args.data_type_json {
+        Output::open(Some(path), color)?.write(|out| exchange::write(&profile, &types, out))?;
+    }
+    output.write(|out| {
+        if args.type_stat {
+            statistics(&profile, out)?;
+        }
+        text::write(args, &types, profile.line_size.into(), out)
+    })
+}
+
+fn found(args: &AnnotateArgs, types: &[TypeUse], file: &Path) -> Result<()> {
+    if let Some(name) = args.name.as_deref().filter(|_| types.is_empty()) {
+        bail!(
+            "{}: no samples of a type {name}; see which there are: tallyline report -s type",
+            file.display()
+        );
+    }
+    if types.is_empty() {
+        eprintln!(
+            "tallyline: {}: no sample has a type; tallyline report -s dso,type says why",
+            file.display()
+        );
+    }
+    Ok(())
+}
+
+/// How many of the places that samples are charged to have a type.
+fn statistics(profile: &Profile, out: &mut dyn Write) -> Result<()> {
+    let mut places: Vec<u32> = profile.points.iter().map(|point| point.charged).collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut reasons = std::collections::BTreeMap::new();
+    let mut ok = 0;
+    for place in &places {
+        match profile.outcomes.get(*place as usize) {
+            Some(Outcome::Typed(_) | Outcome::Pseudo(_)) => ok += 1,
+            Some(Outcome::Untyped(reason)) => {
+                *reasons.entry(reason.text(|name| profile.text(name))).or_insert(0_u64) += 1;
+            }
+            None => {}
+        }
+    }
+    let total = places.len();
+    let share = |part: usize| if total == 0 { 0.0 } else { part as f64 * 100.0 / total as f64 };
+    writeln!(out, "Annotate data type stats:")?;
+    writeln!(
+        out,
+        "total {total}, ok {ok} ({:.1}%), bad {} ({:.1}%)",
+        share(ok),
+        total - ok,
+        share(total - ok)
+    )?;
+    writeln!(out, "-----------------------------------------------------------")?;
+    for (reason, count) in reasons {
+        writeln!(out, "{count:>10} : {reason}")?;
+    }
+    writeln!(out).context("cannot write")
+}

@@ -1,0 +1,173 @@
+//! Types as text: perf's format, with more columns.
+
+use super::AnnotateArgs;
+use crate::output::printable;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::io::Write;
+use tallyline_profile::perfdata::sample::DataSource;
+use tallyline_profile::report::annotate::{TypeUse, Use};
+use tallyline_profile::report::members::Member;
+
+/// Writes types, those most accessed first.
+pub(super) fn write(args: &AnnotateArgs, types: &[TypeUse], line: u64, out: &mut dyn Write) -> Result<()> {
+    for of_type in types {
+        let whole = of_type.whole();
+        let offsets = of_type.offsets();
+        let mut page = Page { plain: args.plain, line, on_line: None, whole: &whole, offsets: &offsets, out };
+        page.head(of_type)?;
+        let record = !of_type.members.is_empty();
+        page.row(
+            &whole,
+            0,
+            of_type.size,
+            0,
+            &format!("{}\t{}", clean(&of_type.name), if record { " {" } else { ";" }),
+        )?;
+        page.members(&of_type.members, 1)?;
+        if record {
+            page.elsewhere(of_type)?;
+            page.end(0, "};")?;
+        }
+        page.sources(&of_type.members)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+struct Page<'a> {
+    plain: bool,
+    line: u64,
+    /// The cache line that the last row was on.
+    on_line: Option<u64>,
+    whole: &'a Use,
+    offsets: &'a BTreeMap<u64, Use>,
+    out: &'a mut dyn Write,
+}
+
+impl Page<'_> {
+    fn head(&mut self, of_type: &TypeUse) -> Result<()> {
+        let (name, dso) = (clean(&of_type.name), clean(&of_type.dso));
+        writeln!(self.out, "Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples)?;
+        if !self.plain {
+            for (event, offsets) in of_type.events.iter().filter(|_| of_type.events.len() > 1) {
+                let samples: u64 = offsets.values().map(|one| one.samples).sum();
+                writeln!(self.out, " {} ({samples} samples)", clean(event))?;
+            }
+        }
+        writeln!(self.out, "============================================================================")?;
+        let more = if self.plain { "" } else { "   samples     loads    stores  latency  cpus" };
+        Ok(writeln!(self.out, " Percent{more}     offset       size  field")?)
+    }
+
+    fn row(&mut self, one: &Use, offset: u64, size: u64, depth: usize, text: &str) -> Result<()> {
+        let percent =
+            if self.whole.total == 0 { 0.0 } else { one.total as f64 * 100.0 / self.whole.total as f64 };
+        write!(self.out, " {percent:>7.2}")?;
+        if !self.plain {
+            let dash = |there: bool, text: String| if there { text } else { "-".to_owned() };
+            let latency = dash(one.weight > 0, (one.weight / one.samples.max(1)).to_string());
+            let cpus = dash(!one.cpus.is_empty(), one.cpus.len().to_string());
+            write!(
+                self.out,
+                " {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}",
+                one.samples, one.loads, one.stores
+            )?;
+        }
+        let hex = |number: u64| if number == 0 { "0".to_owned() } else { format!("{number:#x}") };
+        writeln!(
+            self.out,
+            " {:>10} {:>10}  {:indent$}{text}",
+            hex(offset),
+            hex(size),
+            "",
+            indent = 4 * depth
+        )?;
+        Ok(())
+    }
+
+    fn end(&mut self, depth: usize, text: &str) -> Result<()> {
+        let width = if self.plain { 32 } else { 78 };
+        Ok(writeln!(self.out, "{:indent$}{text}", "", indent = width + 4 * depth)?)
+    }
+
+    fn members(&mut self, members: &[Member], depth: usize) -> Result<()> {
+        for member in members {
+            let line = member.offset / self.line.max(1);
+            if !self.plain && self.on_line.replace(line).is_some_and(|before| before < line) {
+                self.end(depth, &format!("/* --- cache line {line} --- */"))?;
+            }
+            let one = self.between(member.offset, member.offset.saturating_add(member.size));
+            let (ty, name) = (clean(&member.ty), clean(&member.name));
+            if member.children.is_empty() {
+                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name};"))?;
+            } else {
+                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name} {{"))?;
+                self.members(&member.children, depth + 1)?;
+                self.end(depth, "};")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn between(&self, start: u64, end: u64) -> Use {
+        let mut sum = Use::default();
+        self.offsets.range(start..end.max(start)).for_each(|(_, one)| sum.add(one));
+        sum
+    }
+
+    /// Samples where no member is: padding, or behind the end.
+    fn elsewhere(&mut self, of_type: &TypeUse) -> Result<()> {
+        let covered = |offset: u64| {
+            let inside = |member: &Member| {
+                offset.checked_sub(member.offset).is_some_and(|inside| inside < member.size)
+            };
+            of_type.members.iter().any(inside)
+        };
+        let mut rest = Use::default();
+        self.offsets.iter().filter(|(offset, _)| !covered(**offset)).for_each(|(_, one)| rest.add(one));
+        if rest.samples > 0 && !self.plain {
+            self.row(&rest, of_type.size, 0, 1, "/* no member */")?;
+        }
+        Ok(())
+    }
+
+    /// Where the data of each member came from.
+    fn sources(&mut self, members: &[Member]) -> Result<()> {
+        let is_said = self.whole.sources.keys().any(|source| DataSource(*source).level_text() != "N/A");
+        if self.plain || !is_said {
+            return Ok(());
+        }
+        writeln!(self.out, "  data came from:")?;
+        let whole = self.whole;
+        self.source("(all)", whole)?;
+        for member in members {
+            let one = self.between(member.offset, member.offset.saturating_add(member.size));
+            if one.samples > 0 {
+                let name = if member.name.is_empty() { &member.ty } else { &member.name };
+                self.source(name, &one)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, name: &str, one: &Use) -> Result<()> {
+        let mut levels: BTreeMap<String, u64> = BTreeMap::new();
+        for (source, samples) in &one.sources {
+            *levels.entry(DataSource(*source).level_text()).or_insert(0) += samples;
+        }
+        let mut levels: Vec<_> = levels.into_iter().collect();
+        levels.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let parts: Vec<_> = levels
+            .iter()
+            .map(|(level, samples)| {
+                format!("{level} {:.1} %", *samples as f64 * 100.0 / one.samples.max(1) as f64)
+            })
+            .collect();
+        Ok(writeln!(self.out, "    {:<24} {}", clean(name), parts.join(", "))?)
+    }
+}
+
+fn clean(name: &str) -> std::borrow::Cow<'_, str> {
+    printable(name.as_bytes())
+}
