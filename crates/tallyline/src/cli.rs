@@ -9,11 +9,13 @@ use crate::evlist;
 use crate::groups;
 use crate::layout;
 use crate::manual;
+use crate::mem;
 use crate::output::{Color, Output};
 use crate::pahole;
 use crate::record;
 use crate::reorganize;
 use crate::report;
+use crate::sharing;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -85,6 +87,13 @@ enum Command {
     /// Show types field by field: which members the samples go to, and how they access them
     Annotate(Box<annotate::AnnotateArgs>),
 
+    /// Show memory accesses: where the data came from, and what it cost
+    #[command(after_help = mem::EXAMPLES)]
+    Mem(Box<mem::MemArgs>),
+
+    /// Show cache lines that CPUs pass between them, with the types and fields on them
+    Sharing(sharing::SharingArgs),
+
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
@@ -104,8 +113,8 @@ enum Command {
 }
 
 /// Does what the command line says; the exit status of what looks for something says if it found it.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
-    match &cli.command {
+pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
+    match &mut cli.command {
         Command::Bench(bench) => bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args),
@@ -118,6 +127,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Evlist(args) => evlist::run(args, cli.color),
         Command::Report(args) => report::run(args, cli.color),
         Command::Annotate(args) => annotate::run(args, cli.color),
+        Command::Mem(args) => mem::run(args, cli.color),
+        Command::Sharing(args) => sharing::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

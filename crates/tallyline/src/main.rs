@@ -14,6 +14,7 @@ mod groups;
 mod interrupt;
 mod layout;
 mod manual;
+mod mem;
 mod output;
 mod page;
 mod pahole;
@@ -21,6 +22,7 @@ mod profile;
 mod record;
 mod reorganize;
 mod report;
+mod sharing;
 
 use clap::Parser;
 use std::ffi::OsString;

@@ -20,6 +20,26 @@ pub struct Filter {
     pub cpus: Vec<u32>,
     /// Types, with or without `struct` before the name.
     pub types: Vec<String>,
+    /// Loads or stores, as the data source says.
+    pub operation: Option<Operation>,
+}
+
+/// What kind of memory access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// One that reads.
+    Load,
+    /// One that writes.
+    Store,
+}
+
+impl Operation {
+    fn accepts(self, point: &Point) -> bool {
+        point.source.is_some_and(|source| match self {
+            Operation::Load => source.is_load(),
+            Operation::Store => source.is_store(),
+        })
+    }
 }
 
 impl Filter {
@@ -32,6 +52,7 @@ impl Filter {
             && self.tids.is_empty()
             && self.cpus.is_empty()
             && self.types.is_empty()
+            && self.operation.is_none()
     }
 
     /// Whether a sample gets through.
@@ -47,6 +68,7 @@ impl Filter {
                 symbol.is_some_and(|symbol| one_of(&self.symbols, profile.text(symbol.name)))
             })
             && (self.types.is_empty() || self.is_of(profile, point))
+            && self.operation.is_none_or(|operation| operation.accepts(point))
     }
 
     fn is_in(&self, profile: &Profile, point: &Point) -> bool {

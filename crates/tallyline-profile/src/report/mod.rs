@@ -18,6 +18,7 @@ pub mod operand;
 pub mod profile;
 pub mod programs;
 mod resolve;
+pub mod sharing;
 
 pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
 pub use filter::Filter;

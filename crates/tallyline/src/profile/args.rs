@@ -100,6 +100,7 @@ impl InputArgs {
             tids: self.tid.clone(),
             cpus: self.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default(),
             types: self.types.clone(),
+            operation: None,
         })
     }
 

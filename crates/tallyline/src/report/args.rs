@@ -28,6 +28,10 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub(super) mem_mode: bool,
 
+    /// Whether samples without a data source are an error: those of `tallyline mem`.
+    #[arg(skip)]
+    pub(super) needs_source: bool,
+
     /// Show the number of samples of each row
     #[arg(short = 'n', long)]
     pub(super) show_nr_samples: bool,

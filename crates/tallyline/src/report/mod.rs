@@ -14,8 +14,9 @@ use crate::output::{Color, Output};
 use crate::profile;
 use anyhow::{Result, bail};
 use args::Percentage;
+use tallyline_profile::report::filter::Operation;
 use tallyline_profile::report::keys::{Column, Needs};
-use tallyline_profile::report::{Profile, Weighing};
+use tallyline_profile::report::{Filter, Profile, Weighing};
 
 /// perf's default in memory mode.
 pub(crate) const MEMORY_KEYS: &str =
@@ -25,6 +26,18 @@ const DEFAULT_KEYS: &str = "type,typeoff";
 
 /// Does what the command line says.
 pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
+    show(args, None, color)
+}
+
+/// The same in memory mode, as `tallyline mem` has it.
+pub(crate) fn run_memory(args: &mut ReportArgs, operation: Option<Operation>, color: Color) -> Result<()> {
+    args.mem_mode = true;
+    args.show_nr_samples = true;
+    args.needs_source = true;
+    show(args, operation, color)
+}
+
+fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result<()> {
     let columns = match &args.sort {
         Some(columns) => columns.clone(),
         None => Columns::parse(if args.mem_mode { MEMORY_KEYS } else { DEFAULT_KEYS })
@@ -34,9 +47,10 @@ pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
     let needs =
         columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
     let (profile, _) = profile::load(&args.input, needs)?;
+    let filter = Filter { operation, ..args.input.filter()? };
     let views = Views {
         profile: &profile,
-        views: views(args, &columns.0, &profile)?,
+        views: views(args, &columns.0, &filter, &profile)?,
         columns: columns.0,
         samples_column: args.show_nr_samples,
         limit: args.percent_limit,
@@ -56,7 +70,7 @@ fn weighing(args: &ReportArgs) -> Weighing {
 }
 
 /// One table for each event that has samples, or one for all.
-fn views(args: &ReportArgs, columns: &[Column], profile: &Profile) -> Result<Vec<View>> {
+fn views(args: &ReportArgs, columns: &[Column], filter: &Filter, profile: &Profile) -> Result<Vec<View>> {
     let mut has_samples = vec![false; profile.events.len()];
     profile.points.iter().for_each(|point| has_samples[point.event as usize] = true);
     let mut events: Vec<usize> = (0..profile.events.len()).filter(|index| has_samples[*index]).collect();
@@ -66,6 +80,13 @@ fn views(args: &ReportArgs, columns: &[Column], profile: &Profile) -> Result<Vec
             let names: Vec<_> = profile.events.iter().map(|event| event.name.as_str()).collect();
             bail!("no samples of event {}; there are {}", args.event.join(", "), names.join(", "));
         }
+    }
+    if args.needs_source && !events.iter().any(|index| profile.events[*index].has_source) {
+        bail!(
+            "{}: no samples of memory accesses; record them where the CPU has such events (tallyline record -e \
+             mem-loads -e mem-stores), or see types by the clock: tallyline report",
+            args.input.input.display()
+        );
     }
     if args.mem_mode && !events.iter().any(|index| profile.events[*index].has_weight) {
         eprintln!(
@@ -77,10 +98,9 @@ fn views(args: &ReportArgs, columns: &[Column], profile: &Profile) -> Result<Vec
     if events.is_empty() {
         events.extend((!profile.events.is_empty()).then_some(0));
     }
-    let filter = args.input.filter()?;
     let groups =
         if args.group { vec![events] } else { events.into_iter().map(|event| vec![event]).collect() };
     let relative = args.percentage == Percentage::Relative;
-    let make = |events| View::new(profile, columns, events, &filter, weighing(args), relative);
+    let make = |events| View::new(profile, columns, events, filter, weighing(args), relative);
     Ok(groups.into_iter().map(make).collect())
 }

@@ -1,0 +1,48 @@
+//! `tallyline mem`: memory accesses, as `perf mem report` shows them.
+
+use crate::output::Color;
+use crate::report::{self, ReportArgs};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use tallyline_profile::report::filter::Operation;
+
+/// Show memory accesses: where the data came from, and what it cost
+///
+/// Samples of memory events (mem-loads, mem-stores, IBS, SPE), weighed by their latencies.
+#[derive(Debug, Args)]
+pub(crate) struct MemArgs {
+    #[command(flatten)]
+    report: ReportArgs,
+
+    /// Only loads, or only stores
+    #[arg(short = 't', long, value_enum, value_name = "WHICH")]
+    op: Option<OperationArg>,
+}
+
+/// Examples; the command line takes what `tallyline report` takes.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  tallyline record -e mem-loads -e mem-stores -- ./server && tallyline mem
+  tallyline mem -t load -s mem,type -n              levels by type
+  tallyline mem -H -s type,mem -i mem.data          each type with where its data came from
+  tallyline mem --json -s type,typeoff,mem
+
+Exit status: 0 for success, 2 for an error, also where the recording has no memory accesses.";
+
+/// What kind of access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OperationArg {
+    /// Those that read
+    Load,
+    /// Those that write
+    Store,
+}
+
+/// Does what the command line says.
+pub(crate) fn run(args: &mut MemArgs, color: Color) -> Result<()> {
+    let operation = args.op.map(|op| match op {
+        OperationArg::Load => Operation::Load,
+        OperationArg::Store => Operation::Store,
+    });
+    report::run_memory(&mut args.report, operation, color)
+}

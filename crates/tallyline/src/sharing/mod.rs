@@ -1,0 +1,78 @@
+//! `tallyline sharing`: lines that CPUs pass between them, as `perf c2c report` shows them, with types.
+
+mod json;
+mod text;
+
+use crate::output::{Color, Output};
+use crate::profile::{self, InputArgs};
+use anyhow::{Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use tallyline_profile::report::keys::Needs;
+use tallyline_profile::report::sharing::sharing;
+
+/// Show cache lines that CPUs pass between them, with the types and fields on them
+///
+/// For each line: who reads and writes which bytes. True sharing: several access the same bytes.
+/// False sharing: different bytes of one line. Where the hardware says that a line was modified in
+/// another cache (HITM) lines are ranked by that, else by an estimate from the order of the samples.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SharingArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// The size of a cache line in bytes, if not that of the machine recorded
+    #[arg(short, long, value_name = "BYTES", value_parser = line_size)]
+    cacheline_size: Option<u32>,
+
+    /// Show only this many lines
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    limit: usize,
+
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline record -e mem-loads -e mem-stores -- ./server && tallyline sharing
+  tallyline sharing -i mem.data --limit 5
+  tallyline sharing --cacheline-size 128 --json -o lines.json
+
+Exit status: 0 for success, 2 for an error, also where no sample has an address of data.";
+
+fn line_size(text: &str) -> Result<u32, String> {
+    let size: u32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if size.is_power_of_two() && (8..=4096).contains(&size) {
+        return Ok(size);
+    }
+    Err("a power of two from 8 to 4096".to_owned())
+}
+
+/// Does what the command line says.
+pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
+    let output = Output::open(args.output.as_deref(), color)?;
+    let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA);
+    let (mut profile, _) = profile::load(&args.input, needs)?;
+    if let Some(size) = args.cacheline_size {
+        profile.line_size = size;
+    }
+    let found = sharing(&profile, &args.input.filter()?);
+    if found.addressed == 0 {
+        bail!(
+            "{}: no sample has an address of data; record memory events (tallyline record -e mem-loads -e \
+             mem-stores), or every access (tallyline record --trace)",
+            args.input.input.display()
+        );
+    }
+    output.write(|out| match args.json {
+        true => json::write(&profile, &found, args.limit, out),
+        false => text::write(&profile, &found, args.limit, out),
+    })
+}

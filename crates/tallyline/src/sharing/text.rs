@@ -1,0 +1,160 @@
+//! Lines as text, in the order of perf: what there is, the lines, what is on each.
+
+use crate::output::printable;
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::io::Write;
+use tallyline_profile::report::Profile;
+use tallyline_profile::report::sharing::{Line, Sharing};
+
+const RULE: &str = "=================================================";
+
+/// Writes all of it.
+pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {
+    summary(profile, found, out)?;
+    heading("Shared Data Cache Line Table", out)?;
+    writeln!(
+        out,
+        "#\n# Index             Address   HITM  local remote  transfers  records   loads  stores  locked  sharing"
+    )?;
+    writeln!(
+        out,
+        "# .....  ..................  .....  ..... ......  .........  .......  ......  ......  ......  .......\n#"
+    )?;
+    for (index, line) in found.lines.iter().take(limit).enumerate() {
+        let counts = &line.counts;
+        writeln!(
+            out,
+            "  {index:>5}  {:#018x}  {:>5}  {:>5} {:>6}  {:>9}  {:>7}  {:>6}  {:>6}  {:>6}  {}",
+            line.address,
+            counts.hitm(),
+            counts.local_hitm,
+            counts.remote_hitm,
+            line.transfers,
+            counts.records,
+            counts.loads,
+            counts.stores,
+            counts.locked,
+            kind(line),
+        )?;
+    }
+    writeln!(out)?;
+    heading("What is on each line", out)?;
+    for (index, line) in found.lines.iter().take(limit).enumerate() {
+        parts(profile, found, index, line, out)?;
+    }
+    Ok(())
+}
+
+fn heading(title: &str, out: &mut dyn Write) -> Result<()> {
+    Ok(writeln!(out, "{RULE}\n{title:^width$}\n{RULE}", width = RULE.len())?)
+}
+
+/// How a line is shared, in a word.
+pub(super) fn kind(line: &Line) -> &'static str {
+    match (line.is_true, line.is_false) {
+        (true, true) => "true and false",
+        (true, false) => "true",
+        (false, true) => "false",
+        (false, false) => "unknown",
+    }
+}
+
+fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()> {
+    heading("Trace Event Information", out)?;
+    let counts = &found.counts;
+    let rows = [
+        ("Total records", found.samples),
+        ("Records with an address of data", found.addressed),
+        ("Load Operations", counts.loads),
+        ("Store Operations", counts.stores),
+        ("Locked Load/Store Operations", counts.locked),
+        ("Load Local HITM", counts.local_hitm),
+        ("Load Remote HITM", counts.remote_hitm),
+        ("Cache Lines", found.all_lines),
+        ("Shared Cache Lines", found.lines.len() as u64),
+        ("Bytes of a Cache Line", profile.line_size.into()),
+    ];
+    for (name, value) in rows {
+        writeln!(out, "  {name:<33} : {value:>10}")?;
+    }
+    let who = if found.by_cpu { "CPUs" } else { "threads (the recording has no CPUs)" };
+    writeln!(out, "  Accesses are told apart by {who}.")?;
+    if found.is_measured {
+        writeln!(out, "  Lines are ranked by HITM, which the hardware counted.")?;
+    } else {
+        writeln!(
+            out,
+            "  The hardware did not say where lines came from. Transfers are an estimate: samples of one line that\n  \
+             follow each other, are of different {who}, and one of which writes."
+        )?;
+    }
+    Ok(writeln!(out)?)
+}
+
+fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mut dyn Write) -> Result<()> {
+    let who = if found.by_cpu { "CPUs" } else { "threads" };
+    write!(out, "{index:>3}  {:#x}", line.address)?;
+    if line.pid != 0 {
+        write!(out, " of process {}", line.pid)?;
+    }
+    writeln!(out, ": {} sharing by {} {who}", kind(line), line.actors.len())?;
+    writeln!(out, "      offset   HITM   loads  stores  type and field")?;
+    for part in &line.parts {
+        let counts = &part.counts;
+        writeln!(
+            out,
+            "      {:>#6x} {:>6} {:>7} {:>7}  {}",
+            part.offset,
+            counts.hitm(),
+            counts.loads,
+            counts.stores,
+            printable(part.what.as_bytes())
+        )?;
+        let names: Vec<_> = part
+            .functions
+            .iter()
+            .filter_map(|symbol| profile.symbol(*symbol))
+            .map(|symbol| printable(profile.text(symbol.name).as_bytes()))
+            .collect();
+        writeln!(
+            out,
+            "{:39}read by {}, written by {}, in {}",
+            "",
+            list(&part.readers),
+            list(&part.writers),
+            names.join(", ")
+        )?;
+    }
+    Ok(writeln!(out)?)
+}
+
+/// Numbers with ranges, such as `0-3,8`.
+fn list(numbers: &BTreeSet<i64>) -> String {
+    let mut parts: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => parts.push((*number, *number)),
+        }
+    }
+    if parts.is_empty() {
+        return "none".to_owned();
+    }
+    let text = |(first, last): &(i64, i64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    parts.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list;
+
+    #[test]
+    fn numbers_that_follow_each_other_are_a_range() {
+        assert_eq!(list(&[0, 1, 2, 5, 7, 8].into()), "0-2,5,7-8");
+        assert_eq!(list(&[].into()), "none");
+    }
+}
