@@ -202,3 +202,27 @@ fn the_kernel_s_types_compile_to_the_same_sizes() {
     assert_eq!(assertions.lines().count(), 3, "{sizes}");
     compiles(&folder, &header, &assertions);
 }
+
+#[test]
+fn of_types_that_differ_only_in_the_types_of_members_the_first_is_shown_sorted_or_not() {
+    let folder = folder("difference-sort");
+    for (name, text) in [("one.c", "struct s { int a; } x;"), ("two.c", "struct s { float a; } y;")] {
+        fs::write(folder.join(name), text).expect("written");
+    }
+    let file = folder.join("both.o");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-g", "-r", "-nostdlib", "-o"]).arg(&file);
+    compiler.args(["one.c", "two.c"].map(|name| folder.join(name)));
+    if !compiler.output().is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: no compiler that links object files");
+        return;
+    }
+    let file = file.to_str().expect("a plain path");
+    for options in [&["--sort"][..], &[]] {
+        let text = layout(&[options, &["--file", file]].concat());
+        assert_eq!(text.matches("struct s {").count(), 1, "{text}");
+        assert!(text.contains("int                        a;"), "{text}");
+    }
+    // both are counted
+    assert_eq!(layout(&["--definitions", "--file", file]), "s\t2\n");
+}

@@ -153,6 +153,52 @@ fn headers_for_programs_are_left_alone() {
 }
 
 #[test]
+fn of_rust_only_what_is_repr_c_is_reordered() {
+    let folder = folder("reorganize-rust");
+    let (source, file) = (folder.join("types.rs"), folder.join("types.o"));
+    let text = "#![crate_type = \"lib\"] #[repr(C)] pub struct Fixed { a: u8, b: u64, c: u8, d: u64 }
+        pub struct Free { a: u8, b: u64, c: u8, d: u64 } pub enum Kind { One(u8), Two(u64, u8) }
+        #[unsafe(no_mangle)] pub static ALL: (Fixed, Free, Kind) = (Fixed { a: 1, b: 2, c: 3, d: 4 },
+        Free { a: 1, b: 2, c: 3, d: 4 }, Kind::One(1));";
+    std::fs::write(&source, text).expect("written");
+    if !common::compiles(
+        std::process::Command::new("rustc").args(["-g", "--emit=obj", "-o"]).args([&file, &source]),
+    ) {
+        eprintln!("skipped: no rustc");
+        return;
+    }
+    let file = file.to_str().expect("a plain path");
+    let output = run(&["reorganize", "--verify", "Fixed", file]);
+    assert!(stdout(&output).contains("32 -> 24 bytes"), "{output:?}");
+    for name in ["Free", "Kind"] {
+        let output = run(&["reorganize", name, file]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains("laid out by the compiler already"), "{output:?}");
+    }
+}
+
+#[test]
+fn types_of_go_are_refused() {
+    let folder = folder("reorganize-go");
+    let (source, file) = (folder.join("main.go"), folder.join("main"));
+    let text = "package main\n\ntype loose struct {\n\ta byte\n\tb int64\n\tc byte\n\td int64\n}\n\n\
+                var all loose\n\nfunc main() { println(&all) }\n";
+    std::fs::write(&source, text).expect("written");
+    let mut compiler = std::process::Command::new("go");
+    compiler.args(["build", "-o"]).args([&file, &source]).env("GOCACHE", folder.join("cache"));
+    if !common::compiles(&mut compiler) {
+        eprintln!("skipped: no Go compiler");
+        return;
+    }
+    let output = run(&["reorganize", "main.loose", file.to_str().expect("a plain path")]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(
+        stderr(&output),
+        "tallyline: main.loose: a type of Go: only C, C++ and repr(C) are reordered\n"
+    );
+}
+
+#[test]
 fn a_ranking_counts_instances() {
     let Some(file) = server("reorganize-rank") else { return };
     let counts = folder("reorganize-rank").join("counts");

@@ -7,6 +7,7 @@ mod help;
 mod options;
 mod pass_on;
 mod reorganize;
+mod vmlinux;
 
 use crate::layout::filter::languages;
 use crate::layout::job::{Ask, Job, KERNEL, Show};
@@ -25,6 +26,10 @@ use tallyline_layout::Format;
 
 /// The exit status for a command line that cannot be understood, of `argp`.
 const USAGE: u8 = 64;
+
+/// In pahole's words.
+const NO_VMLINUX: &str = "couldn't find a vmlinux that matches the running kernel
+HINT: Maybe you're inside a container or missing a debuginfo package?";
 
 /// Why nothing was shown, or not all.
 enum Failure {
@@ -75,6 +80,10 @@ fn try_run(words: &[OsString]) -> Result<(), Failure> {
             Key::Usage => help::usage(),
             Key::Version => format!("{}\n", help::VERSION),
             Key::NumericVersion => format!("{}\n", help::NUMERIC_VERSION),
+            Key::RunningVmlinux => match vmlinux::running() {
+                Some(path) => format!("{}\n", path.display()),
+                None => return Err(Failure::Error(NO_VMLINUX.into())),
+            },
             _ => continue,
         };
         return written(|out| Ok(out.write_all(text.as_bytes())?));
