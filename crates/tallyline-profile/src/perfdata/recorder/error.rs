@@ -10,21 +10,21 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum RecordError {
     /// The command could not be started.
-    #[error("cannot run {command}: {source}")]
+    #[error("cannot run {command}: {reason}")]
     Command {
         /// Its first word.
         command: String,
         /// Why.
-        source: io::Error,
+        reason: io::Error,
     },
 
     /// The file could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        reason: io::Error,
     },
 
     /// The process is not there.
@@ -59,22 +59,22 @@ pub enum RecordError {
     },
 
     /// Another failure of the system.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {reason}")]
     System {
         /// What was tried.
         what: &'static str,
         /// Why it failed.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
 impl RecordError {
-    pub(super) fn command(command: &[OsString], source: io::Error) -> Self {
+    pub(super) fn command(command: &[OsString], reason: io::Error) -> Self {
         let command = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::Command { command, source }
+        Self::Command { command, reason }
     }
 
-    pub(super) fn file(path: &Path, source: io::Error) -> Self {
-        Self::File { path: path.to_owned(), source }
+    pub(super) fn file(path: &Path, reason: io::Error) -> Self {
+        Self::File { path: path.to_owned(), reason }
     }
 }

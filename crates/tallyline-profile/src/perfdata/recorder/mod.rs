@@ -24,6 +24,7 @@ use super::file::Lost;
 use super::writer::{Encoder, EventDescription, Writer};
 use open::Opened;
 use rings::{Rings, Tally};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -159,11 +160,16 @@ impl Session<'_> {
         synthesize::kernel(&mut self.writer, tracking).map_err(file_error)?;
         if self.options.target != Target::Command {
             for event in self.events.iter().flat_map(|event| &event.leaders) {
-                os::enable(event).map_err(|source| RecordError::System { what: "start an event", source })?;
+                os::enable(event).map_err(|reason| RecordError::System { what: "start an event", reason })?;
             }
             // after the events began, so that nothing is missed between
+            let mut build_ids = HashMap::new();
             let pid = if let Target::Process(pid) = self.options.target { Some(pid) } else { None };
-            synthesize::processes(&mut self.writer, tracking, pid).map_err(file_error)?;
+            // they take time, and the rings fill meanwhile
+            for pid in synthesize::pids(pid) {
+                synthesize::process(&mut self.writer, tracking, pid, &mut build_ids).map_err(file_error)?;
+                self.rings.drain(&mut self.writer, &mut self.tally).map_err(file_error)?;
+            }
         }
         if let Some(child) = &mut child {
             child.start().map_err(|error| RecordError::command(&self.options.command, error))?;
@@ -197,7 +203,7 @@ impl Session<'_> {
 
     fn drain(&mut self) -> Result<(), RecordError> {
         self.rings
-            .drain(&mut self.writer, &mut self.tally)
+            .drain_round(&mut self.writer, &mut self.tally)
             .map_err(|error| RecordError::file(&self.options.output, error))
     }
 

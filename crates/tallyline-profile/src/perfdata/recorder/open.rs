@@ -269,7 +269,7 @@ fn give_up(
         Some(libc::ENOSYS) => Err(RecordError::Missing),
         Some(libc::ESRCH) => match options.target {
             Target::Process(pid) => Err(RecordError::NoProcess(pid)),
-            _ => Err(RecordError::System { what: "open an event", source: error }),
+            _ => Err(RecordError::System { what: "open an event", reason: error }),
         },
         Some(libc::EINVAL | libc::E2BIG | libc::EOPNOTSUPP) => {
             if event.request.most_precise && event.attr.precise() > 0 {
@@ -373,7 +373,7 @@ fn open_on(
     has_ring: &mut Option<OwnedFd>,
     rings: &mut Rings,
 ) -> Result<(), RecordError> {
-    let failed = |what| move |source| RecordError::System { what, source };
+    let failed = |what| move |reason| RecordError::System { what, reason };
     let mut leaders: HashMap<usize, OwnedFd> = HashMap::new();
     for (index, event) in events.iter_mut().enumerate() {
         if event.request.cpus.as_ref().is_some_and(|own| !own.contains(&cpu)) {
@@ -387,10 +387,10 @@ fn open_on(
             Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
                 return Err(RecordError::System {
                     what: "open an event for each thread on each CPU; raise the limit of open files (ulimit -n)",
-                    source: error,
+                    reason: error,
                 });
             }
-            Err(source) => return Err(RecordError::System { what: "open an event", source }),
+            Err(reason) => return Err(RecordError::System { what: "open an event", reason }),
         };
         event.ids.push(os::event_id(&fd).map_err(failed("ask for an event's number"))?);
         match has_ring {

@@ -35,8 +35,14 @@ impl Rings {
 
     /// Empties all into the file, and marks the round: what comes later is not older than what was
     /// there in the round before.
-    pub(super) fn drain(&mut self, writer: &mut Writer<File>, tally: &mut Tally) -> Result<()> {
+    pub(super) fn drain_round(&mut self, writer: &mut Writer<File>, tally: &mut Tally) -> Result<()> {
         let before = writer.written();
+        self.drain(writer, tally)?;
+        if writer.written() > before { writer.finish_round() } else { Ok(()) }
+    }
+
+    /// Empties all into the file; without the mark perf keeps these records until there is one.
+    pub(super) fn drain(&mut self, writer: &mut Writer<File>, tally: &mut Tally) -> Result<()> {
         for (_, ring) in &mut self.rings {
             let buffer = &mut self.buffer;
             buffer.clear();
@@ -51,7 +57,7 @@ impl Rings {
                 writer.records(&self.buffer)?;
             }
         }
-        if writer.written() > before { writer.finish_round() } else { Ok(()) }
+        Ok(())
     }
 }
 

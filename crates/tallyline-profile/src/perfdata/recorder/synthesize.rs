@@ -74,22 +74,19 @@ fn kernel_text() -> Option<(u64, u64)> {
     None
 }
 
-/// A process, or all: names, threads, mappings. One that ends meanwhile is left out.
-pub(super) fn processes(writer: &mut Writer<File>, attr: &Attr, pid: Option<i32>) -> Result<()> {
-    let mut build_ids = HashMap::new();
-    match pid {
-        Some(pid) => process(writer, attr, pid, &mut build_ids),
-        None => {
+/// The process, or all there are.
+pub(super) fn pids(pid: Option<i32>) -> Vec<i32> {
+    pid.map_or_else(
+        || {
             let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let mut pids: Vec<i32> =
-                entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-            pids.sort_unstable();
-            pids.into_iter().try_for_each(|pid| process(writer, attr, pid, &mut build_ids))
-        }
-    }
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        },
+        |pid| vec![pid],
+    )
 }
 
-fn process(
+/// A process: names, threads, mappings. One that ends meanwhile is left out.
+pub(super) fn process(
     writer: &mut Writer<File>,
     attr: &Attr,
     pid: i32,
