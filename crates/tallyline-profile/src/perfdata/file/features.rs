@@ -29,6 +29,7 @@ impl Feature {
     pub const GROUP_DESC: Self = Self(17);
     pub const CACHE: Self = Self(20);
     pub const SAMPLE_TIME: Self = Self(21);
+    pub const MEMORY_TOPOLOGY: Self = Self(22);
 }
 
 /// One level of the machine's caches.

@@ -36,7 +36,8 @@ fn machine() -> Machine {
         total_memory: 1 << 20,
         command_line: vec!["tallyline".to_owned(), "record".to_owned()],
         topology: vec![(0, 0), (1, 0), (0, 1), (1, 1)],
-        nodes: vec![Node { number: 0, memory: (10, 5), cpus: "0-3".to_owned() }],
+        nodes: vec![Node { number: 0, memory: (10, 5), cpus: "0-3".to_owned(), blocks: vec![0, 70] }],
+        memory_block: 1 << 27,
         pmus: vec![(1, "software".to_owned())],
         caches: vec![CacheLevel {
             level: 1,

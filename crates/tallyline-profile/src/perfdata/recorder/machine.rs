@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 const CPUS: &str = "/sys/devices/system/cpu";
+const MEMORY: &str = "/sys/devices/system/memory";
 
 /// What `/proc` and `/sys` say; what they do not say is left out.
 pub fn describe(command_line: &[String]) -> Machine {
@@ -37,6 +38,7 @@ pub fn describe(command_line: &[String]) -> Machine {
         command_line: command_line.to_vec(),
         topology: (0..configured).map(place).collect(),
         nodes: nodes(),
+        memory_block: u64::from_str_radix(&read(&format!("{MEMORY}/block_size_bytes")), 16).unwrap_or(0),
         pmus: Pmus::default().all().into_iter().map(|pmu| (pmu.kind, pmu.name)).collect(),
         caches: caches(configured),
     }
@@ -58,18 +60,34 @@ fn place(cpu: u32) -> (u32, u32) {
     (number("core_id"), number("physical_package_id"))
 }
 
+/// The nodes; a kernel that knows none has one of everything.
 fn nodes() -> Vec<Node> {
     let entries = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     let mut nodes: Vec<_> = entries
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
-            let meminfo = text(&entry.path().join("meminfo")).unwrap_or_default();
-            let memory = (kilobytes(&meminfo, "MemTotal:"), kilobytes(&meminfo, "MemFree:"));
-            Some(Node { number, memory, cpus: text(&entry.path().join("cpulist"))? })
+            node(number, &entry.path().join("meminfo"), text(&entry.path().join("cpulist"))?, &entry.path())
         })
         .collect();
+    if nodes.is_empty() {
+        let cpus = text(Path::new(&format!("{CPUS}/online"))).unwrap_or_default();
+        nodes.extend(node(0, Path::new("/proc/meminfo"), cpus, Path::new(MEMORY)));
+    }
     nodes.sort_by_key(|node| node.number);
     nodes
+}
+
+/// A node whose blocks of memory are `memoryN` in a folder.
+fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<Node> {
+    let meminfo = text(meminfo)?;
+    let memory = (kilobytes(&meminfo, "MemTotal:"), kilobytes(&meminfo, "MemFree:"));
+    let entries = fs::read_dir(blocks).into_iter().flatten().flatten();
+    let numbers =
+        entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("memory")?.parse().ok());
+    // no machine has more; a number from elsewhere must not fill the memory
+    let mut blocks: Vec<u32> = numbers.filter(|number| *number < 1 << 24).collect();
+    blocks.sort_unstable();
+    Some(Node { number, memory, cpus, blocks })
 }
 
 /// The caches of all CPUs, shared ones once.

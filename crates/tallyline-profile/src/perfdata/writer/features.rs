@@ -29,6 +29,8 @@ pub struct Machine {
     pub topology: Vec<(u32, u32)>,
     /// The nodes of memory.
     pub nodes: Vec<Node>,
+    /// The bytes of a block of memory, as it can be plugged in.
+    pub memory_block: u64,
     /// Number and name of each PMU.
     pub pmus: Vec<(u32, String)>,
     /// The caches.
@@ -44,6 +46,8 @@ pub struct Node {
     pub memory: (u64, u64),
     /// Its CPUs, a list such as `0-3`.
     pub cpus: String,
+    /// The numbers of its blocks of memory.
+    pub blocks: Vec<u32>,
 }
 
 /// The sections by their numbers, which is their order in the file.
@@ -119,6 +123,7 @@ pub(super) fn sections(
             section.text(&cache.cpus);
         }
     });
+    add(Feature::MEMORY_TOPOLOGY, machine.memory_block > 0, &|section| section.memory(machine));
     add(Feature::SAMPLE_TIME, times.is_some(), &|section| {
         let (first, last) = times.unwrap_or_default();
         section.word(first);
@@ -180,6 +185,25 @@ impl Section {
             self.count(event.ids.len());
             self.text(&event.name);
             event.ids.iter().for_each(|id| self.word(*id));
+        }
+    }
+
+    /// Which blocks of memory belong to which node: a bit for each block.
+    fn memory(&mut self, machine: &Machine) {
+        const VERSION: u64 = 1;
+        let nodes = machine.nodes.iter().filter(|node| !node.blocks.is_empty());
+        [VERSION, machine.memory_block, nodes.clone().count() as u64]
+            .iter()
+            .for_each(|word| self.word(*word));
+        for node in nodes {
+            let bits = node.blocks.iter().max().map_or(0, |last| *last as usize + 1);
+            let mut words = vec![0_u64; bits.div_ceil(64)];
+            for block in &node.blocks {
+                words[*block as usize / 64] |= 1 << (block % 64);
+            }
+            // the length twice: of the node, and of the bits
+            [node.number.into(), bits as u64, bits as u64].iter().for_each(|word| self.word(*word));
+            words.iter().for_each(|word| self.word(*word));
         }
     }
 
