@@ -11,7 +11,9 @@ use std::path::Path;
 fn help_is_as_it_was_read_and_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let update = std::env::var_os("TALLYLINE_UPDATE_HELP").is_some();
-    for command in ["check", "diff", "evlist", "groups", "record", "reorganize"] {
+    for command in
+        ["annotate", "check", "diff", "evlist", "groups", "mem", "record", "reorganize", "report", "sharing"]
+    {
         let help = stdout(&run(&[command, "--help"]));
         assert!(help.contains("Examples:"), "{command}");
         let path = folder.join(format!("{command}.txt"));

@@ -126,6 +126,7 @@ impl fmt::Display for Skid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Skid::None => f.write_str("not corrected"),
+            Skid::Corrected { samples: 0 } => f.write_str("nothing to correct"),
             Skid::Corrected { samples } => {
                 write!(f, "corrected, {samples} samples are charged to the instruction before")
             }

@@ -1,0 +1,154 @@
+//! A program, and a recording of memory accesses in it that never ran: each sample says what it is.
+
+use crate::common::{compiles, folder};
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::process::Command;
+use tallyline_profile::code::Image;
+use tallyline_profile::perfdata::Attr;
+use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
+use tallyline_profile::perfdata::file::{Comm, Mapping};
+use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
+use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
+
+const PROGRAM: &str = "\
+struct inner { int x, y; };
+struct pair { long a; long b; char gap[64]; struct inner in; };
+struct pair shared_pair;
+long get_a(struct pair *p) { return p->a; }
+void set_b(struct pair *p, long v) { p->b = v; }
+int get_y(struct pair *p) { return p->in.y; }
+long nothing(long v) { return v; }
+int main(void) { set_b(&shared_pair, nothing(2)); return (int)get_a(&shared_pair) + get_y(&shared_pair); }
+";
+
+/// Where the program's first byte is in memory.
+const BASE: u64 = 0x5555_0000_0000;
+
+/// A function of the program, and how it accesses memory with its first instruction.
+pub(crate) const GET_A: &str = "get_a";
+pub(crate) const SET_B: &str = "set_b";
+pub(crate) const GET_Y: &str = "get_y";
+pub(crate) const NOTHING: &str = "nothing";
+
+/// Data sources, as the hardware has them.
+pub(crate) const LOAD_L3: u64 = 2 | (2 | 1 << 6) << 5 | 2 << 19 | (2 | 8) << 26;
+pub(crate) const LOAD_HITM: u64 = 2 | (2 | 1 << 6) << 5 | 16 << 19 | (2 | 8) << 26;
+pub(crate) const STORE_L1: u64 = 4 | (2 | 1 << 3) << 5 | 1 << 19;
+
+/// One sample.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) function: &'static str,
+    pub(crate) address: u64,
+    pub(crate) cpu: u32,
+    pub(crate) source: u64,
+    pub(crate) weight: u64,
+}
+
+/// An access of no particular CPU, address or cost.
+pub(crate) fn access(function: &'static str) -> Access {
+    Access { function, address: 0x7000_0000, cpu: 0, source: LOAD_L3, weight: 10 }
+}
+
+/// The program and the recording.
+pub(crate) struct Recorded {
+    pub(crate) data: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+impl Recorded {
+    /// The recording's path.
+    pub(crate) fn path(&self) -> &str {
+        self.data.to_str().expect("a plain path")
+    }
+}
+
+/// Compiles the program and writes a recording of these accesses; none where there is no compiler, or
+/// the machine's code is not x86-64. Precise samples are at the access; others one instruction late.
+pub(crate) fn record(name: &str, is_precise: bool, accesses: &[Access]) -> Option<Recorded> {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the program's instructions are told for x86-64");
+        return None;
+    }
+    let folder = folder(name);
+    let (source, program) = (folder.join("pair.c"), folder.join("pair"));
+    std::fs::write(&source, PROGRAM).expect("written");
+    let mut compiler = Command::new("cc");
+    // no landing pads: the first instruction is the access
+    compiler.args(["-O1", "-g", "-fno-inline", "-fcf-protection=none", "-fomit-frame-pointer", "-o"]);
+    if !compiles(compiler.arg(&program).arg(&source)) {
+        return None;
+    }
+    let bytes = std::fs::read(&program).expect("just made");
+    let image = Image::parse(&bytes).expect("a program");
+    let address_of = |name: &str| {
+        let symbol = image.functions().iter().find(|symbol| symbol.name == name);
+        let address = symbol.expect("a function of the program").address;
+        let segment =
+            image.segments().iter().find(|segment| address.wrapping_sub(segment.address) < segment.size);
+        let segment = segment.expect("code is loaded");
+        BASE + (address - segment.address) + segment.offset
+    };
+    let attr = Attr {
+        kind: 1,
+        period: 1000,
+        sample_type: bit::IP
+            | bit::TID
+            | bit::TIME
+            | bit::ADDR
+            | bit::CPU
+            | bit::PERIOD
+            | bit::DATA_SRC
+            | bit::WEIGHT_STRUCT,
+        flags: attr_flag::SAMPLE_ID_ALL | if is_precise { 2 << attr_flag::PRECISE_SHIFT } else { 0 },
+        ..Attr::default()
+    };
+    let event = EventDescription { name: "loads".to_owned(), attr: attr.clone(), ids: vec![1] };
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    let comm = Comm { pid: 7, tid: 7, name: b"pair", is_exec: true };
+    writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
+    let mapping = Mapping {
+        pid: 7,
+        tid: 7,
+        mode: CpuMode::User,
+        start: BASE,
+        len: bytes.len() as u64,
+        file_offset: 0,
+        path: program.to_str().expect("a plain path").as_bytes(),
+        is_executable: true,
+        build_id: None,
+    };
+    writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
+    for (index, access) in accesses.iter().enumerate() {
+        // a move of eight bytes has three or four of its own: the code says where it ends
+        let late = if is_precise { 0 } else { first_length(&image, access.function) };
+        let sample = Sample {
+            mode: CpuMode::User,
+            exact: is_precise,
+            ip: Some(address_of(access.function) + late),
+            pid: Some(7),
+            tid: Some(7),
+            time: Some(10 + index as u64),
+            addr: Some(access.address),
+            cpu: Some(access.cpu),
+            period: Some(1000),
+            weight: Some(Weight { weight: access.weight, instruction_latency: 3, third: 1 }),
+            data_source: Some(DataSource(access.source)),
+            ..Sample::default()
+        };
+        writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");
+    }
+    let machine = Machine { arch: "x86_64".to_owned(), ..Machine::default() };
+    let written = writer.finish(&machine, &[]).expect("memory").into_inner();
+    let data = folder.join("perf.data");
+    std::fs::write(&data, written).expect("written");
+    Some(Recorded { data, folder })
+}
+
+fn first_length(image: &Image, function: &str) -> u64 {
+    let symbol = image.functions().iter().find(|symbol| symbol.name == function).expect("a function");
+    let range = symbol.address..symbol.address + symbol.size;
+    let body = tallyline_profile::code::Body::decode(image, &[range], symbol.address);
+    body.instructions()[0].length.into()
+}

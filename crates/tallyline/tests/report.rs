@@ -1,0 +1,264 @@
+//! Reports on a recording whose every sample is known.
+
+mod common;
+mod recorded;
+
+use common::{run, run_in, stderr, stdout};
+use recorded::{Access, GET_A, GET_Y, LOAD_HITM, NOTHING, Recorded, SET_B, STORE_L1, access, record};
+use serde_json::Value;
+
+/// 40 loads of `a`, 20 stores to `b`, 10 loads of `in.y`, 5 instructions without an access.
+fn usual() -> Vec<Access> {
+    let mut all = Vec::new();
+    for (function, samples) in [(GET_A, 40), (SET_B, 20), (GET_Y, 10), (NOTHING, 5)] {
+        for index in 0..samples {
+            let store = function == SET_B;
+            let source = if store { STORE_L1 } else { access(function).source };
+            let cpu = if store { 1 } else { index % 2 * 2 };
+            let offset = [(GET_A, 0), (SET_B, 8), (GET_Y, 84), (NOTHING, 0)];
+            let offset = offset.iter().find(|(name, _)| *name == function).expect("listed").1;
+            let weight = 10 + u64::from(index);
+            all.push(Access { function, address: 0x7000_0000 + offset, cpu, source, weight });
+        }
+    }
+    all
+}
+
+fn json(recorded: &Recorded, args: &[&str]) -> Value {
+    let output = run(&[&["report", "--json", "-i", recorded.path()], args].concat());
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("a document")
+}
+
+fn samples_of(document: &Value, key: &str, text: &str) -> u64 {
+    let rows = document["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["keys"][key] == text);
+    row.unwrap_or_else(|| panic!("no row {text} in {document}"))["samples"].as_u64().expect("a number")
+}
+
+#[test]
+fn samples_are_counted_by_type_and_field_and_all_are_accounted_for() {
+    let Some(recorded) = record("report-types", true, &usual()) else { return };
+    let document = json(&recorded, &["-s", "type,typeoff"]);
+    for (field, samples) in [
+        ("struct pair +0 (a)", 40),
+        ("struct pair +0x8 (b)", 20),
+        ("struct pair +0x54 (in.y)", 10),
+        ("(no memory)", 5),
+    ] {
+        assert_eq!(samples_of(&document, "typeoff", field), samples, "{field}");
+    }
+    assert_eq!(
+        (&document["samples"], &document["eligible"], &document["typed"]),
+        (&75.into(), &70.into(), &70.into())
+    );
+    assert_eq!(document["weighs"], "period");
+    let types = json(&recorded, &["-s", "type"]);
+    assert_eq!(samples_of(&types, "type", "struct pair"), 70);
+    let share = types["rows"][0]["percent"].as_f64().expect("a number");
+    assert!((share - 70.0 * 100.0 / 75.0).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn every_sample_is_in_exactly_one_row_whatever_the_keys_and_the_filter() {
+    let Some(recorded) = record("report-all", true, &usual()) else { return };
+    let help = stdout(&run(&["report", "--help"]));
+    let keys = help.split("Sort keys:").nth(1).expect("the list").split("; period").next().expect("the list");
+    let keys: Vec<&str> = keys.split_whitespace().collect();
+    assert!(keys.len() > 30, "{keys:?}");
+    let filters: [(&[&str], u64); 5] = [
+        (&[], 75),
+        (&["--symbol", "get_a,nothing"], 45),
+        (&["--cpu", "1-2"], 20 + 20 + 5 + 2),
+        (&["--type", "pair"], 70),
+        (&["--comm", "other"], 0),
+    ];
+    for (index, key) in keys.iter().enumerate() {
+        // each key with each filter in turn, and all of them without
+        for (filter, expected) in [filters[0], filters[index % filters.len()]] {
+            let args = [&["-s", key], filter].concat();
+            let document = json(&recorded, &args);
+            let rows = document["rows"].as_array().expect("rows");
+            let sum: u64 = rows.iter().map(|row| row["samples"].as_u64().expect("a number")).sum();
+            assert_eq!(sum, expected, "{args:?}");
+            let period: u64 = rows.iter().map(|row| row["period"].as_u64().expect("a number")).sum();
+            assert_eq!(period, expected * 1000, "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_mode_weighs_latencies_and_says_where_data_came_from() {
+    let Some(recorded) = record("report-mem", true, &usual()) else { return };
+    let document = json(&recorded, &["--mem-mode", "-s", "mem"]);
+    assert_eq!(document["weighs"], "weight");
+    let stores = document["rows"].as_array().expect("rows").iter().find(|row| row["keys"]["mem"] == "L1 hit");
+    let weight: u64 = (10..30).sum();
+    assert_eq!(stores.expect("stores")["weight"], weight);
+    let output = run(&["mem", "-i", recorded.path(), "-t", "store", "-s", "mem,sym"]);
+    let text = stdout(&output);
+    assert!(text.contains("L1 hit") && text.contains("[.] set_b") && !text.contains("L3 hit"), "{text}");
+    assert!(text.contains(&format!("# Total weight : {weight}")), "{text}");
+}
+
+#[test]
+fn text_is_laid_out_as_perf_does() {
+    let Some(recorded) = record("report-stdio", true, &usual()) else { return };
+    let output = run(&["report", "-i", recorded.path(), "-s", "comm,type", "-n"]);
+    let text = stdout(&output);
+    let expected = "\
+# Overhead       Samples  Command  Data Type
+# ........  ............  .......  ...........
+#
+    93.33%            70  pair     struct pair
+     6.67%             5  pair     (no memory)
+";
+    assert!(text.contains(expected), "{text}");
+    let tree = stdout(&run(&["report", "-i", recorded.path(), "-s", "type,typeoff", "-H"]));
+    let expected = "\
+#    Overhead  Data Type / Data Type Offset
+# ...........  ............................
+#
+    93.33%     struct pair
+       53.33%     struct pair +0 (a)
+";
+    assert!(tree.contains(expected), "{tree}");
+}
+
+#[test]
+fn an_imprecise_sample_is_charged_to_the_instruction_before() {
+    let Some(recorded) = record("report-skid", false, &usual()) else { return };
+    let corrected = json(&recorded, &["-s", "typeoff"]);
+    assert_eq!(samples_of(&corrected, "typeoff", "struct pair +0x8 (b)"), 20);
+    assert!(corrected["skid"].as_str().expect("a text").starts_with("corrected"), "{corrected}");
+    let as_it_is = json(&recorded, &["-s", "typeoff", "--skid", "none"]);
+    // the instruction behind each access is the return
+    assert_eq!(samples_of(&as_it_is, "typeoff", "(stack operation)"), 75);
+    assert_eq!(as_it_is["skid"], "not corrected");
+}
+
+#[test]
+fn a_sample_without_a_type_has_a_reason() {
+    let Some(recorded) = record("report-reason", true, &usual()) else { return };
+    std::fs::remove_file(recorded.folder.join("pair")).expect("it was there");
+    let document = json(&recorded, &["-s", "type"]);
+    assert_eq!((&document["eligible"], &document["typed"]), (&0.into(), &0.into()));
+    let reason = document["untyped"][0]["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.contains("--symfs"), "{reason}");
+    assert_eq!(document["untyped"][0]["samples"], 75);
+}
+
+#[test]
+fn a_type_is_shown_field_by_field() {
+    let Some(recorded) = record("annotate", true, &usual()) else { return };
+    let plain = stdout(&run(&["annotate", "pair", "--plain", "-i", recorded.path()]));
+    let expected = " Percent     offset       size  field
+  100.00          0       0x58  struct pair\t {
+   57.14          0        0x8      long int\ta;
+   28.57        0x8        0x8      long int\tb;
+    0.00       0x10       0x40      char[64]\tgap;
+   14.29       0x50        0x8      struct inner\tin {
+    0.00       0x50        0x4          int\tx;
+   14.29       0x54        0x4          int\ty;
+                                    };
+                                };
+";
+    assert!(plain.contains(expected), "{plain}");
+    let full = stdout(&run(&["annotate", "pair", "-i", recorded.path()]));
+    let row: Vec<&str> =
+        full.lines().find(|line| line.contains("\tb;")).expect("a row").split_whitespace().collect();
+    assert_eq!(row[..6], ["28.57", "20", "0", "20", "19", "1"], "{full}");
+    assert!(full.contains("cache line 1") && full.contains("L3 hit"), "{full}");
+    let code = stdout(&run(&["annotate", "--code", "--symbol", "set_b", "-i", recorded.path()]));
+    let line = code.lines().find(|line| line.contains("100.00")).expect("the store");
+    assert!(line.contains("pair.c:5") && line.contains("struct pair +0x8 b"), "{code}");
+}
+
+#[test]
+fn types_go_to_the_exchange_format_and_come_back() {
+    let Some(recorded) = record("exchange", true, &usual()) else { return };
+    let output = run_in(
+        &recorded.folder,
+        &["annotate", "-i", "perf.data", "--data-type-json", "types.json", "--plain"],
+    );
+    let direct = stdout(&output);
+    let bytes = std::fs::read(recorded.folder.join("types.json")).expect("written");
+    let document: Value = serde_json::from_slice(&bytes).expect("a document");
+    let of_type = &document["dsos"][0]["types"][0];
+    assert_eq!((&of_type["type"], &of_type["size"]), (&"struct pair".into(), &88.into()));
+    let histogram = &of_type["histograms"][0];
+    assert_eq!((&histogram["total_samples"], &histogram["total_period"]), (&70.into(), &70_000.into()));
+    let stores = &histogram["samples"][1];
+    assert_eq!(
+        (&stores["offset"], &stores["nr_samples_store"], &stores["period_load"]),
+        (&8.into(), &20.into(), &0.into())
+    );
+    let back = stdout(&run_in(&recorded.folder, &["annotate", "--read-json", "types.json", "--plain"]));
+    assert_eq!(back, direct);
+}
+
+#[test]
+fn false_and_true_sharing_are_told_apart_by_bytes() {
+    let line = 0x7000_0000;
+    let one = |function, address, cpu, source| Access { address, cpu, source, ..access(function) };
+    let mut accesses = Vec::new();
+    for _ in 0..5 {
+        // on one line: CPU 0 reads a, CPU 1 writes b
+        accesses.push(one(GET_A, line, 0, LOAD_HITM));
+        accesses.push(one(SET_B, line + 8, 1, STORE_L1));
+        // on another: CPU 3 writes what CPU 2 reads
+        accesses.push(one(GET_A, line + 64, 2, LOAD_HITM));
+        accesses.push(one(SET_B, line + 64, 3, STORE_L1));
+        // one CPU alone
+        accesses.push(one(SET_B, line + 128, 3, STORE_L1));
+    }
+    accesses.push(one(GET_A, line + 64, 2, LOAD_HITM));
+    let Some(recorded) = record("sharing", true, &accesses) else { return };
+    let output = run(&["sharing", "--json", "-i", recorded.path()]);
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("a document");
+    assert_eq!(document["measured"], true);
+    let lines = document["lines"].as_array().expect("lines");
+    let shown: Vec<_> =
+        lines.iter().map(|line| (line["sharing"].as_str().expect("a word"), line["hitm"].clone())).collect();
+    assert_eq!(shown, [("true", 6.into()), ("false", 5.into())], "{document}");
+    let parts = lines[1]["parts"].as_array().expect("parts");
+    let fields: Vec<_> = parts.iter().map(|part| part["what"].as_str().expect("a text")).collect();
+    assert_eq!(fields, ["struct pair +0 (a)", "struct pair +0x8 (b)"]);
+    assert_eq!(
+        (&parts[0]["readers"], &parts[1]["writers"]),
+        (&serde_json::json!([0]), &serde_json::json!([1]))
+    );
+    let text = stdout(&run(&["sharing", "-i", recorded.path()]));
+    assert!(
+        text.contains("HITM, which the hardware counted") && text.contains("written by 1, in set_b"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_done_says_what_to_do() {
+    let output = run(&["report", "-i", "/nowhere/perf.data"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("record first"), "{}", stderr(&output));
+    let output = run(&["report", "-s", "tpye"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no sort key tpye"), "{}", stderr(&output));
+    let Some(recorded) = record("report-errors", true, &usual()) else { return };
+    let output = run(&["annotate", "nonsense", "-i", recorded.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("report -s type"), "{}", stderr(&output));
+    let output = run(&["report", "-e", "stores", "-i", recorded.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there are loads"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_page_and_comma_separated_values_hold_the_same_rows() {
+    let Some(recorded) = record("report-forms", true, &usual()) else { return };
+    let csv = stdout(&run(&["report", "--csv", "-s", "typeoff,sample", "-i", recorded.path()]));
+    assert!(csv.starts_with("event,percent,samples,period,typeoff\n"), "{csv}");
+    assert!(csv.contains("loads,53.3333,40,40000,struct pair +0 (a)\n"), "{csv}");
+    let page = stdout(&run(&["report", "--html", "-s", "typeoff", "-i", recorded.path()]));
+    assert!(page.contains("<code>struct pair +0 (a)</code>") && page.ends_with("</html>\n"), "{page}");
+    assert!(!page.contains("src=\"") && !page.contains("//"), "it loads nothing: {page}");
+}
