@@ -14,6 +14,7 @@ use crate::output::{Color, Output};
 use crate::pahole;
 use crate::record;
 use crate::reorganize;
+use crate::replay;
 use crate::report;
 use crate::sharing;
 use anyhow::Result;
@@ -78,6 +79,9 @@ enum Command {
     /// Record where a command, a process or the machine spends its time, and the registers there
     Record(Box<record::RecordArgs>),
 
+    /// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
+    Replay(replay::ReplayArgs),
+
     /// List the events of a recording
     Evlist(evlist::EvlistArgs),
 
@@ -124,6 +128,7 @@ pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
         Command::Diff(args) => return diff::run(args, cli.color),
         Command::Reorganize(args) => reorganize::run(args, cli.color),
         Command::Record(args) => return record::run(args),
+        Command::Replay(args) => replay::run(args, cli.color),
         Command::Evlist(args) => evlist::run(args, cli.color),
         Command::Report(args) => report::run(args, cli.color),
         Command::Annotate(args) => annotate::run(args, cli.color),

@@ -21,6 +21,7 @@ mod pahole;
 mod profile;
 mod record;
 mod reorganize;
+mod replay;
 mod report;
 mod sharing;
 

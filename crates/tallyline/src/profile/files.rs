@@ -86,7 +86,7 @@ impl Programs for Files {
     }
 }
 
-fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
+pub(crate) fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let image = Image::read(&file).map_err(|error| error.to_string())?;
     if let (Some(recorded), Some(own)) = (&dso.build_id, image.build_id())

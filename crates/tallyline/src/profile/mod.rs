@@ -4,6 +4,7 @@ mod args;
 mod files;
 
 pub(crate) use args::InputArgs;
+pub(crate) use files::open;
 
 use anyhow::{Context, Result};
 use files::Files;

@@ -1,8 +1,9 @@
 //! The command line of `tallyline record`.
 
+use super::trace::TraceArgs;
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Record where a command, a process or the machine spends its time, and the registers there
 #[derive(Debug, Args)]
@@ -38,9 +39,9 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'g')]
     pub(super) call_chains: bool,
 
-    /// The file to write
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
-    pub(super) output: PathBuf,
+    /// The file to write [default: perf.data, of a whole trace perf.trace]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 
     /// Stop when the file has this size: a number with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -54,10 +55,21 @@ pub(crate) struct RecordArgs {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
+    #[command(flatten)]
+    pub(super) trace: TraceArgs,
+
     /// The command to run and record
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(required_unless_present_any = ["pid", "all_cpus"])]
     pub(super) command: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// The file to write.
+    pub(super) fn output(&self) -> &Path {
+        let default = if self.trace.is_whole() { "perf.trace" } else { "perf.data" };
+        self.output.as_deref().unwrap_or(Path::new(default))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -74,11 +86,13 @@ Examples:
   tallyline record -g -F 4000 --all-user -- ./server
   tallyline record -p 1234 --max-size 100M     until Ctrl-C, the end of the process, or 100 MB
   tallyline record -a -- sleep 10              the whole machine for ten seconds
+  tallyline record --trace -- ./server         every access to memory, under QEMU; for tallyline replay
+  tallyline record --trace --every 1000 -- qemu-system-x86_64 -kernel vmlinuz -append nokaslr …
 
 perf report, perf script and perf annotate read the file, too.";
 
 /// A number of bytes with a unit.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.char_indices().last() {
         Some((end, 'K' | 'k')) => (&text[..end], 10),
         Some((end, 'M' | 'm')) => (&text[..end], 20),

@@ -1,8 +1,9 @@
 //! `tallyline record`: samples of a command, a process or the machine into a file that perf reads.
 
 mod args;
+mod trace;
 
-pub(crate) use args::RecordArgs;
+pub(crate) use args::{RecordArgs, size};
 
 use crate::interrupt;
 use anyhow::{Result, anyhow};
@@ -11,6 +12,9 @@ use tallyline_profile::perfdata::recorder::{self, Options, Pmus, Scope, Summary,
 
 /// Records; the exit status is the command's.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    if args.trace.trace {
+        return trace::run(args);
+    }
     let options = options(args)?;
     interrupt::listen()?;
     let summary = recorder::record(&options, &|| interrupt::asked())?;
@@ -40,7 +44,7 @@ fn options(args: &RecordArgs) -> Result<Options> {
             (_, true) => Scope::Kernel,
             _ => Scope::Permitted,
         },
-        output: args.output.clone(),
+        output: args.output().to_path_buf(),
         max_size: args.max_size,
         ring_pages: recorder::ring_pages(args.ring_size),
         command: args.command.clone(),
@@ -65,6 +69,6 @@ fn tell(args: &RecordArgs, summary: &Summary) {
         summary.samples,
         events.join(", "),
         summary.bytes as f64 / 1e6,
-        args.output.display()
+        args.output().display()
     );
 }

@@ -17,6 +17,7 @@ mod sysfs;
 pub use error::RecordError;
 pub use events::{EventRequest, groups, parse};
 pub use machine::describe;
+pub use synthesize::build_id_of_file;
 pub use sysfs::Pmus;
 
 use super::abi::read_format;

@@ -167,7 +167,8 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mapping<'_>, &str)> {
     Some((mapping, path))
 }
 
-fn build_id_of_file(path: &Path) -> Option<BuildId> {
+/// The build-id in a file that can be read.
+pub fn build_id_of_file(path: &Path) -> Option<BuildId> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     let cache = object::ReadCache::new(file);
     let object = object::File::parse(&cache).ok()?;

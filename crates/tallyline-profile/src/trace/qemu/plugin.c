@@ -26,7 +26,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct host *host, int
 enum {
 	/* of a thread's block, with its head */
 	BLOCK_ROOM = 64 << 10,
-	BLOCK_START = BLOCK_HEAD + 64,
+	BLOCK_START = BLOCK_HEAD + 56,
 	/* the most that one access takes: a point (three numbers) and the access (three numbers) */
 	EVENT_ROOM = 64,
 	TABLE_ROOM = 32 << 10,

@@ -1,0 +1,174 @@
+//! `tallyline record --trace`: every access of a program to memory, or one of N, under QEMU.
+
+use super::RecordArgs;
+use crate::interrupt;
+use anyhow::{Context, Result};
+use clap::Args;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use tallyline_profile::perfdata::recorder::build_id_of_file;
+use tallyline_profile::trace::emulator::{self, Emulation, Options};
+use tallyline_profile::trace::samples::{About, write_samples};
+use tallyline_profile::trace::{Trace, plugin};
+
+/// What only concerns traces.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traces")]
+pub(crate) struct TraceArgs {
+    /// Record accesses to memory under QEMU's emulation, which needs no hardware counters
+    ///
+    /// The command is a program for x86-64 or aarch64 (Debian's package qemu-user), or an emulator of a
+    /// whole machine (qemu-system-…) with its options. Programs that it starts run, but are not traced.
+    /// There is no rseq under emulation: programs that rely on it run their fallback.
+    #[arg(long, requires = "command")]
+    #[arg(conflicts_with_all = ["pid", "all_cpus", "events", "all_user", "all_kernel", "call_chains"])]
+    pub(super) trace: bool,
+
+    /// Record one access of N, at distances between N/2 and 3N/2, as samples that perf reads
+    #[arg(long, value_name = "N", requires = "trace", default_value_t = 1, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(super) every: u64,
+
+    /// Write samples that perf reads also where every access is recorded
+    #[arg(long, requires = "trace")]
+    pub(super) samples: bool,
+
+    /// The emulator, instead of the one for the program's machine
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    pub(super) emulator: Option<PathBuf>,
+
+    /// Where a whole machine's kernel has its symbol _text; without KASLR (nokaslr) it is where it was linked
+    #[arg(long, value_name = "ADDRESS", requires = "trace", value_parser = address)]
+    pub(super) kernel_text: Option<u64>,
+}
+
+impl TraceArgs {
+    /// Whether the output is a trace, not samples.
+    pub(super) fn is_whole(&self) -> bool {
+        self.trace && self.every == 1 && !self.samples
+    }
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is no address: hexadecimal digits"))
+}
+
+/// Traces; the exit status is the command's.
+pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let plugin = plugin::build(&plugin::cache_folder())?;
+    let output = args.output();
+    // samples are made of the trace when it is complete
+    let path = if args.trace.is_whole() { output.to_path_buf() } else { beside(output) };
+    File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let traced = trace(args, &plugin, &path);
+    if !args.trace.is_whole() {
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    traced
+}
+
+/// A file of our own beside the output: it may be as large.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_os_string();
+    name.push(format!(".{}.trace", std::process::id()));
+    name.into()
+}
+
+fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
+    let options = Options {
+        output: path.to_path_buf(),
+        every: args.trace.every,
+        limit: args.max_size.unwrap_or(u64::MAX),
+    };
+    let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
+    interrupt::listen()?;
+    let status = Command::new(&emulation.emulator)
+        .args(&emulation.words)
+        .status()
+        .with_context(|| format!("cannot run {}", emulation.emulator.display()))?;
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
+    if !args.trace.is_whole() {
+        convert(args, &trace, &emulation)?;
+    }
+    if !args.quiet {
+        tell(args, &trace, &emulation)?;
+    }
+    // as shells do for a command that a signal ended
+    let signal = status.signal().map(|signal| 128 + signal);
+    Ok(ExitCode::from(status.code().or(signal).unwrap_or(1) as u8))
+}
+
+/// A file without a trace in it means that the emulator did not come as far as the plugin.
+fn not_traced(error: tallyline_profile::Error, emulation: &Emulation, status: ExitStatus) -> anyhow::Error {
+    let emulator = emulation.emulator.display();
+    match error {
+        tallyline_profile::Error::NotTrace => anyhow::anyhow!(
+            "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later?"
+        ),
+        other => other.into(),
+    }
+}
+
+fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Result<()> {
+    let program = args.command.first().map(Path::new).and_then(Path::file_name);
+    let name = program.unwrap_or_default().to_string_lossy();
+    const LINKED: u64 = 0xffff_ffff_8100_0000;
+    let kernel_text = args
+        .trace
+        .kernel_text
+        .or_else(|| (emulation.whole_machine && trace.header().machine == "x86_64").then_some(LINKED));
+    let about = About {
+        name: &name,
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        kernel_text,
+    };
+    let output = args.output();
+    let file = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
+    write_samples(trace, BufWriter::new(file), &about, &|path| build_id_of_file(Path::new(path)))
+        .with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(())
+}
+
+/// Diagnostics: what was recorded, and what is missing.
+fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Result<()> {
+    if trace.ends().iter().any(|end| end.full) {
+        eprintln!("tallyline: the trace is as large as --max-size permits: what came later is missing");
+    }
+    if trace.cut() > 0 || !trace.ends().iter().any(|end| end.process == trace.header().process) {
+        eprintln!("tallyline: the emulator was killed: the last accesses of each thread are missing");
+    }
+    let accesses: u64 = trace.threads().iter().map(|thread| thread.accesses()).sum();
+    let what = if args.trace.every == 1 { String::new() } else { format!(" (one of {})", args.trace.every) };
+    let who = if emulation.whole_machine { "CPUs" } else { "threads" };
+    let size = fs::metadata(args.output())?.len();
+    eprintln!(
+        "tallyline: {accesses} accesses{what} of {} {who}, {:.1} MB in {}",
+        trace.threads().len(),
+        size as f64 / 1e6,
+        args.output().display()
+    );
+    if !emulation.whole_machine {
+        eprintln!(
+            "tallyline: emulated by {}: there is no rseq, what relies on it ran its fallback",
+            emulation.emulator.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hexadecimal() {
+        assert_eq!(address("0xffffffff81000000"), Ok(0xffff_ffff_8100_0000));
+        assert_eq!(address("ff"), Ok(0xff));
+        assert!(address("").is_err() && address("0x").is_err() && address("g").is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line of `tallyline replay`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
+///
+/// A model, not a measurement: MESI, one level of cache for each core, no time. Threads run by turns of
+/// a fixed number of instructions; only where the kernel synchronised them (threads begin and end,
+/// futexes wait and wake) the recorded order holds.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReplayArgs {
+    /// The trace, as `tallyline record --trace` made it
+    #[arg(value_name = "TRACE", default_value = "perf.trace")]
+    pub(super) trace: PathBuf,
+
+    /// How many cores the modelled machine has; without it as many as there are threads
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) cores: Option<u16>,
+
+    /// The size of a cache line in bytes
+    #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
+    pub(super) cacheline_size: u32,
+
+    /// The size of each core's cache: a number with K, M or G
+    #[arg(long, value_name = "SIZE", value_parser = crate::record::size, default_value = "1M")]
+    pub(super) cache: u64,
+
+    /// How many lines of a set the cache holds
+    #[arg(long, value_name = "WAYS", default_value_t = 16)]
+    pub(super) ways: u32,
+
+    /// Instructions that a thread runs before the next one's turn
+    #[arg(short, long, value_name = "N", default_value_t = 200)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) quantum: u64,
+
+    /// The order of atomic instructions: as the turns have it, or as it was recorded
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Free)]
+    pub(super) atomics: Order,
+
+    /// The process to replay; without it the first
+    #[arg(short, long, value_name = "PID")]
+    pub(super) pid: Option<u32>,
+
+    /// How many cache lines to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(super) lines: usize,
+
+    /// Write JSON; its schema is in the documentation of the module `json`
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline record --trace -- ./server && tallyline replay
+  tallyline replay -n 64 --cache 2M -c 128 server.trace       a machine with 64 cores and larger lines
+  tallyline replay --quantum 1000 --atomics recorded server.trace
+
+The turns decide how often threads meet: compare two quanta before you believe a figure.";
+
+/// The order of atomic instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Order {
+    /// As the turns have it
+    Free,
+    /// As it was recorded
+    Recorded,
+}

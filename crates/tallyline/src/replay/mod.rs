@@ -1,0 +1,53 @@
+//! `tallyline replay`: a trace on a model of coherent caches.
+
+mod args;
+mod findings;
+mod json;
+mod places;
+mod text;
+
+pub(crate) use args::ReplayArgs;
+
+use crate::output::{Color, Output};
+use anyhow::{Context, Result, anyhow, bail};
+use findings::Findings;
+use std::fs::File;
+use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
+use tallyline_profile::trace::Trace;
+
+/// Does what the command line says.
+pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
+    let name = args.trace.display();
+    let file = File::open(&args.trace).with_context(|| format!("cannot read {name}"))?;
+    let trace = Trace::open(&file).with_context(|| name.to_string())?;
+    let process = args.pid.unwrap_or(trace.header().process);
+    let threads = trace.threads().iter().filter(|thread| thread.process == process).count();
+    if threads == 0 {
+        bail!("{name}: there are no accesses of process {process}; there are {}", processes(&trace));
+    }
+    let cores = args.cores.unwrap_or_else(|| u16::try_from(threads).unwrap_or(u16::MAX));
+    let geometry =
+        Geometry::new(cores, args.cacheline_size, args.cache, args.ways).map_err(|why| anyhow!(why))?;
+    let atomics = match args.atomics {
+        args::Order::Free => Atomics::Free,
+        args::Order::Recorded => Atomics::Recorded,
+    };
+    let plan = Plan { quantum: args.quantum, atomics, process };
+    let output = Output::open(args.output.as_deref(), color)?;
+    let replayed = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
+    let findings = Findings::new(&trace, geometry, plan, replayed, args.lines);
+    for warning in &findings.warnings {
+        eprintln!("tallyline: {warning}");
+    }
+    output.write(|out| if args.json { json::write(&findings, out) } else { text::write(&findings, out) })
+}
+
+fn processes(trace: &Trace<'_, File>) -> String {
+    let mut all: Vec<u32> = trace.threads().iter().map(|thread| thread.process).collect();
+    all.sort_unstable();
+    all.dedup();
+    match all.as_slice() {
+        [] => "none".into(),
+        all => all.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    }
+}

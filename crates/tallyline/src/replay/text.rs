@@ -1,0 +1,160 @@
+//! What a replay found, for people.
+
+use super::findings::{Findings, LineRow};
+use super::places::Place;
+use crate::output::printable;
+use anyhow::Result;
+use std::io::Write;
+use tallyline_profile::coherence::Atomics;
+
+/// Fields and conflicts of a line that are shown; the JSON has all.
+const ROWS: usize = 20;
+
+/// The most threads whose cores are named one by one.
+const THREADS: usize = 32;
+
+pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    head(findings, out)?;
+    totals(findings, out)?;
+    fields(findings, out)?;
+    let shown = findings.lines.len();
+    if shown > 0 {
+        writeln!(
+            out,
+            "\nLines that cores took from each other, {shown} of {}, by misses that this caused",
+            findings.lines_contended
+        )?;
+    }
+    findings.lines.iter().try_for_each(|line| one_line(line, out))
+}
+
+fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    let Findings { geometry, course, plan, header, .. } = findings;
+    writeln!(
+        out,
+        "# A model of coherent caches, not a measurement: MESI, {} cores, each {} KiB in {} ways of lines of {} bytes",
+        geometry.cores(),
+        geometry.size() / 1024,
+        geometry.ways(),
+        geometry.line()
+    )?;
+    writeln!(
+        out,
+        "# process {} of a trace of {}: {} accesses of {} threads",
+        plan.process,
+        printable(header.machine.as_bytes()),
+        course.accesses,
+        course.threads.len()
+    )?;
+    writeln!(
+        out,
+        "# turns of {} instructions; the recorded order holds at {} points of synchronisation; {} atomic \
+         instructions {}",
+        plan.quantum,
+        course.ordered,
+        course.atomics,
+        match plan.atomics {
+            Atomics::Free => "are free",
+            Atomics::Recorded => "keep their order, too",
+        }
+    )?;
+    let map = course.threads.iter().take(THREADS).map(|(thread, core)| format!("{thread} on {core}"));
+    let map: Vec<_> = map.collect();
+    let rest = match course.threads.len().saturating_sub(THREADS) {
+        0 => String::new(),
+        rest => format!(", and {rest} more, each on the core of its number modulo {}", geometry.cores()),
+    };
+    writeln!(out, "# threads on cores: {}{rest}", map.join(", "))?;
+    writeln!(out, "# there is no rseq under emulation: what relies on it ran its fallback\n")?;
+    Ok(())
+}
+
+fn totals(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    let total = &findings.total;
+    let lines = &total.lines;
+    let mut row = |name: &str, count: u64| -> Result<()> {
+        let percent = 100.0 * count as f64 / total.accesses.max(1) as f64;
+        Ok(writeln!(out, "{count:>14} {percent:>7.2}%  {name}")?)
+    };
+    row("accesses to a line (one that crosses lines is several)", total.accesses)?;
+    row("hits", total.hits)?;
+    row("  that had to take the line from others", total.upgrades)?;
+    row("misses", total.misses())?;
+    row("  cold: the core never had the line", lines.cold)?;
+    row("  replaced: the cache was full", lines.replaced)?;
+    row("  true sharing: others wrote these bytes", lines.true_sharing)?;
+    row("  false sharing: others wrote other bytes of the line", lines.false_sharing)?;
+    row("misses that another core's modified line answered (HITM)", lines.modified_elsewhere)?;
+    row("invalidations: copies that writes took from others", lines.invalidations)?;
+    row("lines written back", total.written_back)?;
+    let (contended, touched) = (findings.lines_contended, findings.lines_touched);
+    writeln!(out, "\n{touched} lines were touched, {contended} of them taken from one core by another")?;
+    Ok(())
+}
+
+fn fields(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    writeln!(
+        out,
+        "\nTypes and fields, by misses that writes of others caused\n{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  \
+         type, field",
+        "reads", "writes", "true", "false", "takes", "replaced", "cold"
+    )?;
+    for row in findings.fields.iter().take(ROWS) {
+        let counts = &row.counts;
+        writeln!(
+            out,
+            "{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  {}",
+            counts.reads,
+            counts.writes,
+            counts.true_sharing,
+            counts.false_sharing,
+            counts.invalidations,
+            counts.replaced,
+            counts.cold,
+            printable(format!("{} {}", row.ty, row.field).trim_end().as_bytes())
+        )?;
+    }
+    more(findings.fields.len(), "types and fields", out)
+}
+
+fn one_line(line: &LineRow, out: &mut dyn Write) -> Result<()> {
+    let counts = &line.counts;
+    writeln!(
+        out,
+        "\n{:#x}: {} misses by sharing ({} true, {} false), {} invalidations, {} reads, {} writes",
+        line.address,
+        counts.sharing(),
+        counts.true_sharing,
+        counts.false_sharing,
+        counts.invalidations,
+        counts.reads,
+        counts.writes
+    )?;
+    for row in line.conflicts.iter().take(ROWS) {
+        let kind = if row.is_true { "true" } else { "false" };
+        writeln!(
+            out,
+            "{:>10} {kind:<5}  +{:#04x} {}\n{:>17} +{:#04x} {}",
+            row.count,
+            row.offset,
+            named(&row.victim),
+            "taken by",
+            row.culprit_offset,
+            named(&row.culprit)
+        )?;
+    }
+    more(line.conflicts.len(), "pairs", out)
+}
+
+fn named(place: &Place) -> String {
+    let what = format!("{} {}", place.ty, place.field);
+    let text = format!("{:<32} {} {}", what.trim_end(), place.code, place.file);
+    printable(text.trim_end().as_bytes()).into_owned()
+}
+
+fn more(count: usize, what: &str, out: &mut dyn Write) -> Result<()> {
+    if count > ROWS {
+        writeln!(out, "… and {} more {what}; --json has all", count - ROWS)?;
+    }
+    Ok(())
+}
