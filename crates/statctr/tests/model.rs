@@ -39,7 +39,9 @@ fn plans() -> &'static [Plan] {
 /// Two threads that start on one CPU, whose first updates announce it, and a reader.
 fn announce_update_read(way: words::Way, plans: [Plan; 2]) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way));
+        // past the mask one that comes too late would not show
+        let quickly = is_thorough() && way == words::Way::Right;
+        let counter = Arc::new(words::Counter::new(way, quickly));
         let done = Arc::new(AtomicU64::new(0));
         let writers = plans.map(|plan| {
             let (counter, done) = (Arc::clone(&counter), Arc::clone(&done));
@@ -83,7 +85,7 @@ fn it_would_not_be_if_sections_came_before_the_mask() {
 /// A thread in sections and one without a registration, on one CPU.
 fn plain_and_atomic(way: words::Way, plan: Plan) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way));
+        let counter = Arc::new(words::Counter::new(way, true));
         let registered = {
             let counter = Arc::clone(&counter);
             thread::spawn(move || {
@@ -113,7 +115,8 @@ fn in_one_word_they_would_lose_counts() {
 /// A counter that is reset while one thread adds in sections and another reads.
 fn set_and_read(way: words::Way, plan: Plan) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way));
+        let counter =
+            Arc::new(words::Counter::new(way, is_thorough() || way == words::Way::QuickBesideBaseline));
         counter.add(&mut Thread::on(1, CALM), 5);
         let writer = {
             let counter = Arc::clone(&counter);
@@ -154,7 +157,7 @@ fn zeroing_words_of_others_would_bring_old_counts_back() {
 /// A counter that is reset right after the fallback cell was used for the first time.
 fn set_after_fallback(way: words::Way) {
     explore(4, 5, move || {
-        let counter = Arc::new(words::Counter::new(way));
+        let counter = Arc::new(words::Counter::new(way, true));
         counter.set(1);
         let other = {
             let counter = Arc::clone(&counter);
@@ -184,7 +187,7 @@ fn it_would_if_it_asked_for_home_words_too_early() {
 /// A counter that one CPU counted in, and threads on another that end that there is one unit to read.
 fn two_cpus_and_quick_reads(way: words::Way, others: u64, fallback: bool) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way));
+        let counter = Arc::new(words::Counter::new(way, true));
         let done = Arc::new(AtomicU64::new(1));
         counter.add(&mut Thread::on(0, CALM), 1);
         let others_there: Vec<_> = (0..others)

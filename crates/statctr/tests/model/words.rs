@@ -39,6 +39,8 @@ const TRIES: usize = 2;
 /// A counter in a reservation for two CPUs.
 pub(crate) struct Counter {
     way: Way,
+    /// Whether readers try the quick way first.
+    quickly: bool,
     machine: Machine,
     quick: AtomicUsize,
     mask: AtomicUsize,
@@ -52,9 +54,10 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn new(way: Way) -> Counter {
+    pub(crate) fn new(way: Way, quickly: bool) -> Counter {
         Counter {
             way,
+            quickly,
             machine: Machine::new(),
             quick: AtomicUsize::new(NOBODY),
             mask: AtomicUsize::new(0),
@@ -165,9 +168,7 @@ impl Counter {
     }
 
     pub(crate) fn read(&self) -> u64 {
-        // a mask that comes too late would not show where one CPU is read past it
-        let quick = if self.way == Way::EntryBeforeMask { None } else { self.read_quickly() };
-        if let Some(value) = quick {
+        if let Some(value) = self.quickly.then(|| self.read_quickly()).flatten() {
             return value;
         }
         match self.way {
