@@ -226,3 +226,12 @@ fn of_types_that_differ_only_in_the_types_of_members_the_first_is_shown_sorted_o
     // both are counted
     assert_eq!(layout(&["--definitions", "--file", file]), "s\t2\n");
 }
+
+#[test]
+fn lines_beyond_65535_are_counted() {
+    let folder = folder("difference-lines");
+    let source = "\n".repeat(70_000) + "struct far { int a; } far;\n";
+    let Some(file) = object(&folder, "cc", &[], &source) else { return };
+    let text = layout(&["--positions", "far", &file]);
+    assert!(text.contains("types.c:70001 */\nstruct far {"), "{text}");
+}

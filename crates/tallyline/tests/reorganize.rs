@@ -66,7 +66,9 @@ fn what_free_ends_would_save_is_what_they_save() {
         let types = freed["types"].as_array().expect("types");
         let saved: u64 = types.iter().filter_map(|one| one["saved"].as_u64()).sum();
         assert!(saved > 0 && saved == said(end), "{end}: {saved}, {}", said(end));
-        assert!(ranked.contains(&format!("{saved} bytes where ")), "{end}: {ranked}");
+        if end == "last" {
+            assert!(ranked.contains(&format!("\n{saved} bytes where the last member may move ")), "{ranked}");
+        }
     }
 }
 

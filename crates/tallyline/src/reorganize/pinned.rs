@@ -7,7 +7,7 @@ use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
 /// The ends that can be freed: the word for `--unpin`, what it means in a sentence, and whether the
 /// first member stays.
 pub(super) const FREED: [(&str, &str, bool); 2] =
-    [("last", "the last member may move", true), ("ends", "the first may too", false)];
+    [("last", "the last member may move", true), ("ends", "both ends may", false)];
 
 /// What a type saves with each of [`FREED`], in bytes.
 pub(super) type Saved = [u64; FREED.len()];

@@ -102,7 +102,9 @@ pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
     write_verdicts(&smaller, out)?;
     writeln!(out, "; {refused} not for this")?;
     if let Some(sums) = pinned::sums(found).filter(|sums| sums.iter().any(|sum| *sum > total)) {
-        let each = sums.iter().zip(pinned::FREED);
+        let mut before = total;
+        let each =
+            sums.iter().zip(pinned::FREED).filter(|(sum, _)| **sum > std::mem::replace(&mut before, **sum));
         let each: Vec<String> =
             each.map(|(sum, (word, what, _))| format!("{sum} bytes where {what} (--unpin {word})")).collect();
         writeln!(out, "{}", each.join(", "))?;
