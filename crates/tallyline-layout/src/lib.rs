@@ -48,6 +48,7 @@ pub mod print;
 pub mod query;
 pub mod reorganize;
 
+pub use btf::Symbols;
 pub use companion::{Alone, Companion, Companions, Contents};
 pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries};
 pub use error::{Error, Result};
@@ -271,6 +272,12 @@ fn read_elf<'a, R: object::ReadRef<'a>>(
 /// Reads BTF whose types continue those of another BTF, as a kernel module's continue the kernel's.
 pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Types> {
     btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
+}
+
+/// Reads what BTF, raw or in an ELF file, says besides types: functions and variables. Their types have
+/// the ids that they have when the same BTF is [read](read) whole.
+pub fn symbols(bytes: &[u8]) -> Result<Symbols> {
+    btf::read_symbols(&raw_btf(bytes)?)
 }
 
 fn raw_btf(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {

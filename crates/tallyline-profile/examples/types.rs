@@ -14,7 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let start = std::time::Instant::now();
-    let table = infer(&image, Debug::File(&file), &Alone, Wanted::All)?;
+    let table = match std::env::var_os("BTF") {
+        Some(btf) => tallyline_profile::infer::infer_by_btf(&image, &std::fs::read(btf)?, Wanted::All)?,
+        None => infer(&image, Debug::File(&file), &Alone, Wanted::All)?,
+    };
     let (mut typed, mut pseudo, mut untyped) = (0, 0, 0);
     for (address, outcome) in table.rows() {
         let name = table.function_at(*address).map_or("", |function| &function.name);

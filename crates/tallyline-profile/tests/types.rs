@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tallyline_layout::{Alone, model::Type, print::type_text};
 use tallyline_profile::code::{Image, Predecessors};
-use tallyline_profile::infer::{Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer};
+use tallyline_profile::infer::{
+    Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf,
+};
 
 /// What came out for one program.
 struct Found {
@@ -242,4 +244,29 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     let called =
         after_call.and_then(|target| table.function_at(target)).map(|function| function.name.as_str());
     assert_eq!(called, Some("flags_of"));
+}
+
+#[test]
+fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
+    if Command::new("gcc").arg("--version").output().is_err() {
+        eprintln!("skipped: no gcc");
+        return;
+    }
+    let Some(program) = compile("orders.c", "gcc", &["-gbtf", "-O2"], "btf") else { return };
+    let bytes = fs::read(&program).expect("the program");
+    let image = Image::parse(&bytes).expect("an image");
+    let table = infer_by_btf(&image, &bytes, Wanted::All).expect("a table");
+    let walk = table.functions().iter().find(|function| function.name == "walk").expect("the function");
+    let fields: Vec<String> = table
+        .rows()
+        .iter()
+        .filter(|(address, _)| walk.ranges[0].contains(address))
+        .filter_map(|(_, outcome)| match outcome {
+            Outcome::Typed(typed) => Some(field_path(table.types(), typed.ty, typed.offset)),
+            _ => None,
+        })
+        .collect();
+    for field in ["price", "next", "quantity", "history[]"] {
+        assert!(fields.iter().any(|found| found == field), "{field} is not among {fields:?}");
+    }
 }

@@ -39,7 +39,7 @@ pub(super) struct Entry {
     count: usize,
     flag: bool,
     // a size or the id of a type, by kind
-    word: u32,
+    pub(super) word: u32,
 }
 
 /// Makes types of one BTF's entries.
@@ -145,6 +145,13 @@ impl<'a> Decoder<'a> {
     pub(super) fn is_called(&self, offset: u32, name: &[u8]) -> bool {
         let text = self.text(offset).and_then(|text| text.strip_prefix(name));
         text.is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// The name at an offset among the strings; empty where there is none.
+    pub(super) fn called(&self, offset: u32) -> &'a [u8] {
+        let text = self.text(offset).unwrap_or_default();
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(0);
+        &text[..end]
     }
 
     /// The strings from an offset on.

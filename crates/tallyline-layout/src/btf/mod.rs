@@ -9,6 +9,10 @@ mod complete;
 mod decode;
 mod header;
 mod named;
+mod symbols;
+
+pub use symbols::Symbols;
+pub(crate) use symbols::read as read_symbols;
 
 use crate::error::Result;
 use crate::model::{Origin, Type, TypeId, Types};

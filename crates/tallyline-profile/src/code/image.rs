@@ -266,6 +266,13 @@ impl Image {
         &self.functions
     }
 
+    /// The variables by symbols, by address; not those that threads have of their own.
+    pub fn data(&self) -> &[Symbol] {
+        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
+        // kinds are sorted: data, then what threads have
+        &self.data[..data]
+    }
+
     /// The function that an address is in, by symbols.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
         covering(&self.functions, address)
@@ -273,9 +280,7 @@ impl Image {
 
     /// The variable that an address is in, by symbols.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
-        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
-        // kinds are sorted: data, then what threads have
-        covering(&self.data[..data], address)
+        covering(self.data(), address)
     }
 
     /// Where a Go program's descriptions of types start.

@@ -30,6 +30,8 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     pub(super) unit: Option<Rc<Unit<'u, 'a>>>,
     pub(super) globals: &'f Globals<'f>,
     pub(super) catalog: &'f mut Catalog<'i, 'u, 'a>,
+    /// Types of functions by their addresses, where debug information does not say which a call goes to.
+    pub(super) prototypes: &'f FxHashMap<u64, TypeId>,
     /// What registers hold at the start, where it is known from elsewhere than variables.
     pub(super) at_entry: Vec<(Register, Value)>,
     /// By block: what is known where it starts.
@@ -61,6 +63,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         unit: Option<Rc<Unit<'u, 'a>>>,
         globals: &'f Globals<'f>,
         catalog: &'f mut Catalog<'i, 'u, 'a>,
+        prototypes: &'f FxHashMap<u64, TypeId>,
     ) -> Self {
         let mut analysis = Analysis {
             image,
@@ -69,6 +72,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             unit,
             globals,
             catalog,
+            prototypes,
             at_entry: Vec::new(),
             states: vec![None; body.blocks().len()],
             visits: vec![0; body.blocks().len()],

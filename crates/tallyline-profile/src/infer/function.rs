@@ -28,7 +28,6 @@ pub(super) struct Variable {
     pub(super) name: String,
     /// The place of its type.
     pub(super) ty: u64,
-    pub(super) scope: usize,
     pub(super) parameter: bool,
 }
 
@@ -95,7 +94,7 @@ impl Function {
                 }
                 constants::DW_TAG_variable | constants::DW_TAG_formal_parameter => {
                     let variable = pending.len();
-                    pending.push((place, parent, entry.tag == constants::DW_TAG_formal_parameter));
+                    pending.push((place, entry.tag == constants::DW_TAG_formal_parameter));
                     if let Some(value) = entry.value(constants::DW_AT_location) {
                         let scope = function.scopes.get(parent).map_or(&[][..], |scope| &scope.ranges);
                         let scope = scope.to_vec();
@@ -129,13 +128,13 @@ impl Function {
         function
     }
 
-    fn name_variables(&mut self, shelf: &mut Shelf<'_, '_, '_>, pending: Vec<(u64, usize, bool)>) {
+    fn name_variables(&mut self, shelf: &mut Shelf<'_, '_, '_>, pending: Vec<(u64, bool)>) {
         let mut keep = vec![None; pending.len()];
-        for (index, (place, scope, parameter)) in pending.into_iter().enumerate() {
+        for (index, (place, parameter)) in pending.into_iter().enumerate() {
             let Some(ty) = shelf.target(place, constants::DW_AT_type) else { continue };
             keep[index] = Some(self.variables.len() as u32);
             let name = shelf.name(place).unwrap_or_default();
-            self.variables.push(Variable { name, ty, scope, parameter });
+            self.variables.push(Variable { name, ty, parameter });
         }
         self.locations.retain_mut(|location| match keep.get(location.variable as usize).copied().flatten() {
             Some(variable) => {

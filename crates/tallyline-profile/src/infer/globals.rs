@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 use tallyline_layout::DebugInfo;
+use tallyline_layout::model::TypeId;
 
 /// What is asked of all units together; each part is found when it is first asked for.
 pub(super) struct Globals<'s> {
@@ -14,6 +15,7 @@ pub(super) struct Globals<'s> {
     // finds what has not been found: variables, and descriptions of Go's types
     find: Box<dyn Fn() -> Everything + Sync + 's>,
     everything: OnceLock<Everything>,
+    by_type: Vec<(u64, TypeId)>,
 }
 
 /// What all units have.
@@ -34,12 +36,36 @@ impl<'s> Globals<'s> {
         let mut units: Vec<(Range<u64>, usize)> =
             info.units().par_iter().flat_map_iter(|unit| ranges(info, *unit)).collect();
         units.sort_by_key(|(range, _)| range.start);
-        Globals { units, find: Box::new(|| Everything::find(info)), everything: OnceLock::new() }
+        Globals {
+            units,
+            find: Box::new(|| Everything::find(info)),
+            everything: OnceLock::new(),
+            by_type: Vec::new(),
+        }
     }
 
-    /// There are none.
-    pub(super) fn none() -> Globals<'static> {
-        Globals { units: Vec::new(), find: Box::new(Everything::default), everything: OnceLock::new() }
+    /// Variables whose types are known by their ids.
+    pub(super) fn by_type(mut variables: Vec<(u64, TypeId)>) -> Globals<'static> {
+        variables.sort_unstable();
+        let mut none = Globals::none();
+        none.by_type = variables;
+        none
+    }
+
+    fn none() -> Globals<'static> {
+        Globals {
+            units: Vec::new(),
+            find: Box::new(Everything::default),
+            everything: OnceLock::new(),
+            by_type: Vec::new(),
+        }
+    }
+
+    /// The variable that an address is in or behind, of those whose types are known by their ids.
+    pub(super) fn typed(&self, address: u64) -> Option<(TypeId, u64)> {
+        let before = self.by_type.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        let (start, ty) = self.by_type[before];
+        Some((ty, address - start))
     }
 
     /// The unit that has the code at an address.

@@ -9,6 +9,7 @@
 //! which are looked for once in all of them when a unit does not have one itself. Memory follows the
 //! types that were touched.
 
+mod btf;
 mod callees;
 mod catalog;
 mod entries;
@@ -27,6 +28,7 @@ mod transfer;
 mod unit;
 mod value;
 
+pub use btf::infer_by_btf;
 pub use explain::{Explanation, Step};
 pub use field::field_path;
 pub use outcome::{Outcome, Pseudo, Reason, Typed};
@@ -39,6 +41,7 @@ use flow::Analysis;
 use function::Function;
 use globals::Globals;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use shelf::Shelf;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -182,7 +185,8 @@ fn with_function<T>(
     let function = Function::read(shelf, &unit, index);
     let subprogram = &unit.functions[index];
     let body = Body::decode(image, &subprogram.ranges, subprogram.entry());
-    let mut analysis = Analysis::new(image, &body, &function, Some(unit.clone()), globals, catalog);
+    let none = FxHashMap::default();
+    let mut analysis = Analysis::new(image, &body, &function, Some(unit.clone()), globals, catalog, &none);
     analysis.seed_goroutine();
     analysis.run();
     Some(each(&mut analysis))

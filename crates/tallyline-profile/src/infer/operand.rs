@@ -212,6 +212,13 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     fn fixed(&mut self, at: Fixed) -> Option<Pointer> {
+        if self.catalog.shelf.is_none() {
+            let Fixed::Address(address) = at else { return None };
+            let (ty, inside) = self.globals.typed(address)?;
+            let inside =
+                i32::try_from(inside).ok().filter(|inside| (*inside as u64) < self.catalog.size(ty))?;
+            return Some(Pointer { to: self.catalog.object(ty), offset: inside, span: false });
+        }
         let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
         let (entry, offset) = self.globals.find(at, &self.function.globals, own)?;
         let shelf = self.catalog.shelf.as_mut()?;

@@ -216,6 +216,9 @@ impl Analysis<'_, '_, '_, '_> {
         let returned = match (made, callee, called) {
             (Some(made), ..) => Some(made),
             (None, Some(place), _) => self.returned(place),
+            (None, None, None) => target
+                .and_then(|target| self.prototypes.get(&target).copied())
+                .and_then(|ty| self.returned_by_type(ty)),
             (None, None, Some(Value::Pointer(pointer))) => self.returned_by_type(pointer.to),
             _ => None,
         };

@@ -1,0 +1,126 @@
+//! A kernel from its BTF alone: prototypes say what functions get and give back, and what is at
+//! addresses; everything else follows from the code.
+
+use super::Wanted;
+use super::catalog::Catalog;
+use super::flow::Analysis;
+use super::function::Function;
+use super::globals::Globals;
+use super::table::{Part, TypeTable};
+use super::value::Value;
+use crate::code::{Body, Image, Machine, Register, Symbol};
+use crate::error::Result;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tallyline_layout::model::{Type, TypeId};
+use tallyline_layout::{Request, Symbols};
+
+/// How many functions a worker takes: each has the types for itself.
+const FUNCTIONS: usize = 4096;
+
+/// Finds the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
+/// the symbols of the image.
+pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable> {
+    let symbols = tallyline_layout::symbols(btf)?;
+    let prototypes = prototypes(image, &symbols);
+    let mut outside = Vec::new();
+    let functions: Vec<&Symbol> = match wanted {
+        Wanted::All => image.functions().iter().collect(),
+        Wanted::At(addresses) => {
+            let mut seen = FxHashSet::default();
+            let mut found = Vec::new();
+            for address in addresses {
+                match image.function_at(*address) {
+                    Some(function) if seen.insert(function.address) => found.push(function),
+                    Some(_) => {}
+                    None => outside.push(*address),
+                }
+            }
+            found
+        }
+    };
+    let parts: Vec<Result<Part>> = functions
+        .par_chunks(FUNCTIONS)
+        .map(|functions| {
+            let request = Request { format: Some(tallyline_layout::Format::Btf), ..Request::default() };
+            let mut catalog = Catalog::whole(tallyline_layout::read(btf, &request)?);
+            let globals = Globals::by_type(variables(image, &symbols));
+            let mut part = Part::default();
+            for function in functions {
+                analyse(image, function, &globals, &mut catalog, &prototypes, &mut part);
+            }
+            part.finish(catalog);
+            Ok(part)
+        })
+        .collect();
+    let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+    TypeTable::join(parts, outside, Vec::new())
+}
+
+fn analyse(
+    image: &Image,
+    symbol: &Symbol,
+    globals: &Globals<'_>,
+    catalog: &mut Catalog<'_, '_, '_>,
+    prototypes: &FxHashMap<u64, TypeId>,
+    part: &mut Part,
+) {
+    let end = match symbol.size {
+        0 => image.bytes(symbol.address).map_or(symbol.address, |(_, bytes)| {
+            let after = image.functions().partition_point(|function| function.address <= symbol.address);
+            let next = image.functions().get(after).map_or(u64::MAX, |next| next.address);
+            symbol.address.saturating_add(bytes.len() as u64).min(next)
+        }),
+        size => symbol.address.saturating_add(size),
+    };
+    let ranges = [symbol.address..end];
+    let body = Body::decode(image, &ranges, symbol.address);
+    let function = Function { name: symbol.name.clone(), ..Function::default() };
+    let at_entry = prototypes.get(&symbol.address).map_or(Vec::new(), |ty| arguments(image, catalog, *ty));
+    let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
+    analysis.at_entry = at_entry;
+    analysis.run();
+    let outcomes = analysis.outcomes();
+    part.add(&symbol.name, &ranges, &outcomes);
+}
+
+/// What the registers hold that a function gets its arguments in.
+fn arguments(image: &Image, catalog: &mut Catalog<'_, '_, '_>, prototype: TypeId) -> Vec<(Register, Value)> {
+    let registers: &[u8] = match image.machine() {
+        Machine::X86_64 => &[5, 4, 1, 2, 8, 9],
+        Machine::Aarch64 => &[0, 1, 2, 3, 4, 5, 6, 7],
+    };
+    let mut free = registers.iter().copied().map(Register);
+    let prototype = catalog.strip(prototype);
+    let Type::Function(function) = catalog.types().get(prototype) else { return Vec::new() };
+    let function = catalog.types().function(function);
+    let parameters: Vec<TypeId> = catalog.types().parameters(function).iter().map(|item| item.ty).collect();
+    let mut found = Vec::new();
+    for ty in parameters {
+        let size = catalog.size(ty);
+        if size > 16 {
+            // it is on the stack
+            continue;
+        }
+        for word in 0..size.div_ceil(8).max(1) {
+            let Some(register) = free.next() else { return found };
+            let value = catalog.value(ty, word * 8, 8, &[]);
+            found.push((register, value));
+        }
+    }
+    found
+}
+
+fn prototypes(image: &Image, symbols: &Symbols) -> FxHashMap<u64, TypeId> {
+    let by_name: FxHashMap<&[u8], TypeId> =
+        symbols.functions.iter().map(|(name, ty)| (name.as_slice(), *ty)).collect();
+    let of = |symbol: &Symbol| Some((symbol.address, *by_name.get(symbol.name.as_bytes())?));
+    image.functions().iter().filter_map(of).collect()
+}
+
+fn variables(image: &Image, symbols: &Symbols) -> Vec<(u64, TypeId)> {
+    let by_name: FxHashMap<&[u8], TypeId> =
+        symbols.variables.iter().map(|(name, ty)| (name.as_slice(), *ty)).collect();
+    let of = |symbol: &Symbol| Some((symbol.address, *by_name.get(symbol.name.as_bytes())?));
+    image.data().iter().filter_map(of).collect()
+}
