@@ -222,10 +222,9 @@ impl Analysis<'_, '_, '_, '_> {
             (None, None, Some(Value::Pointer(pointer))) => self.returned_by_type(pointer.to),
             _ => None,
         };
-        let changed = match (target, self.unit.clone()) {
-            (Some(target), Some(unit)) => self.catalog.callees.changed(self.image, &unit, target),
-            _ => callees::ALL,
-        };
+        let unit = self.unit.clone();
+        let changed = target
+            .map_or(callees::ALL, |target| self.catalog.callees.changed(self.image, unit.as_deref(), target));
         let lost = Value::Unknown(position as u32 + 1);
         for register in saved_by_caller(self.image.machine(), is_go) {
             if changed & (1 << register.0) != 0 {
