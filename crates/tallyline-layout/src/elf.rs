@@ -76,11 +76,6 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.object.is_little_endian()
     }
 
-    /// Whether it still has to be linked.
-    pub(crate) fn is_relocatable(&self) -> bool {
-        self.object.kind() == object::ObjectKind::Relocatable
-    }
-
     /// The machine that the file is for.
     pub(crate) fn target(&self) -> Target {
         use object::read::elf::FileHeader;
@@ -127,7 +122,10 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
             input: self.input,
             range: section.compressed_file_range()?,
             // in anything but an object file the linker has done it
-            relocations: if self.is_relocatable() { self.places(section) } else { Vec::new() },
+            relocations: match self.object.kind() {
+                object::ObjectKind::Relocatable => self.places(section),
+                _ => Vec::new(),
+            },
             little_endian: self.is_little_endian(),
         })
     }

@@ -30,7 +30,11 @@ pub(super) struct Windows {
 
 impl Default for Windows {
     fn default() -> Windows {
-        Windows { first: 1 << 20, most: 8 << 20 }
+        // what is fuzzed is small
+        match cfg!(fuzzing) {
+            true => Windows { first: 64, most: 256 },
+            false => Windows { first: 1 << 20, most: 4 << 20 },
+        }
     }
 }
 
@@ -53,7 +57,7 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
 ) -> Result<Outcome> {
     let as_a_whole = Ok(Outcome::From(0));
     // how many units define a type is known at the end only
-    if naming == Naming::Split || request.positions || file.is_relocatable() || file.alternate()?.is_some() {
+    if naming == Naming::Split || request.positions || file.alternate()?.is_some() {
         return as_a_whole;
     }
     let types = file.parts(SectionId::DebugTypes, naming)?;
