@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use tallyline_layout::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
-use tallyline_layout::{Request, query, read};
+use tallyline_layout::{Request, Wanted, query, read};
 
 const SOURCE: &str = include_str!("data/languages/classes.cpp");
 
@@ -89,21 +89,26 @@ fn prove(folder: &Path, compiler: &str, flags: &[&str], source: &str) -> usize {
     let used = format!("{source}\n{}", uses(source));
     let object = compile(folder, compiler, "classes.cpp", &used, &all);
     let types = read(&object, &Request::default()).expect("readable");
+    prove_types(folder, compiler, &all, &types, &used)
+}
+
+/// Asserts what was read of classes, and runs that; how many assertions held.
+fn prove_types(folder: &Path, compiler: &str, flags: &[&str], types: &Types, source: &str) -> usize {
     let mut assertions = (String::new(), String::new());
     let mut count = 0;
-    for (id, record) in query::distinct_records(&types) {
+    for (id, record) in query::distinct_records(types) {
         let record = types.record(record);
         if text(&types.qualified_name(id)).starts_with("probe::") {
-            count += assert_class(&types, id, record, "probe::", &mut assertions);
+            count += assert_class(types, id, record, "probe::", &mut assertions);
         }
     }
     let (fixed, at_run_time) = assertions;
-    let program = format!("{used}\n{PRELUDE}\n{fixed}\nint main() {{\n{at_run_time}\nreturn wrong;\n}}\n");
+    let program = format!("{source}\n{PRELUDE}\n{fixed}\nint main() {{\n{at_run_time}\nreturn wrong;\n}}\n");
     let path = folder.join("proof.cpp");
     std::fs::write(&path, program).expect("writable");
     let proof = folder.join("proof");
     run(Command::new(compiler)
-        .args(&all)
+        .args(flags)
         .args(["-fno-access-control", "-Wno-invalid-offsetof", "-o"])
         .arg(&proof)
         .arg(&path));
@@ -200,5 +205,66 @@ fn hierarchies(seed: u64, classes: usize) -> String {
 fn virtual_bases_lie_where_compilers_put_them_in_any_hierarchy() {
     for seed in 0..4 {
         everywhere("hierarchies", &hierarchies(seed, 40), 40, 1);
+    }
+}
+
+const TWO_UNITS: &str = "
+namespace probe {
+struct Key { virtual void key(); int a; char tail; };
+struct Second { virtual ~Second(); long b; };
+struct Mid : virtual Key { virtual void mid(); short c; };
+struct Side : virtual Key { char s; };
+struct Derived : Mid, Second { char d; int e; };
+struct Diamond : Mid, Side { char f; };
+struct Holder { Key held; char after; Mid other; char last; };
+template <class T> struct Tm { virtual void virtually(); T value; };
+extern template struct Tm<char>;
+struct OfTemplate : Tm<char> { char g; };
+}
+";
+
+/// What makes a compiler write the classes of which another unit needs no more than the name.
+const SECOND_UNIT: &str = "
+void probe::Key::key() {}
+probe::Second::~Second() {}
+void probe::Mid::mid() {}
+template <class T> void probe::Tm<T>::virtually() {}
+template struct probe::Tm<char>;
+";
+
+#[test]
+fn classes_that_a_unit_only_declares_are_found_in_others() {
+    for compiler in ["g++", "clang++"] {
+        let Some(folder) = folder(&format!("two-units-{compiler}"), compiler) else { continue };
+        let flags = ["-g", "-w", "-std=c++20", "-fPIC"];
+        let names = ["Derived", "Diamond", "Holder", "OfTemplate"];
+        let uses: String =
+            names.map(|name| format!("probe::{name} *use_{name} = new probe::{name}();\n")).concat();
+        let first = compile(&folder, compiler, "first.cpp", &format!("{TWO_UNITS}{uses}"), &flags);
+        compile(&folder, compiler, "second.cpp", &format!("{TWO_UNITS}{SECOND_UNIT}"), &flags);
+        let both = folder.join("both.so");
+        let objects = ["first.o", "second.o"].map(|name| folder.join(name));
+        run(Command::new(compiler).arg("-shared").args(objects).arg("-o").arg(&both));
+        let both = std::fs::read(both).expect("made");
+
+        let types = read(&both, &Request::default()).expect("readable");
+        let source = format!("{TWO_UNITS}{SECOND_UNIT}{uses}");
+        let count = prove_types(&folder, compiler, &flags, &types, &source);
+        assert!(count >= 35, "{compiler}: only {count} assertions");
+        // one by name is the same
+        for name in names {
+            let base_of = |bytes: &[u8]| {
+                let wanted = Wanted::named([name]);
+                let types = read(bytes, &Request { wanted, ..Request::default() }).expect("readable");
+                let (_, record) = types.as_record(types.listed()[0]).expect("a record");
+                let members = types.members(record).iter().map(|member| (member.offset, member.size));
+                members.collect::<Vec<_>>()
+            };
+            let (whole, alone) = (base_of(&both), base_of(&first));
+            assert!(whole.iter().any(|(_, size)| *size > 2), "{compiler} {name}: {whole:?}");
+            // what this is about: the first unit alone does not have it all
+            assert_ne!(whole, alone, "{compiler} {name}");
+        }
+        std::fs::remove_dir_all(folder).expect("removable");
     }
 }

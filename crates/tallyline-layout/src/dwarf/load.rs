@@ -1,8 +1,9 @@
 //! The second pass: types of the entries that were found, and of what they need.
 
+use super::definitions::{Definitions, Names};
 use super::entry::{Entries, Entry};
 use super::position::Paths;
-use super::scan::Found;
+use super::scan::{Found, is_record};
 use super::units::{Context, Place, Units};
 use super::{damaged, finish, variant};
 use crate::Request;
@@ -51,6 +52,9 @@ pub(super) struct Loader<'u, 'a> {
     // none where positions are not wanted
     pub(super) paths: Option<Paths<'a>>,
     pointed_to: bool,
+    // where classes are defined that units only declare; none before it is known that there are any
+    pub(super) definitions: Option<&'u Definitions>,
+    pub(super) names: Names,
 }
 
 /// The number that an enumeration or a record of bits is based on.
@@ -86,7 +90,14 @@ impl<'u, 'a> Loader<'u, 'a> {
             finished_members: 0,
             paths: request.positions.then(Paths::default),
             pointed_to: request.pointed_to,
+            definitions: None,
+            names: Names::default(),
         }
+    }
+
+    /// The same, which knows where classes are defined.
+    pub(super) fn with(self, definitions: Option<&'u Definitions>) -> Loader<'u, 'a> {
+        Loader { definitions, ..self }
     }
 
     /// Reads the types that were found, and what they need.
@@ -165,7 +176,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(())
     }
 
-    fn context(&mut self, unit: usize) -> Result<Context> {
+    pub(super) fn context(&mut self, unit: usize) -> Result<Context> {
         if let Some((_, context)) = self.contexts.iter().find(|(index, _)| *index == unit) {
             return Ok(context.clone());
         }
@@ -176,6 +187,12 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     fn read(&mut self, place: Place, id: TypeId, need: Need) -> Result<()> {
+        self.read_at(place, id, need, false)
+    }
+
+    /// Reads an entry, or where it only declares a class the definition. `is_found` says that this is
+    /// the definition.
+    fn read_at(&mut self, place: Place, id: TypeId, need: Need, is_found: bool) -> Result<()> {
         let unit =
             self.units.index_of(place).ok_or_else(|| damaged(place.0, "a reference beyond every unit"))?;
         let context = self.context(unit)?;
@@ -184,6 +201,15 @@ impl<'u, 'a> Loader<'u, 'a> {
         self.spend()?;
         if entries.is_empty() || !entries.read(&mut entry)? {
             return Err(damaged(place.0, "a reference to no entry"));
+        }
+        if need == Need::Layout
+            && context.is_cpp()
+            && is_record(entry.tag)
+            && entry.flag(constants::DW_AT_declaration)
+            && !is_found
+            && let Some(there) = self.defined_elsewhere(unit, place)?
+        {
+            return self.read_at(there, id, need, true);
         }
         let marker = std::marker::PhantomData;
         let mut cursor = Cursor { unit, context: &context, entries, entry, place, marker };

@@ -92,7 +92,14 @@ impl<'a> Loader<'_, 'a> {
             None if kind == MemberKind::VirtualBase => UNPLACED,
             None => 0,
         };
-        let ty = self.refer_by(cursor, constants::DW_AT_type, Need::Layout)?;
+        let ty = match kind {
+            MemberKind::Base | MemberKind::VirtualBase if self.definitions.is_some() => {
+                let base = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type);
+                let base = self.one_for_all(base)?;
+                self.refer(base, Need::Layout)?
+            }
+            _ => self.refer_by(cursor, constants::DW_AT_type, Need::Layout)?,
+        };
         // in Rust nobody asks for the alignment of a member: it is the natural one of its type
         let align = if self.is_rust(cursor) { None } else { entry.number(constants::DW_AT_alignment) };
         Ok(Member {

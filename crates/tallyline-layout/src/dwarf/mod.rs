@@ -12,6 +12,7 @@
 
 mod alternate;
 mod classes;
+mod definitions;
 mod entry;
 mod explore;
 mod finish;
@@ -38,6 +39,7 @@ use crate::companion::Companions;
 use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
+use definitions::Definitions;
 use load::Loader;
 use object::ReadRef;
 use rayon::prelude::*;
@@ -159,16 +161,26 @@ fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Type
     let mut found = scan::scan(units, request)?;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
-    for part in load_found(units, request, &found)? {
+    let mut parts = load_found(units, request, &found, None)?;
+    if units.has_undefined() {
+        parts = load_found(units, request, &found, Some(&Definitions::find(units)?))?;
+    }
+    for part in parts {
         types.append(part)?;
     }
     types.shrink();
     Ok(types)
 }
 
-/// Makes types of what was found, in several parts.
-fn load_found(units: &Units<'_>, request: &Request, found: &[Found]) -> Result<Vec<Types>> {
-    let load = |chunk| Loader::new(units, request).load(chunk);
+/// Makes types of what was found, in several parts. With all units at hand, what one of them only
+/// declares is looked for in the others.
+fn load_found(
+    units: &Units<'_>,
+    request: &Request,
+    found: &[Found],
+    definitions: Option<&Definitions>,
+) -> Result<Vec<Types>> {
+    let load = |chunk| Loader::new(units, request).with(definitions).load(chunk);
     chunks(found).into_par_iter().map(load).collect()
 }
 

@@ -2,13 +2,16 @@
 
 use super::entry::{Entries, Entry, Step};
 use super::scan::{Found, Hash, Scanner, Sought, hash_member, is_named_type, is_record};
-use super::units::{Context, Place};
+use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::model::Language;
 use gimli::constants::{self, DwTag};
 use rustc_hash::FxHashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
+
+/// What stands in a path for a namespace without a name.
+pub(super) const ANONYMOUS: &[u8] = b"(anonymous namespace)";
 
 /// The most bytes of a path: real ones stay below a thousand.
 const PATH_LIMIT: usize = 16 << 10;
@@ -131,7 +134,7 @@ impl<'a> Scanner<'_, 'a> {
                 }
                 Step::Wanted if entry.has_children => {
                     let name = self.name(unit, context, &entry);
-                    let anonymous = is_scope(tag).then_some(b"(anonymous namespace)".as_slice());
+                    let anonymous = is_scope(tag).then_some(ANONYMOUS);
                     scopes.enter(depth, name.or(anonymous), None);
                 }
                 Step::Wanted => {}
@@ -184,41 +187,82 @@ impl<'a> Scanner<'_, 'a> {
 
     /// The types of given names, wherever they are.
     pub(super) fn scoped_names(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
-        let mut entry = Entry::default();
-        let root = self.units.place(unit, self.units.get(unit).header.root_offset());
-        let mut entries = Entries::at(self.units, unit, context, root)?;
-        let mut scopes = Scopes::new(context.language);
-        let mut declared = Declared::default();
-        while !entries.is_empty() {
-            let (place, depth) = (entries.place(), entries.depth());
-            scopes.leave(depth);
-            if entries.read_if(&mut entry, |tag| is_named_type(tag) || is_scope(tag))? != Step::Wanted {
-                continue;
-            }
-            let mut name = self.name(unit, context, &entry);
-            let mut path = scopes.share();
-            let is_declaration =
-                entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-            if is_declaration && let Some(name) = name {
-                declared.insert(place, (path.clone(), name));
-            }
-            let specified = entry.target(self.units, unit, constants::DW_AT_specification);
-            if let Some((there, its_name)) = specified.and_then(|place| declared.get(&place)) {
-                path = Option::clone(there);
-                name = name.or(Some(its_name));
-            }
-            if let Some(name) = name.filter(|_| !is_declaration && !is_scope(entry.tag))
-                && let Some(index) = sought.find(path.as_deref().unwrap_or_default(), name)
+        let mut found = Vec::new();
+        scoped_types(self.units, unit, context, Inside::Functions, |ty| {
+            if !ty.is_declaration
+                && let Some(index) = sought.find(ty.path.as_deref().unwrap_or_default(), ty.name)
             {
                 // the first of each name is the one that is shown
                 let key = (index as u64, 0);
-                self.add(Found { unit, place, top_level: depth == 1, path, key, ..Found::default() });
+                let Scoped { place, path, depth, .. } = ty;
+                found.push(Found { unit, place, top_level: depth == 1, path, key, ..Found::default() });
             }
-            if entry.has_children {
-                let anonymous = is_scope(entry.tag).then_some(b"(anonymous namespace)".as_slice());
-                scopes.enter(depth, name.or(anonymous), None);
-            }
-        }
+        })?;
+        found.into_iter().for_each(|found| self.add(found));
         Ok(())
     }
+}
+
+/// A type with a name, and where it is declared.
+pub(super) struct Scoped<'a> {
+    pub(super) place: Place,
+    depth: isize,
+    pub(super) tag: DwTag,
+    pub(super) name: &'a [u8],
+    pub(super) path: Option<Arc<[u8]>>,
+    pub(super) is_declaration: bool,
+}
+
+/// What is looked into, beside namespaces and types.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    Functions,
+    Nothing,
+}
+
+/// Goes over the types of a unit that have a name.
+pub(super) fn scoped_types<'a>(
+    units: &Units<'a>,
+    unit: usize,
+    context: &Context,
+    inside: Inside,
+    mut each: impl FnMut(Scoped<'a>),
+) -> Result<()> {
+    let mut entry = Entry::default();
+    let root = units.place(unit, units.get(unit).header.root_offset());
+    let mut entries = Entries::at(units, unit, context, root)?;
+    let mut scopes = Scopes::new(context.language);
+    let mut declared = Declared::default();
+    while !entries.is_empty() {
+        let (place, depth) = (entries.place(), entries.depth());
+        scopes.leave(depth);
+        match entries.read_if(&mut entry, |tag| is_named_type(tag) || is_scope(tag))? {
+            Step::Wanted => {}
+            Step::Other if depth > 0 && inside == Inside::Nothing => {
+                entries.skip_children(&mut entry, context)?;
+                continue;
+            }
+            Step::Other | Step::End => continue,
+        }
+        let mut name = entry.string(units, unit, context, constants::DW_AT_name);
+        let mut path = scopes.share();
+        let is_declaration =
+            entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+        if is_declaration && let Some(name) = name {
+            declared.insert(place, (path.clone(), name));
+        }
+        let specified = entry.target(units, unit, constants::DW_AT_specification);
+        if let Some((there, its_name)) = specified.and_then(|place| declared.get(&place)) {
+            path = Option::clone(there);
+            name = name.or(Some(its_name));
+        }
+        if let Some(name) = name.filter(|_| !is_scope(entry.tag)) {
+            each(Scoped { place, depth, tag: entry.tag, name, path, is_declaration });
+        }
+        if entry.has_children {
+            let anonymous = is_scope(entry.tag).then_some(ANONYMOUS);
+            scopes.enter(depth, name.or(anonymous), None);
+        }
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use gimli::{
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where an entry is: an offset that counts through `.debug_info` and `.debug_types` of the file,
 /// and then through those of its companions.
@@ -43,6 +44,8 @@ pub(super) struct Units<'a> {
     // of type units: where the type is
     signatures: FxHashMap<u64, Place>,
     pub(super) little_endian: bool,
+    // whether a class was needed that its unit only declares
+    undefined: AtomicBool,
 }
 
 /// What an entry of one unit needs to be read.
@@ -74,6 +77,7 @@ impl<'a> Units<'a> {
             order: Vec::new(),
             signatures: FxHashMap::default(),
             little_endian,
+            undefined: AtomicBool::new(false),
         };
         units.order = units.add(source)?.collect();
         Ok(units)
@@ -205,6 +209,16 @@ impl<'a> Units<'a> {
     /// Whether these are units of a window, and an entry has referred to others.
     pub(super) fn refers_outside(&self) -> bool {
         self.sources.iter().any(Source::refers_outside)
+    }
+
+    /// Notes that a class was needed that its unit only declares.
+    pub(super) fn note_undefined(&self) {
+        self.undefined.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a class was needed that its unit only declares.
+    pub(super) fn has_undefined(&self) -> bool {
+        self.undefined.load(Ordering::Relaxed)
     }
 
     /// Whether types may be defined in units of their own.

@@ -116,7 +116,7 @@ impl Reader<'_> {
         let mut seen = std::mem::take(&mut self.seen);
         let result = self.found(&units, &mut seen);
         self.seen = seen;
-        if units.refers_outside() {
+        if units.refers_outside() || units.has_undefined() {
             return Ok(None);
         }
         result.map(Some).map_err(|error| units.localized(error))
@@ -125,7 +125,7 @@ impl Reader<'_> {
     fn found(&self, units: &Units<'_>, seen: &mut FxHashSet<(u64, u64)>) -> Result<Vec<Types>> {
         let mut found = scan::scan(units, self.request)?;
         found.retain(|found| seen.insert(found.key));
-        load_found(units, self.request, &found)
+        load_found(units, self.request, &found, None)
     }
 }
 
@@ -213,5 +213,105 @@ impl Wanted {
             Wanted::Records | Wanted::Enumerator(_) => false,
             Wanted::Named(names) => found >= names.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::Input;
+    use crate::query::{Met, size_of, summary};
+
+    /// What is listed, in order: names, sizes and holes.
+    fn lines(parts: &[Types]) -> Vec<String> {
+        let mut met = Met::default();
+        let mut lines = Vec::new();
+        for types in parts {
+            for id in types.listed() {
+                let Some((_, record)) = types.as_record(*id) else { continue };
+                if met.is_new(types, record) {
+                    let name = String::from_utf8_lossy(&types.qualified_name(*id)).into_owned();
+                    lines.push(format!("{name} {} {:?}", size_of(types, *id), summary(types, record)));
+                }
+            }
+        }
+        lines
+    }
+
+    /// This test's own program, as it has many units.
+    fn program() -> Option<Vec<u8>> {
+        let bytes = std::fs::read(std::env::current_exe().expect("known")).expect("readable");
+        let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
+        if file.naming() != Some(Naming::Plain) {
+            eprintln!("skipped: this test is built without debug information");
+            return None;
+        }
+        Some(bytes)
+    }
+
+    #[test]
+    fn windows_of_any_size_have_the_same_types_as_the_whole() {
+        let Some(bytes) = program() else { return };
+        let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
+        let request = Request::default();
+        let whole =
+            super::super::read_whole(&file, Naming::Plain, &request, &crate::Alone, 0).expect("readable");
+        let whole = lines(&[whole]);
+        for windows in [Windows { first: 100, most: 1 << 16 }, Windows { first: 1 << 18, most: 1 << 20 }] {
+            let mut parts = Vec::new();
+            let outcome = read(&file, Naming::Plain, &request, windows, &mut |part| {
+                parts.push(part);
+                ControlFlow::Continue(())
+            });
+            if let Outcome::From(start) = outcome.expect("readable") {
+                assert_ne!(start, 0, "the first window is enough for itself");
+                let rest = super::super::read_whole(&file, Naming::Plain, &request, &crate::Alone, start);
+                parts.push(rest.expect("readable"));
+            }
+            assert!(lines(&parts) == whole, "{windows:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_sought_by_name_ends_where_it_is_found() {
+        let Some(bytes) = program() else { return };
+        let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
+        let wanted = Wanted::named(["Windows"]);
+        let request = Request { wanted, ..Request::default() };
+        let mut parts = Vec::new();
+        let windows = Windows { first: 100, most: 1 << 16 };
+        let outcome = read(&file, Naming::Plain, &request, windows, &mut |part| {
+            parts.push(part);
+            ControlFlow::Continue(())
+        });
+        if outcome.expect("readable") == Outcome::Done {
+            let found = lines(&parts);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains("::Windows 16 "), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn units_are_cut_where_they_end() {
+        let unit = |length: u32, size: usize| [&length.to_le_bytes()[..], &vec![7; size]].concat();
+        let all = [unit(3, 3), unit(100, 100), unit(1, 1), unit(50, 20)].concat();
+        let cutter = |first| Cutter {
+            stream: Box::new(&all[..]),
+            windows: Windows { first, most: 40 },
+            little_endian: true,
+        };
+        for first in [1, 8, 12, 200] {
+            let (send, windows) = sync_channel(100);
+            cutter(first).run(&send);
+            drop(send);
+            let windows: Vec<Vec<u8>> = windows.into_iter().map(|window| window.expect("read")).collect();
+            assert_eq!(windows.concat(), all);
+            for window in &windows[..windows.len() - 1] {
+                assert_eq!(whole_units(window, true).0, window.len(), "{first}");
+            }
+        }
+        // the last one is damaged: that is for others to find
+        assert_eq!(whole_units(&all, true), (7 + 104 + 5, 7 + 104 + 5 + 54));
+        assert_eq!(unit_length(&[0xff; 12], true), None, "longer than any memory");
     }
 }

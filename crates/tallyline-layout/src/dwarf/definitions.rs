@@ -1,0 +1,138 @@
+//! Classes that a unit only declares, although one of its own classes holds or extends them: compilers
+//! leave the definition out where another unit is sure to have it (clang does by default). They are
+//! found there by their name with all of its scopes, which C++ says is one class in all of a program.
+
+use super::entry::{Entries, Entry};
+use super::load::Loader;
+use super::scan::{Hash, is_record};
+use super::scan_scoped::{ANONYMOUS, Inside, Scoped, scoped_types};
+use super::units::{Place, Units};
+use crate::error::Result;
+use gimli::constants;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::hash::Hasher;
+
+type Key = (u64, u64);
+
+/// Where the classes of all units are defined, by name.
+pub(super) struct Definitions(FxHashMap<Key, Place>);
+
+impl Definitions {
+    /// Looks for them.
+    pub(super) fn find(units: &Units<'_>) -> Result<Definitions> {
+        let parts = units.order().par_iter().map(|unit| records(units, *unit, Of::Definitions));
+        let mut all = FxHashMap::default();
+        for (key, place) in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+            all.entry(key).or_insert(place);
+        }
+        Ok(Definitions(all))
+    }
+}
+
+/// Which records are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Definitions,
+    Everything,
+}
+
+/// The names of the records of a unit, and where they are.
+fn records(units: &Units<'_>, unit: usize, of: Of) -> Result<Vec<(Key, Place)>> {
+    let context = units.context(unit)?;
+    let mut found = Vec::new();
+    if context.is_cpp() {
+        scoped_types(units, unit, &context, Inside::Nothing, |ty| {
+            if is_record(ty.tag) && !(ty.is_declaration && of == Of::Definitions) {
+                found.extend(key(&ty).map(|key| (key, ty.place)));
+            }
+        })?;
+    }
+    Ok(found)
+}
+
+/// What stands for a name; none for what another unit cannot mean by the same name.
+fn key(ty: &Scoped<'_>) -> Option<Key> {
+    let path = ty.path.as_deref().unwrap_or_default();
+    if memchr::memmem::find(path, ANONYMOUS).is_some() {
+        return None;
+    }
+    let mut hash = Hash::default();
+    hash.write(path);
+    hash.write(b"::");
+    hash.write(ty.name);
+    Some(hash.key())
+}
+
+/// Of how many units the names of records are kept.
+const UNITS: usize = 32;
+
+/// The names of the records of units that were asked about last.
+pub(super) type Names = FxHashMap<usize, FxHashMap<Place, Key>>;
+
+impl Loader<'_, '_> {
+    /// Where the class is defined that a unit only declares at a place; none if that is not known.
+    /// Before it is known where classes are defined, that is noted.
+    pub(super) fn defined_elsewhere(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
+        if self.definitions.is_none() {
+            self.units.note_undefined();
+        }
+        self.definition_of(unit, place)
+    }
+
+    /// Where the class at a place is defined for all units, so that it is one class in all of them.
+    pub(super) fn one_for_all(&mut self, place: Option<Place>) -> Result<Option<Place>> {
+        let unit = place.and_then(|place| self.units.index_of(place));
+        let (Some(unit), Some(there)) = (unit, place) else { return Ok(place) };
+        Ok(self.definition_of(unit, there)?.or(place))
+    }
+
+    fn definition_of(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
+        let Some(definitions) = self.definitions else { return Ok(None) };
+        if !self.names.contains_key(&unit) {
+            if self.names.len() >= UNITS {
+                self.names.clear();
+            }
+            let names = records(self.units, unit, Of::Everything)?;
+            self.names.insert(unit, names.into_iter().map(|(key, place)| (place, key)).collect());
+        }
+        let key = self.names.get(&unit).and_then(|names| names.get(&place));
+        match key.and_then(|key| definitions.0.get(key)).copied() {
+            Some(there) if self.is_named_in_full(there)? => Ok(Some(there)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the arguments of a template are part of the name of a class: otherwise two may share it.
+    fn is_named_in_full(&mut self, place: Place) -> Result<bool> {
+        let Some(unit) = self.units.index_of(place) else { return Ok(false) };
+        let context = self.context(unit)?;
+        let mut entry = Entry::default();
+        let mut entries = Entries::at(self.units, unit, &context, place)?;
+        if entries.is_empty() || !entries.read(&mut entry)? {
+            return Ok(false);
+        }
+        let name = entry.string(self.units, unit, &context, constants::DW_AT_name).unwrap_or_default();
+        if name.contains(&b'<') || !entry.has_children {
+            return Ok(true);
+        }
+        while !entries.is_empty() && entries.depth() > 0 {
+            self.spend()?;
+            let depth = entries.depth();
+            if entries.read(&mut entry)? && depth == 1 && is_template_argument(entry.tag) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_template_argument(tag: constants::DwTag) -> bool {
+    matches!(
+        tag,
+        constants::DW_TAG_template_type_parameter
+            | constants::DW_TAG_template_value_parameter
+            | constants::DW_TAG_GNU_template_template_param
+            | constants::DW_TAG_GNU_template_parameter_pack
+    )
+}
