@@ -105,6 +105,9 @@ pub struct Request {
     pub anonymous: bool,
     /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
     pub pointed_to: bool,
+    /// Whether sizes and holes are all that is asked about: classes that other units define are then not
+    /// read from there, and are as large as there.
+    pub sizes_only: bool,
     /// Whether to read in which file, line and unit types are declared.
     pub positions: bool,
 }
@@ -119,6 +122,7 @@ impl Default for Request {
             inner: false,
             anonymous: false,
             pointed_to: false,
+            sizes_only: false,
             positions: false,
         }
     }

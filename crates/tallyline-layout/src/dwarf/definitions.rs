@@ -13,7 +13,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::hash::Hasher;
 
-type Key = (u64, u64);
+/// Stands for the name of a class, with its scopes.
+pub(super) type Key = (u64, u64);
 
 /// Where the classes of all units are defined, by name.
 pub(super) struct Definitions(FxHashMap<Key, Place>);
@@ -52,7 +53,7 @@ fn records(units: &Units<'_>, unit: usize, of: Of) -> Result<Vec<(Key, Place)>> 
 }
 
 /// What stands for a name; none for what another unit cannot mean by the same name.
-fn key(ty: &Scoped<'_>) -> Option<Key> {
+pub(super) fn key(ty: &Scoped<'_>) -> Option<Key> {
     let path = ty.path.as_deref().unwrap_or_default();
     if memchr::memmem::find(path, ANONYMOUS).is_some() {
         return None;
@@ -74,7 +75,7 @@ impl Loader<'_, '_> {
     /// Where the class is defined that a unit only declares at a place; none if that is not known.
     /// Before it is known where classes are defined, that is noted.
     pub(super) fn defined_elsewhere(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
-        if self.definitions.is_none() {
+        if self.definitions.is_none() && self.outlines.is_none() {
             self.units.note_undefined();
         }
         self.definition_of(unit, place)
@@ -89,6 +90,15 @@ impl Loader<'_, '_> {
 
     fn definition_of(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
         let Some(definitions) = self.definitions else { return Ok(None) };
+        let there = self.key_of(unit, place)?.and_then(|key| definitions.0.get(&key).copied());
+        match there {
+            Some(there) if self.is_named_in_full(there)? => Ok(Some(there)),
+            _ => Ok(None),
+        }
+    }
+
+    /// What stands for the name of the class at a place.
+    pub(super) fn key_of(&mut self, unit: usize, place: Place) -> Result<Option<Key>> {
         if !self.names.contains_key(&unit) {
             if self.names.len() >= UNITS {
                 self.names.clear();
@@ -96,11 +106,7 @@ impl Loader<'_, '_> {
             let names = records(self.units, unit, Of::Everything)?;
             self.names.insert(unit, names.into_iter().map(|(key, place)| (place, key)).collect());
         }
-        let key = self.names.get(&unit).and_then(|names| names.get(&place));
-        match key.and_then(|key| definitions.0.get(key)).copied() {
-            Some(there) if self.is_named_in_full(there)? => Ok(Some(there)),
-            _ => Ok(None),
-        }
+        Ok(self.names.get(&unit).and_then(|names| names.get(&place)).copied())
     }
 
     /// Whether the arguments of a template are part of the name of a class: otherwise two may share it.
@@ -127,7 +133,8 @@ impl Loader<'_, '_> {
     }
 }
 
-fn is_template_argument(tag: constants::DwTag) -> bool {
+/// Whether an entry is an argument of the template that the one above it was made of.
+pub(super) fn is_template_argument(tag: constants::DwTag) -> bool {
     matches!(
         tag,
         constants::DW_TAG_template_type_parameter

@@ -241,7 +241,7 @@ pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<
 }
 
 /// Every base of a class, each once. None where there are too many.
-fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
+pub(super) fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
     let mut found: Vec<RecordId> = Vec::new();
     let mut ahead = vec![id];
     while let Some(next) = ahead.pop() {

@@ -2,6 +2,7 @@
 
 use super::definitions::{Definitions, Names};
 use super::entry::{Entries, Entry};
+use super::outlines::Outlines;
 use super::position::Paths;
 use super::scan::{Found, is_record};
 use super::units::{Context, Place, Units};
@@ -9,8 +10,8 @@ use super::{damaged, finish, variant};
 use crate::Request;
 use crate::error::{Error, Result};
 use crate::model::{
-    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
-    Scope, Type, TypeId, Types,
+    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordId,
+    RecordKind, Scope, Type, TypeId, Types,
 };
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
@@ -54,7 +55,21 @@ pub(super) struct Loader<'u, 'a> {
     pointed_to: bool,
     // where classes are defined that units only declare; none before it is known that there are any
     pub(super) definitions: Option<&'u Definitions>,
+    // or how large they are; and of those that this was made of, whether they may have virtual bases
+    pub(super) outlines: Option<&'u Outlines>,
+    pub(super) outlined: FxHashMap<RecordId, bool>,
     pub(super) names: Names,
+}
+
+/// What is known about the classes that a unit only declares.
+#[derive(Clone, Copy)]
+pub(super) enum Classes<'u> {
+    /// Nothing.
+    OfTheirUnits,
+    /// Where they are defined.
+    Defined(&'u Definitions),
+    /// How large they are.
+    Outlined(&'u Outlines),
 }
 
 /// The number that an enumeration or a record of bits is based on.
@@ -91,13 +106,19 @@ impl<'u, 'a> Loader<'u, 'a> {
             paths: request.positions.then(Paths::default),
             pointed_to: request.pointed_to,
             definitions: None,
+            outlines: None,
+            outlined: FxHashMap::default(),
             names: Names::default(),
         }
     }
 
-    /// The same, which knows where classes are defined.
-    pub(super) fn with(self, definitions: Option<&'u Definitions>) -> Loader<'u, 'a> {
-        Loader { definitions, ..self }
+    /// The same, which knows more about classes.
+    pub(super) fn with(self, classes: Classes<'u>) -> Loader<'u, 'a> {
+        match classes {
+            Classes::OfTheirUnits => self,
+            Classes::Defined(definitions) => Loader { definitions: Some(definitions), ..self },
+            Classes::Outlined(outlines) => Loader { outlines: Some(outlines), ..self },
+        }
     }
 
     /// Reads the types that were found, and what they need.
@@ -129,6 +150,9 @@ impl<'u, 'a> Loader<'u, 'a> {
         let records = std::mem::take(&mut self.unfinished);
         finish::finish(&mut self.types, self.finished_members, &records, self.units.little_endian);
         variant::finish(&mut self.types, &records);
+        if self.needs_more_than_outlines(&records) {
+            self.units.note_undefined();
+        }
         self.finished_members = self.types.members.len();
     }
 
@@ -207,9 +231,14 @@ impl<'u, 'a> Loader<'u, 'a> {
             && is_record(entry.tag)
             && entry.flag(constants::DW_AT_declaration)
             && !is_found
-            && let Some(there) = self.defined_elsewhere(unit, place)?
         {
-            return self.read_at(there, id, need, true);
+            if let Some(there) = self.defined_elsewhere(unit, place)? {
+                return self.read_at(there, id, need, true);
+            }
+            if let Some(ty) = self.outlined(unit, place)? {
+                self.types.types[id.index()] = ty;
+                return Ok(());
+            }
         }
         let marker = std::marker::PhantomData;
         let mut cursor = Cursor { unit, context: &context, entries, entry, place, marker };

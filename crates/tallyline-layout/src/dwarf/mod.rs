@@ -19,6 +19,7 @@ mod finish;
 mod hierarchy;
 mod load;
 mod member;
+mod outlines;
 mod position;
 mod scan;
 mod scan_deep;
@@ -40,7 +41,7 @@ use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
-use load::Loader;
+use load::{Classes, Loader};
 use object::ReadRef;
 use rayon::prelude::*;
 use scan::Found;
@@ -161,9 +162,10 @@ fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Type
     let mut found = scan::scan(units, request)?;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
-    let mut parts = load_found(units, request, &found, None)?;
+    let mut parts = load_found(units, request, &found, Classes::OfTheirUnits)?;
     if units.has_undefined() {
-        parts = load_found(units, request, &found, Some(&Definitions::find(units)?))?;
+        let definitions = Definitions::find(units)?;
+        parts = load_found(units, request, &found, Classes::Defined(&definitions))?;
     }
     for part in parts {
         types.append(part)?;
@@ -178,9 +180,9 @@ fn load_found(
     units: &Units<'_>,
     request: &Request,
     found: &[Found],
-    definitions: Option<&Definitions>,
+    classes: Classes<'_>,
 ) -> Result<Vec<Types>> {
-    let load = |chunk| Loader::new(units, request).with(definitions).load(chunk);
+    let load = |chunk| Loader::new(units, request).with(classes).load(chunk);
     chunks(found).into_par_iter().map(load).collect()
 }
 

@@ -216,6 +216,11 @@ impl<'a> Units<'a> {
         self.undefined.store(true, Ordering::Relaxed);
     }
 
+    /// Forgets that a class was needed that its unit only declares.
+    pub(super) fn forget_undefined(&self) {
+        self.undefined.store(false, Ordering::Relaxed);
+    }
+
     /// Whether a class was needed that its unit only declares.
     pub(super) fn has_undefined(&self) -> bool {
         self.undefined.load(Ordering::Relaxed)

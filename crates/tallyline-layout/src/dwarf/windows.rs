@@ -4,19 +4,22 @@
 //! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
 //! out that they do not, or that types are in other files, the rest is read as a whole.
 
+use super::load::Classes;
+use super::outlines::Outlines;
 use super::sections::{Reading, Sections};
 use super::source::Source;
 use super::units::Units;
 use super::{load_found, scan, split};
-use crate::elf::{File, Naming};
+use crate::elf::{File, Naming, Part};
 use crate::error::Result;
 use crate::model::Types;
-use crate::{Request, Wanted};
+use crate::{INFLATED_LIMIT, Request, Wanted};
 use gimli::SectionId;
 use object::ReadRef;
 use rustc_hash::FxHashSet;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -63,70 +66,129 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     let types = file.parts(SectionId::DebugTypes, naming)?;
     let infos = file.parts(SectionId::DebugInfo, naming)?;
     let ([], [info]) = (&types[..], &infos[..]) else { return as_a_whole };
-    let reading = Reading { without_units: true, ..Reading::default() };
     if info.size() <= windows.first as u64 {
         return as_a_whole;
     }
-    let Some(stream) = info.stream(&reading.budget)? else { return as_a_whole };
+    let reading = Reading { without_units: true, ..Reading::default() };
+    // how often it is read does not count
+    if info.stream(&reading.budget)?.is_none() {
+        return as_a_whole;
+    }
     let sections = Sections::load(file, naming, &reading)?;
-    let little_endian = file.is_little_endian();
-    thread::scope(|scope| {
-        let (send, cut) = sync_channel(0);
-        let cutter = Cutter { stream, windows, little_endian };
-        if thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send)).is_err() {
-            return as_a_whole;
-        }
-        let mut reader = Reader { request, sections: &sections, little_endian, seen: FxHashSet::default() };
-        let mut start = 0;
-        for window in cut {
-            let window = window?;
-            let Some(parts) = reader.window(&window, start)? else { return Ok(Outcome::From(start)) };
-            for mut part in parts {
-                part.target = file.target();
-                if each(part).is_break() {
-                    return Ok(Outcome::Done);
-                }
-            }
-            if request.wanted.is_complete(reader.seen.len()) {
-                break;
-            }
-            start = start.saturating_add(window.len());
-        }
-        Ok(Outcome::Done)
+    let reader = Reader {
+        request,
+        info,
+        sections: &sections,
+        windows,
+        little_endian: file.is_little_endian(),
+        outlines: None,
+        seen: FxHashSet::default(),
+    };
+    reader.read(&mut |mut part| {
+        part.target = file.target();
+        each(part)
     })
 }
 
 /// Reads windows, one after the other.
-struct Reader<'r> {
+struct Reader<'r, 'a> {
     request: &'r Request,
+    info: &'r Part<'a>,
     sections: &'r Sections<'r>,
+    windows: Windows,
     little_endian: bool,
+    // how large classes are that units only declare; none before one is met
+    outlines: Option<Outlines>,
     // what was found so far
     seen: FxHashSet<(u64, u64)>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
+    fn read(mut self, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<Outcome> {
+        let mut read = 0;
+        let (info, windows, little_endian) = (self.info, self.windows, self.little_endian);
+        let ended = over_windows(info, windows, little_endian, &mut |bytes, start| {
+            read = start;
+            let Some(parts) = self.window(bytes, start)? else { return Ok(ControlFlow::Break(false)) };
+            if parts.into_iter().any(|part| each(part).is_break()) {
+                return Ok(ControlFlow::Break(true));
+            }
+            let is_complete = self.request.wanted.is_complete(self.seen.len());
+            Ok(if is_complete { ControlFlow::Break(true) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(if ended == Some(false) { Outcome::From(read) } else { Outcome::Done })
+    }
+
     /// The types of a window; none if it has to do with what lies outside.
     fn window(&mut self, bytes: &[u8], start: usize) -> Result<Option<Vec<Types>>> {
-        let source = Source::window(self.sections, bytes, start);
-        let units = Units::index(source, self.little_endian)?;
+        let units = Units::index(Source::window(self.sections, bytes, start), self.little_endian)?;
         if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
             return Ok(None);
         }
-        let mut seen = std::mem::take(&mut self.seen);
-        let result = self.found(&units, &mut seen);
-        self.seen = seen;
+        self.types(&units).map_err(|error| units.localized(error))
+    }
+
+    fn types(&mut self, units: &Units<'_>) -> Result<Option<Vec<Types>>> {
+        let mut found = scan::scan(units, self.request)?;
+        found.retain(|found| self.seen.insert(found.key));
+        let mut parts = load_found(units, self.request, &found, self.classes());
+        if units.has_undefined()
+            && self.request.sizes_only
+            && self.outlines.is_none()
+            && !units.refers_outside()
+        {
+            self.outlines = Some(self.find_outlines()?);
+            units.forget_undefined();
+            parts = load_found(units, self.request, &found, self.classes());
+        }
         if units.refers_outside() || units.has_undefined() {
             return Ok(None);
         }
-        result.map(Some).map_err(|error| units.localized(error))
+        parts.map(Some)
     }
 
-    fn found(&self, units: &Units<'_>, seen: &mut FxHashSet<(u64, u64)>) -> Result<Vec<Types>> {
-        let mut found = scan::scan(units, self.request)?;
-        found.retain(|found| seen.insert(found.key));
-        load_found(units, self.request, &found, None)
+    fn classes(&self) -> Classes<'_> {
+        self.outlines.as_ref().map_or(Classes::OfTheirUnits, Classes::Outlined)
     }
+
+    /// Reads all of the file for how large its classes are.
+    fn find_outlines(&self) -> Result<Outlines> {
+        let mut outlines = Outlines::default();
+        over_windows(self.info, self.windows, self.little_endian, &mut |bytes, start| {
+            let units = Units::index(Source::window(self.sections, bytes, start), self.little_endian)?;
+            outlines.add(&units).map_err(|error| units.localized(error))?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(outlines)
+    }
+}
+
+/// Goes over the windows of a section until `each` breaks; what it breaks with.
+fn over_windows(
+    info: &Part<'_>,
+    windows: Windows,
+    little_endian: bool,
+    each: &mut dyn FnMut(&[u8], usize) -> Result<ControlFlow<bool>>,
+) -> Result<Option<bool>> {
+    // the budget was looked at before
+    let stream = info.stream(&AtomicU64::new(INFLATED_LIMIT))?;
+    let Some(stream) = stream else { return Ok(Some(false)) };
+    thread::scope(|scope| {
+        let (send, cut) = sync_channel(0);
+        let cutter = Cutter { stream, windows, little_endian };
+        if thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send)).is_err() {
+            return Ok(Some(false));
+        }
+        let mut start: usize = 0;
+        for window in cut {
+            let window = window?;
+            if let ControlFlow::Break(how) = each(&window, start)? {
+                return Ok(Some(how));
+            }
+            start = start.saturating_add(window.len());
+        }
+        Ok(None)
+    })
 }
 
 /// Cuts the section of units into windows, between units.

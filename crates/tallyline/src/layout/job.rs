@@ -151,6 +151,7 @@ impl Job {
             inner: self.inner,
             anonymous: self.anonymous || self.nested_anonymous,
             pointed_to: self.show == Show::Compilable,
+            sizes_only: !matches!(self.show, Show::Definition | Show::Compilable),
             positions: sources || self.filter.declared_exclude.is_some(),
         }
     }
