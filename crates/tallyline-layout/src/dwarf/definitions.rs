@@ -4,8 +4,8 @@
 
 use super::entry::{Entries, Entry};
 use super::load::Loader;
-use super::scan::{Hash, is_record};
-use super::scan_scoped::{ANONYMOUS, Inside, Scoped, scoped_types};
+use super::scan::Hash;
+use super::scan_scoped::{ANONYMOUS, Scoped, Which, scoped_types};
 use super::units::{Place, Units};
 use crate::error::Result;
 use gimli::constants;
@@ -43,8 +43,8 @@ fn records(units: &Units<'_>, unit: usize, of: Of) -> Result<Vec<(Key, Place)>> 
     let context = units.context(unit)?;
     let mut found = Vec::new();
     if context.is_cpp() {
-        scoped_types(units, unit, &context, Inside::Nothing, |ty| {
-            if is_record(ty.tag) && !(ty.is_declaration && of == Of::Definitions) {
+        scoped_types(units, unit, &context, Which::Records, |ty| {
+            if !(ty.is_declaration && of == Of::Definitions) {
                 found.extend(key(&ty).map(|key| (key, ty.place)));
             }
         })?;

@@ -5,8 +5,7 @@ use super::definitions::{Key, is_template_argument, key};
 use super::entry::{Entries, Entry, Step};
 use super::hierarchy::all_bases;
 use super::load::Loader;
-use super::scan::is_record;
-use super::scan_scoped::{Inside, Scoped, scoped_types};
+use super::scan_scoped::{Scoped, Which, scoped_types};
 use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, RecordKind, Type, TypeId};
@@ -34,11 +33,35 @@ pub(super) struct Outlines(FxHashMap<Key, Outline>);
 impl Outlines {
     /// Adds the classes of more units.
     pub(super) fn add(&mut self, units: &Units<'_>) -> Result<()> {
-        let parts = units.order().par_iter().map(|unit| outlines(units, *unit));
+        let parts = units.order().par_iter().map(|unit| self.of_unit(units, *unit));
         for (key, outline) in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
             self.0.entry(key).or_insert(outline);
         }
         Ok(())
+    }
+
+    /// The classes that a unit defines and that are not known yet.
+    fn of_unit(&self, units: &Units<'_>, unit: usize) -> Result<Vec<(Key, Outline)>> {
+        let context = units.context(unit)?;
+        let mut found = Vec::new();
+        if !context.is_cpp() {
+            return Ok(found);
+        }
+        let mut names: FxHashMap<Place, Key> = FxHashMap::default();
+        let mut defined = Vec::new();
+        scoped_types(units, unit, &context, Which::Records, |ty: Scoped<'_>| {
+            if let Some(key) = key(&ty) {
+                names.insert(ty.place, key);
+                // most are the same in many units
+                if !ty.is_declaration && self.get(key).is_none() {
+                    defined.push((key, ty.place, ty.name.contains(&b'<')));
+                }
+            }
+        })?;
+        for (key, place, is_instance) in defined {
+            found.extend(outline(units, unit, &context, place, is_instance, &names)?.map(|one| (key, one)));
+        }
+        Ok(found)
     }
 
     /// A class by its name.
@@ -67,29 +90,6 @@ impl Outlines {
                 .iter()
                 .any(|base| self.get(*base).is_none_or(|base| self.is_open(base, depth + 1)))
     }
-}
-
-/// The classes that a unit defines.
-fn outlines(units: &Units<'_>, unit: usize) -> Result<Vec<(Key, Outline)>> {
-    let context = units.context(unit)?;
-    let mut found = Vec::new();
-    if !context.is_cpp() {
-        return Ok(found);
-    }
-    let mut names: FxHashMap<Place, Key> = FxHashMap::default();
-    let mut defined = Vec::new();
-    scoped_types(units, unit, &context, Inside::Nothing, |ty: Scoped<'_>| {
-        if let Some(key) = key(&ty).filter(|_| is_record(ty.tag)) {
-            names.insert(ty.place, key);
-            if !ty.is_declaration {
-                defined.push((key, ty.place, ty.name.contains(&b'<')));
-            }
-        }
-    })?;
-    for (key, place, is_instance) in defined {
-        found.extend(outline(units, unit, &context, place, is_instance, &names)?.map(|one| (key, one)));
-    }
-    Ok(found)
 }
 
 /// What there is to know about one; none for a template whose arguments are not in its name.

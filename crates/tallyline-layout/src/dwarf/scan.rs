@@ -5,12 +5,13 @@ use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::query::naming::{endings, is_called, squeezed};
 use crate::{Request, UnitFilter, Wanted};
+use foldhash::quality::{FixedState, FoldHasher};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use std::collections::hash_map;
-use std::hash::Hasher;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, LazyLock};
 
 /// An entry that defines a wanted type.
 #[derive(Clone, Debug)]
@@ -226,9 +227,12 @@ impl<'u, 'a> Scanner<'u, 'a> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
         let mut entries = Entries::at(self.units, unit, context, root)?;
+        // Go's types that are based on a number are numbers with names of their own
+        let is_go = context.language == u64::from(constants::DW_LANG_Go.0);
+        let wanted = |tag| is_named_type(tag) || is_go && tag == constants::DW_TAG_base_type;
         while !entries.is_empty() {
             let (place, depth) = (entries.place(), entries.depth());
-            if entries.read_if(&mut entry, is_named_type)? != Step::Wanted {
+            if entries.read_if(&mut entry, wanted)? != Step::Wanted {
                 continue;
             }
             let Some(name) = self.name(unit, context, &entry) else { continue };
@@ -302,17 +306,39 @@ pub(super) fn hash_member<'a>(
     );
 }
 
-/// Two hashes at once.
-#[derive(Default)]
+/// Two hashes at once. They are keyed: a file cannot be made so that its types are taken for each other.
 pub(super) struct Hash {
-    one: FxHasher,
-    other: std::collections::hash_map::DefaultHasher,
+    one: FoldHasher<'static>,
+    other: FoldHasher<'static>,
+}
+
+/// The keys, other ones each time that the program runs.
+static KEYS: LazyLock<[FixedState; 2]> = LazyLock::new(|| {
+    let random = RandomState::new();
+    [0, 1].map(|number: u64| FixedState::with_seed(random.hash_one(number)))
+});
+
+impl Default for Hash {
+    fn default() -> Hash {
+        let [one, other] = &*KEYS;
+        Hash { one: one.build_hasher(), other: other.build_hasher() }
+    }
 }
 
 impl Hasher for Hash {
     fn write(&mut self, bytes: &[u8]) {
         self.one.write(bytes);
         self.other.write(bytes);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.one.write_u8(number);
+        self.other.write_u8(number);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.one.write_u64(number);
+        self.other.write_u64(number);
     }
 
     fn finish(&self) -> u64 {

@@ -188,7 +188,7 @@ impl<'a> Scanner<'_, 'a> {
     /// The types of given names, wherever they are.
     pub(super) fn scoped_names(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
         let mut found = Vec::new();
-        scoped_types(self.units, unit, context, Inside::Functions, |ty| {
+        scoped_types(self.units, unit, context, Which::Types, |ty| {
             if !ty.is_declaration
                 && let Some(index) = sought.find(ty.path.as_deref().unwrap_or_default(), ty.name)
             {
@@ -207,17 +207,18 @@ impl<'a> Scanner<'_, 'a> {
 pub(super) struct Scoped<'a> {
     pub(super) place: Place,
     depth: isize,
-    pub(super) tag: DwTag,
     pub(super) name: &'a [u8],
     pub(super) path: Option<Arc<[u8]>>,
     pub(super) is_declaration: bool,
 }
 
-/// What is looked into, beside namespaces and types.
+/// Which types are meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inside {
-    Functions,
-    Nothing,
+pub(super) enum Which {
+    /// All, also those inside of functions.
+    Types,
+    /// Records that other units can mean.
+    Records,
 }
 
 /// Goes over the types of a unit that have a name.
@@ -225,7 +226,7 @@ pub(super) fn scoped_types<'a>(
     units: &Units<'a>,
     unit: usize,
     context: &Context,
-    inside: Inside,
+    which: Which,
     mut each: impl FnMut(Scoped<'a>),
 ) -> Result<()> {
     let mut entry = Entry::default();
@@ -236,9 +237,11 @@ pub(super) fn scoped_types<'a>(
     while !entries.is_empty() {
         let (place, depth) = (entries.place(), entries.depth());
         scopes.leave(depth);
-        match entries.read_if(&mut entry, |tag| is_named_type(tag) || is_scope(tag))? {
+        let wanted =
+            |tag| is_scope(tag) || if which == Which::Records { is_record(tag) } else { is_named_type(tag) };
+        match entries.read_if(&mut entry, wanted)? {
             Step::Wanted => {}
-            Step::Other if depth > 0 && inside == Inside::Nothing => {
+            Step::Other if depth > 0 && which == Which::Records => {
                 entries.skip_children(&mut entry, context)?;
                 continue;
             }
@@ -257,7 +260,7 @@ pub(super) fn scoped_types<'a>(
             name = name.or(Some(its_name));
         }
         if let Some(name) = name.filter(|_| !is_scope(entry.tag)) {
-            each(Scoped { place, depth, tag: entry.tag, name, path, is_declaration });
+            each(Scoped { place, depth, name, path, is_declaration });
         }
         if entry.has_children {
             let anonymous = is_scope(entry.tag).then_some(ANONYMOUS);
