@@ -27,8 +27,7 @@
 //!
 //! # What it leaves out, so far
 //! Debug files of stripped programs are the caller's to open, see [`elsewhere`]. Of C++ classes only
-//! data, bases and static members are read. A class that a unit only declares is not looked for in
-//! others, so a base of it counts nothing.
+//! data, bases and static members are read.
 //!
 //! # Where things are
 //! [`model`] is what everything else talks about; the readers (`dwarf`, `btf`) are private and fill

@@ -7,7 +7,8 @@ use common::{folder, run};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use tallyline_layout::{Request, query, read};
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::{Request, Wanted, query, read};
 
 const SOURCE: &str = include_str!("data/languages/types.go");
 
@@ -61,6 +62,26 @@ fn structs_lie_where_go_puts_them() {
     let Some(folder) = folder("go", "go") else { return };
     let count = prove(&folder, SOURCE);
     assert!(count > 50, "only {count} assertions");
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
+#[test]
+#[ignore = "compiles Go's library: ci/layout-languages"]
+fn named_numbers_are_found_and_structs_without_a_name_are_structs_once() {
+    let Some(folder) = folder("go-names", "go") else { return };
+    let program = build(&folder, SOURCE);
+    let wanted = Wanted::named(["main.Color", "main.All"]);
+    let types = read(&program, &Request { wanted, ..Request::default() }).expect("readable");
+    let print = |name: &[u8]| {
+        let id = query::find(&types, name).expect("found");
+        let mut printer = Printer::new(&types, Style::default());
+        printer.print(id);
+        String::from_utf8_lossy(printer.text()).into_owned()
+    };
+    assert_eq!(print(b"main.Color"), "main.Color /* size: 1 */;\n");
+    let all = print(b"main.All");
+    assert!(all.contains("\tstruct { x int32; y int32 } emb;"), "{all}");
+    assert!(!all.contains("struct struct"), "{all}");
     std::fs::remove_dir_all(folder).expect("removable");
 }
 

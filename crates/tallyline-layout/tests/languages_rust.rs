@@ -90,7 +90,7 @@ fn printed(output: &str) -> HashMap<String, Printed> {
             (variant, next) = (quoted.to_string(), start);
         } else if line.starts_with("padding") {
             next += size;
-        } else if line.starts_with("field") {
+        } else if ["field", "upvar", "local"].iter().any(|word| line.starts_with(word)) {
             let offset = number("offset: ").unwrap_or(next);
             one.fields.insert((variant.clone(), quoted[1..].to_string()), (offset, size));
             next = offset + size;
@@ -150,5 +150,27 @@ fn every_variant_lies_where_rustc_says_it_does() {
     }
     println!("{records} records, {variants} variants, {fields} sizes and fields");
     assert!(records > 25 && variants > 25 && fields > 80, "{records} {variants} {fields}");
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
+#[test]
+fn states_of_async_functions_lie_where_rustc_says_they_do() {
+    const STATES: &str = include_str!("data/languages/states.rs");
+    let Some(folder) = folder("rust-states", "rustc") else { return };
+    let (program, output) = rustc(&folder, "states", STATES, &["-Zprint-type-sizes"]);
+    let printed = printed(&output);
+    let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
+    let mut counts = Vec::new();
+    // a variable that is an argument of the same name has one description in rustc's debug information
+    for function in ["one", "outer"] {
+        let id = query::find(&types, format!("states::{function}::{{async_fn_env#0}}").as_bytes());
+        let (record, _) = types.as_record(id.expect("described")).expect("a record");
+        let printed = &printed[&plain(&format!("{{async fn body of {function}()}}"))];
+        let names = types.variants(types.record(record)).iter().map(|one| text(types.name(one.name)));
+        let names: Vec<String> = names.take(4).collect();
+        assert_eq!(names, ["Unresumed", "Returned", "Panicked", "Suspend0"], "{function}");
+        counts.push(compare(&types, function, record, printed));
+    }
+    assert!(counts.iter().sum::<usize>() > 15, "{counts:?}");
     std::fs::remove_dir_all(folder).expect("removable");
 }

@@ -86,7 +86,9 @@ pub(super) fn finish(types: &mut Types, records: &[usize]) {
             {
                 let held = types.record(held);
                 variant.members = held.members;
-                if !variant.name.is_some() {
+                // of a state machine's states the members have numbers, and the structs names
+                let numbered = types.name(variant.name).iter().all(u8::is_ascii_digit);
+                if numbered && held.name.is_some() {
                     variant.name = held.name;
                 }
             }

@@ -119,18 +119,27 @@ impl Walk<'_, '_> {
         self.starts(id, &mut starts, 0)?;
         let mut end = self.hierarchy.end(types, id, self.tail, 0);
         let mut align = self.own_align(id);
+        let mut empty = Vec::new();
         for (base, ty) in bases {
             let own = self.hierarchy.align(types, *ty);
             align = align.max(own);
-            // the start of another, or without bytes
-            if starts.contains(base) || self.hierarchy.is_empty(types, *ty) {
+            if starts.contains(base) {
                 continue;
+            }
+            // without bytes: at the start, unless there is another one of its type
+            if self.hierarchy.is_empty(types, *ty) {
+                if self.placed.is_empty() && empty.is_empty() && !self.lies_at_start(id, *base, 0)? {
+                    empty.push(*base);
+                    continue;
+                }
+                return None;
             }
             let place = end.checked_next_multiple_of(own)?;
             self.placed.insert(*base, place);
             self.start_of(*base, place, 0)?;
             end = place.checked_add(self.hierarchy.end(types, *base, self.tail, 0))?;
         }
+        self.placed.extend(empty.into_iter().map(|base| (base, 0)));
         let size = end.checked_next_multiple_of(align)?;
         (size == types.record(id).size).then_some(self.placed)
     }
@@ -145,6 +154,19 @@ impl Walk<'_, '_> {
             }
         }
         align
+    }
+
+    /// Whether an object of a class has one of another class at its start, virtual bases aside.
+    fn lies_at_start(&mut self, id: RecordId, wanted: RecordId, depth: usize) -> Option<bool> {
+        self.spend(depth)?;
+        for member in self.types.members(self.types.record(id)) {
+            let holds = matches!(member.kind, MemberKind::Data | MemberKind::Base) && member.offset == 0;
+            let Some(inner) = record_of(self.types, member.ty).filter(|_| holds) else { continue };
+            if inner == wanted || self.lies_at_start(inner, wanted, depth + 1)? {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     fn spend(&mut self, depth: usize) -> Option<()> {

@@ -334,6 +334,53 @@ mod tests {
         }
     }
 
+    /// A program of two units, of which the first only declares what it holds and extends.
+    fn two_units() -> Option<Vec<u8>> {
+        const CLASSES: &str = "struct Key { virtual void key(); long a; char tail; };
+            struct Empty { virtual void v(); };
+            struct Mid : Key { virtual void mid(); short c; };
+            struct Outer { struct In { virtual void in(); int n; }; };
+            struct Derived : Mid { char d; int e; };
+            struct Holder { char first; Mid held; char last; };
+            struct OfInner : Outer::In { char c; };";
+        let folder = std::env::temp_dir().join(format!("tallyline-windows-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("writable");
+        let first = "Derived *d = new Derived; Holder *h = new Holder; OfInner *o = new OfInner;";
+        let second = "void Key::key() {} void Mid::mid() {} void Outer::In::in() {} void Empty::v() {}";
+        let mut command = std::process::Command::new("g++");
+        command.args(["-g", "-w", "-shared", "-fPIC", "-o"]).arg(folder.join("both.so"));
+        for (name, text) in [("first.cpp", first), ("second.cpp", second)] {
+            std::fs::write(folder.join(name), format!("{CLASSES}\n{text}\n")).expect("writable");
+            command.arg(folder.join(name));
+        }
+        let made = command.output().is_ok_and(|output| output.status.success());
+        let bytes = made.then(|| std::fs::read(folder.join("both.so")).expect("made"));
+        std::fs::remove_dir_all(folder).expect("removable");
+        bytes
+    }
+
+    #[test]
+    fn sizes_are_those_of_classes_that_later_windows_define() {
+        let Some(bytes) = two_units() else {
+            eprintln!("skipped: no g++");
+            return;
+        };
+        let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
+        let request = Request { sizes_only: true, ..Request::default() };
+        let whole =
+            super::super::read_whole(&file, Naming::Plain, &request, &crate::Alone, 0).expect("readable");
+        let mut parts = Vec::new();
+        let outcome = read(&file, Naming::Plain, &request, Windows { first: 64, most: 256 }, &mut |part| {
+            parts.push(part);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(outcome.expect("readable"), Outcome::Done);
+        assert!(parts.len() > 1, "the units are windows of their own");
+        let lines = lines(&parts);
+        assert_eq!(lines, self::lines(&[whole]));
+        assert!(lines.iter().any(|line| line.starts_with("Holder 40 Summary { holes: 1,")), "{lines:?}");
+    }
+
     #[test]
     fn what_is_sought_by_name_ends_where_it_is_found() {
         let Some(bytes) = program() else { return };

@@ -1,7 +1,7 @@
 //! The alignment that a type has in memory: what its members ask for, what was asked for, and what
 //! packing takes away.
 
-use super::Packed;
+use super::{Packed, scalar_align};
 use crate::model::{MemberKind, RecordId, Type, TypeId, Types};
 
 /// How deep records nest before the answer is cut short; real programs stay below thirty.
@@ -36,9 +36,11 @@ impl Effective {
         for _ in 0..DEPTH_LIMIT {
             match types.get(id) {
                 Type::Array(array) => id = types.strip(types.array(array).of),
-                Type::Pointer { .. } | Type::MemberPointer { .. } => return types.pointer_size().max(1),
-                Type::Base { bits, .. } => return u64::from(bits / 8).max(1),
-                Type::Enum(id) => return types.enumeration(id).size.max(1),
+                Type::Pointer { .. } | Type::MemberPointer { .. } => {
+                    return scalar_align(types.target(), types.pointer_size());
+                }
+                Type::Base { bits, .. } => return scalar_align(types.target(), u64::from(bits / 8)),
+                Type::Enum(id) => return scalar_align(types.target(), types.enumeration(id).size),
                 Type::Record(record) => return self.of_record(types, record, depth),
                 _ => return 1,
             }

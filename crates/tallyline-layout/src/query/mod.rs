@@ -15,6 +15,7 @@ pub(crate) mod naming;
 mod packed;
 mod pattern;
 mod relations;
+mod scalar;
 mod select;
 mod size;
 mod sort;
@@ -33,6 +34,7 @@ pub(crate) use packed::Decided;
 pub use packed::Packed;
 pub use pattern::{fits, is_pattern};
 pub use relations::{count_members_of, pointer_members};
+pub(crate) use scalar::scalar_align;
 pub use select::{
     Met, aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous,
 };

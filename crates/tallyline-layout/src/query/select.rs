@@ -1,7 +1,7 @@
 //! Which types: by name, and each once.
 
 use super::is_called;
-use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
+use crate::model::{MemberKind, NameId, Origin, Record, RecordId, Type, TypeId, Types};
 use foldhash::fast::RandomState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -14,6 +14,8 @@ pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
             Type::Record(id) => !types.record(id).declaration,
             Type::Enum(id) => !types.enumeration(id).declaration,
             Type::Typedef { .. } => true,
+            // in DWARF it is listed where the language lets programs name numbers
+            Type::Base { .. } => types.origin() == Origin::Dwarf,
             _ => false,
         };
         defined && is_type_called(types, *id, name)

@@ -101,6 +101,12 @@ impl<'t> Printer<'t> {
             Type::Record(record) => self.record_body(record, &frame),
             Type::Enum(item) => self.enumeration(item, &frame),
             Type::Typedef { name, of } => self.typedef(name, of, &frame),
+            Type::Base { name, bits } => {
+                self.put(self.types.name(name));
+                self.put(b" /* size: ");
+                self.number(u64::from(bits / 8), 0);
+                self.put(b" */");
+            }
             _ => self.declaration(id, None, &frame),
         }
         self.put(b";\n");

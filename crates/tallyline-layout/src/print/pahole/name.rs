@@ -1,7 +1,7 @@
 //! Types in one line: what stands before a member's name.
 
 use super::{DEPTH_LIMIT, Printer};
-use crate::model::{Pointer, Qualifier, RecordKind, Type, TypeId, Types};
+use crate::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
 
 impl Printer<'_> {
     /// Appends a type in one line, without a declarator's inner parts.
@@ -39,8 +39,10 @@ impl Printer<'_> {
             Type::Record(record) => {
                 let record = self.types.record(record);
                 let keyword = self.keyword(record.kind);
-                self.put(keyword.as_bytes());
-                self.put(b" ");
+                if !self.is_literal(record) {
+                    self.put(keyword.as_bytes());
+                    self.put(b" ");
+                }
                 let name = self.tag_text(keyword, record.name);
                 self.put(&name);
             }
@@ -52,6 +54,11 @@ impl Printer<'_> {
             Type::Text { .. } => self.put(b"string"),
         }
         self.leave();
+    }
+
+    /// Whether the name of a record is its definition, as of Go's structs without a name.
+    pub(super) fn is_literal(&self, record: &Record) -> bool {
+        record.language.is_go() && self.types.name(record.name).starts_with(b"struct {")
     }
 
     /// The word that declares a record.

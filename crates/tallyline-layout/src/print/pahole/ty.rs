@@ -79,6 +79,9 @@ impl Printer<'_> {
         let record = self.types.record(id);
         if record.name.is_some() && !self.style.expand_types {
             let keyword = self.keyword(record.kind);
+            if self.is_literal(record) {
+                return self.column(self.types.name(record.name), frame.type_width, name);
+            }
             self.put(keyword.as_bytes());
             self.put(b" ");
             let width = frame.type_width - if record.is_union() { 6 } else { 7 };

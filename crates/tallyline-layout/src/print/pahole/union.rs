@@ -48,6 +48,9 @@ impl Printer<'_> {
             self.put(prefix);
             self.put(b" ");
         }
+        if self.is_literal(record) {
+            return self.put(self.types.name(record.name));
+        }
         self.put(keyword.as_bytes());
         if record.name.is_some() {
             self.put(b" ");

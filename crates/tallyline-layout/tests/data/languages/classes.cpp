@@ -42,6 +42,8 @@ struct Both : Nearly, NearlyToo { char b; };
 struct PlainBase : virtual Plain { char p; };
 struct PlainAgain : PlainBase, virtual inner::Hidden { char q; };
 struct Wider : virtual Line { char w; };
+struct EmptyVirtual : virtual Empty { int v; };
+struct BelowEmpty : EmptyVirtual, virtual Plain { char b; };
 struct Fields { unsigned a : 3; unsigned b : 7; bool c : 1; unsigned long d : 40; char e; int f : 5; };
 struct FieldsInTail : inner::Hidden { unsigned a : 3; unsigned b : 9; };
 union Value { int a; double b; char c[13]; Empty e; Value() : a() {} ~Value() {} };
