@@ -163,12 +163,15 @@ impl Reader<'_, '_> {
     }
 }
 
+/// What is done with a window's bytes, and where they start.
+type EachWindow<'e> = dyn FnMut(&[u8], usize) -> Result<ControlFlow<bool>> + 'e;
+
 /// Goes over the windows of a section until `each` breaks; what it breaks with.
 fn over_windows(
     info: &Part<'_>,
     windows: Windows,
     little_endian: bool,
-    each: &mut dyn FnMut(&[u8], usize) -> Result<ControlFlow<bool>>,
+    each: &mut EachWindow<'_>,
 ) -> Result<Option<bool>> {
     // the budget was looked at before
     let stream = info.stream(&AtomicU64::new(INFLATED_LIMIT))?;
