@@ -138,6 +138,25 @@ fn an_imprecise_sample_is_charged_to_the_instruction_before() {
 }
 
 #[test]
+fn a_sample_is_explained_with_both_readings() {
+    let Some(recorded) = record("report-explain", false, &usual()) else { return };
+    let text = stdout(&run(&["report", "--explain", "#0", "-i", recorded.path()]));
+    for part in [
+        "one of 40",
+        "in pair",
+        "ret",
+        "without correction it would be (stack operation)",
+        "parameter p (struct pair *)",
+        "struct pair +0 (a)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output = run(&["report", "--explain", "#75", "-i", recorded.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there are 75"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_sample_without_a_type_has_a_reason() {
     let Some(recorded) = record("report-reason", true, &usual()) else { return };
     std::fs::remove_file(recorded.folder.join("pair")).expect("it was there");

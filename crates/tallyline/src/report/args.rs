@@ -52,6 +52,11 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "EVENT")]
     pub(super) event: Vec<String>,
 
+    /// Say how a sample (#12), or the first at an address, came to its type
+    #[arg(long, value_name = "ADDRESS|SAMPLE", value_parser = super::explain::Subject::parse)]
+    #[arg(conflicts_with_all = ["form", "hierarchy"])]
+    pub(super) explain: Option<super::explain::Subject>,
+
     /// Print text, also on a terminal
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) stdio: bool,
@@ -79,6 +84,7 @@ Examples:
   tallyline report -s type,sym --percent-limit 1
   tallyline report -H -s type,typecln,typeoff,mem   by cache lines of each type
   tallyline report --mem-mode -s mem -i mem.data    what perf report --mem-mode shows
+  tallyline report --explain 0x401136               why the samples there have their type, or none
   tallyline report --comm server --json -o report.json
   tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod csv;
+mod explain;
 mod html;
 mod json;
 mod stdio;
@@ -46,7 +47,11 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let output = Output::open(args.output.as_deref(), color)?;
     let needs =
         columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
-    let (profile, _) = profile::load(&args.input, needs)?;
+    let needs = if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS) } else { needs };
+    let (profile, binaries) = profile::load(&args.input, needs)?;
+    if let Some(subject) = args.explain {
+        return output.write(|out| explain::write(&profile, &binaries, subject, out));
+    }
     let filter = Filter { operation, ..args.input.filter()? };
     let views = Views {
         profile: &profile,

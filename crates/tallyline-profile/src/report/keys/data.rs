@@ -55,8 +55,9 @@ pub(super) const PHYSICAL: Key = Key {
     title: "Data Physical Address",
     needs: Needs::NONE,
     is_memory: true,
-    value: |_, point| point.physical_address,
-    text: |_, value, _| format!("{value:#018x}"),
+    // below the bits of an address, whose it is
+    value: |_, point| point.physical_address << 1 | u64::from(point.address >> 63 != 0),
+    text: |_, value, _| format!("[{}] {:#018x}", if value & 1 != 0 { 'k' } else { '.' }, value >> 1),
 };
 
 pub(super) const PAGE_SIZE: Key = Key {

@@ -1,0 +1,200 @@
+//! `--explain`: how a sample, or an address, came to its type.
+
+use crate::output::printable;
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+use tallyline_profile::code::Body;
+use tallyline_profile::infer;
+use tallyline_profile::report::operand::Outcome;
+use tallyline_profile::report::profile::{NONE, Point};
+use tallyline_profile::report::{Binaries, Profile};
+
+/// What is to be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A sample by its number, from 0, in the order of time.
+    Sample(usize),
+    /// An address: as recorded, or in a file.
+    Address(u64),
+}
+
+impl Subject {
+    /// `#12` is a sample; anything else an address in hexadecimal digits.
+    pub(crate) fn parse(text: &str) -> Result<Subject, String> {
+        let wrong = || "an address such as 0x401136, or a sample such as #12".to_owned();
+        if let Some(number) = text.strip_prefix('#') {
+            return number.parse().map(Subject::Sample).map_err(|_| wrong());
+        }
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        u64::from_str_radix(digits, 16).map(Subject::Address).map_err(|_| wrong())
+    }
+}
+
+/// Explains one sample, or the first at an address.
+pub(super) fn write(
+    profile: &Profile,
+    binaries: &Binaries,
+    subject: Subject,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let (number, point) = find(profile, subject)?;
+    let samples = profile.points.iter().filter(|other| other.place == point.place).count();
+    let event = profile.events.get(point.event as usize).map_or("", |event| event.name.as_str());
+    writeln!(out, "sample #{number} of event {}, one of {samples} at {:#x}", clean(event), point.ip)?;
+    write!(out, "  thread {} ({}), process {}", point.tid, clean(profile.text(point.comm)), point.pid)?;
+    if point.cpu != NONE {
+        write!(out, ", CPU {}", point.cpu)?;
+    }
+    if point.address != 0 {
+        write!(out, ", data at {:#x}", point.address)?;
+    }
+    writeln!(out)?;
+    place(profile, binaries, "taken at", point.place, out)?;
+    if point.charged == point.place {
+        writeln!(out, "charged to the same instruction: {}", why_same(profile, &point))?;
+    } else {
+        place(
+            profile,
+            binaries,
+            "charged to what ran before, as the event is not precise",
+            point.charged,
+            out,
+        )?;
+        let own = binaries_answer(profile, point.place);
+        writeln!(out, "  without correction it would be {}", clean(&own))?;
+    }
+    let outcome = profile.outcome(&point);
+    let text = match outcome {
+        Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
+        Outcome::Pseudo(pseudo) => pseudo.name().to_owned(),
+        Outcome::Untyped(reason) => format!("no type: {}", reason.text(|name| profile.text(name))),
+    };
+    writeln!(out, "result: {}", clean(&text))?;
+    analysis(profile, binaries, point.charged, out)
+}
+
+fn find(profile: &Profile, subject: Subject) -> Result<(usize, Point)> {
+    let found = match subject {
+        Subject::Sample(number) => profile.points.get(number).map(|point| (number, *point)),
+        Subject::Address(address) => {
+            let at = |point: &&Point| {
+                point.ip == address
+                    || profile.at(point.place).address == address
+                    || profile.at(point.charged).address == address
+            };
+            profile.points.iter().position(|point| at(&point)).map(|number| (number, profile.points[number]))
+        }
+    };
+    let Some(found) = found else {
+        match subject {
+            Subject::Sample(number) => {
+                bail!("no sample #{number}; there are {}, from #0", profile.points.len())
+            }
+            Subject::Address(address) => {
+                bail!("no sample at {address:#x}; see where there are: tallyline report -s dso,sym,addr")
+            }
+        }
+    };
+    Ok(found)
+}
+
+fn why_same(profile: &Profile, point: &Point) -> &'static str {
+    let is_precise = profile.events.get(point.event as usize).is_some_and(|event| event.is_precise);
+    match profile.skid {
+        tallyline_profile::report::profile::Skid::None if profile.is_emulated => "the machine was emulated",
+        tallyline_profile::report::profile::Skid::None => "skid is not corrected",
+        _ if point.exact || is_precise => "the event is precise",
+        _ => "what ran before is not known, or differs by the way control came",
+    }
+}
+
+/// What the instruction that the sample was taken at accesses itself.
+fn binaries_answer(profile: &Profile, place: u32) -> String {
+    let (at, file) = (profile.at(place), profile.places.get(place as usize).map(|place| place.dso));
+    let table = file.and_then(|dso| profile.joined.tables.get(&dso));
+    match table.and_then(|table| Some((table, table.outcome(at.address)?))) {
+        Some((table, infer::Outcome::Typed(typed))) => {
+            let name = tallyline_layout::print::type_text(table.types(), typed.ty);
+            let field = infer::field_path(table.types(), typed.ty, typed.offset);
+            format!("{name} +{:#x} ({})", typed.offset, if field.is_empty() { "no field" } else { &field })
+        }
+        Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),
+        Some((_, infer::Outcome::Untyped(reason))) => format!("no type: {reason}"),
+        None => "no type: no debug information".to_owned(),
+    }
+}
+
+/// A place with its instruction.
+fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &mut dyn Write) -> Result<()> {
+    let Some(place) = profile.places.get(index as usize) else { return Ok(()) };
+    let at = profile.at(index);
+    let symbol = profile.symbol(at.symbol);
+    let name = symbol.map_or("", |symbol| profile.text(symbol.name));
+    let inside =
+        symbol.filter(|symbol| symbol.is_known).map_or(0, |symbol| at.address.wrapping_sub(symbol.start));
+    write!(
+        out,
+        "{what}: {}+{inside:#x} in {} at {:#x}",
+        clean(name),
+        clean(profile.dso_name(place.dso)),
+        at.address
+    )?;
+    let table = profile.joined.tables.get(&place.dso);
+    let function = table.and_then(|table| table.function_at(at.address));
+    if let (Some(program), Some(function)) = (binaries.get(place.dso), function) {
+        let body = Body::decode(&program.image, &function.ranges, at.address);
+        if let Some(position) = body.position(at.address) {
+            write!(out, ": {}", program.image.text(&body.instructions()[position]).replace('\t', " "))?;
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+/// The scopes, the variables, and what is known along the way.
+fn analysis(profile: &Profile, binaries: &Binaries, index: u32, out: &mut dyn Write) -> Result<()> {
+    let Some(place) = profile.places.get(index as usize) else { return Ok(()) };
+    let Some(program) = binaries.get(place.dso) else {
+        if let Some(why) = binaries.why_not(place.dso) {
+            writeln!(out, "the program cannot be read: {}", clean(why))?;
+        }
+        return Ok(());
+    };
+    let Some(debug) = &program.debug else {
+        return Ok(writeln!(out, "the program has no debug information")?);
+    };
+    let address = profile.at(index).address;
+    let found =
+        infer::explain(&program.image, infer::Debug::File(&debug.file), debug.companions.as_ref(), address)
+            .context("the debug information cannot be read")?;
+    let Some(found) = found else {
+        return Ok(writeln!(out, "no function of the debug information is there")?);
+    };
+    writeln!(out, "function {}", clean(&found.function))?;
+    for scope in &found.scopes {
+        writeln!(out, "  in the scope of {}", clean(scope))?;
+    }
+    for variable in &found.variables {
+        writeln!(out, "  {}", clean(variable))?;
+    }
+    for step in &found.steps {
+        writeln!(out, "  {:#x}: {}", step.address, clean(&step.known.join("; ")))?;
+    }
+    Ok(writeln!(out, "  so: {}", clean(&found.answer))?)
+}
+
+fn clean(text: &str) -> std::borrow::Cow<'_, str> {
+    printable(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Subject;
+
+    #[test]
+    fn numbers_are_addresses_and_a_hash_marks_samples() {
+        assert_eq!(Subject::parse("#12"), Ok(Subject::Sample(12)));
+        assert_eq!(Subject::parse("0x40a"), Ok(Subject::Address(0x40a)));
+        assert_eq!(Subject::parse("40a"), Ok(Subject::Address(0x40a)));
+        assert!(Subject::parse("main").is_err());
+    }
+}
