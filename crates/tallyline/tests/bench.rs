@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{run, run_in, stdout};
+use common::{run, run_in, stderr, stdout};
 use serde_json::Value;
 
 /// A short run of a benchmark, as JSON.
@@ -195,4 +195,18 @@ fn layouts_are_compared_by_time_and_memory() {
     check_sides(&report, &["pahole"]);
     let output = run(&["bench", "layout", "--quick", "--file", "no/such/file"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn the_recorders_cost_is_a_ratio_of_pairs_or_the_reason_why_not() {
+    let output = run(&["bench", "record", "--quick", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    if report["not_run"].as_array().is_some_and(|skipped| !skipped.is_empty()) {
+        assert!(report["not_run"][0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+        return;
+    }
+    assert_eq!(report["cases"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["ratios"].as_array().map(Vec::len), Some(2));
+    assert!(report["ratios"][0]["figure"]["median"].as_f64().is_some_and(|ratio| ratio > 0.1));
 }

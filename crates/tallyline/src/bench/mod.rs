@@ -12,6 +12,7 @@ mod machine;
 mod memory;
 mod nodes;
 mod read;
+mod record;
 mod report;
 mod runner;
 mod sides;
@@ -55,6 +56,9 @@ pub(crate) enum Bench {
     /// What machines with many possible CPUs, of which few write, cost: reads and memory
     #[command(after_help = NODES_EXAMPLES)]
     Nodes(Options),
+    /// What it costs a program to be recorded by tallyline record
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(record::Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -90,6 +94,11 @@ Examples:
   tallyline bench layout --pahole ./pahole --json | jq '.targets'
 
 A file with DWARF and BTF is taken for a kernel, one with DWARF for a large program.";
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  tallyline bench record                     1000 samples a second, pairs of a second each
+  tallyline bench record -F 4000 -g --rounds 31";
 
 const LIFECYCLE_EXAMPLES: &str = "\
 Examples:
@@ -234,6 +243,10 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<()> {
         Bench::Layout(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
             return report("layout", plan, color, |report| layout::run(options, report));
+        }
+        Bench::Record(options) => {
+            let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
+            return report("record", plan, color, |report| record::run(options, report));
         }
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
