@@ -172,17 +172,23 @@ const CPP_CONTAINERS: [&str; 6] = ["shared", "in_map", "all_map", "in_hash", "al
 
 #[test]
 fn c_operands_have_the_fields_that_the_source_says() {
-    for (compiler, level) in [("gcc", "-O2"), ("gcc", "-O0"), ("gcc", "-O3"), ("clang", "-O2")] {
+    for (compiler, level) in
+        [("gcc", "-O2"), ("gcc", "-O0"), ("gcc", "-O3"), ("clang", "-O2"), ("aarch64-linux-gnu-gcc", "-O2")]
+    {
         let name = format!("c{compiler}{level}");
         let Some(program) = compile("orders.c", compiler, &["-g", level], &name) else { continue };
         eprintln!("{compiler} {level}");
-        find(&program, "orders.c").check(&C, 95, 18, level != "-O0");
+        // for Arm gcc does not say where thread-local variables are
+        let least = if compiler.starts_with("aarch64") { 90 } else { 95 };
+        find(&program, "orders.c").check(&C, least, 18, level != "-O0");
     }
 }
 
 #[test]
 fn cpp_operands_have_the_fields_that_the_source_says() {
-    for (compiler, level) in [("g++", "-O2"), ("g++", "-O0"), ("clang++", "-O2")] {
+    for (compiler, level) in
+        [("g++", "-O2"), ("g++", "-O0"), ("clang++", "-O2"), ("aarch64-linux-gnu-g++", "-O2")]
+    {
         let name = format!("cpp{compiler}{level}");
         let Some(program) = compile("orders.cc", compiler, &["-g", level, "-std=c++17"], &name) else {
             continue;

@@ -1,5 +1,6 @@
 //! One function: its instructions, its blocks, and the ways between them.
 
+use super::aarch64;
 use super::image::{Image, Machine};
 use super::instruction::{Effect, Flow, Instruction};
 use super::x86;
@@ -66,7 +67,9 @@ impl Body {
                 Machine::X86_64 => {
                     x86::decode(&bytes[..size], start, &mut body.instructions, &mut body.effects);
                 }
-                Machine::Aarch64 => {}
+                Machine::Aarch64 => {
+                    aarch64::decode(&bytes[..size], start, &mut body.instructions, &mut body.effects);
+                }
             }
         }
         body.find_blocks(entry);

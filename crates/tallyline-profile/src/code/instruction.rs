@@ -161,6 +161,11 @@ pub enum Effect {
         /// What is read.
         from: Register,
     },
+    /// A register becomes the address that the thread's own variables are counted from.
+    ThreadPointer {
+        /// What is written.
+        to: Register,
+    },
     /// A register gets a value of which nothing is known.
     Modify {
         /// What is written.
@@ -182,6 +187,7 @@ impl Effect {
             | Effect::AddMemory { to }
             | Effect::Pop { to }
             | Effect::Modify { to }
+            | Effect::ThreadPointer { to }
             | Effect::Swap { a: to, .. } => Some(to),
             Effect::Store { .. } | Effect::Push { .. } | Effect::Through { .. } => None,
         }

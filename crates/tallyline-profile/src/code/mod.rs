@@ -4,6 +4,7 @@
 //! decoded: what each instruction does to registers and memory in terms that do not depend on the
 //! machine ([`Effect`]), and which instruction can come before which.
 
+mod aarch64;
 mod body;
 mod image;
 mod instruction;

@@ -133,6 +133,7 @@ impl Analysis<'_, '_, '_, '_> {
             },
             Value::Constant(number) => format!("{number:#x}"),
             Value::Word => "a number".into(),
+            Value::Thread(at) => format!("the thread's pointer {at:+#x}"),
             Value::Table => "a table of functions".into(),
             Value::Stack(at) => format!("the address stack{at:+#x}"),
             Value::Pointer(pointer) => {

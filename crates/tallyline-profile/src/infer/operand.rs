@@ -23,6 +23,8 @@ pub(super) enum Operand {
     Address(u64),
     /// In a table of functions.
     Table,
+    /// Where the thread keeps its own address.
+    ThreadPointer,
     /// Nothing that has a type.
     Pseudo(Pseudo),
     /// It is not known.
@@ -58,6 +60,9 @@ impl Analysis<'_, '_, '_, '_> {
             Value::Pointer(pointer) => Operand::Object(pointer),
             Value::Stack(at) => Operand::Stack(at),
             Value::Table => Operand::Table,
+            Value::Thread(at) => {
+                self.in_thread(at).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
+            }
             Value::Constant(address) => match self.global(address as u64) {
                 Some(pointer) => Operand::Object(pointer),
                 None => Operand::Address(address as u64),
@@ -76,13 +81,16 @@ impl Analysis<'_, '_, '_, '_> {
         // displacements are 32 bits wide and have a sign
         let from_pointer = i64::from(memory.displacement as i32);
         if from_pointer == 0 {
-            return Operand::Pseudo(Pseudo::Constant);
+            // the thread's own block starts with its address
+            return Operand::ThreadPointer;
         }
-        let at = self.image.thread_local_offset(from_pointer);
-        match at.and_then(|offset| self.fixed(Fixed::ThreadLocal(offset))) {
-            Some(pointer) => Operand::Object(pointer),
-            None => Operand::Unknown(Reason::Segment),
-        }
+        self.in_thread(from_pointer).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
+    }
+
+    /// The variable at an offset from the thread's pointer.
+    fn in_thread(&mut self, from_pointer: i64) -> Option<Pointer> {
+        let offset = self.image.thread_local_offset(from_pointer)?;
+        self.fixed(Fixed::ThreadLocal(offset))
     }
 
     /// The last resort: a variable that is in the register right now.
@@ -160,6 +168,10 @@ impl Analysis<'_, '_, '_, '_> {
         match base {
             Value::Pointer(pointer) => spanning(self.catalog.normal(pointer, displacement)),
             Value::Table => Value::Table,
+            Value::Thread(at) => match self.in_thread(at.wrapping_add(displacement)) {
+                Some(pointer) => spanning(Value::Pointer(pointer)),
+                None => index,
+            },
             Value::Constant(number) => {
                 let sum = number.wrapping_add(displacement);
                 match (self.global(sum as u64), index) {
@@ -194,6 +206,7 @@ impl Analysis<'_, '_, '_, '_> {
                 None => value,
             },
             Value::Table => Value::Table,
+            Value::Thread(at) => Value::Thread(at.wrapping_add(by)),
         }
     }
 
@@ -273,6 +286,7 @@ impl Analysis<'_, '_, '_, '_> {
                 None => return Outcome::Pseudo(Pseudo::Spill),
             },
             Operand::Table => return Outcome::Pseudo(Pseudo::Vtable),
+            Operand::ThreadPointer => return Outcome::Pseudo(Pseudo::Constant),
             Operand::Pseudo(pseudo) => return Outcome::Pseudo(pseudo),
             Operand::Address(address) if self.image.is_table(address) || self.image.is_constant(address) => {
                 return Outcome::Pseudo(Pseudo::Constant);
@@ -316,6 +330,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let slot = self.image.slot(address).filter(|_| self.image.is_table(address));
                 return slot.map_or(Value::Word, |value| Value::Constant(value as i64));
             }
+            Operand::ThreadPointer => return Value::Thread(0),
             Operand::Table | Operand::Pseudo(_) => return Value::Word,
             Operand::Unknown(_) => return if size < 8 { Value::Word } else { lost },
         };
@@ -345,7 +360,10 @@ impl Analysis<'_, '_, '_, '_> {
 }
 
 fn is_address(value: Value) -> bool {
-    matches!(value, Value::Pointer(_) | Value::Stack(_) | Value::Table | Value::Constant(_))
+    matches!(
+        value,
+        Value::Pointer(_) | Value::Stack(_) | Value::Table | Value::Thread(_) | Value::Constant(_)
+    )
 }
 
 pub(super) fn spanning(value: Value) -> Value {

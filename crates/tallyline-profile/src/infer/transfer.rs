@@ -85,6 +85,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Effect::Push { from } => self.push(state, from.map(|register| state.get(register))),
                 Effect::Pop { to } => self.pop(state, to, lost),
                 Effect::Modify { to } => state.set(to, lost),
+                Effect::ThreadPointer { to } => state.set(to, Value::Thread(0)),
                 Effect::Through { from } => called = Some(state.get(from)),
             }
         }

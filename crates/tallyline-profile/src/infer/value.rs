@@ -16,6 +16,8 @@ pub(super) enum Value {
     Pointer(Pointer),
     /// The address of a table of functions that the compiler made.
     Table,
+    /// An address in what the thread has, counted from the thread's pointer.
+    Thread(i64),
     /// An address on the stack, counted from the frame's address.
     Stack(i32),
 }
