@@ -210,7 +210,7 @@ fn a_ranking_counts_instances() {
     let types: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
     assert_eq!(types[..3], ["type", "message", "over"], "{text}");
     assert!(text.contains("not for this\n"), "{text}");
-    assert!(text.contains("8000        8       1000         24 -> 16"), "{text}");
+    assert!(text.contains("8000        8       1000           24 -> 16"), "{text}");
 }
 
 /// A server for i386, and a folder for compilers; none where there is no compiler for both machines.

@@ -71,14 +71,14 @@ pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
     if !smaller.is_empty() {
         writeln!(
             out,
-            "{:>12} {:>8} {:>10} {:>16} {:>10} {:>6}  {:<12} type",
+            "{:>12} {:>8} {:>10} {:>18} {:>14} {:>6}  {:<10} type",
             "saved", "each", "instances", "bytes", "cachelines", "moves", "proof"
         )?;
     }
     for (found, proposal) in &smaller {
         writeln!(
             out,
-            "{:>12} {:>8} {:>10} {:>16} {:>10} {:>6}  {:<12} {}",
+            "{:>12} {:>8} {:>10} {:>18} {:>14} {:>6}  {:<10} {}",
             found.total(),
             proposal.saved(),
             found.instances,
