@@ -80,7 +80,7 @@ fn named_numbers_are_found_and_structs_without_a_name_are_structs_once() {
     };
     assert_eq!(print(b"main.Color"), "main.Color /* size: 1 */;\n");
     let all = print(b"main.All");
-    assert!(all.contains("\tstruct { x int32; y int32 } emb;"), "{all}");
+    assert!(all.contains("\tstruct { main.x int32; main.y int32 } emb;"), "{all}");
     assert!(!all.contains("struct struct"), "{all}");
     std::fs::remove_dir_all(folder).expect("removable");
 }

@@ -51,10 +51,25 @@ impl Scopes {
     fn enter(&mut self, depth: isize, name: Option<&[u8]>, record: Option<(Found, Hash)>) {
         self.open.push(Open { depth, path: self.path.len(), record, variants: false });
         if let Some(name) = name.filter(|name| self.path.len() + name.len() < PATH_LIMIT) {
-            if !self.path.is_empty() {
+            let rest = self.after_path(name);
+            if !self.path.is_empty() && rest.is_none() {
                 self.path.extend_from_slice(self.separator);
             }
-            self.path.extend_from_slice(name);
+            self.path.extend_from_slice(rest.unwrap_or(name));
+        }
+    }
+
+    /// What follows the path in a name that has it: Zig's own backend writes names with their scopes.
+    fn after_path<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
+        let rest = name.strip_prefix(&self.path[..]).filter(|_| self.separator == b".");
+        rest.filter(|rest| !self.path.is_empty() && (rest.is_empty() || rest.starts_with(b".")))
+    }
+
+    /// The scopes that a type is declared in, unless its name has them.
+    fn share_for(&mut self, name: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        match name.and_then(|name| self.after_path(name)) {
+            Some(_) => None,
+            None => self.share(),
         }
     }
 
@@ -157,7 +172,7 @@ impl<'a> Scanner<'_, 'a> {
     ) {
         let (unit, place) = (found.unit, found.place);
         let mut name = self.name(unit, context, entry);
-        let mut path = scopes.share();
+        let mut path = scopes.share_for(name);
         let is_declaration =
             entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
         if is_declaration && let Some(name) = name {
@@ -248,7 +263,7 @@ pub(super) fn scoped_types<'a>(
             Step::Other | Step::End => continue,
         }
         let mut name = entry.string(units, unit, context, constants::DW_AT_name);
-        let mut path = scopes.share();
+        let mut path = scopes.share_for(name);
         let is_declaration =
             entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
         if is_declaration && let Some(name) = name {
