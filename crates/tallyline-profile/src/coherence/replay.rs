@@ -2,10 +2,12 @@
 //!
 //! The order in which a trace was recorded is an accident of the recording: with few CPUs a thread
 //! runs for milliseconds before the next. Here every core runs its threads by turns, a fixed number
-//! of instructions each, the *quantum*. Only at points of synchronisation that the kernel took part in
-//! (threads begin and end, futexes wait and wake) the recorded order holds: a thread goes on when all
-//! such points with lower numbers were passed. Atomic instructions are free unless the plan says that
-//! their order holds too, which brings the accident back for threads that count with them.
+//! of instructions each, the *quantum*. The recorded order holds only where a thread waited for others,
+//! with the kernel's help: its first instruction comes after the calls that make threads and have lower
+//! numbers, and what follows a futex call that waited comes after the calls that wake and the ends of
+//! threads that have lower numbers. Who wakes, makes threads or ends waits for nobody. Atomic instructions
+//! are free unless the plan says that their order holds too, which brings the accident back for threads
+//! that count with them.
 
 use super::{Machine, Summary};
 use crate::trace::format::{Access, Event, Point};
@@ -41,7 +43,7 @@ pub struct Plan {
 pub struct Course {
     /// Thread and core, in the order in which the threads began.
     pub threads: Vec<(u32, u16)>,
-    /// Points of synchronisation whose order was kept.
+    /// Points of synchronisation that the kernel took part in; with recorded atomics these, too.
     pub ordered: u64,
     /// Atomic instructions.
     pub atomics: u64,
@@ -74,8 +76,10 @@ pub fn replay<S: Source + ?Sized>(
     let of_process = trace.threads().iter().filter(|thread| thread.process == plan.process);
     let mut streams =
         of_process.map(|thread| Stream::new(trace, thread, plan.atomics)).collect::<Result<Vec<_>>>()?;
-    streams.sort_by_key(|stream| stream.points.first().copied());
-    if streams.iter().map(|stream| stream.points.len() as u64).sum::<u64>() > POINTS_LIMIT {
+    streams.sort_by_key(|stream| stream.first_point);
+    if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
+        > POINTS_LIMIT
+    {
         return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
     }
     let cores = machine.geometry().cores();
@@ -94,23 +98,25 @@ pub fn replay<S: Source + ?Sized>(
             any |=
                 turn.run(core as u16, &mut streams, &mut order, &mut machine, plan.quantum, &mut course)?;
         }
-        if !any {
-            skip_to_next_event(&mut streams, plan.quantum);
+        if !any && !skip_to_next_event(&mut streams, plan.quantum) {
+            // all wait for each other: the numbers of a damaged file
+            order.force();
         }
     }
     Ok(Replayed { course, summary: machine.finish() })
 }
 
-/// Nobody had anything to do: the next ones to do something do it in the next round.
-fn skip_to_next_event<S: Source + ?Sized>(streams: &mut [Stream<'_, S>], quantum: u64) {
+/// Nobody did anything: the next ones to do something do it in the next round. Whether there are any.
+fn skip_to_next_event<S: Source + ?Sized>(streams: &mut [Stream<'_, S>], quantum: u64) -> bool {
     let idle = |stream: &Stream<'_, S>| match stream.next {
         Some(Event::Access(access)) => Some(access.now.saturating_sub(stream.position) / quantum),
         _ => None,
     };
-    let rounds = streams.iter().filter_map(idle).min().unwrap_or(0);
+    let Some(rounds) = streams.iter().filter_map(idle).min() else { return false };
     for stream in streams.iter_mut().filter(|stream| matches!(stream.next, Some(Event::Access(_)))) {
         stream.position = stream.position.saturating_add(rounds.saturating_mul(quantum));
     }
+    true
 }
 
 /// A core's threads, by turns.
@@ -152,27 +158,76 @@ impl Turn {
     }
 }
 
-/// Whose point of synchronisation comes next.
+/// Points that others wait for, by what they wait as.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    /// A thread is made: those that begin wait for it.
+    Made,
+    /// Somebody is woken, or a thread ends: those that waited wait for it.
+    Woken,
+    /// An atomic instruction: others wait for it if their order is kept.
+    Atomic,
+}
+
+impl Class {
+    /// What a point is to others.
+    fn of(kind: Point) -> Option<Self> {
+        match kind {
+            Point::Clone => Some(Self::Made),
+            Point::Wake | Point::Exit => Some(Self::Woken),
+            Point::Atomic => Some(Self::Atomic),
+            Point::Start | Point::Waited => None,
+        }
+    }
+
+    /// What a point waits for.
+    fn awaited(kind: Point) -> Option<Self> {
+        match kind {
+            Point::Start => Some(Self::Made),
+            Point::Waited => Some(Self::Woken),
+            Point::Atomic => Some(Self::Atomic),
+            Point::Clone | Point::Wake | Point::Exit => None,
+        }
+    }
+}
+
+/// Which points were not passed yet.
 struct Order {
-    /// The next one of each thread.
-    next: BTreeSet<(u64, usize)>,
+    /// Of each class the next one of each thread.
+    next: [BTreeSet<(u64, usize)>; 3],
+    /// The next point that asks may pass.
+    forced: bool,
 }
 
 impl Order {
     fn new<S: Source + ?Sized>(streams: &[Stream<'_, S>]) -> Self {
-        let first = |(place, stream): (usize, &Stream<'_, S>)| Some((*stream.points.first()?, place));
-        Self { next: streams.iter().enumerate().filter_map(first).collect() }
+        let next = [Class::Made, Class::Woken, Class::Atomic].map(|class| {
+            let first = |(place, stream): (usize, &Stream<'_, S>)| {
+                Some((*stream.points[class as usize].first()?, place))
+            };
+            streams.iter().enumerate().filter_map(first).collect()
+        });
+        Self { next, forced: false }
     }
 
-    /// Whether a thread may pass its next point.
-    fn admits(&self, place: usize) -> bool {
-        self.next.first().is_some_and(|(_, first)| *first == place)
+    /// Whether what the point waits for was passed.
+    fn admits(&mut self, kind: Point, number: u64) -> bool {
+        let Some(class) = Class::awaited(kind) else { return true };
+        let first = self.next[class as usize].first();
+        first.is_none_or(|(first, _)| *first >= number) || std::mem::take(&mut self.forced)
     }
 
-    /// The thread that is admitted passes its point; this is the one after it.
-    fn pass(&mut self, place: usize, after: Option<u64>) {
-        self.next.pop_first();
-        self.next.extend(after.map(|number| (number, place)));
+    /// A thread passes its point of a class; this is the one after it.
+    fn pass(&mut self, class: Class, place: usize, point: Option<u64>, after: Option<u64>) {
+        let next = &mut self.next[class as usize];
+        if let Some(point) = point {
+            next.remove(&(point, place));
+        }
+        next.extend(after.map(|number| (number, place)));
+    }
+
+    fn force(&mut self) {
+        self.forced = true;
     }
 }
 
@@ -194,9 +249,10 @@ struct Stream<'t, S: Source + ?Sized> {
     thread: u32,
     /// Instructions that it may have run.
     position: u64,
-    /// The numbers of its points whose order is kept, and how many it passed.
-    points: Vec<u64>,
-    passed: usize,
+    first_point: Option<u64>,
+    /// By class the numbers of its points that others wait for, and how many it passed.
+    points: [Vec<u64>; 3],
+    passed: [usize; 3],
     atomics: Atomics,
 }
 
@@ -209,18 +265,19 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
             next: None,
             thread: thread.thread,
             position: 0,
-            points: Vec::new(),
-            passed: 0,
+            first_point: None,
+            points: Default::default(),
+            passed: [0; 3],
             atomics,
         };
         let mut buffer = Vec::new();
         for block in thread.blocks.iter().filter(|block| block.points > 0) {
             let mut events = trace.events(block, buffer)?;
             for event in events.by_ref() {
-                if let Event::Point { kind, number, .. } = event?
-                    && stream.keeps(kind)
-                {
-                    stream.points.push(number);
+                let Event::Point { kind, number, .. } = event? else { continue };
+                stream.first_point.get_or_insert(number);
+                if let Some(class) = Class::of(kind).filter(|_| stream.keeps(kind)) {
+                    stream.points[class as usize].push(number);
                 }
             }
             buffer = events.into_buffer();
@@ -250,6 +307,15 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
         }
     }
 
+    /// Passes a point, for which others may wait.
+    fn pass(&mut self, kind: Point, run: &mut Run<'_>) {
+        let Some(class) = Class::of(kind) else { return };
+        let (points, passed) = (&self.points[class as usize], &mut self.passed[class as usize]);
+        let point = points.get(*passed).copied();
+        *passed += 1;
+        run.order.pass(class, run.place, point, points.get(*passed).copied());
+    }
+
     /// Runs a quantum, up to a point that must wait; whether anything was done.
     fn run(&mut self, run: &mut Run<'_>, quantum: u64) -> Result<bool> {
         let end = self.position.saturating_add(quantum);
@@ -265,18 +331,16 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
                     run.machine.access(run.core, address, size, store, instruction)?;
                     run.course.accesses += 1;
                 }
-                Event::Point { kind, now, .. } => {
-                    run.course.atomics += u64::from(kind == Point::Atomic);
+                Event::Point { kind, number, now } => {
                     if self.keeps(kind) {
-                        if !run.order.admits(run.place) {
-                            run.course.atomics -= u64::from(kind == Point::Atomic);
+                        if !run.order.admits(kind, number) {
                             self.position = now.max(self.position);
                             return Ok(any);
                         }
-                        self.passed += 1;
-                        run.order.pass(run.place, self.points.get(self.passed).copied());
+                        self.pass(kind, run);
                         run.course.ordered += 1;
                     }
+                    run.course.atomics += u64::from(kind == Point::Atomic);
                 }
             }
             any = true;

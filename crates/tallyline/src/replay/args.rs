@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
 ///
 /// A model, not a measurement: MESI, one level of cache for each core, no time. Threads run by turns of
-/// a fixed number of instructions; only where the kernel synchronised them (threads begin and end,
-/// futexes wait and wake) the recorded order holds.
+/// a fixed number of instructions; the recorded order holds only where one waited for others with the
+/// kernel's help (a thread's beginning, a futex, the end of a thread).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
@@ -43,6 +43,10 @@ pub(crate) struct ReplayArgs {
     /// The process to replay; without it the first
     #[arg(short, long, value_name = "PID")]
     pub(super) pid: Option<u32>,
+
+    /// Look for programs under this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) symfs: Option<PathBuf>,
 
     /// How many cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]

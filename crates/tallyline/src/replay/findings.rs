@@ -2,6 +2,7 @@
 
 use super::places::{Place, places};
 use std::collections::BTreeMap;
+use std::path::Path;
 use tallyline_profile::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
 use tallyline_profile::trace::format::Header;
 use tallyline_profile::trace::{Source, Trace};
@@ -21,6 +22,17 @@ pub(super) struct Findings {
     /// The lines that are shown, by misses that writes of others caused.
     pub(super) lines: Vec<LineRow>,
     pub(super) warnings: Vec<String>,
+}
+
+/// Instructions that never miss and do less than one access of so many are not looked up.
+const RARE: u64 = 10_000;
+
+/// What is asked for.
+pub(super) struct Shown<'a> {
+    /// How many lines.
+    pub(super) lines: usize,
+    /// The folder that programs are looked for under.
+    pub(super) symfs: Option<&'a Path>,
 }
 
 /// What was done to a field, by all instructions.
@@ -53,7 +65,7 @@ impl Findings {
         geometry: Geometry,
         plan: Plan,
         replayed: Replayed,
-        shown: usize,
+        shown: &Shown<'_>,
     ) -> Self {
         let Replayed { course, summary } = replayed;
         let mut warnings = Vec::new();
@@ -61,8 +73,8 @@ impl Findings {
             summary.lines.iter().filter(|(_, counts)| counts.sharing() > 0).copied().collect();
         let lines_contended = lines.len();
         lines.sort_by_key(|(line, counts)| (std::cmp::Reverse(counts.sharing()), *line));
-        lines.truncate(shown);
-        let known = places(trace, plan.process, &instructions(&summary, &lines), &mut warnings);
+        lines.truncate(shown.lines);
+        let known = places(trace, plan.process, shown.symfs, &instructions(&summary, &lines), &mut warnings);
         missing(trace, plan.process, &summary, &mut warnings);
         Findings {
             header: trace.header().clone(),
@@ -79,14 +91,18 @@ impl Findings {
     }
 }
 
-/// The instructions whose places are shown: all that missed or took lines away, and who is named.
+/// The instructions whose places are looked up: all that missed or took lines away, who is named, and who
+/// did more than one access of [`RARE`].
 fn instructions(summary: &Summary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     let conflicts = summary.conflicts.iter().map(|(conflict, _)| conflict);
     let of_lines = conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.victim.line));
     let mut all: Vec<u32> =
         of_lines.flat_map(|conflict| [conflict.victim.instruction, conflict.culprit]).collect();
-    let worth =
-        |counts: &LineCounts| counts.cold + counts.replaced + counts.sharing() + counts.invalidations > 0;
+    let rare = summary.total.accesses / RARE;
+    let worth = |counts: &LineCounts| {
+        let missed = counts.cold + counts.replaced + counts.sharing();
+        missed + counts.invalidations > 0 || counts.reads + counts.writes > rare
+    };
     let missed = summary.instructions.iter().enumerate().filter(|(_, place)| worth(&place.lines));
     all.extend(missed.map(|(index, _)| index as u32));
     all.sort_unstable();

@@ -10,7 +10,7 @@ pub(crate) use args::ReplayArgs;
 
 use crate::output::{Color, Output};
 use anyhow::{Context, Result, anyhow, bail};
-use findings::Findings;
+use findings::{Findings, Shown};
 use std::fs::File;
 use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
 use tallyline_profile::trace::Trace;
@@ -35,7 +35,13 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let plan = Plan { quantum: args.quantum, atomics, process };
     let output = Output::open(args.output.as_deref(), color)?;
     let replayed = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
-    let findings = Findings::new(&trace, geometry, plan, replayed, args.lines);
+    let findings = Findings::new(
+        &trace,
+        geometry,
+        plan,
+        replayed,
+        &Shown { lines: args.lines, symfs: args.symfs.as_deref() },
+    );
     for warning in &findings.warnings {
         eprintln!("tallyline: {warning}");
     }

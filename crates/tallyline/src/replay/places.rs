@@ -2,7 +2,7 @@
 
 use crate::profile::open;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tallyline_layout::print::type_text;
 use tallyline_profile::infer::{self, Outcome, TypeTable, Wanted, field_path, infer};
 use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
@@ -34,6 +34,7 @@ struct Object {
 pub(super) fn places<S: Source + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
+    symfs: Option<&Path>,
     instructions: &[u32],
     warnings: &mut Vec<String>,
 ) -> BTreeMap<u32, Place> {
@@ -54,7 +55,7 @@ pub(super) fn places<S: Source + ?Sized>(
     }
     for (path, found) in by_file {
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let object = Object::open(&path, &found, warnings);
+        let object = Object::open(&under(symfs, &path), &found, warnings);
         for (index, address, offset) in found {
             let place = object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| Place {
                 code: format!("{offset:#x}"),
@@ -67,11 +68,23 @@ pub(super) fn places<S: Source + ?Sized>(
     places
 }
 
+/// A program's path under another root, with its folders or, in an archive, without.
+fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
+    let path = Path::new(path);
+    let Some(root) = symfs else { return path.to_path_buf() };
+    let with = root.join(path.strip_prefix("/").unwrap_or(path));
+    match path.file_name().map(|name| root.join(name)) {
+        Some(without) if !with.exists() && without.exists() => without,
+        _ => with,
+    }
+}
+
 impl Object {
-    fn open(path: &str, found: &[(u32, u64, u64)], warnings: &mut Vec<String>) -> Option<Self> {
-        let dso = Dso { path: path.into(), kind: DsoKind::File, build_id: None, reference: None };
+    fn open(path: &Path, found: &[(u32, u64, u64)], warnings: &mut Vec<String>) -> Option<Self> {
+        let dso =
+            Dso { path: path.display().to_string(), kind: DsoKind::File, build_id: None, reference: None };
         let program =
-            open(Path::new(path), &dso).map_err(|why| warnings.push(format!("{path}: {why}"))).ok()?;
+            open(path, &dso).map_err(|why| warnings.push(format!("{}: {why}", path.display()))).ok()?;
         let addresses: Vec<u64> =
             found.iter().filter_map(|(_, _, offset)| program.image.address_of(*offset)).collect();
         // without debug information there are no types: each place says so

@@ -48,7 +48,7 @@ fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     )?;
     writeln!(
         out,
-        "# turns of {} instructions; the recorded order holds at {} points of synchronisation; {} atomic \
+        "# turns of {} instructions; {} points of synchronisation keep their order; {} atomic \
          instructions {}",
         plan.quantum,
         course.ordered,

@@ -101,6 +101,38 @@ fn who_waited_goes_on_when_he_was_woken() {
     assert_eq!(result.course.ordered, 4);
 }
 
+/// Two threads that the first one makes, as a machine with one CPU records them: the one ended before the
+/// other was made.
+fn one_after_the_other() -> Vec<u8> {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 3);
+    let mut main = ThreadBuilder::new(7, 1);
+    main.point(Point::Start, builder.number());
+    for at in 1..3 {
+        main.point(Point::Clone, builder.number());
+        let mut worker = ThreadBuilder::new(7, 1 + at);
+        worker.point(Point::Start, builder.number());
+        for _ in 0..WRITES {
+            worker.access(first + u64::from(at), LINE + 8 * u64::from(at), 8, true, 4);
+        }
+        worker.point(Point::Exit, builder.number());
+        builder.thread(&mut worker);
+    }
+    main.point(Point::Waited, builder.number());
+    main.access(first, LINE + 8, 8, false, 4);
+    builder.thread(&mut main);
+    builder.finish()
+}
+
+#[test]
+fn threads_run_together_though_one_ended_before_the_other_was_made() {
+    let result = run(&one_after_the_other(), 3, plan(200));
+    let lines = result.summary.total.lines;
+    assert!(lines.false_sharing > 2 * (4 * WRITES / 200) - 8, "{lines:?}");
+    assert_eq!(lines.cold, 3, "who waited for both comes last, and never had the line");
+    assert_eq!(result.course.ordered, 8);
+}
+
 /// Two threads add to a word with atomic instructions, recorded one after the other.
 fn adders() -> Vec<u8> {
     let mut builder = Builder::new(1);
@@ -150,6 +182,17 @@ fn gaps_and_points_in_no_order_do_not_stop_a_replay() {
     }
     let result = run(&builder.finish(), 2, plan(1));
     assert_eq!((result.course.accesses, result.course.ordered), (8, 8));
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 2);
+    for at in 0..2 {
+        let mut thread = ThreadBuilder::new(7, at);
+        thread.point(Point::Waited, 9);
+        thread.point(Point::Wake, 3);
+        thread.access(first, LINE, 8, true, 1);
+        builder.thread(&mut thread);
+    }
+    let result = run(&builder.finish(), 2, plan(1));
+    assert_eq!(result.course.accesses, 2, "who waits for whom waits for him");
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! `tallyline replay` and `tallyline record --trace`. What needs QEMU and a C compiler is left out,
+//! with a message, where they are not.
+
+mod common;
+
+use common::{compiles, folder, run, run_in, stderr, stdout, tallyline};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A trace of two threads that each write a field of one struct 400 times, and the program.
+fn pair() -> (String, String) {
+    let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/trace");
+    let text = |path: &Path| path.to_str().expect("a plain path").to_string();
+    (text(&data.join("pair.trace")), text(&data))
+}
+
+#[test]
+fn a_committed_trace_is_replayed_as_before() {
+    let (trace, programs) = pair();
+    let output = run(&["replay", &trace, "--symfs", &programs]);
+    assert_eq!(stderr(&output), "");
+    let golden = fs::read_to_string(Path::new(&programs).join("pair.txt")).expect("a golden");
+    assert_eq!(stdout(&output), golden);
+    assert!(output.status.success());
+}
+
+#[test]
+fn the_json_has_the_same_and_its_sums_hold() {
+    let (trace, programs) = pair();
+    let output = run(&["replay", &trace, "--symfs", &programs, "--json", "--quantum", "50"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let counts = |name: &str| json["counts"][name].as_u64().expect(name);
+    assert_eq!(json["model"], "MESI");
+    assert_eq!(counts("accesses"), counts("hits") + counts("misses"));
+    assert_eq!(counts("accesses"), counts("reads") + counts("writes"));
+    // 400 times 4 instructions in turns of 50: 32 turns each, and each begins with a miss
+    let missed = counts("false_sharing");
+    assert!((2 * 30..=2 * 42).contains(&missed), "{missed}");
+    assert_eq!(counts("true_sharing"), 0);
+    let fields = json["fields"].as_array().expect("rows");
+    let names: Vec<_> = fields.iter().take(2).map(|row| (&row["type"], &row["field"])).collect();
+    assert!(names.iter().all(|(ty, _)| **ty == "struct pair"), "{names:?}");
+}
+
+#[test]
+fn one_core_shares_nothing() {
+    let (trace, programs) = pair();
+    let output = run(&["replay", &trace, "--symfs", &programs, "--json", "--cores", "1"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["counts"]["invalidations"], 0);
+    assert_eq!(json["counts"]["contended"], 0);
+    assert_eq!(json["lines"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn what_is_no_trace_or_no_cache_is_one_line() {
+    let (trace, programs) = pair();
+    for (args, words) in [
+        (vec!["replay", "/dev/null"], "not a trace"),
+        (vec!["replay", "/no/such/file"], "cannot read /no/such/file"),
+        (vec!["replay", &trace, "--cache", "48K"], "power of two"),
+        (vec!["replay", &trace, "--pid", "1"], "there are no accesses of process 1"),
+    ] {
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    }
+    let missing = run(&["replay", &trace, "--symfs", "/no/such/folder"]);
+    assert!(missing.status.success());
+    assert!(stderr(&missing).contains("pair: cannot be opened"), "{}", stderr(&missing));
+    assert!(stdout(&missing).contains("(file not read)"));
+    drop(programs);
+}
+
+/// The program, compiled; none where QEMU or a compiler is missing.
+fn program(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    if Command::new("qemu-x86_64").arg("--version").output().is_err() {
+        eprintln!("skipped: no qemu-x86_64 (Debian: qemu-user)");
+        return None;
+    }
+    if cfg!(not(target_arch = "x86_64")) {
+        return None;
+    }
+    let (from, to) = (folder.join(format!("{name}.c")), folder.join(name));
+    fs::write(&from, source).expect("written");
+    compiles(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&to).arg(&from)).then_some(to)
+}
+
+const COUNTERS: &str = r#"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+struct counters { long first, second; char line[48]; long alone; } __attribute__((aligned(64)));
+static volatile struct counters counters;
+static void *first(void *unused) { for (int i = 0; i < 20000; i++) counters.first++; return unused; }
+static void *second(void *unused) { for (int i = 0; i < 20000; i++) counters.second++; return unused; }
+static void *third(void *unused) { for (int i = 0; i < 20000; i++) counters.alone++; return unused; }
+int main(int argc, char **argv) {
+    pthread_t threads[3];
+    pthread_create(&threads[0], 0, first, 0);
+    pthread_create(&threads[1], 0, second, 0);
+    pthread_create(&threads[2], 0, third, 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+    if (argc > 1 && !fork()) _exit(0);
+    if (argc > 1) wait(0);
+    return argv[0][0] == 'x' ? 0 : 3;
+}
+"#;
+
+#[test]
+fn a_program_is_traced_and_its_false_sharing_found_by_field() {
+    let folder = folder("trace");
+    let Some(program) = program(&folder, "counters", COUNTERS) else { return };
+    let program = program.to_str().expect("a plain path");
+    let cache = folder.join("cache");
+    let traced = tallyline()
+        .args(["record", "--trace", "-o", "it.trace", "--", program, "fork"])
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", &cache)
+        .output()
+        .expect("runs");
+    assert_eq!(traced.status.code(), Some(3), "the command's own status: {}", stderr(&traced));
+    assert!(stderr(&traced).contains("there is no rseq"), "{}", stderr(&traced));
+    let output = run_in(&folder, &["replay", "it.trace", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["replay"]["threads"].as_array().map(Vec::len), Some(4), "not the forked process");
+    let field = |name: &str| {
+        let rows = json["fields"].as_array().expect("rows");
+        let of_type = |row: &&Value| row["type"] == "struct counters";
+        let named = |row: &&Value| row["field"].as_str().is_some_and(|field| field.ends_with(name));
+        rows.iter().filter(of_type).find(named).cloned().unwrap_or_else(|| panic!("{name}: {rows:?}"))
+    };
+    for name in ["(first)", "(second)"] {
+        let row = field(name);
+        assert_eq!(row["writes"], 20_000, "{name}");
+        assert!(row["false_sharing"].as_u64().expect("a number") > 100, "{name}: {row}");
+    }
+    let alone = field("(alone)");
+    assert_eq!((&alone["writes"], &alone["false_sharing"]), (&20_000.into(), &0.into()));
+    // the emulator is killed by a limit on the file, which is no error
+    let args = ["record", "--trace", "--max-size", "100K", "-o", "small.trace", "--", program];
+    let small =
+        tallyline().args(args).current_dir(&folder).env("XDG_CACHE_HOME", &cache).output().expect("runs");
+    assert!(stderr(&small).contains("as large as --max-size"), "{}", stderr(&small));
+    let size = fs::metadata(folder.join("small.trace")).expect("written").len();
+    assert!((1..300_000).contains(&size), "{size}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn one_access_of_many_becomes_samples() {
+    let folder = folder("every");
+    let Some(program) = program(&folder, "counters", COUNTERS) else { return };
+    let program = program.to_str().expect("a plain path");
+    let args = ["record", "--trace", "--every", "100", "-o", "it.data", "--", program];
+    let traced = tallyline()
+        .args(args)
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", folder.join("c"))
+        .output()
+        .expect("runs");
+    assert_eq!(traced.status.code(), Some(3), "{}", stderr(&traced));
+    let listed = run_in(&folder, &["evlist", "-i", "it.data"]);
+    assert!(stdout(&listed).contains("memory-accesses"), "{}{}", stdout(&listed), stderr(&listed));
+    let report = run_in(&folder, &["report", "-i", "it.data", "-s", "type,typeoff", "--json"]);
+    let text = stdout(&report);
+    assert!(text.contains("struct counters"), "{text}{}", stderr(&report));
+    assert!(
+        !fs::read_dir(&folder)
+            .expect("there")
+            .flatten()
+            .any(|file| { file.path().extension().is_some_and(|extension| extension == "trace") })
+    );
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_missing_program_or_compiler_is_one_line_with_what_to_do() {
+    let folder = folder("missing");
+    let record = |args: &[&str], compiler: &str| {
+        let mut command = tallyline();
+        command.args(["record", "--trace", "-o", "t", "--"]).args(args).current_dir(&folder);
+        command.env("XDG_CACHE_HOME", folder.join("cache")).env("CC", compiler).output().expect("runs")
+    };
+    let output = record(&["/bin/true"], "/no/such/compiler");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("apt install gcc"), "{}", stderr(&output));
+    if Command::new("cc").arg("--version").output().is_ok() {
+        let output = record(&["/no/such/program"], "cc");
+        assert_eq!(
+            (output.status.code(), stderr(&output).lines().count()),
+            (Some(2), 1),
+            "{}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains("no such program"), "{}", stderr(&output));
+    }
+    fs::remove_dir_all(folder).expect("removed");
+}
