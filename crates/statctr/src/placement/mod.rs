@@ -349,7 +349,8 @@ impl Pool {
     }
 
     /// From now on calls `callback` whenever a CPU's part of this pool was moved, on the thread that
-    /// drained it: for statistics about statistics, or to move what else belongs to that CPU.
+    /// drained it: for statistics about statistics, or to move what else belongs to that CPU. A call
+    /// that is under way when the callback is taken off comes to its end.
     pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> OnMoved {
         self.moved.add(callback)
     }

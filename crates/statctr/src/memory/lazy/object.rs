@@ -97,7 +97,10 @@ impl Object {
                 return;
             }
         }
-        self.update_further(values);
+        // one by one: in an array they would go through memory also where the section commits, and
+        // be loaded there in pieces that are wider than what was stored
+        let [first, second, third, fourth] = values;
+        self.update_further(first, second, third, fourth);
     }
 
     /// The instance of a mark, in the object's line.
@@ -111,8 +114,8 @@ impl Object {
     }
 
     #[inline(never)]
-    fn update_further(&self, values: [u64; ITEMS]) {
-        let memory = self.memory();
+    fn update_further(&self, first: u64, second: u64, third: u64, fourth: u64) {
+        let (memory, values) = (self.memory(), [first, second, third, fourth]);
         for _ in 0..rseq::TRIES {
             let Some(index) = memory.index() else { break };
             let Some(instance) = self.find_or_make(index) else { break };
