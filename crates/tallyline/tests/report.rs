@@ -138,6 +138,24 @@ fn an_imprecise_sample_is_charged_to_the_instruction_before() {
 }
 
 #[test]
+fn two_recordings_are_compared_by_type_and_field() {
+    let Some(old) = record("diff-old", true, &usual()) else { return };
+    let mut more = usual();
+    // as many loads of a again, and the rest as it was
+    more.extend(usual().into_iter().filter(|access| access.function == GET_A));
+    let Some(new) = record("diff-new", true, &more) else { return };
+    let document = json(&new, &["--diff", old.path()]);
+    assert_eq!((&document["old"], &document["new"]), (&75.into(), &115.into()));
+    let first = &document["rows"][0];
+    assert_eq!(first["keys"]["typeoff"], "struct pair +0 (a)");
+    let delta = first["delta"].as_f64().expect("a number");
+    assert!((delta - (80.0 / 115.0 - 40.0 / 75.0) * 100.0).abs() < 1e-9, "{delta}");
+    assert_eq!(first["noise"], false);
+    let text = stdout(&run(&["report", "-i", old.path(), "--diff", old.path()]));
+    assert!(text.contains("+0.00%~  struct pair  struct pair +0 (a)"), "{text}");
+}
+
+#[test]
 fn a_sample_is_explained_with_both_readings() {
     let Some(recorded) = record("report-explain", false, &usual()) else { return };
     let text = stdout(&run(&["report", "--explain", "#0", "-i", recorded.path()]));

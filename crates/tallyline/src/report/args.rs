@@ -52,6 +52,10 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "EVENT")]
     pub(super) event: Vec<String>,
 
+    /// Show what changed since this recording, by the same keys
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["csv", "html", "hierarchy", "explain"])]
+    pub(super) diff: Option<PathBuf>,
+
     /// Say how a sample (#12), or the first at an address, came to its type
     #[arg(long, value_name = "ADDRESS|SAMPLE", value_parser = super::explain::Subject::parse)]
     #[arg(conflicts_with_all = ["form", "hierarchy"])]
@@ -84,6 +88,7 @@ Examples:
   tallyline report -s type,sym --percent-limit 1
   tallyline report -H -s type,typecln,typeoff,mem   by cache lines of each type
   tallyline report --mem-mode -s mem -i mem.data    what perf report --mem-mode shows
+  tallyline report --diff before.data               types and fields that got more, or less
   tallyline report --explain 0x401136               why the samples there have their type, or none
   tallyline report --comm server --json -o report.json
   tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data

@@ -1,6 +1,7 @@
 //! `tallyline report`: which types, fields and lines the samples go to.
 
 mod args;
+mod compare;
 mod csv;
 mod explain;
 mod html;
@@ -53,20 +54,35 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         return output.write(|out| explain::write(&profile, &binaries, subject, out));
     }
     let filter = Filter { operation, ..args.input.filter()? };
-    let views = Views {
-        profile: &profile,
-        views: views(args, &columns.0, &filter, &profile)?,
-        columns: columns.0,
-        samples_column: args.show_nr_samples,
-        limit: args.percent_limit,
-        weighing: weighing(args),
-    };
+    let views = all(args, &columns.0, &filter, &profile)?;
+    if let Some(path) = &args.diff {
+        let (before, _) = profile::load_from(path, &args.input, needs)?;
+        let old = all(args, &columns.0, &filter, &before)?;
+        return output.write(|out| compare::write(&old, &views, args.json, out));
+    }
     output.write(|out| match () {
         () if args.json => json::write(&views, out),
         () if args.csv => csv::write(&views, out),
         () if args.html => html::write(&views, &args.input.input, out),
         () if args.hierarchy => stdio::write_tree(&views, out),
         () => stdio::write(&views, out),
+    })
+}
+
+/// All tables of a recording.
+fn all<'p>(
+    args: &ReportArgs,
+    columns: &[Column],
+    filter: &Filter,
+    profile: &'p Profile,
+) -> Result<Views<'p>> {
+    Ok(Views {
+        profile,
+        columns: columns.to_vec(),
+        views: views(args, columns, filter, profile)?,
+        samples_column: args.show_nr_samples,
+        limit: args.percent_limit,
+        weighing: weighing(args),
     })
 }
 
