@@ -61,6 +61,11 @@ fn a_command_is_recorded_and_its_status_passed_on() {
     let events = run_in(&folder, &["evlist", "-F", "-i", "a.data"]);
     assert_eq!(stdout(&events), "cpu-clock:u: sample_freq=1000\n");
 
+    // a recording that is there is kept
+    let again = run_in(&folder, &["record", "-q", "-o", "a.data", "--", "true"]);
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(samples(&folder.join("a.data.old")).0, all);
+
     // a command that a signal ends
     let killed = run_in(&folder, &["record", "-q", "-o", "b.data", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((killed.status.code(), stderr(&killed).as_str()), (Some(137), ""));

@@ -89,7 +89,8 @@ Examples:
   tallyline record --trace -- ./server         every access to memory, under QEMU; for tallyline replay
   tallyline record --trace --every 1000 -- qemu-system-x86_64 -kernel vmlinuz -append nokaslr …
 
-perf report, perf script and perf annotate read the file, too.";
+perf report, perf script and perf annotate read the file, too.
+A recording that is there is kept, with .old behind its name.";
 
 /// A number of bytes with a unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {

@@ -29,7 +29,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,10 +120,10 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
         [] => None,
         command => Some(os::Child::prepare(command).map_err(command_error)?),
     };
-    // before the events: what cannot be written need not be opened
-    let file = File::create(&options.output).map_err(|error| RecordError::file(&options.output, error))?;
-    let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
     let write_error = |error| RecordError::file(&options.output, error);
+    // first the events: where they are forbidden, an older recording stays what it is
+    let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
+    let file = create(&options.output).map_err(write_error)?;
     let descriptions = events.iter().map(open::OpenEvent::description).collect();
     let writer = Writer::new(file, descriptions).map_err(write_error)?;
     let mut session = Session { options, events, rings, writer, tally: Tally::default() };
@@ -139,6 +140,17 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     }
     result?;
     session.finish(summary)
+}
+
+/// A new file that only its owner can read, as samples may hold what others must not see. One of
+/// this name that has something in it gets the name with `.old` behind, as with perf.
+fn create(path: &Path) -> std::io::Result<File> {
+    if path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let mut old = path.as_os_str().to_owned();
+        old.push(".old");
+        std::fs::rename(path, old)?;
+    }
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 struct Session<'o> {
