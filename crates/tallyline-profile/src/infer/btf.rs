@@ -73,15 +73,16 @@ fn analyse(
         }),
         size => symbol.address.saturating_add(size),
     };
-    let ranges = [symbol.address..end];
-    let body = Body::decode(image, &ranges, symbol.address);
+    let range = symbol.address..end;
+    let ranges = std::slice::from_ref(&range);
+    let body = Body::decode(image, ranges, symbol.address);
     let function = Function { name: symbol.name.clone(), ..Function::default() };
     let at_entry = prototypes.get(&symbol.address).map_or(Vec::new(), |ty| arguments(image, catalog, *ty));
     let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
     analysis.at_entry = at_entry;
     analysis.run();
     let outcomes = analysis.outcomes();
-    part.add(&symbol.name, &ranges, &outcomes);
+    part.add(&symbol.name, ranges, &outcomes);
 }
 
 /// What the registers hold that a function gets its arguments in.

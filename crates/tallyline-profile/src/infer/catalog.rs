@@ -25,9 +25,9 @@ const DERIVED_LIMIT: usize = 3;
 /// Where types come from.
 enum Source<'u, 'a> {
     /// Read as they are needed.
-    Dwarf(TypeReader<'u, 'a>),
+    Dwarf(Box<TypeReader<'u, 'a>>),
     /// All there.
-    Whole(Types),
+    Whole(Box<Types>),
 }
 
 /// One way from a type to what lies at an offset in it: each type on it, and the offset there.
@@ -63,7 +63,7 @@ pub(super) enum Found {
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// The types of a program with DWARF.
     pub(super) fn new(shelf: Shelf<'i, 'u, 'a>) -> Self {
-        let source = Source::Dwarf(shelf.info.types());
+        let source = Source::Dwarf(Box::new(shelf.info.types()));
         Catalog {
             source,
             shelf: Some(shelf),
@@ -75,7 +75,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Types that are all there, as those of BTF.
     pub(super) fn whole(types: Types) -> Self {
-        let source = Source::Whole(types);
+        let source = Source::Whole(Box::new(types));
         Catalog {
             source,
             shelf: None,
@@ -97,7 +97,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     pub(super) fn into_types(self) -> Types {
         match self.source {
             Source::Dwarf(reader) => reader.into_types(),
-            Source::Whole(types) => types,
+            Source::Whole(types) => *types,
         }
     }
 
@@ -150,10 +150,8 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// A type as objects of it are named: behind qualifiers, and behind typedefs of what has a name.
     pub(super) fn object(&mut self, id: TypeId) -> TypeId {
         let stripped = self.strip(id);
-        if let Some((_, record)) = self.types().as_record(stripped) {
-            if record.name.is_some() {
-                return stripped;
-            }
+        if self.types().as_record(stripped).is_some_and(|(_, record)| record.name.is_some()) {
+            return stripped;
         }
         let mut named = id;
         for _ in 0..DEPTH_LIMIT {

@@ -336,8 +336,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         let Some(shelf) = &mut self.catalog.shelf else { return Templates::default() };
         let mut found: Vec<(String, u64)> = Vec::new();
         let Some(mut scope) = (innermost as usize).checked_sub(1) else { return Templates::default() };
-        loop {
-            let Some(here) = self.function.scopes.get(scope) else { break };
+        while let Some(here) = self.function.scopes.get(scope) {
             if let Some(function) = here.function {
                 let declared = shelf.declared(function);
                 found.extend(shelf.templates(declared).iter().cloned());

@@ -190,11 +190,12 @@ fn locate<'a>(
     match value {
         AttributeValue::Exprloc(expression) => add(scope, *expression),
         value => {
-            let Ok(Some(mut list)) = unit.dwarf().attr_locations(&unit.unit, value.clone()) else { return };
+            let Ok(Some(mut list)) = unit.dwarf().attr_locations(&unit.unit, *value) else { return };
             let mut left = LOCATIONS_LIMIT;
             while let (Ok(Some(entry)), true) = (list.next(), left > 0) {
                 left -= 1;
-                add(&[entry.range.begin..entry.range.end], entry.data);
+                let range = entry.range.begin..entry.range.end;
+                add(std::slice::from_ref(&range), entry.data);
             }
         }
     }

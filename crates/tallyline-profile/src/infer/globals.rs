@@ -144,7 +144,7 @@ fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
     let source = info.skeleton(index).unwrap_or(index);
     let (header, dwarf) = info.unit(source);
     let mut found = Vec::new();
-    let Ok(unit) = dwarf.unit(header.clone()) else { return found };
+    let Ok(unit) = dwarf.unit(*header) else { return found };
     if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
         while let Ok(Some(range)) = ranges.next() {
             if range.begin < range.end && range.begin != 0 && found.len() < RANGES_LIMIT {

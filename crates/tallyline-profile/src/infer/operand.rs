@@ -238,8 +238,7 @@ impl Analysis<'_, '_, '_, '_> {
         let ty = shelf.target(entry, gimli::constants::DW_AT_type)?;
         let ty = self.catalog.at(ty)?;
         let inside = u64::from(offset) < self.catalog.size(ty).max(1);
-        let flexible = || Fixed::Address(0) != at;
-        if !inside && !(flexible() && offset == 0) {
+        if !inside {
             return None;
         }
         Some(Pointer { to: self.catalog.object(ty), offset: i32::try_from(offset).ok()?, span: false })

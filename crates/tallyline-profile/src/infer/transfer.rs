@@ -204,10 +204,8 @@ impl Analysis<'_, '_, '_, '_> {
             return After::GoesOn;
         }
         let callee = self.callee(instruction.end(), target);
-        if let Some(place) = callee {
-            if self.never_returns(place) {
-                return After::Ends;
-            }
+        if callee.is_some_and(|place| self.never_returns(place)) {
+            return After::Ends;
         }
         if NO_RETURN.contains(&name) || NO_RETURN_STARTS.iter().any(|start| name.starts_with(start)) {
             return After::Ends;
@@ -301,7 +299,7 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// Go keeps the goroutine in a register.
     pub(super) fn seed_goroutine(&mut self) {
-        if !self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO) {
+        if self.unit.as_ref().is_none_or(|unit| unit.entries.language() != GO) {
             return;
         }
         let register = match self.image.machine() {

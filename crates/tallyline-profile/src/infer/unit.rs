@@ -65,11 +65,11 @@ impl<'u, 'a> Unit<'u, 'a> {
     /// Opens a unit. None if it is damaged, or has no code.
     pub(super) fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
         let (header, dwarf) = info.unit(index);
-        let mut unit = dwarf.unit(header.clone()).ok()?;
+        let mut unit = dwarf.unit(*header).ok()?;
         let mut joined = None;
         if let Some(skeleton) = info.skeleton(index) {
             let (skeleton_header, parent) = info.unit(skeleton);
-            let skeleton = parent.unit(skeleton_header.clone()).ok()?;
+            let skeleton = parent.unit(*skeleton_header).ok()?;
             unit.copy_relocated_attributes(&skeleton);
             joined = Some(join(dwarf, parent, header.version()));
         }
@@ -271,8 +271,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             if let Some(value) = entry.value(GO_RUNTIME_TYPE)
                 && let Some(address) = match value {
                     AttributeValue::Addr(address) => Some(address),
-                    other => super::entries::address(self.dwarf(), &self.unit, other.clone())
-                        .or(other.udata_value()),
+                    other => super::entries::address(self.dwarf(), &self.unit, other).or(other.udata_value()),
                 }
             {
                 found.push((address, info.place(self.index, entry.offset)));
