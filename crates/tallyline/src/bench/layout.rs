@@ -133,6 +133,7 @@ fn jobs(ours: &Path, file: &Path) -> Result<Vec<Job>> {
         [Format::Dwarf, Format::Btf] => vec![
             job("all types", "dwarf", &[], 5.0, Some(5.0)),
             job("sizes", "dwarf", &["--sizes"], 5.0, Some(5.0)),
+            job("one type", "dwarf", &["-C", LARGE_TYPE], 1.0, None),
         ],
         [Format::Dwarf] => vec![job("sizes", "dwarf", &["--sizes"], 10.0, Some(10.0))],
         _ => bail!("{}: no type information", file.display()),
