@@ -155,3 +155,130 @@ fn finish(groups: Groups, whole_events: Vec<Counts>) -> Table {
     rows.iter().for_each(|row| shown.add(row.counts));
     Table { rows, shown, whole: sum(&whole_events), whole_events }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::hierarchy;
+    use super::super::keys::{ALL, Column};
+    use super::super::names::NameId;
+    use super::super::operand::{Operand, Outcome, Reason};
+    use super::super::profile::{EventInfo, Place, Resolved};
+    use super::*;
+    use crate::infer::Pseudo;
+    use crate::perfdata::sample::{CpuMode, DataSource, Weight};
+
+    /// Numbers without an order (xorshift); the same in each run.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % limit
+        }
+    }
+
+    /// Samples of everything at random, many of them equal in some keys.
+    fn profile(random: &mut Random, samples: usize) -> Profile {
+        let mut profile = Profile { line_size: 64, ..Profile::default() };
+        let names: Vec<NameId> = ["a", "b", "c", "d"].iter().map(|name| profile.names.intern(name)).collect();
+        let event = |name: &str| EventInfo {
+            name: name.to_owned(),
+            is_precise: true,
+            has_weight: true,
+            has_source: true,
+            has_address: true,
+        };
+        profile.events = vec![event("one"), event("two")];
+        for index in 0..40 {
+            profile.places.push(Place { dso: index % 3, offset: index.into(), mode: CpuMode::User, pid: 0 });
+            profile.resolved.push(Resolved {
+                address: index.into(),
+                symbol: index % 5,
+                ..Resolved::default()
+            });
+            let name = names[index as usize % 4];
+            profile.outcomes.push(match index % 4 {
+                0 => Outcome::Pseudo(Pseudo::StackOperation),
+                1 => Outcome::Untyped(Reason::NoDebugInfo),
+                _ => Outcome::Typed(Operand {
+                    ty: 0,
+                    name,
+                    offset: u64::from(index) * 8,
+                    field: name,
+                    text: name,
+                    size: 8,
+                    reads: true,
+                    writes: index % 8 == 2,
+                }),
+            });
+        }
+        for _ in 0..samples {
+            let place = random.below(40) as u32;
+            profile.points.push(Point {
+                event: random.below(2) as u32,
+                pid: random.below(3) as i32,
+                tid: random.below(5) as i32,
+                comm: names[random.below(4) as usize],
+                cpu: random.below(4) as u32,
+                exact: true,
+                ip: random.below(50),
+                place,
+                charged: place,
+                caller: random.below(40) as u32,
+                time: 0,
+                period: random.below(1000),
+                address: random.below(4096),
+                data_place: 0,
+                physical_address: random.below(4096),
+                weight: Weight { weight: random.below(50), instruction_latency: 1, third: 2 },
+                source: (random.below(2) == 0).then(|| DataSource(random.below(1 << 40))),
+                data_page_size: 4096,
+                code_page_size: 4096,
+            });
+        }
+        profile
+    }
+
+    #[test]
+    fn rows_of_any_keys_and_filter_add_up_to_the_samples_that_get_through() {
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        // more than one chunk of the parallel part
+        let profile = profile(&mut random, 30_000);
+        for round in 0..60 {
+            let keys: Vec<Column> = (0..1 + random.below(4))
+                .map(|_| Column::Key(ALL[random.below(ALL.len() as u64) as usize]))
+                .collect();
+            let filter = Filter {
+                cpus: (0..4).filter(|_| random.below(2) == 0).collect(),
+                tids: (0..5).filter(|_| random.below(3) == 0).collect(),
+                types: ["a", "(unknown)"]
+                    .iter()
+                    .filter(|_| random.below(3) == 0)
+                    .map(|name| (*name).to_owned())
+                    .collect(),
+                ..Filter::default()
+            };
+            let weighing = if round % 2 == 0 { Weighing::Period } else { Weighing::Weight };
+            let events: &[usize] = [&[0][..], &[1], &[0, 1]][round % 3];
+            let table = aggregate(&profile, &keys, events, &filter, weighing);
+            let of_events = || profile.points.iter().filter(|point| events.contains(&(point.event as usize)));
+            let mut expected = Counts::default();
+            for point in of_events().filter(|point| filter.accepts(&profile, point)) {
+                expected.add(Counts { samples: 1, period: point.period, total: weighing.of(point) });
+            }
+            let mut sum = Counts::default();
+            table.rows.iter().for_each(|row| sum.add(row.counts));
+            assert_eq!((sum, table.shown), (expected, expected), "{keys:?} {filter:?}");
+            assert_eq!(table.whole.samples, of_events().count() as u64);
+            for row in &table.rows {
+                let of_row: u64 = row.events.iter().map(|counts| counts.samples).sum();
+                assert_eq!(of_row, row.counts.samples);
+            }
+            let tree: u64 = hierarchy(&table.rows).iter().map(|node| node.counts.total).sum();
+            assert_eq!(tree, expected.total);
+            assert!(table.rows.is_sorted_by(|a, b| a.counts.total >= b.counts.total));
+        }
+    }
+}

@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(demangle("main"), "main");
         assert_eq!(demangle("_ZN5store3addEi"), "store::add");
         assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
-        assert_eq!(demangle("_RNvC6mycrate3run"), "mycrate::run");
+        assert_eq!(demangle("_RNvC7mycrate3run"), "mycrate::run");
         assert_eq!(demangle("_Znonsense"), "_Znonsense");
     }
 }
