@@ -102,3 +102,57 @@ fn data_sources_and_latencies_are_read() {
     }
     assert_eq!(samples, 100);
 }
+
+/// `TALLYLINE_ROUNDS=100000 cargo test -p tallyline-profile --release --test recordings damaged` goes on for longer.
+#[test]
+fn damaged_recordings_are_read_or_refused() {
+    let rounds = std::env::var("TALLYLINE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(150);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |limit: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 16) as usize % limit.max(1)
+    };
+    let (mut read, mut refused) = (0, 0);
+    for name in ["ours", "compressed", "stream", "group", "memory"] {
+        let whole = bytes(name);
+        for _ in 0..rounds {
+            let mut damaged = whole.clone();
+            for _ in 0..=below(6) {
+                let place = below(damaged.len());
+                let values = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8];
+                // single bytes, words, and pieces that are somewhere else
+                match below(4) {
+                    0 => damaged[place] = values[below(values.len())],
+                    1 => damaged[place..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
+                    2 => damaged.copy_within(
+                        place..place + below(whole.len() - place).min(64),
+                        below(whole.len() - 64),
+                    ),
+                    _ if below(8) == 0 => damaged.truncate(place.max(64)),
+                    _ => damaged[place] ^= 1 << below(8),
+                }
+                if damaged.len() < whole.len() {
+                    break;
+                }
+            }
+            let Ok(recording) = Recording::parse(&damaged) else {
+                refused += 1;
+                continue;
+            };
+            let mut spaces = AddressSpaces::new(&recording);
+            for record in recording.in_time_order().into_iter().flatten().map_while(Result::ok) {
+                if spaces.apply(&record.body).is_err() {
+                    break;
+                }
+                if let Body::Sample(_, sample) = record.body {
+                    let _ = spaces.resolve(sample.pid.unwrap_or(0), sample.mode, sample.ip.unwrap_or(0));
+                    let _ = sample.callers().count();
+                }
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+}
