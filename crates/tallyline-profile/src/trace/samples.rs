@@ -103,6 +103,8 @@ where
 fn attributes(header: &Header) -> Attr {
     const SOFTWARE: u32 = 1;
     const EXACT: u64 = 3;
+    // else perf misses the kernel's symbols
+    let of_programs = if header.whole_machine { 0 } else { attr_flag::EXCLUDE_KERNEL };
     Attr {
         kind: SOFTWARE,
         period: header.every,
@@ -114,7 +116,8 @@ fn attributes(header: &Header) -> Attr {
             | bit::CPU
             | bit::PERIOD
             | bit::DATA_SRC,
-        flags: attr_flag::MMAP
+        flags: of_programs
+            | attr_flag::MMAP
             | attr_flag::MMAP2
             | attr_flag::MMAP_DATA
             | attr_flag::COMM
