@@ -89,7 +89,7 @@ impl Body {
 
     /// The registers that instructions of the function write, one bit each; calls aside.
     pub fn written(&self) -> u64 {
-        self.effects.iter().filter_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
+        self.effects.iter().flat_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
     }
 
     /// The blocks, by address.

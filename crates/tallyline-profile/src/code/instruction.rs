@@ -174,9 +174,9 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The register that is written; of two that change places, the first.
-    pub fn written(&self) -> Option<Register> {
-        match *self {
+    /// The registers that are written; the stack pointer of a push or a pop aside.
+    pub fn written(&self) -> impl Iterator<Item = Register> + use<> {
+        let (one, other) = match *self {
             Effect::Copy { to, .. }
             | Effect::Constant { to, .. }
             | Effect::Address { to, .. }
@@ -187,10 +187,11 @@ impl Effect {
             | Effect::AddMemory { to }
             | Effect::Pop { to }
             | Effect::Modify { to }
-            | Effect::ThreadPointer { to }
-            | Effect::Swap { a: to, .. } => Some(to),
-            Effect::Store { .. } | Effect::Push { .. } | Effect::Through { .. } => None,
-        }
+            | Effect::ThreadPointer { to } => (Some(to), None),
+            Effect::Swap { a, b } => (Some(a), Some(b)),
+            Effect::Store { .. } | Effect::Push { .. } | Effect::Through { .. } => (None, None),
+        };
+        one.into_iter().chain(other)
     }
 }
 

@@ -103,10 +103,8 @@ impl Analysis<'_, '_, '_, '_> {
                     }
                 }
             }
-            let written = self.body.effects(instruction).iter().filter_map(Effect::written);
-            if written.into_iter().any(|written| written == register)
-                || matches!(instruction.flow, Flow::Call(_))
-            {
+            let mut written = self.body.effects(instruction).iter().flat_map(Effect::written);
+            if written.any(|written| written == register) || matches!(instruction.flow, Flow::Call(_)) {
                 return None;
             }
         }
