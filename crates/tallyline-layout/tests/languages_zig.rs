@@ -11,8 +11,11 @@ const SOURCE: &str = include_str!("data/languages/types.zig");
 const OBJECTS: [&[u8]; 2] =
     [include_bytes!("data/languages/types-zig-self.o"), include_bytes!("data/languages/types-zig-llvm.o")];
 
-/// What the source expects of each type: its size, and members with their offsets.
-fn expected() -> Vec<(String, u64, Vec<(String, u64)>)> {
+/// A type's name, its size, and members with their offsets.
+type Expected = (String, u64, Vec<(String, u64)>);
+
+/// What the source expects of each type.
+fn expected() -> Vec<Expected> {
     let lines = SOURCE.lines().filter_map(|line| line.trim().strip_prefix("expect("));
     lines
         .map(|line| {

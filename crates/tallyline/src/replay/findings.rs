@@ -147,7 +147,7 @@ fn fields(summary: &Summary, known: &BTreeMap<u32, Place>) -> Vec<FieldRow> {
     let mut rows: Vec<_> =
         fields.into_iter().map(|((ty, field), counts)| FieldRow { ty, field, counts }).collect();
     let weight = |counts: &LineCounts| (counts.sharing(), counts.invalidations, counts.replaced, counts.cold);
-    rows.sort_by(|a, b| weight(&b.counts).cmp(&weight(&a.counts)));
+    rows.sort_by_key(|row| std::cmp::Reverse(weight(&row.counts)));
     rows
 }
 
