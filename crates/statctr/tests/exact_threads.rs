@@ -179,13 +179,16 @@ fn neighbours_of_a_counter_that_is_set_all_the_time() {
         let stop = AtomicBool::new(false);
         let (turns, sets) = std::thread::scope(|scope| {
             let setter = scope.spawn(|| {
+                // once at least, also where this thread comes to run when the others are through
                 let mut sets = 0u64;
-                while !stop.load(Ordering::Relaxed) {
+                loop {
                     victim.set(sets);
                     line.group.set(line.items[4], sets);
                     sets += 1;
+                    if stop.load(Ordering::Relaxed) {
+                        return sets;
+                    }
                 }
-                sets
             });
             let turns = take_turns(&kit, 2, budget() / 8, |_| {
                 victim.add(1 << 32);

@@ -166,7 +166,7 @@ impl Found {
     }
 }
 
-const C: [&str; 7] = ["flags_of", "cost", "find", "walk", "lists", "indirect", "matrix"];
+const C: [&str; 8] = ["flags_of", "cost", "find", "walk", "lists", "indirect", "matrix", "chain"];
 const CPP: [&str; 3] = ["by_reference", "walk", "sum_of"];
 const CPP_CONTAINERS: [&str; 6] = ["shared", "in_map", "all_map", "in_hash", "all_hash", "all_list"];
 

@@ -74,7 +74,11 @@ impl Output {
             write(&mut stream)?;
             Ok(stream.flush()?)
         };
-        written().with_context(|| format!("cannot write {name}"))
+        written().map_err(|error| match error.is::<io::Error>() {
+            true => error.context(format!("cannot write {name}")),
+            // what is written could not be found out
+            false => error,
+        })
     }
 }
 

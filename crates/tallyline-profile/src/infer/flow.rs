@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Pseudo, Reason};
 use super::shelf::Templates;
 use super::unit::Unit;
 use super::value::{Pointer, State, Value};
-use crate::code::{Body, Flow, Image, Machine, Register};
+use crate::code::{Body, Flow, Image, Instruction, Machine, Register};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -115,7 +115,9 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         let mut orphan = State::unknown();
         orphan.set(self.stack_register(), self.usual_stack());
         for block in 0..self.states.len() {
-            if self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty() {
+            let open = self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty();
+            // nothing leads to the filling in front of a loop, and what it knows is not true there
+            if open && self.last_that_does(block).is_some() {
                 self.states[block] = Some(orphan.clone());
                 self.settle(BTreeSet::from([block]), &mut budget);
             }
@@ -200,12 +202,17 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
 
     /// Whether a block ends with a call, and filling behind it.
     fn ends_with_call(&self, block: usize) -> bool {
+        self.last_that_does(block).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
+    }
+
+    /// The last instruction of a block that is not filling.
+    fn last_that_does(&self, block: usize) -> Option<&'f Instruction> {
         let range = self.body.blocks()[block].instructions.clone();
         let instructions = &self.body.instructions()[range.start as usize..range.end as usize];
-        let does = |instruction: &&crate::code::Instruction| {
+        let does = |instruction: &&Instruction| {
             instruction.flow != Flow::Next || !self.body.effects(instruction).is_empty()
         };
-        instructions.iter().rev().find(does).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
+        instructions.iter().rev().find(does)
     }
 
     /// What is known of a value that is one of two.
@@ -357,6 +364,6 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
 }
 
 /// Whether a number is none that an object is at.
-fn is_no_address(number: i64) -> bool {
+pub(super) fn is_no_address(number: i64) -> bool {
     (-4096..4096).contains(&number)
 }

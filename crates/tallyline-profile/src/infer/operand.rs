@@ -1,7 +1,7 @@
 //! What a memory operand is, with what is known about the registers.
 
 use super::catalog::Found;
-use super::flow::Analysis;
+use super::flow::{Analysis, is_no_address};
 use super::location::Holder;
 use super::outcome::{Outcome, Pseudo, Reason, Typed};
 use super::unit::Fixed;
@@ -324,6 +324,10 @@ impl Analysis<'_, '_, '_, '_> {
             Operand::Stack(place) => {
                 let place = place.saturating_add(at.into());
                 (self.on_stack(state, position, place), state.slot(place))
+            }
+            // nothing comes back from null: what is loaded on the ways that get on is what counts
+            Operand::Address(address) if size == 8 && is_no_address(address as i64) => {
+                return Value::Constant(0);
             }
             Operand::Address(address) => {
                 let slot = self.image.slot(address).filter(|_| self.image.is_table(address));

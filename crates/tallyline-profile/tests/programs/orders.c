@@ -15,6 +15,7 @@ struct order {
     unsigned kind : 3, state : 5;
     long history[];
 };
+struct step { struct step *next; long before[6]; int weight, more; long after; };
 struct operations { long (*cost)(struct order *); struct order *(*find)(long key); };
 
 struct order *head;
@@ -95,6 +96,40 @@ __attribute__((noinline)) double matrix(double (*m)[16], int n, struct stats *ou
     return sum;
 }
 
+struct queue { struct step *first; long count; };
+
+static long drain(struct queue *q, int rounds)
+{
+    long sum = 0;
+    for (int i = 0; i < rounds; i++)
+        for (struct step *s = q->first; s; s = s->next) { /* step.next queue.first */
+            sum += s->weight;                   /* step.weight */
+            if (s->more > 3)                    /* step.more step.weight */
+                s->after += sum;                /* step.after */
+            q->count++;
+        }
+    return sum;
+}
+
+/* what is reached through a pointer that is null at first, as far as the compiler sees */
+__attribute__((noinline)) long chain(void)
+{
+    enum { n = 200000 };
+    struct queue q = { 0, 0 };
+    struct step *all = calloc(n, sizeof *all);
+    int *order = malloc(n * sizeof *order);
+    for (int i = 0; i < n; i++)
+        order[i] = i * 7 % n;                   /* int. */
+    for (int i = 0; i < n; i++) {
+        struct step *s = &all[order[i]];        /* int. */
+        s->next = q.first;                      /* step.next */
+        s->more = i;                            /* step.more step.weight */
+        s->weight = i & 7;                      /* step.weight */
+        q.first = s;
+    }
+    return drain(&q, 4);
+}
+
 int main(int argc, char **argv)
 {
     static const struct operations table = { cost, find };
@@ -113,6 +148,6 @@ int main(int argc, char **argv)
     long sum = 0;
     for (int i = 0; i < 100; i++)
         sum += walk(head, 2) + lists(&l) + indirect(i) + (long)matrix(m, 4, &total[i & 7]);
-    printf("%ld\n", sum);
+    printf("%ld %ld\n", sum, chain());
     return 0;
 }
