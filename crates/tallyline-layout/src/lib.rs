@@ -278,7 +278,7 @@ pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Ty
 }
 
 /// Reads what BTF, raw or in an ELF file, says besides types: functions and variables. Their types have
-/// the ids that they have when the same BTF is [read](read) whole.
+/// the ids that they have when the same BTF is [`read`] whole.
 pub fn symbols(bytes: &[u8]) -> Result<Symbols> {
     btf::read_symbols(&raw_btf(bytes)?)
 }

@@ -1,7 +1,7 @@
 //! Recordings in perf's format.
 //!
 //! `bytes` is the cursor that everything reads through; [`abi`] the kernel's numbers, [`attr`] what
-//! an event was asked for, [`sample`] what it then recorded; [`file`] the container and its records,
+//! an event was asked for, [`sample`] what it then recorded; [`mod@file`] the container and its records,
 //! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file;
 //! [`writer`] makes such files, [`recorder`] fills them.
 

@@ -1,6 +1,6 @@
 //! Reports: samples joined with what their instructions access, counted by sort keys.
 //!
-//! [`Profile`](profile::Profile) is what is kept of a recording; `resolve` and [`join`] say
+//! [`Profile`] is what is kept of a recording; `resolve` and [`join`] say
 //! what is known about its places; [`keys`] are what rows are made of, [`aggregate`](mod@aggregate) counts them.
 
 pub mod aggregate;
