@@ -67,6 +67,12 @@ fn a_command_is_recorded_and_its_status_passed_on() {
     assert_eq!(samples(&folder.join("a.data.old")).0, all);
 
     // a command that a signal ends
+    let before = fs::read(folder.join("a.data")).expect("a recording");
+    run_in(&folder, &["record", "-q", "-o", "a.data", "--", "no-such-command"]);
+    run_in(&folder, &["record", "-q", "-o", "new.data", "--", "no-such-command"]);
+    assert_eq!(fs::read(folder.join("a.data")).expect("kept"), before, "nothing came in its place");
+    assert!(!folder.join("new.data").exists());
+
     let killed = run_in(&folder, &["record", "-q", "-o", "b.data", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((killed.status.code(), stderr(&killed).as_str()), (Some(137), ""));
 }

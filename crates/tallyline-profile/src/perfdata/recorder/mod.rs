@@ -123,7 +123,7 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     let write_error = |error| RecordError::file(&options.output, error);
     // first the events: where they are forbidden, an older recording stays what it is
     let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
-    let file = create(&options.output).map_err(write_error)?;
+    let (file, older) = create(&options.output).map_err(write_error)?;
     let descriptions = events.iter().map(open::OpenEvent::description).collect();
     let writer = Writer::new(file, descriptions).map_err(write_error)?;
     let mut session = Session { options, events, rings, writer, tally: Tally::default() };
@@ -138,19 +138,36 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
             summary.status = child.try_wait(true);
         }
     }
+    if result.is_err() && session.tally.samples == 0 {
+        take_back(&options.output, older.as_deref());
+    }
     result?;
     session.finish(summary)
 }
 
 /// A new file that only its owner can read, as samples may hold what others must not see. One of
-/// this name that has something in it gets the name with `.old` behind, as with perf.
-fn create(path: &Path) -> std::io::Result<File> {
+/// this name that has something in it gets the name with `.old` behind, as with perf: then that is
+/// the other result.
+fn create(path: &Path) -> std::io::Result<(File, Option<PathBuf>)> {
+    let mut older = None;
     if path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
-        let mut old = path.as_os_str().to_owned();
-        old.push(".old");
-        std::fs::rename(path, old)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(".old");
+        std::fs::rename(path, &name)?;
+        older = Some(PathBuf::from(name));
     }
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    Ok((file, older))
+}
+
+/// Nothing was recorded: an older recording has its name again.
+fn take_back(path: &Path, older: Option<&Path>) {
+    // what cannot be put back is still there under the other name
+    let _ = match older {
+        Some(older) => std::fs::rename(older, path),
+        None if path.is_file() => std::fs::remove_file(path),
+        None => Ok(()),
+    };
 }
 
 struct Session<'o> {
