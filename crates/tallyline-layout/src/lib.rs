@@ -104,6 +104,8 @@ pub struct Request {
     pub anonymous: bool,
     /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
     pub pointed_to: bool,
+    /// Of types that others point to, everything; so also of what those point to.
+    pub pointees: bool,
     /// Whether sizes and holes are all that is asked about: classes that other units define are then not
     /// read from there, and are as large as there.
     pub sizes_only: bool,
@@ -121,6 +123,7 @@ impl Default for Request {
             inner: false,
             anonymous: false,
             pointed_to: false,
+            pointees: false,
             sizes_only: false,
             positions: false,
         }

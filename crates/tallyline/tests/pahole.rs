@@ -166,6 +166,93 @@ fn a_reorganised_struct_ends_with_what_is_saved() {
 }
 
 #[test]
+fn pointers_unfold_what_they_point_to_but_nothing_inside_of_itself() {
+    let file = data("options/pointers.o");
+    for (option, name) in [("-p", "p"), ("-Ep", "Ep")] {
+        let output = pahole(&[option, &file]);
+        assert_eq!(stdout(&output), golden(&format!("options/pointers.{name}.txt")), "{option}");
+    }
+    let ring = stdout(&pahole(&["-p", "-C", "ring", &file]));
+    assert_eq!(ring.matches("struct ring {").count(), 3, "itself, and what each of both points to: {ring}");
+}
+
+#[test]
+fn bitfields_as_wide_as_their_types_are_plain_members_if_asked_for() {
+    let file = data("options/silly.o");
+    assert_eq!(stdout(&pahole(&["--fixup_silly_bitfields", &file])), golden("options/silly.fixup.txt"));
+    let plain = stdout(&pahole(&[&file]));
+    assert!(plain.contains("b:32") && plain.contains("c:64"), "{plain}");
+}
+
+#[test]
+fn what_a_prototype_names_has_to_be_there() {
+    let file = data("options/pointers.o");
+    let plain = stdout(&pahole(&["-C", "leaf", &file]));
+    assert_eq!(stdout(&pahole(&["-C", "leaf(sizeof=value,type=tag,filter=tag==3)", &file])), plain);
+    for (class, message) in [
+        ("leaf(sizeof=nope)", "the sizeof member 'nope' wasn't found in the 'leaf' type"),
+        ("either(sizeof=a)", "attributes are only supported with 'class' and 'struct' types"),
+        ("leaf(bogus=1)", "invalid arg 'bogus' in 'leaf(bogus=1)'"),
+    ] {
+        let output = pahole(&["-C", class, &file]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(stderr(&output).starts_with(&format!("pahole: {message}")), "{output:?}");
+    }
+}
+
+#[test]
+fn atomic_base_types_are_typedefs_in_a_header() {
+    let source = folder("atomic-base-types").join("a.S");
+    fs::write(&source, ATOMIC_BASE_TYPE).expect("written");
+    let object = source.with_extension("o");
+    let compiled = Command::new("cc").args(["-c", "-o"]).arg(&object).arg(&source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let object = object.to_str().expect("a plain path");
+    let header = stdout(&pahole(&["--compile", object]));
+    let start = "typedef _Atomic unsigned int atomic_uint32_t;\n";
+    assert!(header.starts_with(start) && header.matches(start).count() == 1, "{header}");
+    let skipped = stdout(&pahole(&["--compile", "--skip_emitting_atomic_typedefs", object]));
+    assert!(!skipped.contains("_Atomic") && skipped.contains("atomic_uint32_t            b;"), "{skipped}");
+}
+
+/// `struct counts { atomic_uint32_t a, b; }` as compilers wrote it before DWARF 5: a base type.
+const ATOMIC_BASE_TYPE: &str = r#"
+    .section .debug_abbrev,"",@progbits
+    .byte 1,0x11,1, 0x13,0x0b, 0,0
+    .byte 2,0x24,0, 3,8, 0xb,0xb, 0x3e,0xb, 0,0
+    .byte 3,0x13,1, 3,8, 0xb,0xb, 0,0
+    .byte 4,0x0d,0, 3,8, 0x49,0x13, 0x38,0xb, 0,0
+    .byte 0
+    .section .debug_info,"",@progbits
+unit:
+    .4byte end - version
+version:
+    .2byte 4
+    .4byte 0
+    .byte 8
+    .byte 1,12
+base:
+    .byte 2
+    .asciz "atomic_uint32_t"
+    .byte 4,7
+    .byte 3
+    .asciz "counts"
+    .byte 8
+    .byte 4
+    .asciz "a"
+    .4byte base - unit
+    .byte 0
+    .byte 4
+    .asciz "b"
+    .4byte base - unit
+    .byte 4
+    .byte 0,0
+end:
+"#;
+
+#[test]
 fn types_without_a_name_are_counted_under_none() {
     let file = data("nesting.o");
     let plain = stdout(&pahole(&["-s", &file]));

@@ -53,6 +53,7 @@ pub(super) struct Loader<'u, 'a> {
     // none where positions are not wanted
     pub(super) paths: Option<Paths<'a>>,
     pointed_to: bool,
+    pointees: bool,
     // where classes are defined that units only declare; none before it is known that there are any
     pub(super) definitions: Option<&'u Definitions>,
     // or how large they are; and of those that this was made of, whether they may have virtual bases
@@ -105,6 +106,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             finished_members: 0,
             paths: request.positions.then(Paths::default),
             pointed_to: request.pointed_to,
+            pointees: request.pointees,
             definitions: None,
             outlines: None,
             outlined: FxHashMap::default(),
@@ -332,7 +334,8 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     fn pointer(&mut self, cursor: &Cursor<'_, '_, 'a>, kind: Pointer) -> Result<Type> {
-        Ok(Type::Pointer { kind, to: self.refer_by(cursor, constants::DW_AT_type, Need::Name)? })
+        let need = if self.pointees { Need::Layout } else { Need::Name };
+        Ok(Type::Pointer { kind, to: self.refer_by(cursor, constants::DW_AT_type, need)? })
     }
 
     fn qualified(&mut self, cursor: &Cursor<'_, '_, 'a>, qualifier: Qualifier, need: Need) -> Result<Type> {

@@ -1,8 +1,8 @@
 //! How readers fill [`Types`]: the tables only grow, and never beyond what ids can name.
 
 use super::{
-    Array, ArrayId, Enum, EnumId, Enumerator, Function, FunctionId, Member, NameId, Origin, Parameter, Range,
-    Record, RecordId, Type, TypeId, Types, Variant,
+    Array, ArrayId, Bitfield, Enum, EnumId, Enumerator, Function, FunctionId, Member, NameId, Origin,
+    Parameter, Range, Record, RecordId, Type, TypeId, Types, Variant,
 };
 use crate::error::{Error, Result};
 
@@ -88,6 +88,17 @@ impl Types {
     /// Adds the constants of an enumeration.
     pub(crate) fn push_enumerators(&mut self, items: &[Enumerator]) -> Result<Range> {
         append(&mut self.enumerators, items.iter().copied())
+    }
+
+    /// Makes plain members of bitfields that are as wide as their types, and where these would lie.
+    pub fn widen_bitfields(&mut self) {
+        for member in &mut self.members {
+            let is_whole =
+                |field: Bitfield| field.offset == 0 && u64::from(field.size) == member.size.saturating_mul(8);
+            if member.bitfield.is_some_and(is_whole) {
+                member.bitfield = None;
+            }
+        }
     }
 
     /// Gives back what the tables have reserved and do not use.

@@ -192,6 +192,7 @@ impl LayoutArgs {
             sort: self.sort,
             separator: self.separator,
             skip_missing: self.skip_missing,
+            widen_bitfields: false,
             stop_at_missing: false,
         })
     }

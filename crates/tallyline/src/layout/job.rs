@@ -77,6 +77,8 @@ pub(crate) struct Job {
     pub(crate) separator: char,
     /// Names that there is no type of are left out.
     pub(crate) skip_missing: bool,
+    /// Bitfields as wide as their types are plain members.
+    pub(crate) widen_bitfields: bool,
     /// After a name that there is no type of no other is looked for.
     pub(crate) stop_at_missing: bool,
 }
@@ -99,6 +101,7 @@ impl Default for Job {
             sort: false,
             separator: '\t',
             skip_missing: false,
+            widen_bitfields: false,
             stop_at_missing: false,
         }
     }
@@ -113,10 +116,14 @@ impl Job {
             Ok(types)
         });
         let mut parts = parts.collect::<Result<Vec<_>>>()?;
-        match parts.len() {
-            1 => Ok(parts.remove(0)),
-            _ => Ok(Types::merged(parts)?),
+        let mut types = match parts.len() {
+            1 => parts.remove(0),
+            _ => Types::merged(parts)?,
+        };
+        if self.widen_bitfields {
+            types.widen_bitfields();
         }
+        Ok(types)
     }
 
     /// The file whose types can be shown part by part; none if they are needed together.
@@ -126,6 +133,7 @@ impl Job {
             || self.anonymous
             || self.nested_anonymous
             || self.request().positions
+            || self.style.expand_pointers
             || self.show == Show::Compilable;
         match &self.files[..] {
             [file] if all && !together => {
@@ -151,6 +159,7 @@ impl Job {
             inner: self.inner,
             anonymous: self.anonymous || self.nested_anonymous,
             pointed_to: self.show == Show::Compilable,
+            pointees: self.style.expand_pointers,
             sizes_only: !matches!(self.show, Show::Definition | Show::Compilable),
             positions: sources || self.filter.declared_exclude.is_some(),
         }

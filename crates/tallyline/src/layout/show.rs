@@ -85,8 +85,11 @@ pub(crate) fn show_parts(job: &Job, file: &Path, out: &mut dyn Write) -> Result<
     let mut read = Ok(());
     in_order(worker, alone, out, |send| {
         let mut sent = Ok(());
-        read = source::read_parts(file, &request, &mut |types| {
+        read = source::read_parts(file, &request, &mut |mut types| {
             source::warn(file, &types);
+            if job.widen_bitfields {
+                types.widen_bitfields();
+            }
             let mut records = Records::new(job, &types);
             records.items.retain(|item| met.is_new(&types, types.record(item.record)));
             sent = send(Part { types, records });

@@ -9,6 +9,10 @@ pub(super) struct StyleArgs {
     #[arg(short = 'E', long, alias = "expand_types")]
     expand_types: bool,
 
+    /// Unfold what members point to
+    #[arg(short = 'p', long, alias = "expand_pointers")]
+    expand_pointers: bool,
+
     /// Numbers in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -56,6 +60,7 @@ impl StyleArgs {
         let style = Style {
             cacheline,
             expand_types: self.expand_types,
+            expand_pointers: self.expand_pointers,
             hex: self.hex,
             flat_arrays: self.flat_arrays,
             relative_offsets: self.relative_offsets,

@@ -6,6 +6,7 @@ mod argp;
 mod help;
 mod options;
 mod pass_on;
+mod prototype;
 mod reorganize;
 mod vmlinux;
 
@@ -17,6 +18,7 @@ use crate::layout::show;
 use crate::output::is_broken_pipe;
 use argp::{Given, Parsed};
 use options::{Key, OPTIONS};
+use prototype::Prototype;
 use reorganize::Smaller;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -88,24 +90,29 @@ fn try_run(words: &[OsString]) -> Result<(), Failure> {
         };
         return written(|out| Ok(out.write_all(text.as_bytes())?));
     }
-    let (job, smaller, mistaken) = job(&options, operands)?;
-    show_all(&job, smaller, mistaken)
+    show_all(&line(&options, operands)?)
 }
 
 /// What another program has to do.
 fn elsewhere(given: &Given) -> Option<(&Given, &'static str)> {
     match given.key {
         Key::Elsewhere(does) => Some((given, does)),
-        // with arguments it is a prototype to print raw data by
-        Key::ClassName if given.value.contains("(sizeof") || given.value.contains("(type") => {
-            Some((given, "with arguments prints raw data"))
-        }
         _ => None,
     }
 }
 
-fn show_all(job: &Job, smaller: Option<Smaller>, mistaken: Option<String>) -> Result<(), Failure> {
-    if let (None, Some(file)) = (&smaller, job.in_parts()) {
+/// What a command line asks for.
+struct Line {
+    job: Job,
+    smaller: Option<Smaller>,
+    /// An operand that is the name of a file, but is taken for that of a type.
+    mistaken: Option<String>,
+    prototypes: Vec<Prototype>,
+}
+
+fn show_all(line: &Line) -> Result<(), Failure> {
+    let Line { job, smaller, mistaken, prototypes } = line;
+    if let (None, Some(file)) = (smaller, job.in_parts()) {
         let mut read = Ok(());
         written(|out| {
             read = show::show_parts(job, file, out)?;
@@ -117,16 +124,17 @@ fn show_all(job: &Job, smaller: Option<Smaller>, mistaken: Option<String>) -> Re
         Ok(types) => types,
         Err(error) => return Err(Failure::Error(cannot_read(job, &error))),
     };
+    prototype::check(prototypes, &types).map_err(Failure::Error)?;
     let mut missing = None;
     written(|out| {
         missing = match smaller {
-            Some(smaller) => reorganize::show(job, smaller, &mut types, out)?,
+            Some(smaller) => reorganize::show(job, *smaller, &mut types, out)?,
             None => show::show(job, &types, out)?.first().map(|name| name.to_string()),
         };
         Ok(())
     })?;
     match (missing, mistaken) {
-        (Some(_), Some(file)) => Err(Failure::Error(no_types(&file, "supported"))),
+        (Some(_), Some(file)) => Err(Failure::Error(no_types(file, "supported"))),
         (Some(name), None) => {
             // no failure in pahole's eyes
             eprintln!("pahole: type '{name}' not found");
@@ -165,13 +173,13 @@ fn written(write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> Result<(
     }
 }
 
-/// The job, what is shown of smaller layouts if they are asked for, and an operand that is the name of a file but is taken for that of a type.
-fn job(options: &[Given], operands: Vec<String>) -> Result<(Job, Option<Smaller>, Option<String>), Failure> {
+fn line(options: &[Given], operands: Vec<String>) -> Result<Line, Failure> {
     let mut building = Building::default();
     options.iter().try_for_each(|given| building.option(given))?;
     let mistaken = building.operands(operands)?;
     let smaller = building.smaller();
-    Ok((building.finish()?, smaller, mistaken))
+    let prototypes = std::mem::take(&mut building.prototypes);
+    Ok(Line { job: building.finish()?, smaller, mistaken, prototypes })
 }
 
 /// A job while the options are gone through.
@@ -180,6 +188,7 @@ struct Building {
     job: Job,
     // of -C, -i and -f the last counts
     class: Option<String>,
+    prototypes: Vec<Prototype>,
     relation: Option<Key>,
     enumerator: Option<String>,
     columns: Option<Show>,
@@ -202,16 +211,18 @@ impl Building {
             Key::AnonInclude => self.job.anonymous = true,
             Key::NestedAnonInclude => self.job.nested_anonymous = true,
             Key::BtfBase => self.job.btf_base = Some(value.into()),
-            Key::ClassName | Key::Contains | Key::FindPointersTo => {
+            Key::ClassName => {
+                let (list, prototypes) = prototype::take(value).map_err(Failure::Error)?;
+                (self.class, self.prototypes) = (Some(list), prototypes);
+            }
+            Key::Contains | Key::FindPointersTo => {
                 self.class = Some(value.clone());
-                self.relation = match given.key {
-                    Key::ClassName => self.relation,
-                    key => Some(key),
-                };
+                self.relation = Some(given.key);
             }
             Key::ContainsEnumerator => self.enumerator = Some(value.clone()),
             Key::Compile => self.compile = true,
             Key::DefinedIn => self.columns = Some(Show::Unit),
+            Key::Fixup => self.job.widen_bitfields = true,
             Key::FormatPath => self.formats(value)?,
             Key::NameLength => self.columns = Some(Show::NameLength),
             Key::NrDefinitions => self.columns = Some(Show::Definitions),
@@ -238,8 +249,10 @@ impl Building {
     fn style_option(&mut self, key: Key) -> bool {
         let style = &mut self.job.style;
         match key {
+            Key::ExpandPointers => style.expand_pointers = true,
             Key::ExpandTypes => style.expand_types = true,
             Key::Hex => style.hex = true,
+            Key::SkipAtomic => style.atomic_typedefs = false,
             Key::FlatArrays => style.flat_arrays = true,
             Key::RelativeOffsets => style.relative_offsets = true,
             Key::FirstBiggest => style.first_biggest = true,

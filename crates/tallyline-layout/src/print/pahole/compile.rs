@@ -1,5 +1,6 @@
 //! A header that compiles: before each type those that it needs, each once.
 
+use super::atomic::value_type;
 use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Frame, Printer};
 use crate::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
@@ -156,6 +157,7 @@ impl<'t> Printer<'t> {
                     return true;
                 }
                 Type::Function(function) => return self.needs_of_function(function),
+                Type::Base { name, .. } if self.style.atomic_typedefs => return self.emit_atomic(name),
                 _ => return false,
             };
         }
@@ -219,6 +221,18 @@ impl<'t> Printer<'t> {
             self.emitted.tags.entry(item.name).or_insert(Kind::Enum);
         }
         self.enumeration(id, &Frame::top(&self.style, self.types, TypeId::VOID));
+        self.put(b";\n");
+        true
+    }
+
+    /// Prints what a base type that is atomic stands for.
+    fn emit_atomic(&mut self, name: NameId) -> bool {
+        let Some(value) = value_type(self.types.name(name)) else { return false };
+        if !self.emitted.named.insert((Kind::Typedef, name)) {
+            return false;
+        }
+        self.fmt(format_args!("typedef _Atomic {value} "));
+        self.put(self.types.name(name));
         self.put(b";\n");
         true
     }

@@ -20,6 +20,8 @@ pub(super) struct Frame<'a> {
     pub(super) prefix: Option<&'a [u8]>,
     /// The scopes that the outermost type is declared in.
     pub(super) path: NameId,
+    /// Types with a name are unfolded, too.
+    pub(super) unfold: bool,
     pub(super) stats: bool,
     pub(super) offsets: bool,
     pub(super) first_member: bool,
@@ -48,6 +50,7 @@ impl<'a> Frame<'a> {
                 Type::Record(_) | Type::Enum(_) => types.path(id),
                 _ => NameId::NONE,
             },
+            unfold: false,
             stats: style.stats,
             offsets: style.offsets,
             first_member: false,

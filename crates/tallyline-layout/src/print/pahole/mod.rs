@@ -7,6 +7,7 @@
 //! appended. How much one type may print is bounded by [`Style::budget`]: a damaged file can nest
 //! anonymous types so that they unfold without end.
 
+mod atomic;
 mod compile;
 mod enumeration;
 mod frame;
@@ -42,6 +43,8 @@ pub struct Printer<'t> {
     // the line that the last member printed lies in
     line: u64,
     depth: usize,
+    // where pointers unfold: what is being printed
+    pointed_to: Vec<TypeId>,
     // where the current type may print up to
     stop: usize,
     emitted: compile::Emitted,
@@ -60,6 +63,7 @@ impl<'t> Printer<'t> {
             summaries: vec![None; types.record_count()],
             line: 0,
             depth: 0,
+            pointed_to: Vec::new(),
             stop: 0,
             emitted: compile::Emitted::default(),
         }
@@ -95,6 +99,10 @@ impl<'t> Printer<'t> {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
         self.line = 0;
+        self.pointed_to.clear();
+        if self.style.expand_types {
+            self.pointed_to.push(id);
+        }
         let frame = Frame::top(&self.style, self.types, id);
         match self.types.get(id) {
             Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),

@@ -35,7 +35,7 @@ impl<'t> Order<'t> {
     /// takes as long as to print them.
     pub fn new(types: &'t Types, style: &Style) -> Option<Order<'t>> {
         let order = Order { types, packed: Packed::new(types), comments: style.comments, left: 0 };
-        (!style.expand_types).then_some(order)
+        (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
     /// What is known about packed structs, for filters.

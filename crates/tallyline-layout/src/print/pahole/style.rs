@@ -7,6 +7,9 @@ pub struct Style {
     pub cacheline: u64,
     /// Unfold the types of members, not just anonymous ones.
     pub expand_types: bool,
+    /// Unfold what members point to, but nothing inside of itself. Then of members that are no pointers only
+    /// anonymous types are unfolded.
+    pub expand_pointers: bool,
     /// Offsets, sizes and values in hexadecimal.
     pub hex: bool,
     /// Several dimensions as one.
@@ -29,6 +32,8 @@ pub struct Style {
     pub classes_as_structs: bool,
     /// At the end, the first member of the largest size that a machine word can hold.
     pub first_biggest: bool,
+    /// Of a header that compiles, also the typedefs of atomic types that the file has as base types.
+    pub atomic_typedefs: bool,
     /// Only the members that take space: no methods, no types.
     pub only_data: bool,
     /// The most bytes that one type may print.
@@ -40,6 +45,7 @@ impl Default for Style {
         Style {
             cacheline: 64,
             expand_types: false,
+            expand_pointers: false,
             hex: false,
             flat_arrays: false,
             relative_offsets: false,
@@ -51,6 +57,7 @@ impl Default for Style {
             force_padding: true,
             classes_as_structs: false,
             first_biggest: false,
+            atomic_typedefs: true,
             only_data: false,
             budget: 64 << 20,
         }

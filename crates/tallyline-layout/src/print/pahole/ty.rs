@@ -19,9 +19,38 @@ impl Printer<'_> {
         if !self.enter() {
             return;
         }
-        let id = if self.style.expand_types { self.unfold_typedefs(id) } else { id };
-        self.declare(id, name, frame);
+        if self.style.expand_pointers {
+            self.pointee(id, name, frame);
+        } else {
+            let unfold = self.style.expand_types;
+            let id = if unfold { self.unfold_typedefs(id) } else { id };
+            self.declare(id, name, &Frame { unfold, ..*frame });
+        }
         self.leave();
+    }
+
+    /// Appends `type name` with what a pointer points to unfolded, the stars before the name.
+    fn pointee(&mut self, mut id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        let mut starred = Vec::new();
+        while let Type::Pointer { to, .. } = self.types.get(id) {
+            if to == TypeId::VOID || starred.len() == super::DEPTH_LIMIT {
+                break;
+            }
+            starred.push(b'*');
+            id = to;
+        }
+        let is_pointer = !starred.is_empty();
+        // unions unfold where all types do, pointed to or not
+        let is_union = self.types.as_record(id).is_some_and(|(_, record)| record.is_union());
+        let wanted = if is_union { self.style.expand_types } else { is_pointer };
+        let unfold = wanted && !self.pointed_to.contains(&id);
+        self.pointed_to.push(id);
+        starred.extend_from_slice(name.unwrap_or_default());
+        let name = if is_pointer { Some(starred.as_slice()) } else { name };
+        let inner = if unfold { self.unfold_typedefs(id) } else { id };
+        // where the members of another object lie says nothing about this one
+        self.declare(inner, name, &Frame { unfold, offsets: frame.offsets && !is_pointer, ..*frame });
+        self.pointed_to.pop();
     }
 
     fn declare(&mut self, mut id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
@@ -63,7 +92,7 @@ impl Printer<'_> {
                 }
                 Type::Enum(item) => {
                     let item_name = self.types.enumeration(item).name;
-                    if !item_name.is_some() || self.style.expand_types {
+                    if !item_name.is_some() || frame.unfold {
                         return self.enumeration(item, &Frame { suffix: name, ..frame });
                     }
                     self.put(b"enum ");
@@ -77,7 +106,7 @@ impl Printer<'_> {
 
     fn inline_record(&mut self, id: crate::model::RecordId, name: Option<&[u8]>, frame: &Frame<'_>) {
         let record = self.types.record(id);
-        if record.name.is_some() && !self.style.expand_types {
+        if record.name.is_some() && !frame.unfold {
             let keyword = self.keyword(record.kind);
             if self.is_literal(record) {
                 return self.column(self.types.name(record.name), frame.type_width, name);
