@@ -56,6 +56,12 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
+    /// The sections of a unit that was split off, from where its part of them starts: in a package
+    /// those of all units lie one after the other.
+    pub fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
+        self.units.own_sections(unit)
+    }
+
     /// Whether a unit is in what dwz took out of several files: addresses are not known there.
     pub fn is_alternate(&self, unit: usize) -> bool {
         self.units.role(unit) == Role::Alternate

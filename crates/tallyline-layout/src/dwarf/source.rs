@@ -117,6 +117,10 @@ impl<'a> Source<'a> {
 pub(super) struct Contribution {
     pub(super) abbreviations: usize,
     pub(super) strings: usize,
+    /// Before DWARF 5.
+    pub(super) locations: usize,
+    pub(super) location_lists: usize,
+    pub(super) range_lists: usize,
 }
 
 /// What a package's indices say.
@@ -169,6 +173,9 @@ impl Contributions {
                 IndexSectionId::DebugTypes => ty = Some(span),
                 IndexSectionId::DebugAbbrev => contribution.abbreviations = offset,
                 IndexSectionId::DebugStrOffsets => contribution.strings = offset,
+                IndexSectionId::DebugLoc => contribution.locations = offset,
+                IndexSectionId::DebugLocLists => contribution.location_lists = offset,
+                IndexSectionId::DebugRngLists => contribution.range_lists = offset,
                 _ => {}
             }
         }
@@ -183,7 +190,7 @@ mod tests {
 
     #[test]
     fn only_what_lies_in_a_span_has_its_contribution() {
-        let contribution = Contribution { abbreviations: 7, strings: 9 };
+        let contribution = Contribution { abbreviations: 7, strings: 9, ..Contribution::default() };
         let spans = Spans(vec![(10, 20, contribution), (30, 31, Contribution::default())]);
         assert_eq!(spans.at(10), contribution);
         assert_eq!(spans.at(19), contribution);

@@ -152,6 +152,29 @@ impl<'a> Units<'a> {
         &self.source(unit).dwarf
     }
 
+    /// The sections of a unit that was split off, from where its part of them starts.
+    pub(super) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
+        let dwarf = self.dwarf(unit);
+        let contribution = self.units[unit].contribution;
+        // old sections come before new ones
+        let parts = [contribution.locations, contribution.location_lists];
+        let mut parts = parts.into_iter().chain([0, contribution.range_lists]);
+        let mut from = |section: &Slice<'a>| from_start(section, parts.next().unwrap_or(0));
+        gimli::Dwarf {
+            locations: dwarf.locations.borrow(&mut from),
+            ranges: dwarf.ranges.borrow(&mut from),
+            debug_abbrev: from_start(dwarf.debug_abbrev.reader(), contribution.abbreviations).into(),
+            debug_str_offsets: from_start(dwarf.debug_str_offsets.reader(), contribution.strings).into(),
+            debug_info: dwarf.debug_info,
+            debug_types: dwarf.debug_types,
+            debug_str: dwarf.debug_str,
+            debug_line: dwarf.debug_line,
+            debug_line_str: dwarf.debug_line_str,
+            file_type: DwarfFileType::Dwo,
+            ..gimli::Dwarf::default()
+        }
+    }
+
     fn source(&self, unit: usize) -> &Source<'a> {
         &self.sources[self.units[unit].source]
     }
@@ -365,5 +388,14 @@ impl<'a> Units<'a> {
             name => format!("{reason} (in {name})"),
         };
         Error::Dwarf { section, offset: offset as u64, reason }
+    }
+}
+
+/// A section without its first bytes; nothing of it where it has less.
+fn from_start<'a>(section: &Slice<'a>, start: usize) -> Slice<'a> {
+    let mut left = *section;
+    match left.skip(start) {
+        Ok(()) => left,
+        Err(_) => Slice::new(&[], left.endian()),
     }
 }

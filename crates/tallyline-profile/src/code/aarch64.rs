@@ -265,16 +265,32 @@ impl Reader<'_> {
         if matches!(self.native.opcode, Opcode::MSR | Opcode::CCMP | Opcode::CCMN) {
             return;
         }
-        let effect = if wide(&self.native.operands[0]) { self.known(to) } else { self.number(to) };
-        self.effects.push(effect.unwrap_or(Effect::Modify { to }));
+        let is_wide = wide(&self.native.operands[0]);
+        if self.extension(to) {
+            return;
+        }
+        match (self.known(to), is_wide) {
+            (Some(effect), true) => self.effects.push(effect),
+            (Some(effect), false) => {
+                self.effects.extend([effect, Effect::Narrow { to, size: 4, signed: false }])
+            }
+            (None, true) => self.effects.push(Effect::Modify { to }),
+            (None, false) => self.effects.push(Effect::Number { to }),
+        }
     }
 
-    /// A number in half a register.
-    fn number(&self, to: Register) -> Option<Effect> {
-        match (self.native.opcode, self.native.operands[1]) {
-            (Opcode::MOVZ, operand) => Some(Effect::Constant { to, value: number(&operand)? }),
-            _ => None,
+    /// A copy of a part of a register, with or without a sign; false for another instruction.
+    fn extension(&mut self, to: Register) -> bool {
+        let signed = self.native.opcode == Opcode::SBFM;
+        if !signed && self.native.opcode != Opcode::UBFM {
+            return false;
         }
+        let operands = &self.native.operands;
+        let (from, low, high) = (register(&operands[1]), number(&operands[2]), number(&operands[3]));
+        let (Some(from), Some(0), Some(size @ (7 | 15 | 31))) = (from, low, high) else { return false };
+        self.effects.push(Effect::Copy { to, from });
+        self.effects.push(Effect::Narrow { to, size: ((size + 1) / 8) as u8, signed });
+        true
     }
 
     fn known(&self, to: Register) -> Option<Effect> {
@@ -296,7 +312,7 @@ impl Reader<'_> {
             Opcode::MOVZ => Some(Effect::Constant { to, value: number(&operands[1])? }),
             Opcode::MOVN => Some(Effect::Constant { to, value: !number(&operands[1])? }),
             Opcode::ORR => match (operands[1], operands[2]) {
-                (Operand::Register(_, 31), Operand::RegShift(ShiftStyle::LSL, 0, SizeCode::X, from)) => {
+                (Operand::Register(_, 31), Operand::RegShift(ShiftStyle::LSL, 0, _, from)) => {
                     Some(match general(&Operand::Register(SizeCode::X, from)) {
                         Some(from) => Effect::Copy { to, from },
                         None => Effect::Constant { to, value: 0 },
@@ -331,6 +347,23 @@ impl Reader<'_> {
                     scale: u8::try_from(scale).unwrap_or(u8::MAX),
                     displacement: 0,
                 })
+            }
+            Opcode::MADD | Opcode::SMADDL | Opcode::UMADDL => {
+                let (one, other) = (register(&operands[1])?, register(&operands[2])?);
+                Some(Effect::Product { to, one, other, plus: register(&operands[3]) })
+            }
+            // to the left; to the right, and parts
+            Opcode::SBFM | Opcode::UBFM => {
+                let (rotated, last) = (number(&operands[2])?, number(&operands[3])?);
+                let bits = if wide(&operands[0]) { 64 } else { 32 };
+                let left = (rotated > last).then(|| bits - rotated).filter(|left| (0..48).contains(left));
+                match (left, register(&operands[1])) {
+                    (Some(left), Some(from)) => Some(Effect::Multiply { to, from, by: 1 << left }),
+                    _ => Some(Effect::Number { to }),
+                }
+            }
+            Opcode::LSLV | Opcode::LSRV | Opcode::ASRV | Opcode::UDIV | Opcode::SDIV | Opcode::CLZ => {
+                Some(Effect::Number { to })
             }
             Opcode::AND => {
                 let mask = number(&operands[2])?;

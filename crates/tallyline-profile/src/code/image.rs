@@ -283,6 +283,12 @@ impl Image {
         covering(self.data(), address)
     }
 
+    /// The variable at an offset in what each thread has, by symbols.
+    pub fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
+        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
+        covering(&self.data[data..], offset)
+    }
+
     /// Where a Go program's descriptions of types start.
     pub fn runtime_types(&self) -> Option<u64> {
         self.runtime_types

@@ -102,6 +102,47 @@ pub enum Effect {
         /// Whether it is taken.
         subtract: bool,
     },
+    /// A register becomes a multiple of another.
+    Multiply {
+        /// What is written.
+        to: Register,
+        /// What is read.
+        from: Register,
+        /// What it is multiplied with.
+        by: i64,
+    },
+    /// A register becomes the product of two others.
+    Product {
+        /// What is written.
+        to: Register,
+        /// One.
+        one: Register,
+        /// The other.
+        other: Register,
+        /// What is added.
+        plus: Option<Register>,
+    },
+    /// Only a part of a register is kept, as a number.
+    Narrow {
+        /// What is changed.
+        to: Register,
+        /// How many bytes are kept.
+        size: u8,
+        /// Whether the part has a sign.
+        signed: bool,
+    },
+    /// A register gets a number of which nothing is known, but that it is no address.
+    Number {
+        /// What is written.
+        to: Register,
+    },
+    /// Bits of a register are combined with those of another.
+    Mix {
+        /// What is changed.
+        to: Register,
+        /// What it is changed by.
+        by: Register,
+    },
     /// Bits of a register are cleared.
     Mask {
         /// What is changed.
@@ -181,6 +222,11 @@ impl Effect {
             | Effect::Constant { to, .. }
             | Effect::Address { to, .. }
             | Effect::Sum { to, .. }
+            | Effect::Multiply { to, .. }
+            | Effect::Product { to, .. }
+            | Effect::Narrow { to, .. }
+            | Effect::Number { to }
+            | Effect::Mix { to, .. }
             | Effect::Mask { to, .. }
             | Effect::Choose { to, .. }
             | Effect::Load { to, .. }

@@ -132,7 +132,17 @@ impl Reader<'_> {
         let native = self.native;
         match native.mnemonic() {
             Mnemonic::Mov | Mnemonic::Movq | Mnemonic::Movd => self.mov(),
+            Mnemonic::Movsxd | Mnemonic::Movsx => self.extend(true),
+            Mnemonic::Movzx => self.extend(false),
+            Mnemonic::Cdqe => self.narrow(Register(0), 4, true),
             Mnemonic::Lea => self.lea(),
+            Mnemonic::Shl | Mnemonic::Sal => self.shift(),
+            Mnemonic::Imul => self.multiply(),
+            Mnemonic::Neg => self.scaled(-1),
+            Mnemonic::Not => self.scaled(-1) && self.step(-1),
+            Mnemonic::Shr | Mnemonic::Sar | Mnemonic::Popcnt | Mnemonic::Bsf | Mnemonic::Tzcnt => {
+                self.counted()
+            }
             Mnemonic::Add => self.sum(false, memory),
             Mnemonic::Sub => self.sum(true, memory),
             Mnemonic::Inc => self.step(1),
@@ -141,6 +151,7 @@ impl Reader<'_> {
                 self.write(0, |to| Effect::Constant { to, value: 0 })
             }
             Mnemonic::And => self.and(),
+            Mnemonic::Or | Mnemonic::Xor => self.mix(),
             Mnemonic::Push => {
                 let from = (is_register(native, 0)).then(|| register(native.op0_register())).flatten();
                 self.effects.push(Effect::Push { from });
@@ -158,7 +169,7 @@ impl Reader<'_> {
                 self.effects.extend(through.map(|from| Effect::Through { from }));
                 true
             }
-            _ if native.condition_code() != ConditionCode::None && is_wide(native) => self.choose(),
+            _ if native.condition_code() != ConditionCode::None && native.op_count() == 2 => self.choose(),
             _ => false,
         }
     }
@@ -169,9 +180,9 @@ impl Reader<'_> {
             (OpKind::Register, OpKind::Register) => {
                 let (to, from) = (native.op0_register(), native.op1_register());
                 match (register(to), register(from)) {
-                    (Some(to), Some(from)) if size_of(native.op0_register()) >= 8 => {
+                    (Some(to), Some(from)) if size_of(native.op0_register()) >= 4 => {
                         self.effects.push(Effect::Copy { to, from });
-                        true
+                        self.half(native.op0_register())
                     }
                     _ => false,
                 }
@@ -202,21 +213,22 @@ impl Reader<'_> {
         let native = self.native;
         let is_relative = native.is_ip_rel_memory_operand();
         let (base, index) = (register(native.memory_base()), register(native.memory_index()));
-        if size_of(native.op0_register()) < 8 {
+        if size_of(native.op0_register()) < 4 {
             return false;
         }
         let displacement = native.memory_displacement64() as i64;
         let scale = native.memory_index_scale() as u8;
         let base = base.filter(|_| !is_relative);
         self.write(0, |to| Effect::Address { to, base, index, scale, displacement })
+            && self.half(native.op0_register())
     }
 
     fn sum(&mut self, subtract: bool, memory: Option<&Memory>) -> bool {
         let native = self.native;
-        if !is_register(native, 0) || size_of(native.op0_register()) < 8 {
+        if !is_register(native, 0) || size_of(native.op0_register()) < 4 {
             return !is_register(native, 0);
         }
-        match native.op1_kind() {
+        let is_known = match native.op1_kind() {
             OpKind::Register => {
                 let Some(by) = register(native.op1_register()) else { return false };
                 self.write(0, |to| Effect::Sum { to, by, subtract })
@@ -225,26 +237,131 @@ impl Reader<'_> {
             OpKind::Memory => false,
             _ => {
                 let value = native.immediate(1) as i64;
-                self.step(if subtract { value.wrapping_neg() } else { value })
+                return self.step(if subtract { value.wrapping_neg() } else { value });
             }
-        }
+        };
+        is_known && self.half(native.op0_register())
     }
 
     fn step(&mut self, by: i64) -> bool {
-        if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 8 {
+        if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 4 {
             return !is_register(self.native, 0);
         }
         self.write(0, |to| Effect::Address { to, base: Some(to), index: None, scale: 1, displacement: by })
+            && self.half(self.native.op0_register())
+    }
+
+    /// Behind an instruction on half a register: the other half is cleared.
+    fn half(&mut self, native: Native) -> bool {
+        match register(native) {
+            Some(to) if size_of(native) == 4 => self.narrow(to, 4, false),
+            _ => true,
+        }
+    }
+
+    fn narrow(&mut self, to: Register, size: u8, signed: bool) -> bool {
+        self.effects.push(Effect::Narrow { to, size, signed });
+        true
+    }
+
+    /// A copy of a part of a register, or a load that is made wider.
+    fn extend(&mut self, signed: bool) -> bool {
+        let native = self.native;
+        let is_wide = size_of(native.op0_register()) >= 4;
+        let Some(to) = register(native.op0_register()).filter(|_| is_wide) else { return false };
+        match native.op1_kind() {
+            OpKind::Register => {
+                let Some(from) = register(native.op1_register()) else { return false };
+                self.effects.push(Effect::Copy { to, from });
+                self.narrow(to, size_of(native.op1_register()) as u8, signed)
+            }
+            OpKind::Memory => {
+                let size = native.memory_size().size() as u8;
+                self.effects.push(Effect::Load { to, size, at: 0 });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn shift(&mut self) -> bool {
+        let native = self.native;
+        match native.op1_kind() {
+            OpKind::Immediate8 if native.immediate8() < 48 => self.scaled(1 << native.immediate8()),
+            _ => self.counted(),
+        }
+    }
+
+    /// A register times a number.
+    fn scaled(&mut self, by: i64) -> bool {
+        let native = self.native;
+        if !is_register(native, 0) || size_of(native.op0_register()) < 4 {
+            return !is_register(native, 0);
+        }
+        self.write(0, |to| Effect::Multiply { to, from: to, by }) && self.half(native.op0_register())
+    }
+
+    fn multiply(&mut self) -> bool {
+        let native = self.native;
+        if native.op_count() < 2 || size_of(native.op0_register()) < 4 {
+            return false;
+        }
+        let from = is_register(native, 1).then(|| register(native.op1_register())).flatten();
+        let is_known = match (from, native.op_count()) {
+            (Some(from), 3) => {
+                let by = native.immediate(2) as i64;
+                self.write(0, |to| Effect::Multiply { to, from, by })
+            }
+            (Some(other), _) => self.write(0, |to| Effect::Product { to, one: to, other, plus: None }),
+            (None, 3) => {
+                let (size, by) = (native.memory_size().size() as u8, native.immediate(2) as i64);
+                self.write(0, |to| Effect::Load { to, size, at: 0 })
+                    && self.write(0, |to| Effect::Multiply { to, from: to, by })
+            }
+            (None, _) => self.write(0, |to| Effect::Number { to }),
+        };
+        is_known && self.half(native.op0_register())
+    }
+
+    /// A number that no address can be.
+    fn counted(&mut self) -> bool {
+        if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 4 {
+            return !is_register(self.native, 0);
+        }
+        self.write(0, |to| Effect::Number { to })
+    }
+
+    fn mix(&mut self) -> bool {
+        let native = self.native;
+        if !is_register(native, 0) || size_of(native.op0_register()) < 4 {
+            return !is_register(native, 0);
+        }
+        match (native.op1_kind(), size_of(native.op0_register())) {
+            (_, 4) => self.write(0, |to| Effect::Number { to }),
+            (OpKind::Register, _) => {
+                let Some(by) = register(native.op1_register()) else { return false };
+                self.write(0, |to| Effect::Mix { to, by })
+            }
+            _ => false,
+        }
     }
 
     fn and(&mut self) -> bool {
         let native = self.native;
-        let by_number = matches!(native.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
+        let by_number = matches!(
+            native.op1_kind(),
+            OpKind::Immediate8to64 | OpKind::Immediate32to64 | OpKind::Immediate8to32 | OpKind::Immediate32
+        );
         if !is_register(native, 0) || !by_number {
-            return false;
+            return self.mix();
         }
-        let mask = native.immediate(1) as i64;
-        self.write(0, |to| Effect::Mask { to, mask })
+        let mask = match native.op1_kind() {
+            // the other half is cleared anyway
+            OpKind::Immediate8to32 => i64::from(native.immediate8to32()),
+            OpKind::Immediate32 => i64::from(native.immediate32() as i32),
+            _ => native.immediate(1) as i64,
+        };
+        self.write(0, |to| Effect::Mask { to, mask }) && self.half(native.op0_register())
     }
 
     fn exchange(&mut self) -> bool {
@@ -261,11 +378,11 @@ impl Reader<'_> {
 
     fn choose(&mut self) -> bool {
         let native = self.native;
-        if native.op_count() != 2 || !is_register(native, 1) {
+        if native.op_count() != 2 || !is_register(native, 1) || !is_wide(native) {
             return false;
         }
         let Some(from) = register(native.op1_register()) else { return false };
-        self.write(0, |to| Effect::Choose { to, from })
+        self.write(0, |to| Effect::Choose { to, from }) && self.half(native.op0_register())
     }
 
     fn write(&mut self, operand: u32, effect: impl FnOnce(Register) -> Effect) -> bool {
@@ -290,7 +407,11 @@ impl Reader<'_> {
             if to == STACK && is_stack_operation(self.native) {
                 continue;
             }
-            self.effects.push(Effect::Modify { to });
+            // a half, or a part of it, is no address
+            let own = is_register(self.native, 0).then(|| self.native.op0_register());
+            let own = own.filter(|own| register(*own) == Some(to)).unwrap_or(used.register());
+            let is_part = own.is_gpr() && size_of(own) < 8;
+            self.effects.push(if is_part { Effect::Number { to } } else { Effect::Modify { to } });
         }
     }
 }
@@ -314,9 +435,9 @@ fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
 }
 
-/// Whether it is a conditional move of whole words.
+/// Whether it is a conditional move of words or halves of them.
 fn is_wide(native: &iced_x86::Instruction) -> bool {
-    is_register(native, 0) && size_of(native.op0_register()) >= 8
+    is_register(native, 0) && size_of(native.op0_register()) >= 4
 }
 
 fn size_of(register: Native) -> usize {

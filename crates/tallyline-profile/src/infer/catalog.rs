@@ -56,6 +56,8 @@ pub(super) enum Found {
     Opaque,
     /// A function.
     Function,
+    /// It lies in the object, but where in it is not known.
+    Somewhere,
     /// It lies outside of the object.
     Outside,
 }
@@ -188,7 +190,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         let (first, second) = (self.parts(one), self.parts(other));
         let part = first.into_iter().find(|part| second.contains(part))?;
         let to = self.object(part.0);
-        Some(Pointer { to, offset: i32::try_from(part.1).ok()?, span: false })
+        Some(Pointer { to, offset: i32::try_from(part.1).ok()?, step: 0 })
     }
 
     /// The parts of an object that a pointer leads into, each with the offset there; larger ones first.
@@ -224,6 +226,17 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         let Some(&(leaf, 0)) = leaves.next() else { return false };
         let is_pointer = |types: &Types, id| matches!(types.get(id), Type::Pointer { .. });
         is_pointer(self.types(), leaf) == is_pointer(self.types(), part) && self.size(leaf) == self.size(part)
+    }
+
+    /// Whether a type is none: `void`, or one that is not there.
+    pub(super) fn is_void(&mut self, id: TypeId) -> bool {
+        let stripped = self.strip(id);
+        matches!(self.types().get(stripped), Type::Void | Type::Missing)
+    }
+
+    /// Whether it is known which part of an object a pointer that goes by steps leads to.
+    pub(super) fn leads_to_part(&mut self, pointer: Pointer) -> bool {
+        self.find_by_index(pointer, 1, &[]) != Found::Somewhere
     }
 
     /// Whether what a pointer leads to tells nothing about it.
@@ -277,11 +290,11 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             let value = match self.types().get(leaf) {
                 Type::Pointer { to, .. } if inside == 0 && size >= 8 => self.pointed_to(to, way, scopes),
                 Type::Void | Type::Missing => continue,
-                _ => Value::Word,
+                _ => Value::WORD,
             };
             found = match (found, value) {
-                (None, value) | (Some(Value::Word), value) => Some(value),
-                (Some(known), Value::Word) => Some(known),
+                (None, value) | (Some(Value::Number(_)), value) => Some(value),
+                (Some(known), Value::Number(_)) => Some(known),
                 (Some(known), value) if known == value => Some(known),
                 // members of a union that point to different things
                 _ => return Value::Unknown(0),
@@ -306,16 +319,20 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         for id in &records {
             let templates = self.templates_of(*id);
             if let Some(element) = self.element(&templates) {
-                return Value::Pointer(Pointer { to: element, offset: 0, span: is_table });
+                return self.element_pointer(element, is_table);
             }
         }
         let is_container = is_table || records.iter().any(|id| self.name_starts(*id, b"RawVec"));
         match self.element(scopes) {
-            Some(element) if is_container => {
-                Value::Pointer(Pointer { to: element, offset: 0, span: is_table })
-            }
+            Some(element) if is_container => self.element_pointer(element, is_table),
             _ => Value::pointer(self.object(to)),
         }
+    }
+
+    /// The address of an element; of a table, in which elements lie on both sides of it.
+    fn element_pointer(&mut self, to: TypeId, is_table: bool) -> Value {
+        let step = if is_table { self.size(to) } else { 0 };
+        Value::Pointer(Pointer { to, offset: 0, step: 0 }.stepping(step))
     }
 
     /// What a container holds: its first parameter, if that is no byte.
@@ -397,24 +414,23 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Whether an object of one type has one of another at an offset.
     pub(super) fn holds(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
         let inner = self.strip(inner);
-        self.ways(outer, offset).iter().flatten().any(|(id, inside)| *id == inner && *inside == 0)
+        let ways = self.ways(outer, offset);
+        ways.iter().flatten().any(|(id, inside)| match *id == inner {
+            true => *inside == 0,
+            false => self.is_sub_array(*id, *inside, inner),
+        })
     }
 
-    /// Whether two offsets in an object are the same place in elements of one array.
-    pub(super) fn same_element(&mut self, ty: TypeId, one: u64, other: u64) -> bool {
-        let (first, second) = (self.ways(ty, one), self.ways(ty, other));
-        let (Some(first), Some(second)) = (first.first(), second.first()) else { return false };
-        let mut after_array = false;
-        for (mine, theirs) in first.iter().zip(second) {
-            if mine.0 != theirs.0 {
-                return false;
-            }
-            if after_array && mine.1 == theirs.1 {
-                return true;
-            }
-            after_array = matches!(self.types().get(mine.0), Type::Array(_));
-        }
-        false
+    /// Whether a part of an array is another array: a row of a matrix, or the same array described
+    /// a second time.
+    fn is_sub_array(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
+        let (Type::Array(outer), Type::Array(array)) = (self.types().get(outer), self.types().get(inner))
+        else {
+            return false;
+        };
+        let (outer, array) = (self.types().array(outer).of, self.types().array(array).of);
+        let size = self.size(inner);
+        self.strip(outer) == self.strip(array) && size > 0 && offset.is_multiple_of(size)
     }
 
     /// Whether a type has no parts: one steps over such things as elements of an array.
@@ -439,7 +455,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
         if size > 0 && step != 0 && step % i64::from(size) == 0 && !self.reaches(pointer.to, offset) {
-            return Value::Pointer(Pointer { span: true, ..pointer });
+            return Value::Pointer(pointer.stepping(step.unsigned_abs()));
         }
         if size > 0 && self.is_scalar(pointer.to) {
             return Value::Pointer(Pointer { offset: offset.rem_euclid(size), ..pointer });
@@ -451,9 +467,13 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// which it is the start.
     fn reaches(&mut self, base: TypeId, offset: i32) -> bool {
         let base = self.strip(base);
-        let (Ok(offset), Some(_)) = (u64::try_from(offset), self.types().as_record(base)) else {
+        let Ok(offset) = u64::try_from(offset) else { return false };
+        if matches!(self.types().get(base), Type::Array(_)) {
+            return matches!(self.enclosing(base, offset as i64, &[]), Enclosing::One(..));
+        }
+        if self.types().as_record(base).is_none() {
             return false;
-        };
+        }
         if self.flexible(base, offset).is_some() {
             return true;
         }
@@ -477,6 +497,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         {
             return Found::Opaque;
         }
+        if pointer.step != 0 {
+            return self.find_by_index(pointer, access, scopes);
+        }
         if let Ok(inside) = u64::try_from(offset) {
             if inside < size {
                 return self.held(pointer.to, inside);
@@ -484,28 +507,79 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             if let Some(inside) = self.flexible(stripped, inside) {
                 return Found::At { ty: pointer.to, offset: inside };
             }
-            if !pointer.span
-                && let Some(derived) = self.derived(stripped, inside, scopes)
-            {
+            if let Some(derived) = self.derived(stripped, inside, scopes) {
                 return self.held(derived, inside);
             }
-        } else if let Some((outer, inside)) =
-            self.enclosing(stripped, offset, scopes).filter(|_| !pointer.span)
-        {
-            return self.held(outer, inside);
-        }
-        let is_near = offset >= 0 && offset < size.saturating_mul(NEAR) as i64;
-        if size > 0 && (pointer.span || is_near || self.is_scalar(pointer.to)) {
-            let inside = offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX)) as u64;
-            if offset < 0
-                && !self.has_leaf(pointer.to, inside, access)
-                && let Some(inside) = self.in_array(stripped, offset, access)
+            // behind an array is what follows it in a record
+            if matches!(self.types().get(stripped), Type::Array(_))
+                && let Enclosing::One(outer, inside) = self.enclosing(stripped, offset, scopes)
             {
-                return self.held(pointer.to, inside);
+                return self.held(outer, inside);
             }
-            return self.held(pointer.to, inside);
+        } else {
+            match self.enclosing(stripped, offset, scopes) {
+                Enclosing::One(outer, inside) => return self.held(outer, inside),
+                Enclosing::Several => return Found::Outside,
+                Enclosing::None => {}
+            }
+        }
+        let is_near = offset.unsigned_abs() < size.saturating_mul(NEAR);
+        if size > 0 && (is_near || self.is_scalar(pointer.to)) {
+            return self.held(pointer.to, modulo(offset, size));
         }
         Found::Outside
+    }
+
+    /// What lies where a pointer leads that goes by steps: the same part of each object, or of each
+    /// element of an array in it.
+    fn find_by_index(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
+        let stripped = self.strip(pointer.to);
+        let (size, step) = (self.size(stripped), u64::from(pointer.step));
+        let offset = i64::from(pointer.offset);
+        if let Ok(inside) = u64::try_from(offset)
+            && inside >= size
+        {
+            if let Some((inside, element)) = self.flexible_element(stripped, inside)
+                && step % element == 0
+            {
+                return Found::At { ty: pointer.to, offset: inside };
+            }
+            if size > 0
+                && step % size != 0
+                && let Some(to) = self.derived(stripped, inside, scopes)
+            {
+                return self.find_by_index(Pointer { to, ..pointer }, access, scopes);
+            }
+        }
+        if size == 0 {
+            return Found::Outside;
+        }
+        if step % size == 0 || self.is_scalar(stripped) {
+            return self.held(pointer.to, modulo(offset, size));
+        }
+        if let Ok(inside) = u64::try_from(offset)
+            && inside < size
+            && self.is_in_element(stripped, inside, step)
+        {
+            return self.held(pointer.to, inside);
+        }
+        match self.in_array(stripped, offset, step, access) {
+            Some(inside) => self.held(pointer.to, inside),
+            None => Found::Somewhere,
+        }
+    }
+
+    /// Whether what lies at an offset is in an array whose elements an index goes over: its steps are
+    /// whole elements, or parts of elements that have no parts.
+    fn is_in_element(&mut self, ty: TypeId, offset: u64, step: u64) -> bool {
+        let ways = self.ways(ty, offset);
+        ways.iter().any(|way| {
+            way.windows(2).any(|pair| {
+                let is_array = matches!(self.types().get(pair[0].0), Type::Array(_));
+                let size = if is_array { self.size(pair[1].0) } else { 0 };
+                size > 0 && (step.is_multiple_of(size) || self.is_scalar(pair[1].0))
+            })
+        })
     }
 
     /// Whether something of a size starts at an offset.
@@ -515,9 +589,10 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         leaves.into_iter().any(|(leaf, inside)| inside == 0 && self.size(leaf) == size)
     }
 
-    /// An offset before a record, for code that counts the elements of an array in it from 1: the same
-    /// place in the array's first element. None if several arrays fit, or none does.
-    fn in_array(&mut self, id: TypeId, offset: i64, access: u64) -> Option<u64> {
+    /// Where in a record an index leads whose start is not in an array, as compilers fold the start of an
+    /// array in a record into the index: the same place in the first element. None if several arrays
+    /// fit, or none does.
+    fn in_array(&mut self, id: TypeId, offset: i64, step: u64, access: u64) -> Option<u64> {
         let (_, record) = self.types().as_record(id)?;
         let members: Vec<_> = self.types().members(record).to_vec();
         let mut found = None;
@@ -525,10 +600,15 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             let ty = self.strip(member.ty);
             let Type::Array(array) = self.types().get(ty) else { continue };
             let element = self.types().array(array).of;
-            let size = i64::try_from(self.size(element)).ok().filter(|size| *size > 0)?;
+            let size = self.size(element);
+            if size == 0 || !step.is_multiple_of(size) {
+                continue;
+            }
             let start = i64::try_from(member.offset).ok()?;
-            let inside = (start + (offset - start).rem_euclid(size)) as u64;
-            if self.has_leaf(id, inside, access) && found.replace(inside).is_some() {
+            // the first byte in the array that steps lead to
+            let inside = modulo(offset.checked_sub(start)?, step);
+            let first = member.offset + inside % size;
+            if inside < member.size && self.has_leaf(id, first, access) && found.replace(first).is_some() {
                 return None;
             }
         }
@@ -558,10 +638,11 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// The one record that has an object of a type in it so far behind its start that an offset before
     /// the object is in the record too.
-    fn enclosing(&mut self, part: TypeId, offset: i64, scopes: &[(String, u64)]) -> Option<(TypeId, u64)> {
-        let mut level = vec![(self.place(part)?, 0_u64)];
+    fn enclosing(&mut self, part: TypeId, offset: i64, scopes: &[(String, u64)]) -> Enclosing {
+        let Some(place) = self.place(part) else { return Enclosing::Several };
+        let mut level = vec![(place, 0_u64)];
         for _ in 0..ENCLOSING_LIMIT {
-            let shelf = self.shelf.as_mut()?;
+            let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
             let mut next = Vec::new();
             for (place, behind) in &level {
                 for (outer, at) in shelf.enclosing(*place) {
@@ -571,7 +652,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             next.sort_unstable();
             next.dedup();
             if next.len() > WAYS_LIMIT {
-                return None;
+                return Enclosing::Several;
             }
             let reaches = |(place, behind): &(u64, u64)| {
                 let inside = i64::try_from(*behind).ok()?.checked_add(offset)?;
@@ -580,23 +661,35 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             let fitting: Vec<(u64, u64)> = next.iter().filter_map(reaches).collect();
             match fitting[..] {
                 [] => level = next,
-                [(place, inside)] => return Some((self.at(place)?, inside)),
+                [(place, inside)] => {
+                    return self.at(place).map_or(Enclosing::Several, |id| Enclosing::One(id, inside));
+                }
                 _ => {
-                    let shelf = self.shelf.as_mut()?;
+                    let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
                     let mut chosen = fitting.iter().filter(|(place, _)| {
                         let templates = shelf.templates(*place);
                         templates.iter().any(|(_, ty)| scopes.iter().any(|(_, known)| known == ty))
                     });
-                    let (&(place, inside), None) = (chosen.next()?, chosen.next()) else { return None };
-                    return Some((self.at(place)?, inside));
+                    let (Some(&(place, inside)), None) = (chosen.next(), chosen.next()) else {
+                        return Enclosing::Several;
+                    };
+                    return self.at(place).map_or(Enclosing::Several, |id| Enclosing::One(id, inside));
                 }
             }
+            if level.is_empty() {
+                return Enclosing::None;
+            }
         }
-        None
+        Enclosing::None
     }
 
     /// An offset in the array of unknown length that a record ends with, brought to its first element.
     fn flexible(&mut self, id: TypeId, offset: u64) -> Option<u32> {
+        self.flexible_element(id, offset).map(|(inside, _)| inside)
+    }
+
+    /// The same, with the size of an element.
+    fn flexible_element(&mut self, id: TypeId, offset: u64) -> Option<(u32, u64)> {
         let (_, record) = self.types().as_record(id)?;
         let last = *self.types().members(record).iter().rev().find(|member| member.is_placed())?;
         let ty = self.strip(last.ty);
@@ -605,7 +698,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         let open = self.types().dimensions(array).first().is_none_or(|length| *length <= 1);
         let element = self.size(array.of);
         let inside = offset.checked_sub(last.offset).filter(|_| open && element > 0)?;
-        u32::try_from(last.offset + inside % element).ok()
+        Some((u32::try_from(last.offset + inside % element).ok()?, element))
     }
 
     /// The record of which another one is the start, and which reaches to an offset. Of several, the
@@ -647,8 +740,24 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 }
 
-/// How many objects behind the one that is pointed to an access is still taken for one of the same type.
-const NEAR: u64 = 16;
+/// The record that an object is a part of.
+enum Enclosing {
+    /// There is none that reaches so far.
+    None,
+    /// It is this one, at an offset.
+    One(TypeId, u64),
+    /// There are several, or it is not known.
+    Several,
+}
+
+/// How many objects from the one that is pointed to an access is still taken for one of the same type:
+/// loops whose length is known count from what is behind their end.
+const NEAR: u64 = 4096;
+
+/// An offset from the start of the object that it is in, of objects of one size side by side.
+pub(super) fn modulo(offset: i64, size: u64) -> u64 {
+    offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX).max(1)) as u64
+}
 
 /// The members that lie at an offset: one of a struct, any of a union or of variants.
 fn members_at(types: &Types, record: &Record, offset: u64) -> Vec<(TypeId, u64)> {

@@ -132,12 +132,19 @@ impl Analysis<'_, '_, '_, '_> {
                 None => "nothing known".into(),
             },
             Value::Constant(number) => format!("{number:#x}"),
-            Value::Word => "a number".into(),
+            Value::Number(number) => match (number.at, number.stride()) {
+                (_, 1) => "a number".into(),
+                (0, step) => format!("a multiple of {step}"),
+                (at, step) => format!("{at} and a multiple of {step}"),
+            },
             Value::Thread(at) => format!("the thread's pointer {at:+#x}"),
             Value::Table => "a table of functions".into(),
             Value::Stack(at) => format!("the address stack{at:+#x}"),
             Value::Pointer(pointer) => {
-                let more = if pointer.span { ", any element" } else { "" };
+                let more = match pointer.step {
+                    0 => String::new(),
+                    step => format!(", by steps of {step}"),
+                };
                 format!(
                     "pointer to {} {:+#x}{more}",
                     type_text(self.catalog.types(), pointer.to),

@@ -6,6 +6,7 @@
 use super::catalog::Catalog;
 use super::function::Function;
 use super::globals::Globals;
+use super::number::Number;
 use super::outcome::{Outcome, Pseudo, Reason};
 use super::shelf::Templates;
 use super::unit::Unit;
@@ -167,8 +168,11 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
 
     fn flow_into(&mut self, from: usize, block: usize, state: &State) -> bool {
         let behind_call = self.ends_with_call(from);
+        // what met here the last time are other numbers than what meets now
+        let mut state = state.clone();
+        state.forget(|of| of >> 7 == joined_at(block, Register(0)) >> 7, u64::MAX);
         let Some(mut known) = self.states[block].take() else {
-            self.states[block] = Some(state.clone());
+            self.states[block] = Some(state);
             self.behind_call[block] = behind_call;
             return true;
         };
@@ -178,7 +182,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         {
             // the stack has one height at each instruction: one of the two calls does not come back
             if self.behind_call[block] && !behind_call {
-                self.states[block] = Some(state.clone());
+                self.states[block] = Some(state);
                 self.behind_call[block] = false;
                 return true;
             }
@@ -190,12 +194,10 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         self.behind_call[block] &= behind_call;
         let at = self.body.blocks()[block].instructions.start + 1;
         let give_up = self.visits[block] > VISITS_LIMIT;
-        let changed = known.join(
-            state,
-            |one, other| {
-                if give_up { Value::Unknown(at) } else { self.meet(one, other, at) }
-            },
-        );
+        let changed = known.join(&state, |one, other, register| {
+            let name = register.map_or(0, |register| joined_at(block, register));
+            if give_up { Value::Unknown(at) } else { self.meet(one, other, at, name) }
+        });
         self.states[block] = Some(known);
         changed
     }
@@ -215,8 +217,8 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         instructions.iter().rev().find(does)
     }
 
-    /// What is known of a value that is one of two.
-    pub(super) fn meet(&mut self, one: Value, other: Value, at: u32) -> Value {
+    /// What is known of a value that is one of two. The unknown part of a number gets a name.
+    pub(super) fn meet(&mut self, one: Value, other: Value, at: u32, name: u64) -> Value {
         match (one, other) {
             (one, other) if one == other => one,
             (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
@@ -229,38 +231,48 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
                 known
             }
             (Value::Pointer(one), Value::Pointer(other)) => self.meet_pointers(one, other, at),
-            (Value::Word | Value::Constant(_), Value::Word | Value::Constant(_)) => Value::Word,
+            (Value::Pointer(pointer), Value::Constant(number))
+            | (Value::Constant(number), Value::Pointer(pointer)) => match self.global(number as u64) {
+                Some(global) => self.meet_pointers(pointer, global, at),
+                None => Value::Unknown(at),
+            },
+            // addresses in one variable, as a loop over it has them
+            (Value::Constant(one), Value::Constant(other)) => match self.in_one_global(one, other) {
+                Some((one, other)) => self.meet_offsets(one, other),
+                None => Value::from(Number::known(one).or(Number::known(other), name)),
+            },
+            (Value::Number(_) | Value::Constant(_), Value::Number(_) | Value::Constant(_)) => {
+                Value::from(one.as_number().or(other.as_number(), name))
+            }
             _ => Value::Unknown(at),
         }
     }
 
+    /// Two addresses that are in one variable, the second perhaps at its end.
+    fn in_one_global(&mut self, one: i64, other: i64) -> Option<(Pointer, Pointer)> {
+        let first = self.global(one as u64)?;
+        let offset = i64::from(first.offset).checked_add(other.checked_sub(one)?)?;
+        let size = i64::try_from(self.catalog.size(first.to)).ok()?;
+        let offset = i32::try_from(offset).ok().filter(|_| (0..=size).contains(&offset))?;
+        Some((first, Pointer { offset, ..first }))
+    }
+
     fn meet_pointers(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
         if one.to == other.to {
-            return self.meet_offsets(one, other, at);
+            return self.meet_offsets(one, other);
         }
         match self.catalog.common_part(one, other) {
-            Some(part) => Value::Pointer(Pointer { span: one.span || other.span, ..part }),
+            Some(part) => Value::Pointer(part.stepping(one.step.into()).stepping(other.step.into())),
             None => Value::Unknown(at),
         }
     }
 
-    fn meet_offsets(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
-        let (low, high) = (one.offset.min(other.offset), one.offset.max(other.offset));
-        let pointer = Pointer { to: one.to, offset: low, span: true };
-        if low == high {
-            return Value::Pointer(pointer);
-        }
+    fn meet_offsets(&mut self, one: Pointer, other: Pointer) -> Value {
         let size = i64::try_from(self.catalog.size(one.to)).unwrap_or(i64::MAX);
-        let difference = i64::from(high) - i64::from(low);
-        if size > 0 && difference % size == 0 {
-            // the one that lies in the object
-            let inside = if i64::from(low) < 0 && i64::from(high) < size { high } else { low };
-            return Value::Pointer(Pointer { offset: inside, ..pointer });
-        }
-        if low >= 0 && self.catalog.same_element(one.to, low as u64, high as u64) {
-            return Value::Pointer(pointer);
-        }
-        Value::Unknown(at)
+        let is_inside = |pointer: Pointer| (0..size).contains(&i64::from(pointer.offset));
+        let apart = i64::from(one.offset).abs_diff(other.offset.into());
+        let kept = if !is_inside(one) && is_inside(other) { other } else { one };
+        Value::Pointer(kept.stepping(one.step.into()).stepping(other.step.into()).stepping(apart))
     }
 
     /// Where the stack is at most calls: what handlers of exceptions find.
@@ -361,6 +373,11 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         }
         found.into()
     }
+}
+
+/// The name of what meets in a register where a block starts.
+fn joined_at(block: usize, register: Register) -> u64 {
+    1 << 60 | (block as u64) << 7 | u64::from(register.0)
 }
 
 /// Whether a number is none that an object is at.

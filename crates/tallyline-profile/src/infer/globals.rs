@@ -15,6 +15,8 @@ pub(super) struct Globals<'s> {
     // finds what has not been found: variables, and descriptions of Go's types
     find: Box<dyn Fn() -> Everything + Sync + 's>,
     everything: OnceLock<Everything>,
+    find_statics: Box<dyn Fn() -> Vec<Global> + Sync + 's>,
+    statics: OnceLock<Vec<Global>>,
     by_type: Vec<(u64, TypeId)>,
 }
 
@@ -40,6 +42,8 @@ impl<'s> Globals<'s> {
             units,
             find: Box::new(|| Everything::find(info)),
             everything: OnceLock::new(),
+            find_statics: Box::new(|| statics(info)),
+            statics: OnceLock::new(),
             by_type: Vec::new(),
         }
     }
@@ -57,6 +61,8 @@ impl<'s> Globals<'s> {
             units: Vec::new(),
             find: Box::new(Everything::default),
             everything: OnceLock::new(),
+            find_statics: Box::new(Vec::new),
+            statics: OnceLock::new(),
             by_type: Vec::new(),
         }
     }
@@ -95,6 +101,15 @@ impl<'s> Globals<'s> {
         Some((entry, u32::try_from(offset).ok()?))
     }
 
+    /// The variable of any function that a place is in or behind; with the byte of it. All units are
+    /// read as a whole when this is first asked.
+    pub(super) fn find_static(&self, at: Fixed) -> Option<(u64, u32)> {
+        let statics = self.statics.get_or_init(|| (self.find_statics)());
+        let before = statics.partition_point(|global| global.at <= at).checked_sub(1)?;
+        let global = &statics[before];
+        Some((global.entry, u32::try_from(distance(global.at, at)?).ok()?))
+    }
+
     /// The type that a Go program describes at an address; `base` is where descriptions start, which
     /// newer compilers count from.
     pub(super) fn runtime_type(&self, address: u64, base: Option<u64>) -> Option<u64> {
@@ -107,6 +122,14 @@ impl<'s> Globals<'s> {
     pub(super) fn goroutine(&self) -> Option<u64> {
         self.everything.get_or_init(|| (self.find)()).goroutine
     }
+}
+
+/// What functions of all units have at fixed places, by place.
+fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
+    let read = |index: &usize| Unit::open(info, *index).map(|unit| unit.statics(info));
+    let mut all: Vec<Global> = info.units().par_iter().filter_map(read).flatten_iter().collect();
+    all.sort_by_key(|global| global.at);
+    all
 }
 
 /// How far one place is behind another of the same kind.

@@ -1,11 +1,16 @@
 //! Variables where their locations begin: what debug information says about registers.
 
+use super::catalog::modulo;
 use super::flow::Analysis;
 use super::function::Location;
 use super::location::Holder;
+use super::transfer::name_of;
 use super::value::{Pointer, State, Value};
 use crate::code::{Effect, Flow, Register};
 use tallyline_layout::model::TypeId;
+
+/// Tells the names of numbers that variables are from those that instructions write.
+const INJECTED: u64 = 1 << 6;
 
 impl Analysis<'_, '_, '_, '_> {
     /// Says what variables are in registers: those whose location begins at an instruction, and at the
@@ -18,17 +23,24 @@ impl Analysis<'_, '_, '_, '_> {
             for index in 0..end {
                 let location = &function.locations[index];
                 if location.range.start < address && address < location.range.end {
-                    self.inject_one(state, index, location, false);
+                    self.inject_one(state, position, index, location, false);
                 }
             }
         }
         let start = function.locations[..end].partition_point(|location| location.range.start < address);
         for index in start..end {
-            self.inject_one(state, index, &function.locations[index], true);
+            self.inject_one(state, position, index, &function.locations[index], true);
         }
     }
 
-    fn inject_one(&mut self, state: &mut State, index: usize, location: &Location, begins: bool) {
+    fn inject_one(
+        &mut self,
+        state: &mut State,
+        position: usize,
+        index: usize,
+        location: &Location,
+        begins: bool,
+    ) {
         match location.piece.holder {
             Holder::Register(register) => {
                 let known = state.get(register);
@@ -37,7 +49,7 @@ impl Analysis<'_, '_, '_, '_> {
                     return;
                 }
                 let merged = self.merge(known, declared);
-                state.set(register, merged);
+                state.define(register, merged, name_of(position, register) | INJECTED);
             }
             Holder::Sum(register, sum) => {
                 let known = state.get(register);
@@ -61,7 +73,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let Some(ty) = self.variable_type(location.variable) else { return };
                 if let Some(offset) = shifted(location.piece.offset as i32, sum) {
                     let to = self.catalog.object(ty);
-                    state.set(register, Value::Pointer(Pointer { to, offset, span: false }));
+                    state.set(register, Value::Pointer(Pointer { to, offset, step: 0 }));
                 }
             }
             Holder::Behind(sum) => self.inject_behind(state, location, i32::try_from(sum).ok()),
@@ -144,7 +156,7 @@ impl Analysis<'_, '_, '_, '_> {
     fn merge(&mut self, known: Value, declared: Value) -> Value {
         match (known, declared) {
             (known, Value::Unknown(_)) => known,
-            (Value::Unknown(_) | Value::Word, declared) => declared,
+            (Value::Unknown(_) | Value::Number(_), declared) => declared,
             // the address of a variable says more than the type of what points to it
             (Value::Stack(_) | Value::Table, _) => known,
             (Value::Constant(number), Value::Pointer(_)) if self.global(number as u64).is_some() => known,
@@ -158,7 +170,12 @@ impl Analysis<'_, '_, '_, '_> {
     fn is_larger(&mut self, declared: Value, known: Value) -> bool {
         match (declared, known) {
             (_, Value::Unknown(_)) => true,
-            (Value::Pointer(declared), Value::Pointer(known)) if declared.to != known.to => {
+            // which part a pointer leads to is lost
+            (Value::Pointer(declared), Value::Pointer(known)) if declared.to == known.to => {
+                declared.step == 0 && known.step != 0 && !self.is_stepping(known)
+            }
+            (Value::Pointer(_), Value::Pointer(known)) if self.says_less(known) => true,
+            (Value::Pointer(declared), Value::Pointer(known)) => {
                 let inside = i64::from(declared.offset) - i64::from(known.offset);
                 u64::try_from(inside).is_ok_and(|inside| self.catalog.holds(declared.to, inside, known.to))
             }
@@ -166,12 +183,29 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
+    /// Whether of a pointer neither the object nor the part of it is known.
+    fn says_less(&mut self, pointer: Pointer) -> bool {
+        self.catalog.is_void(pointer.to) || (pointer.step != 0 && !self.catalog.leads_to_part(pointer))
+    }
+
+    /// Whether a pointer goes over objects as a whole.
+    fn is_stepping(&mut self, pointer: Pointer) -> bool {
+        let size = self.catalog.size(pointer.to);
+        size != 0 && u64::from(pointer.step) % size == 0
+    }
+
     /// The larger object, if one is in the other; else what is declared.
     fn merge_pointers(&mut self, known: Pointer, declared: Pointer) -> Value {
         if known.to == declared.to {
-            return Value::Pointer(if known.span { known } else { declared });
+            return Value::Pointer(if known.step != 0 && self.is_stepping(known) { known } else { declared });
         }
-        let inside = i64::from(known.offset) - i64::from(declared.offset);
+        if self.says_less(known) {
+            return Value::Pointer(declared);
+        }
+        let mut inside = i64::from(known.offset) - i64::from(declared.offset);
+        if known.step != 0 && self.is_stepping(known) {
+            inside = modulo(inside, self.catalog.size(known.to)) as i64;
+        }
         if let Ok(inside) = u64::try_from(inside)
             && self.catalog.holds(known.to, inside, declared.to)
         {

@@ -20,6 +20,7 @@ mod function;
 mod globals;
 mod inject;
 mod location;
+mod number;
 mod operand;
 mod outcome;
 mod shelf;

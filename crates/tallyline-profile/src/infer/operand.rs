@@ -3,6 +3,7 @@
 use super::catalog::Found;
 use super::flow::{Analysis, is_no_address};
 use super::location::Holder;
+use super::number::Number;
 use super::outcome::{Outcome, Pseudo, Reason, Typed};
 use super::unit::Fixed;
 use super::value::{Pointer, State, Value};
@@ -50,7 +51,8 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let base = memory.base.map(|register| state.get(register));
         let index = memory.index.map(|register| (state.get(register), memory.scale));
-        match self.address(base, index, memory.displacement) {
+        let address = self.address(base, index, memory.displacement);
+        match self.on_stack_by_index(state, position, address, index) {
             Value::Pointer(pointer) if self.catalog.says_nothing(pointer.to) => {
                 match self.by_variable(state, position, memory) {
                     Operand::Unknown(_) => Operand::Object(pointer),
@@ -67,7 +69,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Some(pointer) => Operand::Object(pointer),
                 None => Operand::Address(address as u64),
             },
-            Value::Word | Value::Unknown(_) => self.by_variable(state, position, memory),
+            Value::Number(_) | Value::Unknown(_) => self.by_variable(state, position, memory),
         }
     }
 
@@ -98,6 +100,10 @@ impl Analysis<'_, '_, '_, '_> {
         let Some(register) = memory.base.or(memory.index) else { return Operand::Unknown(Reason::Segment) };
         let address = self.body.instructions()[position].address;
         let function = self.function;
+        let index = memory
+            .index
+            .filter(|_| memory.base.is_some())
+            .map_or(Number::known(0), |index| state.get(index).as_number().times(memory.scale.into()));
         let mut found = None;
         for location in function.live(address) {
             let (holder, sum) = match location.piece.holder {
@@ -114,16 +120,14 @@ impl Analysis<'_, '_, '_, '_> {
                 let value = self.catalog.value(ty, location.piece.offset.into(), size, &templates);
                 if let Value::Pointer(pointer) = value {
                     let step = memory.displacement.wrapping_sub(sum);
-                    let moved = self.catalog.normal(pointer, step);
-                    found = Some(if memory.index.is_some() { spanning(moved) } else { moved });
+                    found = Some(self.stepped(pointer, index.plus(Number::known(step))));
                 }
             }
         }
         if found.is_none() {
             found = self.named_later(position, register).map(|value| match value {
                 Value::Pointer(pointer) => {
-                    let moved = self.catalog.normal(pointer, memory.displacement);
-                    if memory.index.is_some() { spanning(moved) } else { moved }
+                    self.stepped(pointer, index.plus(Number::known(memory.displacement)))
                 }
                 value => value,
             });
@@ -155,40 +159,82 @@ impl Analysis<'_, '_, '_, '_> {
         let (base, index) = match (base, index) {
             // the base may be written as the index
             (None, Some((value, 1))) => (value, None),
-            (Some(base), Some((value, 1))) if !is_address(base) && is_address(value) => (value, Some(base)),
-            // a small number beside an address is no address
-            (Some(Value::Constant(_)), Some((value @ (Value::Pointer(_) | Value::Stack(_)), 1))) => {
-                (value, base)
+            (Some(base), Some((value, 1))) if !is_address(base) && is_address(value) => {
+                (value, Some((base, 1)))
             }
-            (Some(base), index) => (base, index.map(|(value, _)| value)),
-            (None, Some((value, _))) => (Value::Constant(0), Some(value)),
+            // a small number beside an address is no address
+            (Some(base @ Value::Constant(_)), Some((value @ (Value::Pointer(_) | Value::Stack(_)), 1))) => {
+                (value, Some((base, 1)))
+            }
+            (Some(base), index) => (base, index),
+            (None, Some(index)) => (Value::Constant(0), Some(index)),
             (None, None) => return Value::Constant(displacement),
         };
-        let Some(index) = index else { return self.moved(base, displacement) };
+        let Some((index, scale)) = index else { return self.moved(base, displacement) };
+        let number = index.as_number().times(scale.into());
+        let inside = number.plus(Number::known(displacement));
         match base {
-            Value::Pointer(pointer) => spanning(self.catalog.normal(pointer, displacement)),
+            Value::Pointer(pointer) => match self.catalog.normal(pointer, displacement) {
+                Value::Pointer(pointer) => self.stepped(pointer, number),
+                other => other,
+            },
             Value::Table => Value::Table,
             Value::Thread(at) => match self.in_thread(at.wrapping_add(displacement)) {
-                Some(pointer) => spanning(Value::Pointer(pointer)),
+                Some(pointer) => self.stepped(pointer, number),
                 None => index,
             },
-            Value::Constant(number) => {
-                let sum = number.wrapping_add(displacement);
-                match (self.global(sum as u64), index) {
-                    (Some(pointer), _) => Value::Pointer(Pointer { span: true, ..pointer }),
-                    (None, _) if self.image.is_constant(sum as u64) => Value::Constant(sum),
-                    (None, Value::Unknown(at)) => Value::Unknown(at),
-                    (None, _) => Value::Word,
+            Value::Constant(start) => self.in_table(start.wrapping_add(displacement), number, index),
+            Value::Stack(at) => self.moved(Value::Stack(at), inside.at),
+            Value::Number(_) | Value::Unknown(_) => match (self.far_global(displacement), base) {
+                (Some(pointer), base) => {
+                    let sum = base.as_number().plus(number);
+                    self.stepped(pointer, sum)
                 }
-            }
-            Value::Stack(at) => {
-                let at = i64::from(at).checked_add(displacement).and_then(|at| i32::try_from(at).ok());
-                at.map_or(Value::Unknown(0), Value::Stack)
-            }
-            Value::Word | Value::Unknown(_) => match self.far_global(displacement) {
-                Some(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
-                None => base,
+                (None, Value::Number(base)) => Value::from(base.plus(inside)),
+                (None, lost) => lost,
             },
+        }
+    }
+
+    /// The sum of a known address and a number: somewhere in a variable, or in constants.
+    fn in_table(&mut self, start: i64, number: Number, index: Value) -> Value {
+        let folded = start.wrapping_add(number.at);
+        if let Some(pointer) = self.global(folded as u64) {
+            return Value::Pointer(pointer.stepping(number.stride()));
+        }
+        if let Some(pointer) = self.global(start as u64) {
+            return self.stepped(pointer, number);
+        }
+        match index {
+            _ if self.image.is_constant(start as u64) => Value::Constant(start),
+            Value::Unknown(at) if start == 0 => Value::Unknown(at),
+            _ => Value::from(number.plus(Number::known(start))),
+        }
+    }
+
+    /// An address with a number added that is not known altogether.
+    pub(super) fn stepped(&mut self, pointer: Pointer, by: Number) -> Value {
+        match self.catalog.normal(pointer, by.at) {
+            Value::Pointer(pointer) => Value::Pointer(pointer.stepping(by.stride())),
+            other => other,
+        }
+    }
+
+    /// An address on the stack with an index in it: that of an element of the variable there.
+    pub(super) fn on_stack_by_index(
+        &mut self,
+        state: &State,
+        position: usize,
+        address: Value,
+        index: Option<(Value, u8)>,
+    ) -> Value {
+        let (Value::Stack(at), Some((index, scale))) = (address, index) else { return address };
+        let stride = index.as_number().times(scale.into()).stride();
+        match self.on_stack(state, position, at) {
+            Some(pointer) if stride != 0 && !matches!(index, Value::Stack(_)) => {
+                Value::Pointer(pointer.stepping(stride))
+            }
+            _ => address,
         }
     }
 
@@ -201,9 +247,10 @@ impl Analysis<'_, '_, '_, '_> {
                 let at = i64::from(at).checked_add(by).and_then(|at| i32::try_from(at).ok());
                 at.map_or(Value::Unknown(0), Value::Stack)
             }
-            Value::Word | Value::Unknown(_) => match self.far_global(by) {
-                Some(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
-                None => value,
+            Value::Number(_) | Value::Unknown(_) => match (self.far_global(by), value) {
+                (Some(pointer), value) => self.stepped(pointer, value.as_number()),
+                (None, Value::Number(number)) => Value::Number(number.plus(Number::known(by))),
+                (None, value) => value,
             },
             Value::Table => Value::Table,
             Value::Thread(at) => Value::Thread(at.wrapping_add(by)),
@@ -230,10 +277,37 @@ impl Analysis<'_, '_, '_, '_> {
             let (ty, inside) = self.globals.typed(address)?;
             let inside =
                 i32::try_from(inside).ok().filter(|inside| (*inside as u64) < self.catalog.size(ty))?;
-            return Some(Pointer { to: self.catalog.object(ty), offset: inside, span: false });
+            return Some(Pointer { to: self.catalog.object(ty), offset: inside, step: 0 });
         }
         let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
-        let (entry, offset) = self.globals.find(at, &self.function.globals, own)?;
+        let found = self.globals.find(at, &self.function.globals, own);
+        if let Some(pointer) = found.and_then(|(entry, offset)| self.variable_at(entry, offset)) {
+            return Some(pointer);
+        }
+        let address = match at {
+            Fixed::Address(address) => address,
+            Fixed::ThreadLocal(offset) => return self.thread_local_by_name(offset),
+        };
+        // another function's own variables are looked for only where there is data
+        let is_data = match self.image.data().is_empty() {
+            true => address >= 1 << 12 && !self.image.is_code(address),
+            false => self.image.data_at(address).is_some(),
+        };
+        let (entry, offset) = is_data.then(|| self.globals.find_static(at)).flatten()?;
+        self.variable_at(entry, offset)
+    }
+
+    /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
+    fn thread_local_by_name(&mut self, offset: u64) -> Option<Pointer> {
+        let symbol = self.image.thread_local_at(offset)?;
+        let name = symbol.name.as_bytes();
+        let unit = self.unit.clone()?;
+        let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name)?;
+        self.variable_at(*entry, u32::try_from(offset.checked_sub(symbol.address)?).ok()?)
+    }
+
+    /// A byte of the variable whose entry is at a place; none beyond its end.
+    fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
         let shelf = self.catalog.shelf.as_mut()?;
         let ty = shelf.target(entry, gimli::constants::DW_AT_type)?;
         let ty = self.catalog.at(ty)?;
@@ -241,7 +315,7 @@ impl Analysis<'_, '_, '_, '_> {
         if !inside {
             return None;
         }
-        Some(Pointer { to: self.catalog.object(ty), offset: i32::try_from(offset).ok()?, span: false })
+        Some(Pointer { to: self.catalog.object(ty), offset: i32::try_from(offset).ok()?, step: 0 })
     }
 
     /// The variable that lies at a place on the stack.
@@ -270,7 +344,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
             let offset = u64::from(location.piece.offset).saturating_add(inside);
             if let Ok(offset) = i32::try_from(offset) {
-                best = Some((size, Pointer { to: self.catalog.object(ty), offset, span: false }));
+                best = Some((size, Pointer { to: self.catalog.object(ty), offset, step: 0 }));
             }
         }
         best.map(|(_, pointer)| pointer)
@@ -299,6 +373,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
             Found::Function => Outcome::Pseudo(Pseudo::Constant),
+            Found::Somewhere => Outcome::Untyped(Reason::Index { ty: pointer.to, step: pointer.step }),
             Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
         }
     }
@@ -331,21 +406,21 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Operand::Address(address) => {
                 let slot = self.image.slot(address).filter(|_| self.image.is_table(address));
-                return slot.map_or(Value::Word, |value| Value::Constant(value as i64));
+                return slot.map_or(Value::WORD, |value| Value::Constant(value as i64));
             }
             Operand::ThreadPointer => return Value::Thread(0),
-            Operand::Table | Operand::Pseudo(_) => return Value::Word,
-            Operand::Unknown(_) => return if size < 8 { Value::Word } else { lost },
+            Operand::Table | Operand::Pseudo(_) => return Value::WORD,
+            Operand::Unknown(_) => return if size < 8 { Value::WORD } else { lost },
         };
         if let Some(slot) = slot.filter(|_| size == 8) {
             return slot;
         }
-        let Some(pointer) = pointer else { return if size < 8 { Value::Word } else { lost } };
+        let Some(pointer) = pointer else { return if size < 8 { Value::WORD } else { lost } };
         let at = if slot.is_none() && matches!(operand, Operand::Stack(_)) { 0 } else { at };
         let Value::Pointer(pointer) = self.catalog.normal(pointer, at.into()) else { return lost };
         match self.found(pointer, size.into(), position) {
             Found::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
-            _ if size < 8 => Value::Word,
+            _ if size < 8 => Value::WORD,
             _ => lost,
         }
     }
@@ -367,11 +442,4 @@ fn is_address(value: Value) -> bool {
         value,
         Value::Pointer(_) | Value::Stack(_) | Value::Table | Value::Thread(_) | Value::Constant(_)
     )
-}
-
-pub(super) fn spanning(value: Value) -> Value {
-    match value {
-        Value::Pointer(pointer) => Value::Pointer(Pointer { span: true, ..pointer }),
-        value => value,
-    }
 }

@@ -86,6 +86,13 @@ pub enum Reason {
         /// How far from its start.
         offset: i32,
     },
+    /// It is known which object, but not which part of it: an index can lead to several.
+    Index {
+        /// The object's type.
+        ty: TypeId,
+        /// The index goes by so many bytes.
+        step: u32,
+    },
     /// The segment's start is not known.
     Segment,
     /// Nothing that can be seen leads to the instruction.
@@ -104,6 +111,7 @@ impl fmt::Display for Reason {
             Reason::Outside { offset, .. } => {
                 write!(out, "outside of the object that is pointed to, at {offset:+#x}")
             }
+            Reason::Index { step, .. } => write!(out, "index not known, which goes by steps of {step}"),
             Reason::Segment => write!(out, "segment base not known"),
             Reason::Unreached => write!(out, "nothing leads here"),
         }
@@ -121,6 +129,7 @@ impl Reason {
             Reason::NoVariableAt(_) => "no variable at the address",
             Reason::Opaque(_) => "pointer to void or to a declared type",
             Reason::Outside { .. } => "outside of the object",
+            Reason::Index { .. } => "index not known",
             Reason::Segment => "segment base not known",
             Reason::Unreached => "nothing leads here",
         }

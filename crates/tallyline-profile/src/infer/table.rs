@@ -58,7 +58,9 @@ impl Part {
 fn type_of(outcome: &Outcome) -> Option<TypeId> {
     match outcome {
         Outcome::Typed(typed) => Some(typed.ty),
-        Outcome::Untyped(Reason::Opaque(ty) | Reason::Outside { ty, .. }) => Some(*ty),
+        Outcome::Untyped(Reason::Opaque(ty) | Reason::Outside { ty, .. } | Reason::Index { ty, .. }) => {
+            Some(*ty)
+        }
         _ => None,
     }
 }
@@ -138,6 +140,9 @@ fn renamed(outcome: Outcome, moved: &impl Fn(TypeId) -> TypeId) -> Outcome {
         Outcome::Untyped(Reason::Opaque(ty)) => Outcome::Untyped(Reason::Opaque(moved(ty))),
         Outcome::Untyped(Reason::Outside { ty, offset }) => {
             Outcome::Untyped(Reason::Outside { ty: moved(ty), offset })
+        }
+        Outcome::Untyped(Reason::Index { ty, step }) => {
+            Outcome::Untyped(Reason::Index { ty: moved(ty), step })
         }
         other => other,
     }

@@ -2,9 +2,10 @@
 
 use super::callees;
 use super::flow::{After, Analysis};
-use super::operand::{Operand, spanning};
+use super::number::Number;
+use super::operand::Operand;
 use super::value::{State, Value};
-use crate::code::{Effect, Flow, Instruction, Machine, Register};
+use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
 use gimli::constants;
 use tallyline_layout::model::{Type, TypeId};
 
@@ -40,39 +41,66 @@ impl Analysis<'_, '_, '_, '_> {
         let instruction = &body.instructions()[position];
         let lost = Value::Unknown(position as u32 + 1);
         let mut called = None;
-        for effect in body.effects(instruction) {
-            match *effect {
-                Effect::Copy { to, from } => state.set(to, state.get(from)),
-                Effect::Constant { to, value } => state.set(to, Value::Constant(value)),
+        let effects = body.effects(instruction);
+        if let Some(memory) = &instruction.memory {
+            self.overwrite(state, position, memory, effects);
+        }
+        for effect in effects {
+            let defined = match *effect {
+                Effect::Copy { to, from } => {
+                    state.set(to, state.get(from));
+                    continue;
+                }
+                Effect::Constant { to, value } => (to, Value::Constant(value)),
                 Effect::Address { to, base, index, scale, displacement } => {
-                    let base = base.map(|register| state.get(register));
-                    let index = index.map(|register| (state.get(register), scale));
-                    let value = self.address(base, index, displacement);
-                    state.set(to, value);
+                    let factor = i64::from(scale);
+                    let value = match base == index {
+                        true if index.is_some() => {
+                            let number = index.map_or(Value::WORD, |index| state.get(index)).as_number();
+                            Value::from(number.times(factor + 1).plus(Number::known(displacement)))
+                        }
+                        _ => {
+                            let base = base.map(|register| state.get(register));
+                            let index = index.map(|register| (state.get(register), scale));
+                            let address = self.address(base, index, displacement);
+                            self.on_stack_by_index(state, position, address, index)
+                        }
+                    };
+                    (to, value)
                 }
                 Effect::Sum { to, by, subtract } => {
-                    let value = self.sum(state.get(to), state.get(by), subtract, lost);
-                    state.set(to, value);
+                    let (one, other) = (state.get(to), state.get(by));
+                    let sum = self.sum(one, other, subtract, lost);
+                    let index = if matches!(one, Value::Stack(_)) { other } else { one };
+                    (to, self.on_stack_by_index(state, position, sum, Some((index, 1))))
                 }
-                Effect::Mask { to, mask } => {
-                    let value = self.masked(state.get(to), mask, lost);
-                    state.set(to, value);
+                Effect::Multiply { to, from, by } => (to, Value::from(state.get(from).as_number().times(by))),
+                Effect::Product { to, one, other, plus } => {
+                    let (one, other) = (state.get(one).as_number(), state.get(other).as_number());
+                    let product = Value::from(one.product(other));
+                    let sum = plus.map(|plus| self.sum(state.get(plus), product, false, lost));
+                    (to, sum.unwrap_or(product))
                 }
+                Effect::Narrow { to, size, signed } => (to, narrowed(state.get(to), size, signed)),
+                Effect::Number { to } => (to, Value::WORD),
+                Effect::Mix { to, by } => match (state.get(to), state.get(by)) {
+                    (one, other) if is_place(one) || is_place(other) => (to, lost),
+                    _ => (to, Value::WORD),
+                },
+                Effect::Mask { to, mask } => (to, self.masked(state.get(to), mask, lost)),
                 Effect::Choose { to, from } => {
-                    let value = self.meet(state.get(to), state.get(from), position as u32 + 1);
-                    state.set(to, value);
+                    (to, self.meet(state.get(to), state.get(from), position as u32 + 1, 0))
                 }
                 Effect::Swap { a, b } => {
                     let (one, other) = (state.get(a), state.get(b));
                     state.set(a, other);
                     state.set(b, one);
+                    continue;
                 }
-                Effect::Load { to, size, at } => {
-                    let value = self.load(state, position, instruction, at, size);
-                    state.set(to, value);
-                }
+                Effect::Load { to, size, at } => (to, self.load(state, position, instruction, at, size)),
                 Effect::Store { from, size, at } => {
-                    self.store(state, position, instruction, from, (at, size))
+                    self.store(state, position, instruction, from, (at, size));
+                    continue;
                 }
                 Effect::AddMemory { to } => {
                     let loaded = self.load(state, position, instruction, 0, 8);
@@ -80,14 +108,22 @@ impl Analysis<'_, '_, '_, '_> {
                         (known @ (Value::Pointer(_) | Value::Constant(_)), Value::Pointer(_)) => known,
                         (known, loaded) => self.sum(known, loaded, false, lost),
                     };
-                    state.set(to, value);
+                    (to, value)
                 }
-                Effect::Push { from } => self.push(state, from.map(|register| state.get(register))),
-                Effect::Pop { to } => self.pop(state, to, lost),
-                Effect::Modify { to } => state.set(to, lost),
-                Effect::ThreadPointer { to } => state.set(to, Value::Thread(0)),
-                Effect::Through { from } => called = Some(state.get(from)),
-            }
+                Effect::Push { from } => {
+                    self.push(state, from.map(|register| state.get(register)));
+                    continue;
+                }
+                Effect::Pop { to } => (to, self.pop(state, lost)),
+                Effect::Modify { to } => (to, lost),
+                Effect::ThreadPointer { to } => (to, Value::Thread(0)),
+                Effect::Through { from } => {
+                    called = Some(state.get(from));
+                    continue;
+                }
+            };
+            let (register, value) = defined;
+            state.define(register, value, name_of(position, register));
         }
         match instruction.flow {
             Flow::Call(target) => {
@@ -110,6 +146,17 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
+    /// A write to memory of which it is not known what is written, as that of a vector.
+    fn overwrite(&mut self, state: &mut State, position: usize, memory: &Memory, effects: &[Effect]) {
+        let stores = |effect: &Effect| matches!(effect, Effect::Store { .. } | Effect::Push { .. });
+        if !memory.access.writes() || memory.implicit || effects.iter().any(stores) {
+            return;
+        }
+        if let Operand::Stack(place) = self.operand(state, position, memory) {
+            state.store(place, memory.size.into(), None);
+        }
+    }
+
     fn store(
         &mut self,
         state: &mut State,
@@ -120,7 +167,7 @@ impl Analysis<'_, '_, '_, '_> {
     ) {
         let Some(memory) = &instruction.memory else { return };
         if let Operand::Stack(place) = self.operand(state, position, memory) {
-            let value = from.map_or(Value::Word, |register| state.get(register));
+            let value = from.map_or(Value::WORD, |register| state.get(register));
             // a copy of an element of an array goes anywhere in it
             let value = (memory.index.is_none()).then_some(value);
             state.store(place.saturating_add(at.into()), size.into(), value);
@@ -132,24 +179,35 @@ impl Analysis<'_, '_, '_, '_> {
             (one, Value::Constant(number)) if !subtract && !matches!(one, Value::Constant(_)) => {
                 match (one, self.global(number as u64)) {
                     // the start of an array in a register, and what is added to it in another
-                    (Value::Word | Value::Unknown(_), Some(pointer)) => spanning(Value::Pointer(pointer)),
+                    (Value::Number(_) | Value::Unknown(_), Some(pointer)) => {
+                        self.stepped(pointer, one.as_number())
+                    }
                     _ => self.moved(one, number),
                 }
             }
             (one, Value::Constant(number)) => {
                 self.moved(one, if subtract { number.wrapping_neg() } else { number })
             }
-            (Value::Pointer(_), Value::Pointer(_) | Value::Stack(_)) if subtract => Value::Word,
-            (Value::Pointer(_), Value::Word | Value::Unknown(_)) => spanning(one),
-            (Value::Word | Value::Unknown(_), Value::Pointer(_)) if !subtract => spanning(other),
+            (Value::Pointer(_), Value::Pointer(_) | Value::Stack(_)) if subtract => Value::WORD,
+            (Value::Pointer(pointer), Value::Number(_) | Value::Unknown(_)) => {
+                self.stepped(pointer, other.as_number().times(if subtract { -1 } else { 1 }))
+            }
+            (Value::Number(_) | Value::Unknown(_), Value::Pointer(pointer)) if !subtract => {
+                self.stepped(pointer, one.as_number())
+            }
+            (Value::Stack(_), Value::Number(_)) if !subtract => one,
+            (Value::Number(_), Value::Stack(_)) if !subtract => other,
             (Value::Constant(number), _) if !subtract => match (other, self.global(number as u64)) {
                 (Value::Pointer(_) | Value::Stack(_), _) => self.moved(other, number),
-                (_, Some(pointer)) => spanning(Value::Pointer(pointer)),
+                (_, Some(pointer)) => self.stepped(pointer, other.as_number()),
                 (Value::Unknown(_), None) => other,
-                _ => Value::Word,
+                _ => Value::from(one.as_number().plus(other.as_number())),
             },
-            (Value::Word, Value::Word) => Value::Word,
-            (Value::Table, _) | (_, Value::Table) => Value::Word,
+            (Value::Number(_) | Value::Constant(_), Value::Number(_)) => {
+                let other = other.as_number().times(if subtract { -1 } else { 1 });
+                Value::from(one.as_number().plus(other))
+            }
+            (Value::Table, _) | (_, Value::Table) => Value::WORD,
             _ => lost,
         }
     }
@@ -158,8 +216,10 @@ impl Analysis<'_, '_, '_, '_> {
     fn masked(&mut self, value: Value, mask: i64, lost: Value) -> Value {
         match value {
             Value::Pointer(_) if (-16..0).contains(&mask) => value,
-            Value::Word => Value::Word,
+            Value::Number(number) => Value::from(number.masked(mask)),
             Value::Constant(number) => Value::Constant(number & mask),
+            // what has only few bits left is a number, whatever it was
+            _ if (0..1 << 31).contains(&mask) => Value::from(Number::ANY.masked(mask)),
             _ => lost,
         }
     }
@@ -169,11 +229,11 @@ impl Analysis<'_, '_, '_, '_> {
         let moved = self.moved(state.get(stack), -8);
         state.set(stack, moved);
         if let Value::Stack(at) = moved {
-            state.store(at, 8, Some(value.unwrap_or(Value::Word)));
+            state.store(at, 8, Some(value.unwrap_or(Value::WORD)));
         }
     }
 
-    fn pop(&mut self, state: &mut State, to: Register, lost: Value) {
+    fn pop(&mut self, state: &mut State, lost: Value) -> Value {
         let stack = self.stack_register();
         let top = state.get(stack);
         let value = match top {
@@ -182,7 +242,7 @@ impl Analysis<'_, '_, '_, '_> {
         };
         let moved = self.moved(top, 8);
         state.set(stack, moved);
-        state.set(to, value);
+        value
     }
 
     fn call(
@@ -328,6 +388,29 @@ impl Analysis<'_, '_, '_, '_> {
         let to = self.catalog.object(to);
         Some(vec![Value::pointer(to)])
     }
+}
+
+/// Whether a value is an address of something that is followed.
+fn is_place(value: Value) -> bool {
+    matches!(value, Value::Pointer(_) | Value::Stack(_) | Value::Thread(_))
+}
+
+/// A part of a value, which is a number then. That a number does not fit is not expected: it would be a
+/// program's own mistake for most.
+fn narrowed(value: Value, size: u8, signed: bool) -> Value {
+    match (value, size) {
+        (Value::Constant(number), 4) if signed => Value::Constant(i64::from(number as i32)),
+        (Value::Constant(number), 4) => Value::Constant(i64::from(number as u32)),
+        (Value::Constant(number), 2) if !signed => Value::Constant(i64::from(number as u16)),
+        (Value::Constant(number), 1) if !signed => Value::Constant(i64::from(number as u8)),
+        (Value::Number(number), 4) => Value::Number(number),
+        _ => Value::WORD,
+    }
+}
+
+/// The name of what an instruction writes to a register.
+pub(super) fn name_of(position: usize, register: Register) -> u64 {
+    (position as u64 + 1) << 7 | u64::from(register.0)
 }
 
 /// The registers that a function may change.

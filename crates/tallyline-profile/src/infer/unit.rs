@@ -55,6 +55,8 @@ pub(super) struct Unit<'u, 'a> {
     /// By start: which function a range is of.
     by_range: Vec<(Range<u64>, u32)>,
     pub(super) globals: Vec<Global>,
+    /// Variables of which it is not said where they are: their names, and the places of their entries.
+    pub(super) unplaced: Vec<(&'a [u8], u64)>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
     // records by what lies in them
@@ -65,14 +67,16 @@ impl<'u, 'a> Unit<'u, 'a> {
     /// Opens a unit. None if it is damaged, or has no code.
     pub(super) fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
         let (header, dwarf) = info.unit(index);
-        let mut unit = dwarf.unit(*header).ok()?;
-        let mut joined = None;
-        if let Some(skeleton) = info.skeleton(index) {
-            let (skeleton_header, parent) = info.unit(skeleton);
-            let skeleton = parent.unit(*skeleton_header).ok()?;
-            unit.copy_relocated_attributes(&skeleton);
-            joined = Some(join(dwarf, parent, header.version()));
-        }
+        let (unit, joined) = match info.skeleton(index) {
+            Some(skeleton) => {
+                let (skeleton_header, parent) = info.unit(skeleton);
+                let joined = join(&info.own_sections(index), parent, header.version());
+                let mut unit = joined.unit(*header).ok()?;
+                unit.copy_relocated_attributes(&parent.unit(*skeleton_header).ok()?);
+                (unit, Some(joined))
+            }
+            None => (dwarf.unit(*header).ok()?, None),
+        };
         let mut unit = Unit {
             index,
             entries: info.entries(index).ok()?,
@@ -82,6 +86,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             functions: Vec::new(),
             by_range: Vec::new(),
             globals: Vec::new(),
+            unplaced: Vec::new(),
             scopes: Vec::new(),
             enclosing: OnceLock::new(),
         };
@@ -128,6 +133,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         // scopes that are not closed yet, with their depth
         let mut open: Vec<(isize, usize)> = Vec::new();
         let (mut functions, mut globals, mut scopes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unplaced = Vec::new();
         walk(info, self.index, &self.entries, None, |entry| {
             while let Some((depth, index)) = open.last().copied()
                 && depth >= entry.depth
@@ -144,7 +150,14 @@ impl<'u, 'a> Unit<'u, 'a> {
                     Go::Past
                 }
                 constants::DW_TAG_variable => {
-                    globals.extend(self.global(info, entry));
+                    match self.global(info, entry) {
+                        Some(global) => globals.push(global),
+                        None => {
+                            let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
+                            let place = info.place(self.index, entry.offset);
+                            unplaced.extend(name.map(|name| (name, place)));
+                        }
+                    }
                     Go::Past
                 }
                 constants::DW_TAG_compile_unit
@@ -173,6 +186,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             .collect();
         self.by_range.sort_by_key(|(range, _)| range.start);
         (self.functions, self.globals, self.scopes) = (functions, globals, scopes);
+        self.unplaced = unplaced;
     }
 
     /// The ranges of a function's code, the one that it is entered at first.
@@ -207,6 +221,25 @@ impl<'u, 'a> Unit<'u, 'a> {
             location::Holder::ThreadLocal(offset) => Some(Fixed::ThreadLocal(offset)),
             _ => None,
         }
+    }
+
+    /// The variables at fixed places that functions have of their own.
+    pub(super) fn statics(&self, info: &DebugInfo<'u, 'a>) -> Vec<Global> {
+        let mut found = Vec::new();
+        let mut functions: Vec<isize> = Vec::new();
+        walk(info, self.index, &self.entries, None, |entry| {
+            while functions.last().is_some_and(|depth| *depth >= entry.depth) {
+                functions.pop();
+            }
+            match entry.tag {
+                constants::DW_TAG_subprogram => functions.push(entry.depth),
+                constants::DW_TAG_variable if !functions.is_empty() => found.extend(self.global(info, entry)),
+                constants::DW_TAG_enumeration_type | constants::DW_TAG_subroutine_type => return Go::Past,
+                _ => {}
+            }
+            Go::Inside
+        });
+        found
     }
 
     /// The records that have a type in them, as a base or a member, and how far behind their start. A

@@ -1,5 +1,6 @@
 //! What is known about a register or a place on the stack: the lattice of the analysis.
 
+use super::number::{Number, divisor};
 use crate::code::{REGISTERS, Register};
 use tallyline_layout::model::TypeId;
 
@@ -10,8 +11,8 @@ pub(super) enum Value {
     Unknown(u32),
     /// A number; it may be an address.
     Constant(i64),
-    /// Something that is no address.
-    Word,
+    /// Something that is no address; not known altogether.
+    Number(Number),
     /// The address of a byte of an object.
     Pointer(Pointer),
     /// The address of a table of functions that the compiler made.
@@ -29,14 +30,46 @@ pub(super) struct Pointer {
     pub(super) to: TypeId,
     /// The byte, counted from the object's start; it may lie outside.
     pub(super) offset: i32,
-    /// Whether elements of arrays have been stepped over, so that the object may be any of them.
-    pub(super) span: bool,
+    /// By what steps it may be elsewhere, as when elements of arrays are stepped over; 0 where it is not.
+    pub(super) step: u32,
+}
+
+impl Pointer {
+    /// The address that a number is added to.
+    pub(super) fn stepping(self, by: u64) -> Pointer {
+        let step = divisor(self.step.into(), i64::try_from(by).unwrap_or(1 << 62));
+        // what is too large for a step is one by any power of two that divides it
+        Pointer { step: u32::try_from(step).unwrap_or(1 << step.trailing_zeros().min(30)), ..self }
+    }
 }
 
 impl Value {
+    /// A number of which nothing is known.
+    pub(super) const WORD: Value = Value::Number(Number::ANY);
+
     /// The address of an object.
     pub(super) fn pointer(to: TypeId) -> Value {
-        Value::Pointer(Pointer { to, offset: 0, span: false })
+        Value::Pointer(Pointer { to, offset: 0, step: 0 })
+    }
+
+    /// The number that a value is, if it is one.
+    pub(super) fn number(self) -> Option<Number> {
+        match self {
+            Value::Constant(number) => Some(Number::known(number)),
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The number that a value is, whatever it is.
+    pub(super) fn as_number(self) -> Number {
+        match self {
+            // debug information takes a counter for what it counts
+            Value::Pointer(Pointer { offset, step, .. }) => {
+                Number { at: offset.into(), step: step.into(), of: 0 }
+            }
+            value => value.number().unwrap_or(Number::ANY),
+        }
     }
 
     /// Whether nothing is known.
@@ -45,12 +78,28 @@ impl Value {
     }
 }
 
+impl From<Number> for Value {
+    fn from(number: Number) -> Value {
+        match number.step {
+            0 => Value::Constant(number.at),
+            _ => Value::Number(number),
+        }
+    }
+}
+
 /// What is known at one point of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct State {
     registers: [Value; REGISTERS],
     // by place, counted from the frame's address
     slots: Vec<(i32, Value)>,
+    // which unknown parts of numbers there may be: one bit for several
+    named: u64,
+}
+
+/// The bit that stands for a name among others.
+fn bit(name: u64) -> u64 {
+    1 << (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
 }
 
 /// The most places on the stack that are followed in one function.
@@ -59,7 +108,7 @@ const SLOTS_LIMIT: usize = 512;
 impl State {
     /// Nothing is known.
     pub(super) fn unknown() -> State {
-        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new() }
+        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0 }
     }
 
     /// What a register holds.
@@ -71,6 +120,32 @@ impl State {
     pub(super) fn set(&mut self, register: Register, value: Value) {
         if let Some(slot) = self.registers.get_mut(usize::from(register.0)) {
             *slot = value;
+        }
+    }
+
+    /// Says what a register holds that is written at a place in the code; the unknown part of a number
+    /// gets a name by it.
+    pub(super) fn define(&mut self, register: Register, value: Value, name: u64) {
+        let Value::Number(number @ Number { of: 0, .. }) = value else { return self.set(register, value) };
+        // what has the name from the last time is another number
+        self.forget(|of| of == name, bit(name));
+        self.named |= bit(name);
+        self.set(register, Value::Number(Number { of: name, ..number }));
+    }
+
+    /// Takes their names from the unknown parts of numbers that a condition holds of. Names whose bits
+    /// are not among `bits` are left.
+    pub(super) fn forget(&mut self, is_gone: impl Fn(u64) -> bool, bits: u64) {
+        if self.named & bits == 0 {
+            return;
+        }
+        for value in self.registers.iter_mut().chain(self.slots.iter_mut().map(|(_, value)| value)) {
+            if let Value::Number(number) = value
+                && number.of != 0
+                && is_gone(number.of)
+            {
+                number.of = 0;
+            }
         }
     }
 
@@ -100,12 +175,21 @@ impl State {
         }
     }
 
-    /// What is known on both of two ways; true if that is less than was known here.
-    pub(super) fn join(&mut self, other: &State, mut join: impl FnMut(Value, Value) -> Value) -> bool {
+    /// What is known on both of two ways; true if that is less than was known here. `join` gets the
+    /// register too, where it is one.
+    pub(super) fn join(
+        &mut self,
+        other: &State,
+        mut join: impl FnMut(Value, Value, Option<Register>) -> Value,
+    ) -> bool {
         let mut changed = false;
-        for (mine, theirs) in self.registers.iter_mut().zip(&other.registers) {
+        self.named |= other.named;
+        for (index, (mine, theirs)) in self.registers.iter_mut().zip(&other.registers).enumerate() {
             if mine != theirs {
-                let joined = join(*mine, *theirs);
+                let joined = join(*mine, *theirs, Some(Register(index as u8)));
+                if let Value::Number(Number { of, .. }) = joined {
+                    self.named |= bit(of);
+                }
                 changed |= joined != *mine;
                 *mine = joined;
             }
@@ -114,7 +198,7 @@ impl State {
         self.slots.retain_mut(|(place, mine)| {
             let Some(theirs) = other.slot(*place) else { return false };
             if *mine != theirs {
-                let joined = join(*mine, theirs);
+                let joined = join(*mine, theirs, None);
                 changed |= joined != *mine;
                 *mine = joined;
             }
@@ -131,9 +215,9 @@ mod tests {
     #[test]
     fn a_store_removes_what_it_overlaps() {
         let mut state = State::unknown();
-        state.store(-16, 8, Some(Value::Word));
+        state.store(-16, 8, Some(Value::WORD));
         state.store(-8, 8, Some(Value::Constant(3)));
-        state.store(-12, 4, Some(Value::Word));
+        state.store(-12, 4, Some(Value::WORD));
         assert_eq!(state.slot(-16), None);
         assert_eq!(state.slot(-8), Some(Value::Constant(3)));
         state.store(-16, 16, None);
@@ -143,14 +227,28 @@ mod tests {
     #[test]
     fn a_join_keeps_what_both_know() {
         let mut one = State::unknown();
-        one.set(Register(3), Value::Word);
-        one.store(-8, 8, Some(Value::Word));
+        one.set(Register(3), Value::WORD);
+        one.store(-8, 8, Some(Value::WORD));
         let mut two = State::unknown();
         two.set(Register(3), Value::Constant(1));
-        let meet = |_, _| Value::Unknown(7);
+        let meet = |_, _, _| Value::Unknown(7);
         assert!(one.join(&two, meet));
         assert_eq!(one.get(Register(3)), Value::Unknown(7));
         assert!(one.slots().is_empty());
         assert!(!one.join(&one.clone(), meet));
+    }
+
+    #[test]
+    fn what_was_loaded_before_is_another_number_than_what_is_loaded_now() {
+        let mut state = State::unknown();
+        state.define(Register(0), Value::WORD, 9);
+        state.set(Register(1), state.get(Register(0)));
+        let difference = |state: &State| {
+            let (one, other) = (state.get(Register(0)).as_number(), state.get(Register(1)).as_number());
+            Value::from(one.plus(other.times(-1)))
+        };
+        assert_eq!(difference(&state), Value::Constant(0));
+        state.define(Register(0), Value::WORD, 9);
+        assert_eq!(difference(&state), Value::WORD);
     }
 }

@@ -1,0 +1,177 @@
+//! What is known about a number in a register: where it starts, and by what steps it goes on.
+
+/// A number `at + k * step`, where `k` is any whole number.
+///
+/// `at` is not reduced by `step`: it is what the number is if the part that is not known is 0, so it has
+/// what a compiler folded into an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    pub(super) at: i64,
+    /// 0 where the number is known.
+    pub(super) step: i64,
+    /// Which `k`: numbers with the same one differ by what their steps and starts say. 0 for any.
+    pub(super) of: u64,
+}
+
+/// Steps beyond this are replaced by a power of two that divides them.
+const STEP_LIMIT: i64 = 1 << 40;
+
+impl Number {
+    /// A number of which nothing is known.
+    pub(super) const ANY: Number = Number { at: 0, step: 1, of: 0 };
+
+    /// A number that is known.
+    pub(super) fn known(at: i64) -> Number {
+        Number { at, step: 0, of: 0 }
+    }
+
+    /// Any multiple of a step.
+    pub(super) fn multiple(step: i64) -> Number {
+        Number { at: 0, step, of: 0 }.bounded()
+    }
+
+    /// The step without its sign; 0 where the number is known.
+    pub(super) fn stride(self) -> u64 {
+        self.step.unsigned_abs()
+    }
+
+    /// The sum of two numbers.
+    pub(super) fn plus(self, other: Number) -> Number {
+        let at = self.at.wrapping_add(other.at);
+        match (self.step, other.step) {
+            (_, 0) => Number { at, ..self },
+            (0, _) => Number { at, ..other },
+            (one, two) if self.of == other.of && self.of != 0 => match one.checked_add(two) {
+                Some(0) => Number::known(at),
+                Some(step) => Number { at, step, of: self.of }.bounded(),
+                None => Number { at, ..Number::ANY },
+            },
+            (one, two) => Number { at, step: divisor(one, two), of: 0 }.bounded(),
+        }
+    }
+
+    /// The number times another that is known.
+    pub(super) fn times(self, by: i64) -> Number {
+        match self.step.checked_mul(by) {
+            _ if by == 0 => Number::known(0),
+            Some(step) => Number { at: self.at.wrapping_mul(by), step, of: self.of }.bounded(),
+            // every multiple of a power of two stays one, also of what is cut off at 64 bits
+            None => Number { at: self.at.wrapping_mul(by), step: low_bit(by), of: 0 }.bounded(),
+        }
+    }
+
+    /// The product of two numbers.
+    pub(super) fn product(self, other: Number) -> Number {
+        match (self.step, other.step) {
+            (_, 0) => self.times(other.at),
+            (0, _) => other.times(self.at),
+            // a multiple of what divides each of them
+            (one, two) => {
+                let (one, two) = (divisor(self.at, one), divisor(other.at, two));
+                Number { at: 0, step: one.checked_mul(two).unwrap_or(1), of: 0 }.bounded()
+            }
+        }
+    }
+
+    /// The number with bits cleared.
+    pub(super) fn masked(self, mask: i64) -> Number {
+        if self.step == 0 {
+            return Number::known(self.at & mask);
+        }
+        match mask {
+            0 => Number::known(0),
+            -1 => self,
+            // low bits that are clear before are clear behind
+            _ => Number::multiple(low_bit(mask).max(low_bit(divisor(self.at, self.step)))),
+        }
+    }
+
+    /// One of two numbers, which starts as this one does.
+    pub(super) fn or(self, other: Number, of: u64) -> Number {
+        if self == other {
+            return self;
+        }
+        let apart = self.at.wrapping_sub(other.at);
+        match divisor(divisor(self.step, other.step), apart) {
+            0 => Number::known(self.at),
+            step => Number { at: self.at, step, of }.bounded(),
+        }
+    }
+
+    fn bounded(self) -> Number {
+        match self.step {
+            0 => Number::known(self.at),
+            step if step.unsigned_abs() <= STEP_LIMIT as u64 => self,
+            step => Number { step: low_bit(step).min(STEP_LIMIT), of: 0, ..self },
+        }
+    }
+}
+
+/// The lowest bit that is set; the highest one of all where none is.
+fn low_bit(number: i64) -> i64 {
+    1 << number.trailing_zeros().min(62)
+}
+
+/// The greatest common divisor; 0 only of two zeros.
+pub(super) fn divisor(one: i64, other: i64) -> i64 {
+    let (mut one, mut other) = (one.unsigned_abs(), other.unsigned_abs());
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    i64::try_from(one).unwrap_or(1 << 62)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INDEX: Number = Number { at: 0, step: 1, of: 7 };
+
+    #[test]
+    fn an_index_times_a_size_is_a_multiple_of_it_and_keeps_what_was_added() {
+        // (i + 5) << 4
+        let folded = INDEX.plus(Number::known(5)).times(16);
+        assert_eq!(folded, Number { at: 80, step: 16, of: 7 });
+        assert_eq!(folded.stride(), 16);
+    }
+
+    #[test]
+    fn sums_of_one_index_add_their_steps() {
+        // 7 * i as 8 * i - i, 13 * i as i + 4 * (i + 2 * i)
+        assert_eq!(INDEX.times(8).plus(INDEX.times(-1)).step, 7);
+        assert_eq!(INDEX.plus(INDEX.plus(INDEX.times(2)).times(4)).step, 13);
+        assert_eq!(INDEX.plus(INDEX.times(-1)), Number::known(0));
+        // two indices have the common divisor
+        let other = Number { of: 8, ..INDEX };
+        assert_eq!(INDEX.times(24).plus(other.times(32)).step, 8);
+        assert_eq!(Number::multiple(24).plus(Number::multiple(-24)).step, 24);
+    }
+
+    #[test]
+    fn ways_that_meet_leave_the_common_step() {
+        let loops = Number::known(16).or(Number::known(48), 9);
+        assert_eq!(loops, Number { at: 16, step: 32, of: 9 });
+        // the next time round nothing changes
+        assert_eq!(loops.or(loops.plus(Number::known(32)), 9), loops);
+        assert_eq!(loops.or(Number::known(20), 9).step, 4);
+        assert_eq!(Number::known(3).or(Number::known(3), 9), Number::known(3));
+    }
+
+    #[test]
+    fn masks_leave_multiples_of_their_lowest_bit() {
+        assert_eq!(INDEX.masked(-16), Number::multiple(16));
+        assert_eq!(INDEX.masked(0x1e0), Number::multiple(32));
+        assert_eq!(INDEX.times(64).masked(0xff), Number::multiple(64));
+        assert_eq!(Number::known(0x1234).masked(0xff), Number::known(0x34));
+    }
+
+    #[test]
+    fn large_numbers_stay_bounded() {
+        let far = INDEX.times(i64::MAX);
+        assert!(far.stride() <= STEP_LIMIT as u64, "{far:?}");
+        assert_eq!(INDEX.times(1 << 50).times(1 << 20).step, STEP_LIMIT);
+        assert_eq!(Number::known(i64::MIN).or(Number::known(i64::MAX), 1).step, 1);
+        assert_eq!(divisor(i64::MIN, 0), 1 << 62);
+        assert_eq!(Number::multiple(6).product(Number::multiple(4)).step, 24);
+    }
+}
