@@ -103,6 +103,9 @@ fn check(file: &str, options: &[&str]) {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let types = by_name(&document);
     assert_eq!(types.len(), STRUCTS);
+    let totals = &document["totals"];
+    assert!(totals["together"]["saved"].as_u64() > totals["as_pinned"].as_u64(), "{totals}");
+    assert!(totals["together"]["verified"].is_string(), "{totals}");
     let (mut smaller, mut hidden) = (0, 0);
     for (name, one) in types {
         match one["outcome"].as_str() {

@@ -38,8 +38,10 @@ mod moves;
 mod proposal;
 mod replay;
 mod smallest;
+mod together;
 
 pub use proposal::{Extent, Move, Original, Proposal, Proven, print};
+pub use together::Together;
 
 use crate::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 use abi::Abi;
@@ -199,9 +201,15 @@ impl<'t> Reorganizer<'t> {
     /// The same where something else may be moved.
     pub fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
         let types = self.types();
-        let Some((id, record)) = types.as_record(types.strip(id)) else {
-            return Outcome::Refused(Refusal::NotAStruct);
-        };
+        match types.as_record(types.strip(id)) {
+            Some((id, _)) => self.propose_record(id, options),
+            None => Outcome::Refused(Refusal::NotAStruct),
+        }
+    }
+
+    fn propose_record(&self, id: RecordId, options: &Options) -> Outcome {
+        let types = self.types();
+        let record = types.record(id);
         if let Some(refusal) = self.refuse(id, record, options) {
             return Outcome::Refused(refusal);
         }

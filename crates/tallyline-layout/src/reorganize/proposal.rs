@@ -98,7 +98,7 @@ pub(super) fn lay_out(
 }
 
 /// The members in an order of items at the places that this gives them, and the size.
-fn place(
+pub(super) fn place(
     members: &[Member],
     items: &[Item],
     order: &[usize],

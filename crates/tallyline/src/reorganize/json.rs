@@ -5,8 +5,11 @@
 //! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
 //! `behind`, `size`; not of more than 1000), `move_count`, `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
 //! `unverified` (why). What is refused or withheld has a `reason`. Where ends stay, `unpinned` has what
-//! would be saved if they did not: `last`, `ends`.
+//! would be saved if they did not: `last`, `ends`. `totals` has the bytes of all types times their
+//! instances: `as_pinned`, `unpinned`, and where types are ranked `together`: what is saved (`saved`, in
+//! so many `types`) when all proposals are applied and structs shrink with what they hold.
 
+use super::together::Applied;
 use super::verify::Verdict;
 use super::{Found, pinned};
 use anyhow::Result;
@@ -20,9 +23,26 @@ use tallyline_layout::reorganize::{Extent, Outcome, Proposal};
 const MOVES: usize = 1_000;
 
 /// Writes one document.
-pub(super) fn write(file: &Path, types: &Types, found: &[Found], out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    file: &Path,
+    types: &Types,
+    found: &[Found],
+    together: Option<&Applied>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut totals =
+        json!({ "as_pinned": found.iter().fold(0_u64, |sum, found| sum.saturating_add(found.total())) });
+    if let Some(sums) = pinned::sums(found) {
+        totals["unpinned"] = pinned::FREED.iter().zip(sums).map(|((word, ..), sum)| (*word, sum)).collect();
+    }
+    if let Some(all) = together.filter(|all| all.complaint().is_none()) {
+        totals["together"] = json!({ "saved": all.saved, "types": all.smaller });
+        if let Verdict::Verified(by) = &all.verdict {
+            totals["together"]["verified"] = by.as_str().into();
+        }
+    }
     let found: Vec<Value> = found.iter().map(|found| one(types, found)).collect();
-    let document = json!({ "schema": 1, "file": file.to_string_lossy(), "types": found });
+    let document = json!({ "schema": 1, "file": file.to_string_lossy(), "types": found, "totals": totals });
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
 }

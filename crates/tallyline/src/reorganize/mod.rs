@@ -5,6 +5,7 @@ mod instances;
 mod json;
 mod pinned;
 mod text;
+mod together;
 mod verify;
 
 pub(crate) use args::ReorganizeArgs;
@@ -17,6 +18,7 @@ use instances::Instances;
 use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer};
 use tallyline_layout::{Request, Wanted, query};
+use together::Applied;
 use verify::{Verdict, Verifier};
 
 /// What came of one type.
@@ -65,17 +67,17 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
     source::warn(&file, &types);
     let (ids, missing) = chosen(&names, &types);
-    let mut found = propose(args, &types, &ids, &instances)?;
     let ranks = args.ranks(!names.is_empty());
+    let (mut found, together) = propose(args, &types, &ids, &instances, ranks)?;
     if ranks {
         found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
     }
     output.write(|out| match (args.json, ranks) {
-        (true, _) => json::write(&file, &types, &found, out),
-        (false, true) => text::rank(&found, out),
+        (true, _) => json::write(&file, &types, &found, together.as_ref(), out),
+        (false, true) => text::rank(&found, together.as_ref(), out),
         (false, false) => found.iter().try_for_each(|found| text::one(args, &mut types, found, out)),
     })?;
-    complain(&found, ranks)?;
+    complain(&found, together.as_ref(), ranks)?;
     if !missing.is_empty() {
         bail!("{}: no type named {}", file.display(), missing.join(", "));
     }
@@ -97,16 +99,21 @@ fn propose(
     types: &Types,
     ids: &[TypeId],
     instances: &Instances,
-) -> Result<Vec<Found>> {
+    ranks: bool,
+) -> Result<(Vec<Found>, Option<Applied>)> {
     let reorganizer = Reorganizer::new(types, args.options());
     let outcomes = reorganizer.propose_all(ids);
     let proposals: Vec<&Proposal> = outcomes.iter().filter_map(smaller).collect();
-    let mut verdicts = if args.verify {
-        Verifier::new(args.cc.as_deref(), types).verify(&reorganizer, &proposals)?
-    } else {
-        vec![Verdict::NotAsked; proposals.len()]
+    let verifier = args.verify.then(|| Verifier::new(args.cc.as_deref(), types));
+    let mut verdicts = match &verifier {
+        Some(verifier) => verifier.verify(&reorganizer, &proposals)?,
+        None => vec![Verdict::NotAsked; proposals.len()],
     }
     .into_iter();
+    let together = match ranks && !proposals.is_empty() {
+        true => Some(Applied::new(&reorganizer, verifier.as_ref(), ids, &outcomes, instances)?),
+        false => None,
+    };
     let freed = pinned::saved(&reorganizer, ids, &outcomes);
     let found = ids.iter().zip(outcomes).zip(freed).map(|((id, outcome), freed)| {
         let name = printable(&types.qualified_name(*id)).into_owned();
@@ -116,7 +123,7 @@ fn propose(
         };
         Found { id: *id, instances: instances.of(&name), name, outcome, verdict, freed }
     });
-    Ok(found.collect())
+    Ok((found.collect(), together))
 }
 
 fn smaller(outcome: &Outcome) -> Option<&Proposal> {
@@ -128,7 +135,7 @@ fn smaller(outcome: &Outcome) -> Option<&Proposal> {
 
 /// What cannot be done is an error: a proposal that does not hold, and a named type that is not for
 /// this.
-fn complain(found: &[Found], ranks: bool) -> Result<()> {
+fn complain(found: &[Found], together: Option<&Applied>, ranks: bool) -> Result<()> {
     let wrong = |found: &Found| match &found.verdict {
         Verdict::Wrong(why) => Some(format!("{}: withheld, as it does not hold: {why}", found.name)),
         _ => None,
@@ -139,6 +146,7 @@ fn complain(found: &[Found], ranks: bool) -> Result<()> {
     };
     let mut complaints: Vec<String> =
         found.iter().filter_map(wrong).chain(found.iter().filter_map(refused)).collect();
+    complaints.extend(together.and_then(Applied::complaint));
     let last = complaints.pop();
     for complaint in complaints {
         eprintln!("tallyline: {complaint}");

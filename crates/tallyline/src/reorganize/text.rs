@@ -1,5 +1,6 @@
 //! Proposals for people: one struct as C, or a ranking of many.
 
+use super::together::Applied;
 use super::verify::Verdict;
 use super::{Found, ReorganizeArgs, pinned};
 use anyhow::Result;
@@ -66,7 +67,7 @@ fn proof(proposal: &Proposal) -> &'static str {
 }
 
 /// Shows the types that can be smaller, the one that saves most first, and the sums.
-pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
+pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Write) -> Result<()> {
     let smaller: Vec<(&Found, &Proposal)> = found.iter().filter_map(|f| Some((f, f.proposal()?))).collect();
     if !smaller.is_empty() {
         writeln!(
@@ -101,6 +102,9 @@ pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
     }
     write_verdicts(&smaller, out)?;
     writeln!(out, "; {refused} not for this")?;
+    if let Some(together) = together {
+        write_together(together, out)?;
+    }
     if let Some(sums) = pinned::sums(found).filter(|sums| sums.iter().any(|sum| *sum > total)) {
         let mut before = total;
         let each =
@@ -110,6 +114,19 @@ pub(super) fn rank(found: &[Found], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}", each.join(", "))?;
     }
     Ok(())
+}
+
+fn write_together(all: &Applied, out: &mut dyn Write) -> Result<()> {
+    let end = match &all.verdict {
+        Verdict::Wrong(_) => return Ok(()),
+        Verdict::Verified(by) => format!(", verified by {by}"),
+        Verdict::Unverified(_) | Verdict::NotAsked => String::new(),
+    };
+    let Applied { saved, smaller, .. } = all;
+    Ok(writeln!(
+        out,
+        "{saved} bytes in {smaller} types with all of them applied, as structs hold others{end}"
+    )?)
 }
 
 fn write_verdicts(smaller: &[(&Found, &Proposal)], out: &mut dyn Write) -> Result<()> {

@@ -15,8 +15,10 @@ mod scalar;
 mod spell;
 
 use super::replay::{Manner, Placed, replay};
-use super::{Proposal, Reorganizer};
-use crate::model::{Member, MemberKind, RecordId};
+use super::together::Layout;
+use super::{Proposal, Reorganizer, Together};
+use crate::model::{Member, MemberKind, RecordId, TypeId};
+use crate::query::size_of;
 use rustc_hash::FxHashMap;
 use spell::Speller;
 use std::fmt::Write;
@@ -98,16 +100,30 @@ impl Source {
     }
 }
 
+/// Writes the source for some records as they are with all proposals applied.
+pub fn source_together(reorganizer: &Reorganizer<'_>, together: &Together, records: &[RecordId]) -> Source {
+    let mut writer = Writer::new(reorganizer, Some(together));
+    for id in records {
+        let mut uses = Vec::new();
+        let name = writer.shared(*id, &mut uses);
+        let members = together.layout(*id).map(|layout| layout.order.iter().zip(&layout.members));
+        let bits = members.into_iter().flatten().filter_map(|(index, member)| {
+            let (at, width) = (member.bit_offset, member.bitfield?.size);
+            Some(BitCheck { member: format!("m{index}"), old: at, new: at, width })
+        });
+        let tag = format!("r{}", id.index());
+        let check = Check { old: tag.clone(), new: tag.clone(), bits: bits.collect(), uses };
+        if !check.bits.is_empty() {
+            writer.line(Owner::Check(writer.source.checks.len()), &format!("{name} *use_{tag};"));
+        }
+        writer.source.checks.push(check);
+    }
+    writer.source
+}
+
 /// Writes the source for some proposals.
 pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> Source {
-    let mut writer = Writer {
-        reorganizer,
-        source: Source { text: String::new(), checks: Vec::new(), shared: Vec::new(), lines: Vec::new() },
-        records: FxHashMap::default(),
-        types: FxHashMap::default(),
-        depth: 0,
-    };
-    writer.line(Owner::Nobody, spell::PRELUDE);
+    let mut writer = Writer::new(reorganizer, None);
     for (index, proposal) in proposals.iter().enumerate() {
         let (old, new) = (format!("o{index}"), format!("n{index}"));
         let mut check = Check { old: old.clone(), new: new.clone(), ..Check::default() };
@@ -142,15 +158,38 @@ fn bit_checks(members: &[Member], proposal: &Proposal) -> Vec<BitCheck> {
 
 struct Writer<'r, 't> {
     reorganizer: &'r Reorganizer<'t>,
+    // where records are declared as they are with all proposals applied
+    together: Option<&'r Together>,
     source: Source,
     // what was declared already
     records: FxHashMap<RecordId, usize>,
-    types: FxHashMap<crate::model::TypeId, usize>,
+    types: FxHashMap<TypeId, usize>,
     // how deep the record that is being declared is held
     depth: usize,
 }
 
-impl Writer<'_, '_> {
+impl<'r, 't> Writer<'r, 't> {
+    fn new(reorganizer: &'r Reorganizer<'t>, together: Option<&'r Together>) -> Writer<'r, 't> {
+        let mut writer = Writer {
+            reorganizer,
+            together,
+            source: Source { text: String::new(), checks: Vec::new(), shared: Vec::new(), lines: Vec::new() },
+            records: FxHashMap::default(),
+            types: FxHashMap::default(),
+            depth: 0,
+        };
+        writer.line(Owner::Nobody, spell::PRELUDE);
+        writer
+    }
+
+    /// The size of a type as it is declared here.
+    fn size_of(&self, id: TypeId) -> u64 {
+        match self.together {
+            Some(together) => together.size_of(self.reorganizer, id),
+            None => size_of(self.reorganizer.types(), id),
+        }
+    }
+
     fn line(&mut self, owner: Owner, text: &str) {
         for line in text.lines() {
             self.source.text.push_str(line);
@@ -165,7 +204,17 @@ impl Writer<'_, '_> {
         let types = abi.types;
         let record = types.record(id);
         let shape = abi.shape(id);
-        let Ok(replayed) = replay(abi, id, shape.manner, shape.guessed) else { return };
+        let own;
+        let replayed = match self.together.and_then(|together| together.layout(id)) {
+            Some(layout) => &layout.replay,
+            None => match replay(abi, id, shape.manner, shape.guessed) {
+                Ok(replayed) => {
+                    own = replayed;
+                    &own
+                }
+                Err(_) => return,
+            },
+        };
         let keyword = if record.is_union() { "union" } else { "struct" };
         let mut text = String::new();
         if let Manner::Most(most) = shape.manner {
@@ -258,20 +307,30 @@ impl Writer<'_, '_> {
         self.records.insert(id, shared);
         uses.push(shared);
         let mut own = Vec::new();
-        let size = record.size;
+        let layout = self.together.and_then(|together| together.layout(id));
+        let kept = self.together.is_some_and(|together| together.is_kept(id));
+        let size = layout.map_or(record.size, |layout| layout.size);
         // a class without data takes a byte in C++, and none in C
         let members = abi.types.members(record);
         let empty = members.iter().all(|m| m.kind == MemberKind::Static || m.is_base() && m.size == 0);
-        if empty || shape.unexplained.is_some() || self.depth >= spell::DEPTH_LIMIT {
+        if empty || kept || shape.unexplained.is_some() || self.depth >= spell::DEPTH_LIMIT {
             let attribute = format!("__attribute__((aligned({})))", shape.align);
             self.line(Owner::Shared(shared), &format!("{keyword} {name} {{ char b[{size}]; }} {attribute};"));
         } else {
-            let order: Vec<usize> = (0..abi.types.members(record).len()).collect();
+            let order = match layout {
+                Some(layout) => layout.order.clone(),
+                None => (0..abi.types.members(record).len()).collect(),
+            };
             self.depth += 1;
             self.record(Owner::Shared(shared), &name, id, &order, &mut own);
             self.depth -= 1;
         }
-        self.assert(Owner::Shared(shared), &format!("sizeof({keyword} {name}) == {size}"));
+        match layout.filter(|_| record.is_struct()) {
+            Some(Layout { order, members, replay, .. }) => {
+                self.assert_all(Owner::Shared(shared), &name, members, order, size, replay.align);
+            }
+            None => self.assert(Owner::Shared(shared), &format!("sizeof({keyword} {name}) == {size}")),
+        }
         self.source.shared[shared].uses = own;
         format!("{keyword} {name}")
     }

@@ -46,7 +46,7 @@ impl Speller<'_, '_, '_, '_> {
         let abi = &self.writer.reorganizer.abi;
         let natural = abi.align_of(member.ty);
         // a base whose tail is used again, or an empty class: bytes stand for it
-        let whole = size_of(abi.types, member.ty) == size;
+        let whole = self.writer.size_of(member.ty) == size;
         let (spelled, own) = match whole.then(|| self.spell(member.ty)).flatten() {
             Some(spelled) => (spelled, natural),
             None => (Spelled { front: "char".into(), behind: format!("[{size}]") }, 1),

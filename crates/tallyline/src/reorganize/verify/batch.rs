@@ -1,34 +1,36 @@
-//! One source with several proposals: compiled, and read back where C cannot say it.
+//! One source with several layouts: compiled, and read back where C cannot say it.
 
 use super::Verdict;
 use super::compiler::Compiler;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
-use tallyline_layout::reorganize::declare::{BitCheck, Check, Source, source};
-use tallyline_layout::reorganize::{Proposal, Reorganizer};
+use tallyline_layout::reorganize::declare::{BitCheck, Check, Source};
 use tallyline_layout::{Request, Wanted, query, read};
 
-/// Some proposals that are compiled together.
-pub(super) struct Batch<'b, 't> {
+/// Some layouts that are compiled together.
+pub(super) struct Batch<'b> {
     pub(super) compiler: &'b Compiler,
-    pub(super) by: &'b Reorganizer<'t>,
     pub(super) folder: &'b Path,
     pub(super) index: usize,
 }
 
-impl Batch<'_, '_> {
-    /// One verdict for each. What the compiler complains about is taken out, and the rest is
-    /// compiled again.
-    pub(super) fn verify(&self, proposals: &[&Proposal]) -> Result<Vec<Verdict>> {
-        let mut verdicts: Vec<Option<Verdict>> = vec![None; proposals.len()];
+impl Batch<'_> {
+    /// One verdict for each of what `write` makes a source of. What the compiler complains about is
+    /// taken out, and the rest is compiled again.
+    pub(super) fn verify<L: Copy>(
+        &self,
+        layouts: &[L],
+        write: impl Fn(&[L]) -> Source,
+    ) -> Result<Vec<Verdict>> {
+        let mut verdicts: Vec<Option<Verdict>> = vec![None; layouts.len()];
         loop {
-            let open: Vec<usize> = (0..proposals.len()).filter(|at| verdicts[*at].is_none()).collect();
+            let open: Vec<usize> = (0..layouts.len()).filter(|at| verdicts[*at].is_none()).collect();
             if open.is_empty() || crate::interrupt::asked() {
                 break;
             }
-            let some: Vec<&Proposal> = open.iter().map(|at| proposals[*at]).collect();
-            let source = source(self.by, &some);
+            let some: Vec<L> = open.iter().map(|at| layouts[*at]).collect();
+            let source = write(&some);
             let complaints = self.compile(&source)?;
             let accepted = complaints.is_empty();
             for (check, why) in complaints {

@@ -10,8 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tallyline_layout::model::Types;
-use tallyline_layout::reorganize::{Proposal, Reorganizer};
+use tallyline_layout::model::{RecordId, Types};
+use tallyline_layout::reorganize::declare::{self, Source};
+use tallyline_layout::reorganize::{Proposal, Reorganizer, Together};
 
 /// How many proposals go into one source: enough to share the types that they hold.
 const BATCH: usize = 200;
@@ -42,16 +43,34 @@ impl Verifier {
 
     /// One verdict for each proposal, in order.
     pub(super) fn verify(&self, by: &Reorganizer<'_>, proposals: &[&Proposal]) -> Result<Vec<Verdict>> {
+        self.verify_all(proposals, |some| declare::source(by, some))
+    }
+
+    /// One verdict for each record as it is with all proposals applied, in order.
+    pub(super) fn verify_together(
+        &self,
+        by: &Reorganizer<'_>,
+        together: &Together,
+        records: &[RecordId],
+    ) -> Result<Vec<Verdict>> {
+        self.verify_all(records, |some| declare::source_together(by, together, some))
+    }
+
+    fn verify_all<L: Copy + Sync>(
+        &self,
+        layouts: &[L],
+        write: impl Fn(&[L]) -> Source + Sync,
+    ) -> Result<Vec<Verdict>> {
         let compiler = match &self.compiler {
             Ok(compiler) => compiler,
-            Err(why) => return Ok(vec![Verdict::Unverified(why.clone()); proposals.len()]),
+            Err(why) => return Ok(vec![Verdict::Unverified(why.clone()); layouts.len()]),
         };
-        if proposals.is_empty() {
+        if layouts.is_empty() {
             return Ok(Vec::new());
         }
         crate::interrupt::listen()?;
         let folder = Folder::new()?;
-        let batches: Vec<&[&Proposal]> = proposals.chunks(BATCH).collect();
+        let batches: Vec<&[L]> = layouts.chunks(BATCH).collect();
         let bar = ProgressBar::with_draw_target(Some(batches.len() as u64), ProgressDrawTarget::stderr());
         let done: Vec<Option<Result<Vec<Verdict>>>> = batches.iter().map(|_| None).collect();
         let done = Mutex::new(done);
@@ -61,7 +80,7 @@ impl Verifier {
             for _ in 0..workers {
                 scope.spawn(|| {
                     while let Some((index, batch)) = take(&next, &batches) {
-                        let verdicts = Batch { compiler, by, folder: &folder.0, index }.verify(batch);
+                        let verdicts = Batch { compiler, folder: &folder.0, index }.verify(batch, &write);
                         if let Ok(mut done) = done.lock() {
                             done[index] = Some(verdicts);
                         }
@@ -73,7 +92,7 @@ impl Verifier {
         bar.finish_and_clear();
         drop(folder);
         super::end_if_asked();
-        let mut verdicts = Vec::with_capacity(proposals.len());
+        let mut verdicts = Vec::with_capacity(layouts.len());
         for batch in done.into_inner().unwrap_or_default() {
             verdicts.extend(batch.context("a compiler's run was lost")??);
         }

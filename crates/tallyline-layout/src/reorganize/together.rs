@@ -1,0 +1,235 @@
+//! All proposals applied together: what holds a struct that got smaller gets smaller, too.
+//!
+//! Records are laid out anew after those that they hold. What was proposed for a struct is taken as it
+//! is where nothing that it holds changed; else its members, with their new sizes, are ordered again by
+//! the same rules. What is not reordered (types without a name, unions, what is refused) keeps its
+//! order and shrinks with what it holds. What no rule explains keeps its size: no layout is known for
+//! it in which its members would be smaller.
+
+use super::proposal::place;
+use super::replay::{Placed, Replay, replay};
+use super::{Outcome, Reorganizer, item, refuse_language, smallest};
+use crate::model::{Member, RecordId, Type, TypeId};
+use crate::query::size_of;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The longest chain of typedefs, qualifiers and arrays that is followed.
+const CHAIN_LIMIT: usize = 256;
+
+/// New layouts of all records that are not as they were.
+#[derive(Debug, Default)]
+pub struct Together {
+    layouts: FxHashMap<RecordId, Layout>,
+    kept: FxHashSet<RecordId>,
+}
+
+/// The new layout of one record.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// The members in the new order, by their index in the old.
+    pub(super) order: Vec<usize>,
+    /// The members in the new order, at their new places.
+    pub(super) members: Vec<Member>,
+    /// How each member is placed, in the old order.
+    pub(super) replay: Replay,
+    pub(super) size: u64,
+}
+
+impl Together {
+    /// The records that are laid out anew, in order.
+    pub fn records(&self) -> Vec<RecordId> {
+        let mut records: Vec<RecordId> = self.layouts.keys().copied().collect();
+        records.sort_unstable_by_key(|id| id.index());
+        records
+    }
+
+    /// The size of a record, in bytes; none if it is as it was.
+    pub fn size(&self, id: RecordId) -> Option<u64> {
+        self.layouts.get(&id).map(|layout| layout.size)
+    }
+
+    pub(super) fn layout(&self, id: RecordId) -> Option<&Layout> {
+        self.layouts.get(&id)
+    }
+
+    /// Whether a record stays as it is although what it holds is smaller now.
+    pub(super) fn is_kept(&self, id: RecordId) -> bool {
+        self.kept.contains(&id)
+    }
+}
+
+impl Reorganizer<'_> {
+    /// Applies the proposal for every named struct. One more pass over all types, about as long as
+    /// [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked again.
+    pub fn together(&self, ids: &[TypeId], outcomes: &[Outcome]) -> Together {
+        let types = self.types();
+        let known = ids.iter().zip(outcomes);
+        let known = known.filter_map(|(id, outcome)| Some((types.as_record(types.strip(*id))?.0, outcome)));
+        let known = known.collect();
+        let mut applying = Applying { by: self, known, all: Together::default() };
+        for id in applying.inner_first() {
+            applying.record(id);
+        }
+        applying.all
+    }
+}
+
+struct Applying<'r, 't> {
+    by: &'r Reorganizer<'t>,
+    known: FxHashMap<RecordId, &'r Outcome>,
+    all: Together,
+}
+
+impl Applying<'_, '_> {
+    /// All records, each behind those that it holds. What holds itself is damaged: it comes anywhere.
+    fn inner_first(&self) -> Vec<RecordId> {
+        let types = self.by.types();
+        let mut order = Vec::with_capacity(types.record_count());
+        let mut seen = vec![false; types.record_count()];
+        for index in 0..types.record_count() {
+            let mut stack = Vec::new();
+            if !std::mem::replace(&mut seen[index], true) {
+                stack.push((RecordId(index as u32), 0));
+            }
+            while let Some((id, next)) = stack.last_mut() {
+                let Some(member) = types.members(types.record(*id)).get(*next) else {
+                    order.push(*id);
+                    stack.pop();
+                    continue;
+                };
+                *next += 1;
+                if let Some(inner) = self.by.abi.held(member.ty)
+                    && !std::mem::replace(&mut seen[inner.index()], true)
+                {
+                    stack.push((inner, 0));
+                }
+            }
+        }
+        order
+    }
+
+    fn record(&mut self, id: RecordId) {
+        let types = self.by.types();
+        let record = types.record(id);
+        let holds = |member: &Member| {
+            let inner = self.by.abi.held(member.ty)?;
+            self.all.layouts.contains_key(&inner).then_some(inner)
+        };
+        let changed = types.members(record).iter().any(|member| holds(member).is_some());
+        let may_move = record.name.is_some() && record.is_struct();
+        let own;
+        let outcome = match self.known.get(&id) {
+            _ if !may_move => None,
+            Some(known) => Some(*known),
+            None => {
+                own = self.by.propose_record(id, &self.by.options);
+                Some(&own)
+            }
+        };
+        let layout = match outcome {
+            Some(Outcome::Smaller(proposal)) if !changed => self.explained(id).map(|replay| Layout {
+                order: proposal.order.clone(),
+                members: proposal.members.clone(),
+                replay,
+                size: proposal.new.size,
+            }),
+            _ if !changed => return,
+            outcome => {
+                let moves = matches!(outcome, Some(Outcome::Smaller(_) | Outcome::Smallest { .. }));
+                self.lay_out(id, moves)
+            }
+        };
+        match layout {
+            Some(layout) => drop(self.all.layouts.insert(id, layout)),
+            None => drop(self.all.kept.insert(id)),
+        }
+    }
+
+    fn explained(&self, id: RecordId) -> Option<Replay> {
+        let shape = self.by.abi.shape(id);
+        if shape.unexplained.is_some() {
+            return None;
+        }
+        replay(&self.by.abi, id, shape.manner, shape.guessed).ok()
+    }
+
+    /// Lays a record out whose members shrank.
+    fn lay_out(&self, id: RecordId, moves: bool) -> Option<Layout> {
+        let types = self.by.types();
+        let record = types.record(id);
+        let mut members = types.members(record).to_vec();
+        if refuse_language(types, record).is_some() || members.iter().any(Member::is_base) {
+            return None;
+        }
+        let mut replay = self.explained(id)?;
+        for (member, placed) in members.iter_mut().zip(&mut replay.members) {
+            if let Placed::Bytes { size, .. } = placed {
+                *size = self.shrunk(member.ty, *size)?;
+                member.size = member.size.min(*size);
+            }
+        }
+        if record.is_union() {
+            return self.union(members, replay, record.size);
+        }
+        let items = item::items(types, &members, &replay, &self.by.options);
+        let in_order: Vec<usize> = (0..items.len()).collect();
+        let (mut order, mut placed, mut size) = place(&members, &items, &in_order, replay.align)?;
+        if moves {
+            let found = smallest::smallest(&items, replay.align);
+            let (other, at, smaller) = place(&members, &items, &found.order, replay.align)?;
+            if smaller < size {
+                (order, placed, size) = (other, at, smaller);
+            }
+        }
+        (size <= record.size).then_some(Layout { order, members: placed, replay, size })
+    }
+
+    fn union(&self, members: Vec<Member>, replay: Replay, old: u64) -> Option<Layout> {
+        if !replay.behind.is_empty() {
+            return None;
+        }
+        let end = replay.members.iter().map(|placed| match placed {
+            Placed::Nowhere => 0,
+            Placed::Bytes { size, .. } => *size,
+            Placed::Bits { field, .. } => field.width.div_ceil(8),
+        });
+        let size = end.max().unwrap_or(0).next_multiple_of(replay.align);
+        let order = (0..members.len()).collect();
+        (size <= old).then_some(Layout { order, members, replay, size })
+    }
+
+    /// The size of a member that took `size` bytes; none if its type does not say.
+    fn shrunk(&self, ty: TypeId, size: u64) -> Option<u64> {
+        let Some(inner) = self.by.abi.held(ty) else { return Some(size) };
+        let Some(new) = self.all.size(inner) else { return Some(size) };
+        let old = self.by.types().record(inner).size;
+        // an array of them, or a flexible one
+        if old == 0 || !size.is_multiple_of(old) {
+            return None;
+        }
+        Some(size / old * new)
+    }
+}
+
+impl Together {
+    /// The size of a type with all proposals applied.
+    pub(super) fn size_of(&self, by: &Reorganizer<'_>, id: TypeId) -> u64 {
+        let types = by.types();
+        let (mut at, mut times) = (id, 1_u64);
+        for _ in 0..CHAIN_LIMIT {
+            at = types.strip(at);
+            match types.get(at) {
+                Type::Array(array) => {
+                    let array = types.array(array);
+                    times = types.dimensions(array).iter().fold(times, |times, n| times.saturating_mul(*n));
+                    at = array.of;
+                }
+                Type::Record(record) => {
+                    return times.saturating_mul(self.size(record).unwrap_or(types.record(record).size));
+                }
+                _ => break,
+            }
+        }
+        size_of(types, id)
+    }
+}
