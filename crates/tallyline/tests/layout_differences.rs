@@ -182,6 +182,26 @@ fn a_header_is_complete_and_in_order() {
 }
 
 #[test]
+fn a_header_of_what_c_declares_in_a_roundabout_way_compiles() {
+    let folder = folder("differences-roundabout");
+    // a base that holds a pointer to what holds the base, by typedefs: as in Python's headers
+    let source = "\
+typedef struct object object_t; typedef struct kind kind_t;
+struct object { long count; kind_t *kind; };
+struct kind { object_t base; const char *name; struct { kind_t *of; } many[2]; };
+struct table { void (*exits[4])(int); int (*(*more[2]))(void); void (*gone)(void) __attribute__((noreturn));
+  _Bool a : 1; unsigned char : 2; _Bool b : 1; };
+struct table table; struct kind kind;
+";
+    let Some(file) = object(&folder, "gcc", &["-O0"], source) else { return };
+    let header = layout(&["--compile", &file]);
+    assert!(header.contains("(*exits[4])(int);") && header.contains("(*gone)(void);"), "{header}");
+    let assertions = "_Static_assert(sizeof(struct kind) == 40 && sizeof(struct object) == 16, \"\");
+        _Static_assert(sizeof(struct table) == 64 && __builtin_offsetof(struct table, gone) == 48, \"\");";
+    compiles(&folder, &header, assertions);
+}
+
+#[test]
 fn the_kernel_s_types_compile_to_the_same_sizes() {
     let kernel = "/sys/kernel/btf/vmlinux";
     if !Path::new(kernel).exists()

@@ -28,14 +28,24 @@ pub(super) struct Emitted {
     named: FxHashSet<(Kind, NameId)>,
     anonymous: FxHashSet<TypeId>,
     declared: FxHashSet<NameId>,
+    // records whose needs are being printed, so that they come later
+    open: Vec<RecordId>,
+    // typedefs of records that are only declared so far
+    ahead: FxHashSet<NameId>,
     // the kind that a tag belongs to: a second kind of that name gets another
     tags: FxHashMap<NameId, Kind>,
+    is_header: bool,
     depth: usize,
     // types looked at: a damaged file can have functions that take each other many times
     steps: usize,
 }
 
 impl<'t> Printer<'t> {
+    /// Whether what is printed has to compile.
+    pub(super) fn is_header(&self) -> bool {
+        self.emitted.is_header
+    }
+
     /// Prints a type with what it needs and was not printed before, for a header that compiles.
     /// A record without a name goes by `name`, that of its typedef.
     pub fn print_compilable(&mut self, id: TypeId, name: NameId) {
@@ -43,6 +53,7 @@ impl<'t> Printer<'t> {
         self.depth = 0;
         self.line = 0;
         self.emitted.depth = 0;
+        self.emitted.is_header = true;
         if !self.emit_wanted(id, name) {
             self.put(b"\n");
         }
@@ -138,7 +149,13 @@ impl<'t> Printer<'t> {
                 }
                 Type::Array(array) => self.types.array(array).of,
                 Type::Qualified { of, .. } | Type::Annotated { of } => of,
-                Type::Typedef { name, of } => return self.emit_typedef(name, of, id),
+                Type::Typedef { name, of } if pointed_to => {
+                    return self.emit_ahead(name, of, id) || self.emit_typedef(name, of, id);
+                }
+                Type::Typedef { name, of } => {
+                    let printed = self.emit_typedef(name, of, id);
+                    return self.emitted.ahead.remove(&name) && self.needs(of) || printed;
+                }
                 Type::Enum(item) => {
                     return self.types.enumeration(item).name.is_some() && self.emit_enum(item);
                 }
@@ -189,12 +206,65 @@ impl<'t> Printer<'t> {
             return false;
         }
         self.packed.infer(self.types, record_id);
+        self.emitted.open.push(record_id);
         for member in self.types.members(record) {
             if self.needs(member.ty) {
                 self.put(b"\n");
             }
         }
+        self.emitted.open.pop();
         true
+    }
+
+    /// Prints a typedef of a record that is only declared, where its definition holds one that has to
+    /// come before it and is not there yet: two records that point to each other by typedefs.
+    fn emit_ahead(&mut self, name: NameId, of: TypeId, id: TypeId) -> bool {
+        let Type::Record(record) = self.types.get(of) else { return false };
+        let tag = self.types.record(record).name;
+        let is_typed = self.emitted.named.contains(&(Kind::Typedef, name));
+        if !tag.is_some() || is_typed || self.is_emitted(record) || !self.holds_open(record, 0) {
+            return false;
+        }
+        self.declare_tag(of, tag);
+        self.emitted.named.insert((Kind::Typedef, name));
+        self.emitted.ahead.insert(name);
+        self.print(id);
+        true
+    }
+
+    fn is_emitted(&self, id: RecordId) -> bool {
+        let record = self.types.record(id);
+        let kind = if record.is_union() { Kind::Union } else { Kind::Struct };
+        record.name.is_some() && self.emitted.named.contains(&(kind, record.name))
+    }
+
+    /// Whether a record that was not printed holds one whose needs are being printed.
+    fn holds_open(&mut self, id: RecordId, depth: usize) -> bool {
+        if self.emitted.open.contains(&id) {
+            return true;
+        }
+        if depth == DEPTH_LIMIT || self.is_emitted(id) {
+            return false;
+        }
+        let record = self.types.record(id);
+        self.types.members(record).iter().any(|member| {
+            self.emitted.steps += 1;
+            let limited = self.emitted.steps > self.types.len().saturating_mul(STEPS_PER_TYPE);
+            let held = self.held(member.ty).filter(|_| !limited);
+            held.is_some_and(|held| self.holds_open(held, depth + 1))
+        })
+    }
+
+    /// The record that a member of this type holds.
+    fn held(&self, mut id: TypeId) -> Option<RecordId> {
+        for _ in 0..DEPTH_LIMIT {
+            id = match self.types.get(self.types.strip(id)) {
+                Type::Array(array) => self.types.array(array).of,
+                Type::Record(record) => return Some(record),
+                _ => return None,
+            }
+        }
+        None
     }
 
     fn needs_of_function(&mut self, id: FunctionId) -> bool {

@@ -209,7 +209,14 @@ impl Printer<'_> {
             size = 0;
         }
         self.tabs(frame.indent);
-        self.declaration(member.ty, Some(b""), frame);
+        let is_bool = matches!(self.types.get(self.types.strip(member.ty)), Type::Base { name, .. }
+            if matches!(self.types.name(name), b"_Bool" | b"bool"));
+        if self.is_header() && is_bool && size > 1 {
+            // of a bool there is one bit
+            self.put(b"unsigned char ");
+        } else {
+            self.declaration(member.ty, Some(b""), frame);
+        }
         self.fmt(format_args!(":{size};\n"));
     }
 

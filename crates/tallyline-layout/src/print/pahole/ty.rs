@@ -155,14 +155,16 @@ impl Printer<'_> {
                     });
                     id = to;
                 }
-                Type::Qualified { qualifier: Qualifier::Const, of }
-                    if !points.is_empty()
-                        && matches!(self.types.get(of), Type::Pointer { .. } | Type::Function(_)) =>
+                // a function cannot change anyway, and of a volatile one it is said that it does not return
+                Type::Qualified { of, .. }
+                    if !points.is_empty() && matches!(self.types.get(of), Type::Function(_)) =>
                 {
-                    // a function cannot change anyway
-                    if !matches!(self.types.get(of), Type::Function(_)) {
-                        points.push(b"const ");
-                    }
+                    id = of;
+                }
+                Type::Qualified { qualifier: Qualifier::Const, of }
+                    if !points.is_empty() && matches!(self.types.get(of), Type::Pointer { .. }) =>
+                {
+                    points.push(b"const ");
                     id = of;
                 }
                 Type::Array(array) if self.types.array(array).vector => return None,
@@ -256,6 +258,14 @@ impl Printer<'_> {
             && let Type::Qualified { qualifier: Qualifier::Const, of } = self.types.get(element)
         {
             element = of;
+        }
+        if self.is_header()
+            && let Some(inner) = self.pointed_array_or_function(element)
+        {
+            // pahole has the dimensions behind it all
+            let dimensions: String = dimensions.iter().map(|count| format!("[{count}]")).collect();
+            self.around(&inner, &[name, dimensions.as_bytes()].concat(), frame.type_width);
+            return self.leave();
         }
         self.declaration(element, Some(name), frame);
         let open = frame.last_member && !frame.first_member && !frame.in_union;
