@@ -5,9 +5,9 @@
 //! program's memory counts from what its parent had when it was started, so this one keeps small: it
 //! does not read the types itself.
 
-use super::report::{Bound, Case, Report, Scale, Target};
+use super::costs;
+use super::report::Report;
 use super::sides::child::{self, Cost};
-use super::stats::Summary;
 use super::{Progress, progress};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -187,17 +187,9 @@ impl Bench {
                 theirs.extend(their_cost);
             }
         }
-        note(report, &title, "tallyline", &ours);
-        note(report, &title, "pahole", &theirs);
-        aim(
-            report,
-            &format!("{title}, time"),
-            &theirs,
-            &ours,
-            |cost| cost.time.as_secs_f64(),
-            Some(job.faster),
-        );
-        aim(report, &format!("{title}, memory"), &theirs, &ours, |cost| cost.resident as f64, job.smaller);
+        costs::note(report, &title, "tallyline", &ours);
+        costs::note(report, &title, "pahole", &theirs);
+        costs::aim(report, &title, "pahole", (&theirs, &ours), (Some(job.faster), job.smaller));
         Ok(())
     }
 }
@@ -210,36 +202,4 @@ fn once(command: &mut Command, cold: bool) -> Result<Cost> {
         let _ = child::run(Command::new(program).arg("--version"));
     }
     child::run(command)
-}
-
-fn note(report: &mut Report, title: &str, side: &str, costs: &[Cost]) {
-    let threads = threads();
-    let mut add = |what: &str, unit, series: Vec<f64>| {
-        let name = format!("{title}, {what}/{side}");
-        report.cases.extend(Case::new(name, threads, Scale::default(), unit, series));
-    };
-    add("time", "s", costs.iter().map(|cost| cost.time.as_secs_f64()).collect());
-    add("memory", "bytes", costs.iter().map(|cost| cost.resident as f64).collect());
-}
-
-/// How many threads both sides may use.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Compares theirs with ours, round by round.
-fn aim(
-    report: &mut Report,
-    what: &str,
-    theirs: &[Cost],
-    ours: &[Cost],
-    of: fn(&Cost) -> f64,
-    limit: Option<f64>,
-) {
-    let (over, under) = (format!("{what}/pahole"), format!("{what}/tallyline"));
-    report.compare(&over, &under);
-    let series = |costs: &[Cost]| costs.iter().map(of).collect::<Vec<_>>();
-    if let (Some(limit), Some(figure)) = (limit, Summary::of_ratio(&series(theirs), &series(ours))) {
-        report.targets.push(Target::new(what, Bound::AtLeast, limit, "x", figure.median));
-    }
 }

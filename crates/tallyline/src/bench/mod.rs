@@ -4,6 +4,7 @@
 //! with its spread and with the machine that it is from. Nothing here fails because a machine is
 //! slow or busy.
 
+mod costs;
 mod fill;
 mod fold;
 mod layout;
@@ -11,6 +12,7 @@ mod lifecycle;
 mod machine;
 mod memory;
 mod nodes;
+mod profiles;
 mod read;
 mod record;
 mod report;
@@ -59,6 +61,9 @@ pub(crate) enum Bench {
     /// What it costs a program to be recorded by tallyline record
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Options),
+    /// What reports by type take, against perf: time and memory
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(profiles::Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -99,6 +104,12 @@ const RECORD_EXAMPLES: &str = "\
 Examples:
   tallyline bench record                     1000 samples a second, pairs of a second each
   tallyline bench record -F 4000 -g --rounds 31";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  tallyline bench report --perf ./perf                 a small program, compiled and recorded here
+  tallyline bench report --program ./server -k vmlinux also samples spread over these files' functions
+  tallyline bench report --data perf.data -k vmlinux --json | jq '.targets'";
 
 const LIFECYCLE_EXAMPLES: &str = "\
 Examples:
@@ -247,6 +258,10 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<()> {
         Bench::Record(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
             return report("record", plan, color, |report| record::run(options, report));
+        }
+        Bench::Report(options) => {
+            let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
+            return report("report", plan, color, |report| profiles::run(options, report));
         }
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
