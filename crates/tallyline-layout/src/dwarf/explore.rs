@@ -13,6 +13,8 @@ use crate::error::Result;
 use crate::model::{TypeId, Types};
 use gimli::{AttributeValue, UnitHeader, UnitOffset};
 use object::ReadRef;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// What gimli reads from: a slice of a section, with the byte order of the file.
 pub type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
@@ -65,6 +67,29 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     /// Whether a unit is in what dwz took out of several files: addresses are not known there.
     pub fn is_alternate(&self, unit: usize) -> bool {
         self.units.role(unit) == Role::Alternate
+    }
+
+    /// The code of units, as the file's table of it says (`.debug_aranges`): ranges by unit, of which
+    /// compilers need not make one, or not for each. A damaged table ends where it is damaged.
+    pub fn code_ranges(&self) -> Vec<(Range<u64>, usize)> {
+        let split: FxHashMap<usize, usize> =
+            self.units().iter().map(|unit| (self.skeleton(*unit).unwrap_or(*unit), *unit)).collect();
+        let mut found = Vec::new();
+        let Some(source) = self.units.main() else { return found };
+        let mut headers = source.dwarf.debug_aranges.headers();
+        while let Ok(Some(header)) = headers.next() {
+            let place = source.place(header.debug_info_offset().0);
+            let unit =
+                self.units.index_of(place).filter(|unit| self.units.place(*unit, UnitOffset(0)) == place);
+            let Some(unit) = unit.and_then(|unit| split.get(&unit)) else { continue };
+            let mut entries = header.entries();
+            while let Ok(Some(entry)) = entries.next() {
+                if let Some(end) = entry.address().checked_add(entry.length()) {
+                    found.push((entry.address()..end, *unit));
+                }
+            }
+        }
+        found
     }
 
     /// The place of an entry of a unit.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 
 /// The sections that types need; the others are left alone.
-const NEEDED: [SectionId; 14] = [
+const NEEDED: [SectionId; 15] = [
     SectionId::DebugInfo,
     SectionId::DebugTypes,
     SectionId::DebugAbbrev,
@@ -25,6 +25,7 @@ const NEEDED: [SectionId; 14] = [
     // for positions only
     SectionId::DebugLine,
     // for code only
+    SectionId::DebugAranges,
     SectionId::DebugAddr,
     SectionId::DebugLoc,
     SectionId::DebugLocLists,
@@ -56,7 +57,8 @@ impl Reading {
         match section {
             SectionId::DebugInfo => !self.without_units,
             SectionId::DebugLine => self.positions || self.code,
-            SectionId::DebugAddr
+            SectionId::DebugAranges
+            | SectionId::DebugAddr
             | SectionId::DebugLoc
             | SectionId::DebugLocLists
             | SectionId::DebugRanges

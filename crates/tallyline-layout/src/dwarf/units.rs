@@ -224,6 +224,11 @@ impl<'a> Units<'a> {
         }
     }
 
+    /// The file that is read, unless it is nothing but what was split off.
+    pub(super) fn main(&self) -> Option<&Source<'a>> {
+        self.sources.first().filter(|source| source.role == Role::Main)
+    }
+
     fn alternate(&self) -> Option<&Source<'a>> {
         // it is added first, before thousands of split files
         self.sources.iter().take(2).find(|source| source.role == Role::Alternate)

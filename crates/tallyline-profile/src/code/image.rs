@@ -1,6 +1,7 @@
 //! What is read of an ELF file: its code, its read-only data, its symbols.
 
 use super::instruction::Register;
+use super::symbols::Symbols;
 use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
@@ -9,6 +10,7 @@ use object::{
     SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// The most bytes of code and read-only data that are kept of one file.
 const BYTES_LIMIT: u64 = 1 << 30;
@@ -93,16 +95,15 @@ pub struct Image {
     machine: Machine,
     regions: Vec<Region>,
     segments: Vec<Segment>,
-    // by address, kind by kind
-    functions: Vec<Symbol>,
-    data: Vec<Symbol>,
+    symbols: Symbols,
     // sections of tables that the linker fills with addresses
     tables: Vec<(u64, u64)>,
     // what the dynamic linker puts where
     slots: FxHashMap<u64, u64>,
     thread_local: Option<(u64, u64)>,
     build_id: Option<Vec<u8>>,
-    runtime_types: Option<u64>,
+    // looked for when it is first asked for
+    runtime_types: OnceLock<Option<u64>>,
 }
 
 impl Image {
@@ -128,12 +129,11 @@ impl Image {
             machine,
             regions: regions(&file)?,
             segments: Vec::new(),
-            functions: Vec::new(),
-            data: Vec::new(),
+            symbols: Symbols::read(&file),
             tables: Vec::new(),
             slots: FxHashMap::default(),
             thread_local: None,
-            runtime_types: None,
+            runtime_types: OnceLock::new(),
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
         image.regions.sort_by_key(|region| region.address);
@@ -147,40 +147,9 @@ impl Image {
         for section in file.sections().filter(|section| is_table(section)) {
             image.tables.push((section.address(), section.address().saturating_add(section.size())));
         }
-        image.read_symbols(&file);
         image.read_slots(&file);
         image.thread_local = thread_local(&file);
         Ok(image)
-    }
-
-    fn read_symbols<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
-            if symbol.name() == Ok("runtime.types") {
-                self.runtime_types = Some(symbol.address());
-            }
-            let kind = match symbol.kind() {
-                object::SymbolKind::Text => SymbolKind::Function,
-                object::SymbolKind::Data => SymbolKind::Data,
-                object::SymbolKind::Tls => SymbolKind::ThreadLocal,
-                _ => continue,
-            };
-            if symbol.is_undefined() {
-                continue;
-            }
-            let Ok(name) = symbol.name() else { continue };
-            let symbol =
-                Symbol { address: symbol.address(), size: symbol.size(), kind, name: name.to_string() };
-            match kind {
-                SymbolKind::Function => self.functions.push(symbol),
-                SymbolKind::Data | SymbolKind::ThreadLocal => self.data.push(symbol),
-            }
-        }
-        // the larger of two at one place, and of those the first
-        let key = |symbol: &Symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size));
-        for table in [&mut self.functions, &mut self.data] {
-            table.sort_by_key(key);
-            table.dedup_by_key(|symbol| (symbol.kind, symbol.address));
-        }
     }
 
     /// What the dynamic linker writes that is known before: addresses in the program itself.
@@ -263,19 +232,24 @@ impl Image {
 
     /// The functions by symbols, by address.
     pub fn functions(&self) -> &[Symbol] {
-        &self.functions
+        &self.symbols.ordered().functions
+    }
+
+    /// The address of the symbol of a name, also of one that names neither code nor data.
+    pub fn address_of_symbol(&self, name: &str) -> Option<u64> {
+        self.symbols.address(name)
     }
 
     /// The variables by symbols, by address; not those that threads have of their own.
     pub fn data(&self) -> &[Symbol] {
-        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
+        let all = &self.symbols.ordered().data;
         // kinds are sorted: data, then what threads have
-        &self.data[..data]
+        &all[..all.partition_point(|symbol| symbol.kind == SymbolKind::Data)]
     }
 
     /// The function that an address is in, by symbols.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
-        covering(&self.functions, address)
+        covering(self.functions(), address)
     }
 
     /// The variable that an address is in, by symbols.
@@ -291,7 +265,7 @@ impl Image {
 
     /// Where a Go program's descriptions of types start.
     pub fn runtime_types(&self) -> Option<u64> {
-        self.runtime_types
+        *self.runtime_types.get_or_init(|| self.symbols.address("runtime.types"))
     }
 
     /// The offset in the thread-local block of what a program itself has at an offset from the

@@ -8,6 +8,7 @@ mod aarch64;
 mod body;
 mod image;
 mod instruction;
+mod symbols;
 mod text;
 mod x86;
 

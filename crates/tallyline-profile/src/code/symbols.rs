@@ -44,15 +44,16 @@ impl Symbols {
 
     /// The address of the symbol of a name, whatever it names.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
-        let mut all = self.tables.iter().flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
+        let mut all =
+            self.tables.iter().flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
         let is_it = |(table, entry): &(&Table, &elf::Sym64<Endianness>)| {
-            self.is_defined(entry) && table.name(entry.st_name.get(self.endian)) == Some(name.as_bytes())
+            self.is_defined(entry) && table.is_called(entry.st_name.get(self.endian), name.as_bytes())
         };
         all.find(is_it).map(|(_, entry)| entry.st_value.get(self.endian))
     }
 
     fn is_defined(&self, entry: &elf::Sym64<Endianness>) -> bool {
-        entry.st_shndx.get(self.endian) != elf::SHN_UNDEF.0
+        entry.st_shndx.get(self.endian) != elf::SHN_UNDEF
     }
 
     fn order(&self) -> Ordered {
@@ -90,6 +91,11 @@ impl Symbols {
 }
 
 impl Table {
+    fn is_called(&self, offset: u32, name: &[u8]) -> bool {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.names.get(offset..));
+        rest.and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.first() == Some(&0))
+    }
+
     fn name(&self, offset: u32) -> Option<&[u8]> {
         let name = self.names.get(usize::try_from(offset).ok()?..)?;
         Some(&name[..memchr::memchr(0, name)?])
@@ -100,7 +106,7 @@ fn table<'a, R: ReadRef<'a>>(
     sections: &SectionTable<'a, elf::FileHeader64<Endianness>, R>,
     endian: Endianness,
     data: R,
-    kind: elf::ShType,
+    kind: elf::SectionType,
 ) -> Option<Table> {
     let symbols = sections.symbols(endian, data, kind).ok()?;
     let names = sections.section(symbols.string_section()).ok()?;

@@ -2,7 +2,7 @@
 
 use super::unit::{Fixed, Global, Unit};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 use tallyline_layout::DebugInfo;
@@ -33,10 +33,15 @@ pub(super) struct Everything {
 const GO: u64 = 0x16;
 
 impl<'s> Globals<'s> {
-    /// Looks at the units' own entries; their contents are left for later.
+    /// Looks at the file's table of code, and at the own entries of units that are not in it; their
+    /// contents are left for later.
     pub(super) fn new<'u: 's, 'a: 's>(info: &'s DebugInfo<'u, 'a>) -> Globals<'s> {
-        let mut units: Vec<(Range<u64>, usize)> =
-            info.units().par_iter().flat_map_iter(|unit| ranges(info, *unit)).collect();
+        let mut units = info.code_ranges();
+        let listed: FxHashSet<usize> = units.iter().map(|(_, unit)| *unit).collect();
+        // what the linker left out starts at 0
+        units.retain(|(range, _)| range.start < range.end && range.start != 0);
+        let others = info.units().par_iter().filter(|unit| !listed.contains(unit));
+        units.par_extend(others.flat_map_iter(|unit| ranges(info, *unit)));
         units.sort_by_key(|(range, _)| range.start);
         Globals {
             units,

@@ -35,7 +35,9 @@ impl Profile {
     /// With `correct_skid` samples of imprecise events are charged to the instruction before.
     pub fn resolve(&mut self, programs: &dyn Programs, needs: Needs, correct_skid: bool) -> Binaries {
         let binaries = self.open(programs, needs);
-        let addresses: Vec<u64> = self.places.iter().map(|place| self.address(&binaries, place)).collect();
+        let slides = self.slides(&binaries);
+        let addresses: Vec<u64> =
+            self.places.iter().map(|place| self.address(&binaries, &slides, place)).collect();
         for (resolved, address) in self.resolved.iter_mut().zip(&addresses) {
             resolved.address = *address;
         }
@@ -50,7 +52,8 @@ impl Profile {
                 self.resolved[index].symbol = symbol;
             }
         }
-        self.data_addresses = self.data_places.iter().map(|place| self.address(&binaries, place)).collect();
+        self.data_addresses =
+            self.data_places.iter().map(|place| self.address(&binaries, &slides, place)).collect();
         if needs.data_symbols {
             for index in 0..self.data_places.len() {
                 let (place, address) = (self.data_places[index], self.data_addresses[index]);
@@ -80,14 +83,22 @@ impl Profile {
         Binaries { list: self.dsos.par_iter().enumerate().map(open).collect() }
     }
 
+    /// How far each file was moved when it was loaded: kernels are.
+    fn slides(&self, binaries: &Binaries) -> Vec<u64> {
+        let slide = |(index, dso)| binaries.get(index).map_or(0, |program| slide(dso, program));
+        (0..).zip(&self.dsos).map(slide).collect()
+    }
+
     /// The address of a place as the linker gave it; where the file is not there, the offset.
-    fn address(&self, binaries: &Binaries, place: &Place) -> u64 {
+    fn address(&self, binaries: &Binaries, slides: &[u64], place: &Place) -> u64 {
         let (Some(dso), Some(program)) = (self.dso(place.dso), binaries.get(place.dso)) else {
             return place.offset;
         };
         match dso.kind {
             DsoKind::File | DsoKind::Vdso => program.image.address_of(place.offset).unwrap_or(place.offset),
-            DsoKind::Kernel => place.offset.wrapping_sub(slide(dso, program)),
+            DsoKind::Kernel => {
+                place.offset.wrapping_sub(slides.get(place.dso as usize).copied().unwrap_or_default())
+            }
             _ => place.offset,
         }
     }
@@ -95,10 +106,12 @@ impl Profile {
 
 /// How far the kernel was moved when it was started.
 fn slide(dso: &Dso, program: &Program) -> u64 {
+    if dso.kind != DsoKind::Kernel {
+        return 0;
+    }
     let Some((name, address)) = &dso.reference else { return 0 };
-    let symbols = program.symbols();
-    let found = symbols.functions().iter().find(|symbol| symbol.name == *name);
-    found.map_or(0, |symbol| address.wrapping_sub(symbol.address))
+    // it names a place, not a function
+    program.symbols().address_of_symbol(name).map_or(0, |own| address.wrapping_sub(own))
 }
 
 /// Makes symbols, each once.

@@ -95,8 +95,7 @@ pub(super) fn write(program: &Path, samples: u64, recording: &Path) -> Result<()
 fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut Writer<W>) -> Result<u64> {
     let id = image.build_id().and_then(BuildId::new);
     if is_kernel(image) {
-        let start = image.functions().iter().find(|symbol| symbol.name == "_text");
-        let start = start.context("a kernel without the symbol _text")?.address;
+        let start = image.address_of_symbol("_text").context("a kernel without the symbol _text")?;
         let len = u64::MAX - start - (1 << 24);
         let path = b"[kernel.kallsyms]_text";
         let mapping = Mapping {
