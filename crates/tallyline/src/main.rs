@@ -5,6 +5,7 @@
 
 mod annotate;
 mod bench;
+mod browser;
 mod check;
 mod cli;
 mod demo;

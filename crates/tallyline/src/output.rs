@@ -57,6 +57,14 @@ impl Output {
         Ok(Output { place: Place::File { file, colors: color == Color::Always }, name })
     }
 
+    /// Whether results may have colours.
+    pub(crate) fn has_colors(&self) -> bool {
+        match &self.place {
+            Place::Stdout(choice) => *choice != ColorChoice::Never,
+            Place::File { colors, .. } => *colors,
+        }
+    }
+
     /// Writes the results.
     pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Output { place, name } = self;

@@ -1,6 +1,6 @@
 //! Variables at fixed places, of all units, and which unit has the code at an address.
 
-use super::unit::{Fixed, Global, Unit};
+use super::unit::{Fixed, GO, Global, Unit};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -28,9 +28,6 @@ pub(super) struct Everything {
     runtime_types: FxHashMap<u64, u64>,
     goroutine: Option<u64>,
 }
-
-/// DWARF's number of Go.
-const GO: u64 = 0x16;
 
 impl<'s> Globals<'s> {
     /// Looks at the file's table of code, and at the own entries of units that are not in it; their
@@ -150,6 +147,9 @@ fn distance(from: Fixed, to: Fixed) -> Option<u64> {
 impl Everything {
     fn find(info: &DebugInfo<'_, '_>) -> Everything {
         let read = |index: &usize| {
+            if let Some(variables) = Unit::variables(info, *index) {
+                return Some((variables, Default::default()));
+            }
             let unit = Unit::open(info, *index)?;
             let types =
                 if unit.entries.language() == GO { unit.runtime_types(info) } else { Default::default() };

@@ -1,6 +1,6 @@
 //! One unit of debug information: its functions, its variables, the scopes that names are in.
 
-use super::entries::{Entry, Go, string, walk};
+use super::entries::{Entry, Go, string, walk, walk_some};
 use super::location;
 use gimli::constants::{self, DwTag};
 use gimli::{AttributeValue, UnitOffset};
@@ -134,6 +134,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         let mut open: Vec<(isize, usize)> = Vec::new();
         let (mut functions, mut globals, mut scopes) = (Vec::new(), Vec::new(), Vec::new());
         let mut unplaced = Vec::new();
+        // each entry, as the next one says where a scope ends
         walk(info, self.index, &self.entries, None, |entry| {
             while let Some((depth, index)) = open.last().copied()
                 && depth >= entry.depth
@@ -198,6 +199,42 @@ impl<'u, 'a> Unit<'u, 'a> {
         // what the linker left out starts at 0, or at an address that no program has
         ranges.retain(|range| range.start != 0);
         ranges
+    }
+
+    /// The variables of a unit that is not opened. None if there is one whose place only an open unit
+    /// tells, or if the unit has more to tell.
+    pub(super) fn variables(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Vec<Global>> {
+        let entries = info.entries(index).ok().filter(|entries| entries.language() != GO)?;
+        let mut found = Some(Vec::new());
+        walk_some(
+            info,
+            index,
+            &entries,
+            None,
+            |tag| tag == constants::DW_TAG_variable,
+            |entry| match entry.tag {
+                constants::DW_TAG_variable => {
+                    if let Some(AttributeValue::Exprloc(expression)) = entry.value(constants::DW_AT_location)
+                    {
+                        let Some(address) = location::only_address(expression.0) else {
+                            found = None;
+                            return Go::Stop;
+                        };
+                        let at = Fixed::Address(address);
+                        found.iter_mut().for_each(|found| {
+                            found.push(Global { at, entry: info.place(index, entry.offset) });
+                        });
+                    }
+                    Go::Past
+                }
+                constants::DW_TAG_compile_unit
+                | constants::DW_TAG_partial_unit
+                | constants::DW_TAG_skeleton_unit => Go::Inside,
+                tag if is_scope(tag) => Go::Inside,
+                _ => Go::Past,
+            },
+        );
+        found
     }
 
     fn global(&self, info: &DebugInfo<'u, 'a>, entry: &Entry<'a>) -> Option<Global> {
@@ -314,6 +351,9 @@ impl<'u, 'a> Unit<'u, 'a> {
         (found, goroutine)
     }
 }
+
+/// DWARF's number of Go.
+pub(super) const GO: u64 = 0x16;
 
 /// How many scopes before an entry are looked at for those that hold it.
 const SCOPES_LOOKED_AT: usize = 1 << 16;

@@ -19,6 +19,10 @@ pub(crate) struct AnnotateArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
 
+    /// Print text, also on a terminal, where there is a browser otherwise (h for its keys)
+    #[arg(long)]
+    pub(super) stdio: bool,
+
     /// Only the columns that perf annotate --data-type has
     #[arg(long)]
     pub(super) plain: bool,
@@ -46,6 +50,14 @@ pub(crate) struct AnnotateArgs {
     /// Write to this file
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+}
+
+impl AnnotateArgs {
+    /// Whether nothing but the types is asked for, which may as well be browsed.
+    pub(super) fn is_browsable(&self) -> bool {
+        let is_text = self.stdio || self.plain || self.code || self.type_stat;
+        !is_text && self.output.is_none() && self.data_type_json.is_none()
+    }
 }
 
 const EXAMPLES: &str = "\

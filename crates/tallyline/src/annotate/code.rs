@@ -8,6 +8,16 @@ use tallyline_profile::code::Body;
 use tallyline_profile::infer::{Outcome, TypeTable, field_path};
 use tallyline_profile::report::{Binaries, Filter, Profile};
 
+/// A function, line by line.
+pub(crate) struct Function {
+    /// Its number in the profile.
+    pub(crate) symbol: u32,
+    /// What it is, and the heads of the columns.
+    pub(crate) head: [String; 2],
+    /// Its instructions, with the share of those that have samples.
+    pub(crate) lines: Vec<(Option<f64>, String)>,
+}
+
 /// Writes the functions that have samples, those with the most first.
 pub(super) fn write(
     profile: &Profile,
@@ -15,6 +25,18 @@ pub(super) fn write(
     filter: &Filter,
     out: &mut dyn Write,
 ) -> Result<()> {
+    for function in functions(profile, binaries, filter) {
+        for line in function.head.iter().chain(function.lines.iter().map(|(_, text)| text)) {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// The functions that have samples, those with the most first.
+pub(crate) fn functions(profile: &Profile, binaries: &Binaries, filter: &Filter) -> Vec<Function> {
+    let mut found = Vec::new();
     let mut functions: HashMap<u32, BTreeMap<u64, (u64, u32)>> = HashMap::new();
     for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
         let at = profile.at(point.charged);
@@ -24,8 +46,8 @@ pub(super) fn write(
     let mut functions: Vec<_> = functions.into_iter().collect();
     let size = |samples: &BTreeMap<u64, (u64, u32)>| samples.values().map(|(n, _)| *n).sum::<u64>();
     functions.sort_by_key(|(symbol, samples)| (std::cmp::Reverse(size(samples)), *symbol));
-    for (symbol, samples) in functions {
-        let Some(symbol) = profile.symbol(symbol) else { continue };
+    for (number, samples) in functions {
+        let Some(symbol) = profile.symbol(number) else { continue };
         let (Some(program), Some(table)) = (binaries.get(symbol.dso), profile.joined.tables.get(&symbol.dso))
         else {
             continue;
@@ -35,20 +57,18 @@ pub(super) fn write(
         let entry = function.ranges.first().map_or(0, |range| range.start);
         let body = Body::decode(&program.image, &function.ranges, entry);
         let total = size(&samples);
-        writeln!(
-            out,
+        let what = format!(
             "Annotate function: '{}' in {} ({total} samples):",
             printable(profile.text(symbol.name).as_bytes()),
             printable(profile.dso_name(symbol.dso).as_bytes())
-        )?;
-        writeln!(
-            out,
-            " Percent  source                    address  instruction                                   type"
-        )?;
+        );
+        let columns =
+            " Percent  source                    address  instruction                                   type";
+        let mut lines = Vec::new();
         for instruction in body.instructions() {
             let here = samples.get(&instruction.address);
-            let percent =
-                here.map_or_else(String::new, |(n, _)| format!("{:.2}", *n as f64 * 100.0 / total as f64));
+            let share = here.map(|(n, _)| *n as f64 * 100.0 / total as f64);
+            let percent = share.map_or_else(String::new, |share| format!("{share:.2}"));
             let line = here.map_or("", |(_, place)| profile.text(profile.at(*place).source_line));
             let ty = if instruction.memory.is_some() {
                 text_of(table, instruction.address)
@@ -62,11 +82,12 @@ pub(super) fn write(
                 program.image.text(instruction).replace('\t', " "),
                 printable(ty.as_bytes())
             );
-            writeln!(out, "{}", row.trim_end())?;
+            lines.push((share, row.trim_end().to_owned()));
         }
-        writeln!(out)?;
+        let head = [what, columns.to_owned()];
+        found.push(Function { symbol: number, head, lines });
     }
-    Ok(())
+    found
 }
 
 fn text_of(table: &TypeTable, address: u64) -> String {

@@ -1,14 +1,16 @@
 //! `tallyline annotate`: types field by field, functions instruction by instruction.
 
 mod args;
-mod code;
+pub(crate) mod code;
 mod exchange;
-mod text;
+pub(crate) mod text;
 
 pub(crate) use args::AnnotateArgs;
 
+use crate::browser;
 use crate::output::{Color, Output};
 use crate::profile;
+use crate::report::browse;
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::path::Path;
@@ -27,7 +29,8 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         found(args, &types, path)?;
         return output.write(|out| text::write(args, &types, line, out));
     }
-    let needs = if args.code { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
+    let is_browsed = args.is_browsable() && browser::is_wanted();
+    let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
     let (profile, binaries) = profile::load(&args.input, needs)?;
     let filter = args.input.filter()?;
     if args.code {
@@ -36,6 +39,11 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
     let types = annotate(&profile, &filter, weighing, args.name.as_deref());
     found(args, &types, &args.input.input)?;
+    if is_browsed {
+        let start = browse::Start::Types { name: args.name.clone() };
+        let pages = browse::Pages::new(&profile, &binaries, filter, weighing, start);
+        return browser::run(&pages, output.has_colors());
+    }
     if let Some(path) = &args.data_type_json {
         Output::open(Some(path), color)?.write(|out| exchange::write(&profile, &types, out))?;
     }

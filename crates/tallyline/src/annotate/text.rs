@@ -5,34 +5,46 @@ use crate::output::printable;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use tallyline_profile::perfdata::sample::DataSource;
 use tallyline_profile::report::annotate::{TypeUse, Use};
 use tallyline_profile::report::members::Member;
 
+/// A line of a type.
+pub(crate) struct Line {
+    pub(crate) text: String,
+    /// The share in percent, of a line that is a member or the whole type.
+    pub(crate) percent: Option<f64>,
+    /// The bytes of the type that it is about.
+    pub(crate) bytes: Range<u64>,
+}
+
 /// Writes types, those most accessed first.
 pub(super) fn write(args: &AnnotateArgs, types: &[TypeUse], line: u64, out: &mut dyn Write) -> Result<()> {
     for of_type in types {
-        let whole = of_type.whole();
-        let offsets = of_type.offsets();
-        let mut page = Page { plain: args.plain, line, on_line: None, whole: &whole, offsets: &offsets, out };
-        page.head(of_type)?;
-        let record = !of_type.members.is_empty();
-        page.row(
-            &whole,
-            0,
-            of_type.size,
-            0,
-            &format!("{}\t{}", clean(&of_type.name), if record { " {" } else { ";" }),
-        )?;
-        page.members(&of_type.members, 1)?;
-        if record {
-            page.elsewhere(of_type)?;
-            page.end(0, "};")?;
+        for line in lines(of_type, args.plain, line) {
+            writeln!(out, "{}", line.text)?;
         }
-        page.sources(&of_type.members)?;
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// A type, line by line: first what it is and the heads of the columns, which have no share.
+pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
+    let (whole, offsets) = (of_type.whole(), of_type.offsets());
+    let mut page = Page { plain, line, on_line: None, whole: &whole, offsets: &offsets, lines: Vec::new() };
+    page.head(of_type);
+    let record = !of_type.members.is_empty();
+    let text = format!("{}\t{}", clean(&of_type.name), if record { " {" } else { ";" });
+    page.row(&whole, 0, of_type.size, 0, &text);
+    page.members(&of_type.members, 1);
+    if record {
+        page.elsewhere(of_type);
+        page.end(0, "};");
+    }
+    page.sources(&of_type.members);
+    page.lines
 }
 
 struct Page<'a> {
@@ -42,72 +54,65 @@ struct Page<'a> {
     on_line: Option<u64>,
     whole: &'a Use,
     offsets: &'a BTreeMap<u64, Use>,
-    out: &'a mut dyn Write,
+    lines: Vec<Line>,
 }
 
 impl Page<'_> {
-    fn head(&mut self, of_type: &TypeUse) -> Result<()> {
+    fn text(&mut self, text: String) {
+        self.lines.push(Line { text, percent: None, bytes: 0..0 });
+    }
+
+    fn head(&mut self, of_type: &TypeUse) {
         let (name, dso) = (clean(&of_type.name), clean(&of_type.dso));
-        writeln!(self.out, "Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples)?;
+        self.text(format!("Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples));
         if !self.plain {
             for (event, offsets) in of_type.events.iter().filter(|_| of_type.events.len() > 1) {
                 let samples: u64 = offsets.values().map(|one| one.samples).sum();
-                writeln!(self.out, " {} ({samples} samples)", clean(event))?;
+                self.text(format!(" {} ({samples} samples)", clean(event)));
             }
         }
-        writeln!(self.out, "============================================================================")?;
+        self.text("=".repeat(76));
         let more = if self.plain { "" } else { "   samples     loads    stores  latency  cpus" };
-        Ok(writeln!(self.out, " Percent{more}     offset       size  field")?)
+        self.text(format!(" Percent{more}     offset       size  field"));
     }
 
-    fn row(&mut self, one: &Use, offset: u64, size: u64, depth: usize, text: &str) -> Result<()> {
+    fn row(&mut self, one: &Use, offset: u64, size: u64, depth: usize, text: &str) {
         let percent =
             if self.whole.total == 0 { 0.0 } else { one.total as f64 * 100.0 / self.whole.total as f64 };
-        write!(self.out, " {percent:>7.2}")?;
+        let mut line = format!(" {percent:>7.2}");
         if !self.plain {
             let dash = |there: bool, text: String| if there { text } else { "-".to_owned() };
             let latency = dash(one.weight > 0, (one.weight / one.samples.max(1)).to_string());
             let cpus = dash(!one.cpus.is_empty(), one.cpus.len().to_string());
-            write!(
-                self.out,
-                " {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}",
-                one.samples, one.loads, one.stores
-            )?;
+            line += &format!(" {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}", one.samples, one.loads, one.stores);
         }
         let hex = |number: u64| if number == 0 { "0".to_owned() } else { format!("{number:#x}") };
-        writeln!(
-            self.out,
-            " {:>10} {:>10}  {:indent$}{text}",
-            hex(offset),
-            hex(size),
-            "",
-            indent = 4 * depth
-        )?;
-        Ok(())
+        line += &format!(" {:>10} {:>10}  {:indent$}{text}", hex(offset), hex(size), "", indent = 4 * depth);
+        let bytes = offset..offset.saturating_add(size);
+        self.lines.push(Line { text: line, percent: Some(percent), bytes });
     }
 
-    fn end(&mut self, depth: usize, text: &str) -> Result<()> {
+    fn end(&mut self, depth: usize, text: &str) {
         let width = if self.plain { 32 } else { 78 };
-        Ok(writeln!(self.out, "{:indent$}{text}", "", indent = width + 4 * depth)?)
+        self.text(format!("{:indent$}{text}", "", indent = width + 4 * depth));
     }
 
-    fn members(&mut self, members: &[Member], depth: usize) -> Result<()> {
+    fn members(&mut self, members: &[Member], depth: usize) {
         for member in members {
             let line = member.offset / self.line.max(1);
             if !self.plain && self.on_line.replace(line).is_some_and(|before| before < line) {
-                self.end(depth, &format!("/* --- cache line {line} --- */"))?;
+                self.end(depth, &format!("/* --- cache line {line} --- */"));
             }
             let one = self.between(member.offset, member.offset.saturating_add(member.size));
             let (ty, name) = (clean(&member.ty), clean(&member.name));
             if member.children.is_empty() {
-                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name};"))?;
+                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name};"));
             } else {
-                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name} {{"))?;
-                self.members(&member.children, depth + 1)?;
-                self.end(depth, "};")?;
+                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name} {{"));
+                self.members(&member.children, depth + 1);
+                self.end(depth, "};");
             }
         }
-        Ok(())
     }
 
     fn between(&self, start: u64, end: u64) -> Use {
@@ -117,7 +122,7 @@ impl Page<'_> {
     }
 
     /// Samples where no member is: padding, or behind the end.
-    fn elsewhere(&mut self, of_type: &TypeUse) -> Result<()> {
+    fn elsewhere(&mut self, of_type: &TypeUse) {
         let covered = |offset: u64| {
             let inside = |member: &Member| {
                 offset.checked_sub(member.offset).is_some_and(|inside| inside < member.size)
@@ -127,31 +132,29 @@ impl Page<'_> {
         let mut rest = Use::default();
         self.offsets.iter().filter(|(offset, _)| !covered(**offset)).for_each(|(_, one)| rest.add(one));
         if rest.samples > 0 && !self.plain {
-            self.row(&rest, of_type.size, 0, 1, "/* no member */")?;
+            self.row(&rest, of_type.size, 0, 1, "/* no member */");
         }
-        Ok(())
     }
 
     /// Where the data of each member came from.
-    fn sources(&mut self, members: &[Member]) -> Result<()> {
+    fn sources(&mut self, members: &[Member]) {
         let is_said = self.whole.sources.keys().any(|source| DataSource(*source).level_text() != "N/A");
         if self.plain || !is_said {
-            return Ok(());
+            return;
         }
-        writeln!(self.out, "  data came from:")?;
+        self.text("  data came from:".to_owned());
         let whole = self.whole;
-        self.source("(all)", whole)?;
+        self.source("(all)", whole);
         for member in members {
             let one = self.between(member.offset, member.offset.saturating_add(member.size));
             if one.samples > 0 {
                 let name = if member.name.is_empty() { &member.ty } else { &member.name };
-                self.source(name, &one)?;
+                self.source(name, &one);
             }
         }
-        Ok(())
     }
 
-    fn source(&mut self, name: &str, one: &Use) -> Result<()> {
+    fn source(&mut self, name: &str, one: &Use) {
         let mut levels: BTreeMap<String, u64> = BTreeMap::new();
         for (source, samples) in &one.sources {
             *levels.entry(DataSource(*source).level_text()).or_insert(0) += samples;
@@ -164,7 +167,7 @@ impl Page<'_> {
                 format!("{level} {:.1} %", *samples as f64 * 100.0 / one.samples.max(1) as f64)
             })
             .collect();
-        Ok(writeln!(self.out, "    {:<24} {}", clean(name), parts.join(", "))?)
+        self.text(format!("    {:<24} {}", clean(name), parts.join(", ")));
     }
 }
 

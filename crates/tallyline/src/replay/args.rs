@@ -1,7 +1,7 @@
 //! The command line of `tallyline replay`.
 
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
 ///
@@ -13,7 +13,11 @@ use std::path::PathBuf;
 pub(crate) struct ReplayArgs {
     /// The trace, as `tallyline record --trace` made it
     #[arg(value_name = "TRACE", default_value = "perf.trace")]
-    pub(super) trace: PathBuf,
+    trace: PathBuf,
+
+    /// The same, by the name that the other reports have for it
+    #[arg(short, long, value_name = "TRACE", conflicts_with = "trace")]
+    input: Option<PathBuf>,
 
     /// How many cores the modelled machine has; without it as many as there are threads
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -61,11 +65,18 @@ pub(crate) struct ReplayArgs {
     pub(super) output: Option<PathBuf>,
 }
 
+impl ReplayArgs {
+    /// The trace.
+    pub(super) fn trace(&self) -> &Path {
+        self.input.as_deref().unwrap_or(&self.trace)
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   tallyline record --trace -- ./server && tallyline replay
   tallyline replay -n 64 --cache 2M -c 128 server.trace       a machine with 64 cores and larger lines
-  tallyline replay --quantum 1000 --atomics recorded server.trace
+  tallyline replay --quantum 1000 --atomics recorded -i server.trace
 
 The turns decide how often threads meet: compare two quanta before you believe a figure.";
 

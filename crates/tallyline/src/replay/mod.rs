@@ -17,8 +17,8 @@ use tallyline_profile::trace::Trace;
 
 /// Does what the command line says.
 pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
-    let name = args.trace.display();
-    let file = File::open(&args.trace).with_context(|| format!("cannot read {name}"))?;
+    let name = args.trace().display();
+    let file = File::open(args.trace()).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
     let process = args.pid.unwrap_or(trace.header().process);
     let threads = trace.threads().iter().filter(|thread| thread.process == process).count();

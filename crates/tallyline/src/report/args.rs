@@ -61,7 +61,7 @@ pub(crate) struct ReportArgs {
     #[arg(conflicts_with_all = ["form", "hierarchy"])]
     pub(super) explain: Option<super::explain::Subject>,
 
-    /// Print text, also on a terminal
+    /// Print text, also on a terminal, where there is a browser otherwise (h for its keys)
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) stdio: bool,
 
@@ -80,6 +80,14 @@ pub(crate) struct ReportArgs {
     /// Write to this file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Whether nothing but text for people is asked for, which may as well be browsed.
+    pub(super) fn is_text(&self) -> bool {
+        let is_form = self.stdio || self.json || self.csv || self.html;
+        !is_form && self.output.is_none() && self.diff.is_none() && self.explain.is_none()
+    }
 }
 
 const EXAMPLES: &str = "\

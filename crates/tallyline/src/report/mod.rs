@@ -1,6 +1,7 @@
 //! `tallyline report`: which types, fields and lines the samples go to.
 
 mod args;
+pub(crate) mod browse;
 mod compare;
 mod csv;
 mod explain;
@@ -12,6 +13,7 @@ mod view;
 pub(crate) use args::{Columns, ReportArgs};
 pub(crate) use view::{View, Views};
 
+use crate::browser;
 use crate::output::{Color, Output};
 use crate::profile;
 use anyhow::{Result, bail};
@@ -49,6 +51,8 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let needs =
         columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
     let needs = if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS) } else { needs };
+    let is_browsed = args.is_text() && browser::is_wanted();
+    let needs = if is_browsed { needs.and(Needs::TYPES).and(Needs::LINES) } else { needs };
     let (profile, binaries) = profile::load(&args.input, needs)?;
     if let Some(subject) = args.explain {
         return output.write(|out| explain::write(&profile, &binaries, subject, out));
@@ -60,12 +64,16 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         let old = all(args, &columns.0, &filter, &before)?;
         return output.write(|out| compare::write(&old, &views, args.json, out));
     }
+    if is_browsed {
+        let start = browse::Start::Tables { views: &views, is_tree: args.hierarchy };
+        let pages = browse::Pages::new(&profile, &binaries, filter, weighing(args), start);
+        return browser::run(&pages, output.has_colors());
+    }
     output.write(|out| match () {
         () if args.json => json::write(&views, out),
         () if args.csv => csv::write(&views, out),
         () if args.html => html::write(&views, &args.input.input, out),
-        () if args.hierarchy => stdio::write_tree(&views, out),
-        () => stdio::write(&views, out),
+        () => stdio::write(&views, args.hierarchy, out),
     })
 }
 

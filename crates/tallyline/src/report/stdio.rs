@@ -7,60 +7,82 @@ use std::io::Write;
 use tallyline_profile::report::keys::Column;
 use tallyline_profile::report::{Counts, Node, hierarchy};
 
-/// Writes tables.
-pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
+/// Writes tables, as trees with a level for each key or not.
+pub(super) fn write(views: &Views<'_>, is_tree: bool, out: &mut dyn Write) -> Result<()> {
     lost(views, out)?;
     for view in &views.views {
         head(views, view, out)?;
-        let mut columns = count_columns(views, view);
-        let rows: Vec<_> = view.rows(views.limit).collect();
-        for (row, counts) in rows.iter().map(|row| (row, (row.counts, &row.events))) {
-            counts_of(views, view, counts.0, counts.1, 0, &mut columns);
-            let texts = views.texts(row);
-            for (column, text) in columns.iter_mut().rev().zip(texts.into_iter().rev()) {
-                column.cells.push(printable(text.as_bytes()).into_owned());
-            }
+        let columns = columns(views, view, is_tree);
+        let (titles, rows) = text(&columns);
+        for line in titles.iter().chain(&rows) {
+            writeln!(out, "{line}")?;
         }
-        table(&columns, out)?;
+        writeln!(out, "\n")?;
         foot(views, view, out)?;
     }
     Ok(())
 }
 
-/// Writes trees, a level for each key.
-pub(super) fn write_tree(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
-    lost(views, out)?;
-    let keys: Vec<_> = views.columns.iter().filter_map(Column::key).collect();
-    for view in &views.views {
-        head(views, view, out)?;
-        let tree = hierarchy(&view.table.rows);
-        let mut columns = count_columns(views, view);
-        columns.truncate(columns.len() - views.columns.len());
-        let titles: Vec<_> = keys.iter().map(|key| key.title).collect();
-        let indent = 3 * keys.len().saturating_sub(1);
-        columns.push(Cells { title: titles.join(" / "), is_left: true, least: 0, cells: Vec::new() });
-        columns[0].least += indent;
-        let mut stack: Vec<(usize, &Node)> = tree.iter().rev().map(|node| (0, node)).collect();
-        while let Some((depth, node)) = stack.pop() {
-            if node.counts.percent(&view.whole) < views.limit {
-                continue;
-            }
-            counts_of(views, view, node.counts, &node.events, depth, &mut columns);
-            // the share moves to the right with the text
-            if let Some(share) = columns[0].cells.last_mut() {
-                *share = format!("{share:<width$}", width = 8 + indent);
-            }
-            let text = keys
-                .get(depth)
-                .map_or_else(String::new, |key| (key.text)(views.profile, node.value, &node.counts));
-            let text = format!("{:depth$}{}", "", printable(text.as_bytes()), depth = 3 * depth);
-            columns.last_mut().into_iter().for_each(|column| column.cells.push(text.clone()));
-            stack.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        }
-        table(&columns, out)?;
-        foot(views, view, out)?;
+/// A table for the browser.
+pub(super) struct Lines {
+    pub(super) title: String,
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<String>,
+}
+
+/// The same table, its head in short.
+pub(super) fn lines(views: &Views<'_>, view: &View, is_tree: bool) -> Lines {
+    let (titles, rows) = text(&columns(views, view, is_tree));
+    let mut title = samples(views, view);
+    if views.has_types() {
+        title += &format!(", typed {} of {} eligible", view.account.typed, view.account.eligible);
     }
-    Ok(())
+    title += &format!(", percent weighs {}", views.weighs());
+    Lines { title, head: titles.into_iter().take(1).map(|line| line.replacen('#', " ", 1)).collect(), rows }
+}
+
+fn columns(views: &Views<'_>, view: &View, is_tree: bool) -> Vec<Cells> {
+    let columns = count_columns(views, view);
+    if is_tree { tree(views, view, columns) } else { rows(views, view, columns) }
+}
+
+fn rows(views: &Views<'_>, view: &View, mut columns: Vec<Cells>) -> Vec<Cells> {
+    for row in view.rows(views.limit) {
+        counts_of(views, view, row.counts, &row.events, 0, &mut columns);
+        let texts = views.texts(row);
+        for (column, text) in columns.iter_mut().rev().zip(texts.into_iter().rev()) {
+            column.cells.push(printable(text.as_bytes()).into_owned());
+        }
+    }
+    columns
+}
+
+fn tree(views: &Views<'_>, view: &View, mut columns: Vec<Cells>) -> Vec<Cells> {
+    let keys: Vec<_> = views.columns.iter().filter_map(Column::key).collect();
+    let tree = hierarchy(&view.table.rows);
+    columns.truncate(columns.len() - views.columns.len());
+    let titles: Vec<_> = keys.iter().map(|key| key.title).collect();
+    let indent = 3 * keys.len().saturating_sub(1);
+    columns.push(Cells { title: titles.join(" / "), is_left: true, least: 0, cells: Vec::new() });
+    columns[0].least += indent;
+    let mut stack: Vec<(usize, &Node)> = tree.iter().rev().map(|node| (0, node)).collect();
+    while let Some((depth, node)) = stack.pop() {
+        if node.counts.percent(&view.whole) < views.limit {
+            continue;
+        }
+        counts_of(views, view, node.counts, &node.events, depth, &mut columns);
+        // the share moves to the right with the text
+        if let Some(share) = columns[0].cells.last_mut() {
+            *share = format!("{share:<width$}", width = 8 + indent);
+        }
+        let text = keys
+            .get(depth)
+            .map_or_else(String::new, |key| (key.text)(views.profile, node.value, &node.counts));
+        let text = format!("{:depth$}{}", "", printable(text.as_bytes()), depth = 3 * depth);
+        columns.last_mut().into_iter().for_each(|column| column.cells.push(text.clone()));
+        stack.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
+    }
+    columns
 }
 
 /// A column, as text.
@@ -109,7 +131,8 @@ fn counts_of(
     }
 }
 
-fn table(columns: &[Cells], out: &mut dyn Write) -> Result<()> {
+/// The heads of columns, and the rows under them.
+fn text(columns: &[Cells]) -> (Vec<String>, Vec<String>) {
     let widths: Vec<usize> = columns
         .iter()
         .map(|column| {
@@ -128,28 +151,29 @@ fn table(columns: &[Cells], out: &mut dyn Write) -> Result<()> {
         // what is in front of the first column takes the place of its two blanks
         text.replacen("#  ", "# ", 1).trim_end().to_owned()
     };
-    writeln!(out, "{}", line("#", &|index| columns[index].title.clone()))?;
-    writeln!(out, "{}\n#", line("#", &|index| ".".repeat(widths[index])))?;
-    for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
-        writeln!(out, "{}", line("", &|index| columns[index].cells.get(row).cloned().unwrap_or_default()))?;
-    }
-    Ok(writeln!(out, "\n")?)
+    let titles = vec![
+        line("#", &|index| columns[index].title.clone()),
+        line("#", &|index| ".".repeat(widths[index])),
+        "#".to_owned(),
+    ];
+    let row = |row| line("", &|index| columns[index].cells.get(row).cloned().unwrap_or_default());
+    (titles, (0..columns.first().map_or(0, |column| column.cells.len())).map(row).collect())
 }
 
 fn lost(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out, "#\n# Total Lost Samples: {}\n#", views.profile.lost)?)
 }
 
-fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
-    let names: Vec<_> = view
-        .events
-        .iter()
-        .filter_map(|event| views.profile.events.get(*event))
-        .map(|event| printable(event.name.as_bytes()).into_owned())
-        .collect();
-    let shown = view.table.shown;
+fn samples(views: &Views<'_>, view: &View) -> String {
+    let events = view.events.iter().filter_map(|event| views.profile.events.get(*event));
+    let names: Vec<_> = events.map(|event| printable(event.name.as_bytes()).into_owned()).collect();
     let plural = if names.len() > 1 { "s" } else { "" };
-    writeln!(out, "# Samples: {} of event{plural} '{}'", rounded(shown.samples), names.join(", "))?;
+    format!("Samples: {} of event{plural} '{}'", rounded(view.table.shown.samples), names.join(", "))
+}
+
+fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "# {}", samples(views, view))?;
+    let shown = view.table.shown;
     match views.weighing {
         tallyline_profile::report::Weighing::Weight => {
             writeln!(out, "# Total weight : {}", shown.total)?;

@@ -1,0 +1,155 @@
+//! One page: lines of which one is selected, folded and filtered. Nothing here draws.
+
+/// What pressing Enter on a line leads to, as the browser's source numbers it.
+pub(crate) type Target = usize;
+
+/// A line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line {
+    /// Its share, which its colour follows.
+    pub(crate) percent: Option<f64>,
+    pub(crate) text: String,
+    pub(crate) target: Option<Target>,
+    /// How deep in a tree.
+    pub(crate) depth: usize,
+    /// Whether what is below it in the tree is hidden.
+    pub(crate) is_closed: bool,
+}
+
+/// Lines under a heading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) title: String,
+    /// Lines that stay on top.
+    pub(crate) head: Vec<String>,
+    pub(crate) lines: Vec<Line>,
+    filter: String,
+    // indices of the lines that are there with this filter and these folds
+    visible: Vec<usize>,
+    selected: usize,
+    top: usize,
+}
+
+impl Page {
+    pub(crate) fn new(title: String, head: Vec<String>, lines: Vec<Line>) -> Page {
+        let mut page = Page { title, head, lines, ..Page::default() };
+        page.update();
+        page
+    }
+
+    /// Selects the line with the largest share.
+    pub(crate) fn select_largest(&mut self) {
+        let share = |index: &usize| self.lines[*index].percent.unwrap_or(-1.0);
+        let largest = self
+            .visible
+            .iter()
+            .enumerate()
+            .max_by(|a, b| share(a.1).total_cmp(&share(b.1)).then(b.0.cmp(&a.0)));
+        self.selected = largest.map_or(0, |(position, _)| position);
+    }
+
+    /// The lines to draw in so many rows, and whether each is the selected one.
+    pub(super) fn window(&mut self, rows: usize) -> impl Iterator<Item = (&Line, bool, bool)> {
+        let rows = rows.max(1);
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
+        let page = &*self;
+        let shown = page.visible.iter().enumerate().skip(page.top).take(rows);
+        shown.map(|(position, index)| {
+            (&page.lines[*index], position == page.selected, page.has_children(*index))
+        })
+    }
+
+    pub(super) fn position(&self) -> (usize, usize) {
+        (if self.visible.is_empty() { 0 } else { self.selected + 1 }, self.visible.len())
+    }
+
+    pub(super) fn current(&self) -> Option<&Line> {
+        self.visible.get(self.selected).map(|index| &self.lines[*index])
+    }
+
+    pub(super) fn has_children(&self, index: usize) -> bool {
+        self.lines.get(index + 1).is_some_and(|next| next.depth > self.lines[index].depth)
+    }
+
+    pub(super) fn is_tree(&self) -> bool {
+        self.lines.iter().any(|line| line.depth > 0)
+    }
+
+    pub(super) fn step(&mut self, by: isize) {
+        let last = self.visible.len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(by).min(last);
+    }
+
+    /// Opens or closes the branch at the selected line; whether there was one.
+    pub(super) fn fold(&mut self, closed: Option<bool>) -> bool {
+        let Some(index) = self.visible.get(self.selected).copied().filter(|index| self.has_children(*index))
+        else {
+            return false;
+        };
+        let line = &mut self.lines[index];
+        let before = line.is_closed;
+        line.is_closed = closed.unwrap_or(!before);
+        let changed = line.is_closed != before;
+        self.update();
+        changed
+    }
+
+    /// Opens or closes all branches.
+    pub(super) fn fold_all(&mut self, closed: bool) {
+        let current = self.visible.get(self.selected).copied();
+        self.lines.iter_mut().for_each(|line| line.is_closed = closed);
+        self.update();
+        self.selected = current.map_or(0, |current| self.visible.partition_point(|index| *index < current));
+        self.step(0);
+    }
+
+    /// The line above in the tree.
+    pub(super) fn to_parent(&mut self) -> bool {
+        let Some(depth) = self.current().map(|line| line.depth) else { return false };
+        let above = self.visible[..self.selected].iter().rposition(|index| self.lines[*index].depth < depth);
+        above.is_some_and(|position| {
+            self.selected = position;
+            true
+        })
+    }
+
+    pub(super) fn filter(&self) -> &str {
+        &self.filter
+    }
+
+    /// Shows only lines that have this text, whatever its case, with what they are below in the tree.
+    pub(super) fn set_filter(&mut self, filter: &str) {
+        self.filter = filter.to_lowercase();
+        self.update();
+        self.selected = 0;
+        self.top = 0;
+    }
+
+    fn update(&mut self) {
+        self.visible.clear();
+        // ancestors of the line that is looked at
+        let mut above: Vec<usize> = Vec::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            while above.last().is_some_and(|last| self.lines[*last].depth >= line.depth) {
+                above.pop();
+            }
+            if self.filter.is_empty() {
+                if !above.iter().any(|above| self.lines[*above].is_closed) {
+                    self.visible.push(index);
+                }
+            } else if line.text.to_lowercase().contains(&self.filter) {
+                let shown = self.visible.last().map_or(0, |last| last + 1);
+                self.visible.extend(above.iter().filter(|above| **above >= shown));
+                self.visible.push(index);
+            }
+            above.push(index);
+        }
+        self.selected = self.selected.min(self.visible.len().saturating_sub(1));
+    }
+
+    /// The page as text: what `P` writes.
+    pub(super) fn text(&self) -> String {
+        let lines = self.visible.iter().map(|index| self.lines[*index].text.as_str());
+        self.head.iter().map(String::as_str).chain(lines).fold(String::new(), |all, line| all + line + "\n")
+    }
+}

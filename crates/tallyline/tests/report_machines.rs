@@ -1,0 +1,332 @@
+//! Reports on recordings of other machines: kernels that were moved, code compiled at run time, programs
+//! in an archive, other cache lines, several events.
+
+mod common;
+
+use common::{compiles, folder, run, stderr, stdout};
+use serde_json::Value;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tallyline_profile::code::Image;
+use tallyline_profile::perfdata::Attr;
+use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
+use tallyline_profile::perfdata::file::{CacheLevel, Comm, Mapping};
+use tallyline_profile::perfdata::sample::{CpuMode, Sample};
+use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
+
+const SOURCE: &str = "\
+struct pair { long a; long b; char gap[64]; int x; };
+struct pair shared_pair;
+long get_a(struct pair *p) { return p->a; }
+void set_b(struct pair *p, long v) { p->b = v; }
+int get_x(struct pair *p) { return p->x; }
+";
+
+/// One sample: event, process, address of code, of data.
+#[derive(Clone, Copy)]
+struct At {
+    event: usize,
+    pid: i32,
+    ip: u64,
+    address: u64,
+}
+
+fn at(ip: u64) -> At {
+    At { event: 0, pid: 7, ip, address: 0 }
+}
+
+fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &str) -> Mapping<'_> {
+    let mode = if pid < 0 { CpuMode::Kernel } else { CpuMode::User };
+    let path = path.as_bytes();
+    Mapping { pid, tid: pid, mode, start, len, file_offset, path, is_executable: true, build_id: None }
+}
+
+/// Writes a recording of precise samples of two events, `one` and `two`.
+fn write(file: &Path, machine: &Machine, mappings: &[Mapping<'_>], samples: &[At]) {
+    let attr = |config| Attr {
+        kind: 1,
+        config,
+        period: 100,
+        sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD,
+        flags: attr_flag::SAMPLE_ID_ALL | 2 << attr_flag::PRECISE_SHIFT,
+        ..Attr::default()
+    };
+    let attrs = [attr(0), attr(1)];
+    let event = |index: usize, name: &str| EventDescription {
+        name: name.to_owned(),
+        attr: attrs[index].clone(),
+        ids: vec![index as u64 + 1],
+    };
+    let mut writer =
+        Writer::new(Cursor::new(Vec::new()), vec![event(0, "one"), event(1, "two")]).expect("memory");
+    for pid in [7, 8] {
+        let name: &[u8] = if pid == 7 { b"seven" } else { b"eight" };
+        let comm = Comm { pid, tid: pid, name, is_exec: true };
+        writer.records(Encoder::comm(&comm, &attrs[0], 1).finish()).expect("memory");
+    }
+    for mapping in mappings {
+        writer.records(Encoder::mapping(mapping, &attrs[0], 2).finish()).expect("memory");
+    }
+    for (index, at) in samples.iter().enumerate() {
+        let sample = Sample {
+            mode: if at.ip >> 63 == 1 { CpuMode::Kernel } else { CpuMode::User },
+            exact: true,
+            ip: Some(at.ip),
+            pid: Some(at.pid),
+            tid: Some(at.pid),
+            time: Some(10 + index as u64),
+            addr: Some(at.address),
+            id: Some(at.event as u64 + 1),
+            cpu: Some(0),
+            period: Some(100 + at.event as u64),
+            ..Sample::default()
+        };
+        writer.records(Encoder::sample(&sample, &attrs[at.event]).finish()).expect("memory");
+    }
+    let written = writer.finish(machine, &[]).expect("memory").into_inner();
+    std::fs::write(file, written).expect("written");
+}
+
+fn machine() -> Machine {
+    Machine { arch: "x86_64".to_owned(), ..Machine::default() }
+}
+
+/// A linked file with the functions at an address as given to the linker; none without a compiler.
+fn linked(folder: &Path, name: &str, base: u64) -> Option<(PathBuf, Image)> {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the instructions are told for x86-64");
+        return None;
+    }
+    let (source, program) = (folder.join("pair.c"), folder.join(name));
+    std::fs::write(&source, SOURCE).expect("written");
+    let model = if base >> 63 == 1 { "-mcmodel=kernel" } else { "-mcmodel=small" };
+    let mut compiler = Command::new("cc");
+    compiler
+        .args([
+            "-O2",
+            "-g",
+            "-fno-pic",
+            "-fcf-protection=none",
+            "-ffreestanding",
+            "-nostdlib",
+            "-static",
+            model,
+        ])
+        .arg(format!("-Wl,-Ttext={base:#x},--defsym=_text={base:#x},-e,_text,--build-id=none"))
+        .arg("-o")
+        .arg(&program)
+        .arg(&source);
+    let image = compiles(&mut compiler).then(|| Image::parse(&std::fs::read(&program).expect("linked")))?;
+    Some((program, image.expect("ELF")))
+}
+
+fn function(image: &Image, name: &str) -> u64 {
+    image.functions().iter().find(|symbol| symbol.name == name).expect("a function").address
+}
+
+fn json(file: &Path, args: &[&str]) -> Value {
+    let output = run(&[&["report", "--json", "-i", file.to_str().expect("a plain path")], args].concat());
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("a document")
+}
+
+/// The samples of each row, by the text of a key.
+fn rows(document: &Value, key: &str) -> Vec<(String, u64)> {
+    let row = |row: &Value| {
+        (row["keys"][key].as_str().expect("a text").to_owned(), row["samples"].as_u64().expect("a number"))
+    };
+    let mut rows: Vec<_> = document["rows"].as_array().expect("rows").iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn named(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
+    rows.iter().map(|(name, samples)| ((*name).to_owned(), *samples)).collect()
+}
+
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+/// How far the kernel was moved when it was started.
+const MOVED: u64 = 0x1c00_0000;
+
+#[test]
+fn samples_of_a_kernel_that_was_moved_are_typed_by_its_file_and_named_by_its_list() {
+    let folder = folder("moved-kernel");
+    let Some((vmlinux, image)) = linked(&folder, "vmlinux", KERNEL) else { return };
+    let (get_a, set_b) = (function(&image, "get_a") + MOVED, function(&image, "set_b") + MOVED);
+    let data = folder.join("perf.data");
+    let start = KERNEL + MOVED;
+    let kernel = mapping(-1, start, 0x100_0000, start, "[kernel.kallsyms]_text");
+    write(&data, &machine(), &[kernel], &[at(get_a), at(get_a), at(get_a), at(set_b)]);
+    let vmlinux = vmlinux.to_str().expect("a plain path");
+    let document = json(&data, &["-k", vmlinux, "-s", "typeoff"]);
+    let expected = named(&[("struct pair +0 (a)", 3), ("struct pair +0x8 (b)", 1)]);
+    assert_eq!(rows(&document, "typeoff"), expected);
+    let expected = named(&[("[k] get_a", 3), ("[k] set_b", 1)]);
+    assert_eq!(rows(&json(&data, &["-k", vmlinux, "-s", "sym"]), "sym"), expected);
+    // the list has the addresses as they were on that machine
+    let list = folder.join("kallsyms");
+    std::fs::write(&list, format!("{get_a:016x} T get_a\n{set_b:016x} t set_b\n")).expect("written");
+    let list = list.to_str().expect("a plain path");
+    assert_eq!(rows(&json(&data, &["--kallsyms", list, "-s", "sym"]), "sym"), expected);
+    let document = json(&data, &["--kallsyms", list, "-s", "type"]);
+    let reason = document["untyped"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("--vmlinux"), "{reason}");
+}
+
+#[test]
+fn code_compiled_at_run_time_has_the_names_of_its_own_process() {
+    let folder = folder("jit");
+    let data = folder.join("perf.data");
+    let maps = [7, 8].map(|pid| mapping(pid, 0x7f00_0000_0000, 0x1000, 0, "//anon"));
+    let code = 0x7f00_0000_0100;
+    let other = At { pid: 8, ..at(code) };
+    write(&data, &machine(), &maps, &[at(code), at(code + 8), other, at(code + 0x80)]);
+    let root = folder.join("root/tmp");
+    std::fs::create_dir_all(&root).expect("a folder");
+    std::fs::write(root.join("perf-7.map"), "7f0000000100 10 jit one\n").expect("written");
+    std::fs::write(root.join("perf-8.map"), "7f0000000100 10 jit two\n").expect("written");
+    let root = folder.join("root");
+    let document = json(&data, &["--symfs", root.to_str().expect("a plain path"), "-s", "sym"]);
+    let expected = named(&[("[.] 0x00007f0000000180", 1), ("[.] jit one", 2), ("[.] jit two", 1)]);
+    assert_eq!(rows(&document, "sym"), expected);
+    let document = json(&data, &["--symfs", root.to_str().expect("a plain path"), "-s", "type"]);
+    assert_eq!(document["untyped"][0], serde_json::json!({"reason": "code without a file", "samples": 4}));
+}
+
+#[test]
+fn programs_are_found_under_another_root_and_in_an_archive_without_folders() {
+    let folder = folder("symfs");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let data = folder.join("perf.data");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let text = mapping(7, segment.address, 0x1000, segment.offset, "/opt/no-such-place/pair");
+    write(&data, &machine(), &[text], &[at(function(&image, "get_a"))]);
+    let typed = |args: &[&str]| json(&data, &[args, &["-s", "type"]].concat())["typed"].as_u64();
+    assert_eq!(typed(&[]), Some(0));
+    let root = folder.join("root/opt/no-such-place");
+    std::fs::create_dir_all(&root).expect("a folder");
+    std::fs::copy(&program, root.join("pair")).expect("copied");
+    assert_eq!(typed(&["--symfs", folder.join("root").to_str().expect("a plain path")]), Some(1));
+    assert_eq!(typed(&["--symfs", folder.to_str().expect("a plain path")]), Some(1));
+}
+
+#[test]
+fn lines_of_a_type_follow_real_addresses_and_the_line_size_of_the_machine_recorded() {
+    let folder = folder("lines");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let data = folder.join("perf.data");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    // an object 48 bytes behind the start of a line: x, at 80, is at 128
+    let object = 0x7000_0030;
+    let a = At { address: object, ..at(function(&image, "get_a")) };
+    let x = At { address: object + 80, ..at(function(&image, "get_x")) };
+    let unknown = at(function(&image, "get_x"));
+    write(&data, &machine(), std::slice::from_ref(&text), &[a, x, x, unknown]);
+    let lines = |line: u64, samples| (format!("struct pair: cache-line {line}"), samples);
+    // without an address: as if the object started on a line
+    assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 1), lines(1, 1), lines(2, 2)]);
+    let cache = CacheLevel {
+        level: 1,
+        line_size: 128,
+        kind: "Data".to_owned(),
+        size: "32K".to_owned(),
+        cpus: "0".to_owned(),
+    };
+    write(&data, &Machine { caches: vec![cache], ..machine() }, &[text], &[a, x, x, unknown]);
+    assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 2), lines(1, 2)]);
+}
+
+/// Three functions in two processes and two events.
+fn mixed(name: &str) -> Option<(PathBuf, Vec<At>)> {
+    let folder = folder(name);
+    let (program, image) = linked(&folder, "pair", 0x40_1000)?;
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let path = program.to_str().expect("a plain path");
+    let maps = [7, 8].map(|pid| mapping(pid, segment.address, 0x1000, segment.offset, path));
+    let mut samples = Vec::new();
+    for (function_name, event, pid, count) in
+        [("get_a", 0, 7, 50), ("get_a", 1, 8, 5), ("set_b", 1, 7, 20), ("set_b", 0, 8, 4), ("get_x", 0, 8, 1)]
+    {
+        let sample = At { event, pid, ..at(function(&image, function_name)) };
+        samples.extend(std::iter::repeat_n(sample, count));
+    }
+    // outside of everything
+    samples.extend([At { event: 1, ..at(0x1000) }; 3]);
+    let data = folder.join("perf.data");
+    write(&data, &machine(), &maps, &samples);
+    Some((data, samples))
+}
+
+#[test]
+fn samples_are_in_rows_and_have_a_type_or_a_reason_whatever_events_and_filters() {
+    let Some((data, samples)) = mixed("conservation") else { return };
+    let count = |accepts: &dyn Fn(&At) -> bool| samples.iter().filter(|at| accepts(at)).count() as u64;
+    type Case<'c> = (&'c [&'c str], &'c dyn Fn(&At) -> bool);
+    let cases: [Case<'_>; 9] = [
+        (&[], &|_| true),
+        (&["--group"], &|_| true),
+        (&["-e", "two"], &|at| at.event == 1),
+        (&["--pid", "8"], &|at| at.pid == 8),
+        (&["--tid", "7", "-e", "one"], &|at| at.pid == 7 && at.event == 0),
+        (&["--comm", "eight,none"], &|at| at.pid == 8),
+        (&["--dsos", "pair"], &|at| at.ip != 0x1000),
+        (&["--symbols", "no_such"], &|_| false),
+        (&["--group", "--percentage", "relative", "--comm", "seven"], &|at| at.pid == 7),
+    ];
+    for (args, accepts) in cases {
+        for keys in ["type,typeoff,sym", "comm,type", "dso"] {
+            let document = json(&data, &[args, &["-s", keys]].concat());
+            let sum = |list: &str| -> u64 {
+                let all = document[list].as_array().expect("a list");
+                all.iter().map(|one| one["samples"].as_u64().expect("a number")).sum()
+            };
+            let expected = count(accepts);
+            assert_eq!((sum("rows"), &document["samples"]), (expected, &expected.into()), "{args:?} {keys}");
+            if keys != "dso" {
+                let typed = document["typed"].as_u64().expect("a number");
+                assert_eq!(typed + sum("pseudo") + sum("untyped"), expected, "{args:?} {keys}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_leaves_out_small_rows_and_nothing_else_changes() {
+    let Some((data, _)) = mixed("limit") else { return };
+    let all = json(&data, &["-s", "typeoff,sym", "--group"]);
+    let some = json(&data, &["-s", "typeoff,sym", "--group", "--percent-limit", "20"]);
+    let large = |row: &&Value| row["percent"].as_f64().expect("a number") >= 20.0;
+    let expected: Vec<_> = all["rows"].as_array().expect("rows").iter().filter(large).cloned().collect();
+    assert_eq!((some["rows"].as_array(), expected.len()), (Some(&expected), 2));
+    for field in ["samples", "typed", "eligible", "untyped", "pseudo"] {
+        assert_eq!(some[field], all[field], "{field}");
+    }
+}
+
+#[test]
+fn events_side_by_side_have_a_column_each_and_a_tree_has_a_level_for_each_key() {
+    let Some((data, _)) = mixed("side") else { return };
+    let path = data.to_str().expect("a plain path");
+    let text = stdout(&run(&["report", "-i", path, "--group", "-s", "type"]));
+    assert!(text.contains("of events 'one, two'"), "{text}");
+    // 55 of 55 samples of one, 25 of 28 of two
+    assert!(text.contains("   100.00%    89.29%  struct pair\n"), "{text}");
+    let tree = stdout(&run(&["report", "-i", path, "-H", "-s", "type,typeoff,sym", "-e", "one"]));
+    let expected = "   100.00%        struct pair
+       90.91%        struct pair +0 (a)
+          90.91%        [.] get_a
+        7.27%        struct pair +0x8 (b)
+           7.27%        [.] set_b
+        1.82%        struct pair +0x50 (x)
+           1.82%        [.] get_x
+";
+    let squeezed = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let lines = squeezed(&tree);
+    let expected = squeezed(expected);
+    assert!(lines.windows(expected.len()).any(|window| window == expected), "{tree}");
+    assert!(tree.contains("\n   100.00%") && tree.contains("\n       90.91%"), "{tree}");
+}
