@@ -259,8 +259,8 @@ impl Image {
 
     /// The variable at an offset in what each thread has, by symbols.
     pub fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
-        let data = self.data.partition_point(|symbol| symbol.kind == SymbolKind::Data);
-        covering(&self.data[data..], offset)
+        let all = &self.symbols.ordered().data;
+        covering(&all[self.data().len()..], offset)
     }
 
     /// Where a Go program's descriptions of types start.
