@@ -1,20 +1,27 @@
-//! Ctrl-C: asks the measurement to stop, so that it leaves no thread, no half a page and no
-//! progress bar behind; a second Ctrl-C ends the program at once.
+//! Ctrl-C, and SIGTERM, which is what services and scripts send: asks the measurement to stop, so
+//! that it leaves no thread, no half a page and no progress bar behind; a second one ends the program
+//! at once.
 
 use anyhow::{Context, Result};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// Which signal it was that came last.
+static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
 /// From now on Ctrl-C is remembered.
 pub(crate) fn listen() -> Result<()> {
-    // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
-    flag::register_conditional_default(SIGINT, Arc::clone(&ASKED))
-        .and_then(|_| flag::register(SIGINT, Arc::clone(&ASKED)))
-        .context("cannot listen for Ctrl-C")?;
+    for signal in [SIGINT, SIGTERM] {
+        // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
+        flag::register_conditional_default(signal, Arc::clone(&ASKED))
+            .and_then(|_| flag::register_usize(signal, Arc::clone(&WHICH), signal.unsigned_abs() as usize))
+            .and_then(|_| flag::register(signal, Arc::clone(&ASKED)))
+            .context("cannot listen for Ctrl-C")?;
+    }
     Ok(())
 }
 
@@ -23,10 +30,14 @@ pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Ends the program as Ctrl-C would have, so that a shell or a script sees what happened.
+/// Ends the program as the signal would have, so that a shell or a script sees what happened.
 pub(crate) fn end() -> ! {
+    let signal = match WHICH.load(Ordering::Relaxed) as i32 {
+        SIGTERM => SIGTERM,
+        _ => SIGINT,
+    };
     // does not come back, unless something blocks the signal
-    let _ = low_level::emulate_default_handler(SIGINT);
+    let _ = low_level::emulate_default_handler(signal);
     // the status that shells give it
-    low_level::exit(128 + SIGINT)
+    low_level::exit(128 + signal)
 }

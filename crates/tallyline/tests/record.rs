@@ -94,22 +94,48 @@ fn a_running_process_is_recorded_until_it_ends() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_and_sigterm_keep_what_there_is() {
     let folder = folder("record-interrupt");
     if !permitted(&folder) {
         return;
     }
-    let mut recorder = tallyline()
-        .args(["record", "-e", "cpu-clock:u", "-o", "a.data", "--", "sh", "-c", "while :; do :; done"])
-        .current_dir(&folder)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
-    std::thread::sleep(Duration::from_millis(1500));
-    let interrupt = std::process::Command::new("kill").args(["-INT", &recorder.id().to_string()]).status();
-    assert!(interrupt.expect("kill runs").success());
-    recorder.wait().expect("it ends, and its command with it");
-    assert!(samples(&folder.join("a.data")).0 > 20);
+    for (signal, command) in
+        [("-INT", &["--", "sh", "-c", "while :; do :; done"][..]), ("-TERM", &["-p", "self"][..])]
+    {
+        // a process of ours that is recorded until somebody ends the recorder, and that goes on
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+        let pid = busy.id().to_string();
+        let words: Vec<_> =
+            command.iter().map(|word| if *word == "self" { pid.as_str() } else { word }).collect();
+        let mut recorder = tallyline()
+            .args(["record", "-e", "cpu-clock:u", "-o", "a.data"])
+            .args(words)
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        std::thread::sleep(Duration::from_millis(1500));
+        let asked = std::process::Command::new("kill").args([signal, &recorder.id().to_string()]).status();
+        assert!(asked.expect("kill runs").success());
+        recorder.wait().expect("it ends, and its command with it");
+        let others = busy.try_wait().expect("a child");
+        busy.kill().and_then(|()| busy.wait()).expect("it ends");
+        assert_eq!(others, None, "a process that was only watched goes on");
+        assert!(samples(&folder.join("a.data")).0 > 20, "{signal}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_line_and_an_older_recording_is_kept() {
+    let folder = folder("record-full");
+    if !permitted(&folder) {
+        return;
+    }
+    let output = run_in(&folder, &["record", "-q", "-e", "cpu-clock:u", "-o", "/dev/full", "--", "true"]);
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("cannot write /dev/full: No space left"), "{said}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::Result;
 /// The size of the first published `perf_event_attr`; a smaller one cannot be.
 const SIZE_VER0: u32 = 64;
 
-/// The size that is written here: with `config3`.
-pub(crate) const SIZE: u32 = 136;
+/// The largest size that is known here: with `config3`.
+const SIZE: u32 = 136;
 
 /// A `perf_event_attr`. Fields that the recording machine did not know are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,16 +144,37 @@ impl Attr {
         })
     }
 
-    /// As this machine's kernel and perf read it.
-    pub(crate) fn to_bytes(&self) -> [u8; SIZE as usize] {
-        let mut bytes = [0; SIZE as usize];
+    /// The smallest published size that holds what is asked for. A perf refuses recordings whose
+    /// attributes are larger than those it was built with, whatever is in them.
+    pub(crate) fn size(&self) -> u32 {
+        let sizes = [
+            (SIZE, self.config3 != 0),
+            (120, self.aux_sample_size != 0),
+            (112, self.aux_watermark != 0 || self.max_stack != 0),
+            (104, self.interrupt_registers != 0),
+            (96, self.user_registers != 0 || self.user_stack != 0 || self.clock != 0),
+            (80, self.branch_type != 0),
+            (72, self.config2 != 0),
+        ];
+        sizes.into_iter().find_map(|(size, is_used)| is_used.then_some(size)).unwrap_or(SIZE_VER0)
+    }
+
+    /// As this machine's kernel and perf read it, of its own size.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_of(self.size())
+    }
+
+    /// The same in a table whose entries are all of one size, at least `self.size()`.
+    pub(crate) fn to_bytes_of(&self, size: u32) -> Vec<u8> {
+        debug_assert!(size >= self.size());
+        let mut bytes = vec![0; SIZE as usize];
         let mut at = 0;
         let mut put = |field: &[u8]| {
             bytes[at..at + field.len()].copy_from_slice(field);
             at += field.len();
         };
         put(&self.kind.to_ne_bytes());
-        put(&SIZE.to_ne_bytes());
+        put(&size.to_ne_bytes());
         put(&self.config.to_ne_bytes());
         put(&self.period.to_ne_bytes());
         put(&self.sample_type.to_ne_bytes());
@@ -174,6 +195,7 @@ impl Attr {
         put(&self.aux_sample_size.to_ne_bytes());
         put(&[0; 12]);
         put(&self.config3.to_ne_bytes());
+        bytes.truncate(size as usize);
         bytes
     }
 }
@@ -238,6 +260,29 @@ mod tests {
     }
 
     #[test]
+    fn attributes_are_no_larger_than_what_is_asked_for_needs() {
+        let fields: [(fn(&mut Attr), u32); 9] = [
+            (|attr| attr.config1 = 1, 64),
+            (|attr| attr.config2 = 1, 72),
+            (|attr| attr.branch_type = 1, 80),
+            (|attr| attr.user_registers = 1, 96),
+            (|attr| attr.clock = -1, 96),
+            (|attr| attr.interrupt_registers = 1, 104),
+            (|attr| attr.max_stack = 1, 112),
+            (|attr| attr.aux_sample_size = 1, 120),
+            (|attr| attr.config3 = 1, 136),
+        ];
+        for (set, size) in fields {
+            let mut attr = Attr { kind: 1, period: 1000, ..Attr::default() };
+            set(&mut attr);
+            let bytes = attr.to_bytes();
+            assert_eq!((attr.size(), bytes.len()), (size, size as usize));
+            let mut cursor = Cursor::new(&bytes, ByteOrder::NATIVE, 0);
+            assert_eq!(Attr::read(&mut cursor).expect("well-formed"), attr);
+        }
+    }
+
+    #[test]
     fn an_older_and_a_newer_size_are_read() {
         let mut bytes = every_field().to_bytes();
         bytes[4..8].copy_from_slice(&64_u32.to_ne_bytes());
@@ -246,7 +291,7 @@ mod tests {
         assert_eq!((read.config1, read.config2, read.branch_type), (8, 0, 0));
         assert_eq!(cursor.offset(), 64);
 
-        let mut bytes = every_field().to_bytes().to_vec();
+        let mut bytes = every_field().to_bytes();
         bytes[4..8].copy_from_slice(&(SIZE + 16).to_ne_bytes());
         bytes.extend([0xff; 16]);
         let mut cursor = Cursor::new(&bytes, ByteOrder::NATIVE, 0);

@@ -4,7 +4,8 @@ use super::names::NameId;
 use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
 use crate::Result;
-use crate::perfdata::abi::sample as bit;
+use crate::perfdata::Attr;
+use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Recording};
 use crate::perfdata::sample::{CpuMode, Sample};
 use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
@@ -22,6 +23,7 @@ impl Profile {
         let mut loader =
             Loader { profile: described(recording), places: Places::default(), data: Places::default() };
         let mut spaces = AddressSpaces::new(recording);
+        let mut lost = Losses::default();
         for record in recording.in_time_order()? {
             let record = record?;
             spaces.apply(&record.body)?;
@@ -34,19 +36,37 @@ impl Profile {
                     loader.add(event, &sample, period, &spaces);
                 }
                 Body::UnknownEvent(_) => loader.profile.unknown_events += 1,
-                Body::Lost(lost) | Body::LostSamples(lost) => {
-                    loader.profile.lost = loader.profile.lost.saturating_add(lost.count);
-                }
+                Body::Lost(found) => lost.records = lost.records.saturating_add(found.count),
+                Body::LostSamples(found) => lost.samples = lost.samples.saturating_add(found.count),
                 _ => {}
             }
         }
         let mut profile = loader.profile;
+        let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
+        profile.lost = lost.total(recording.events.iter().any(|event| counts(&event.attr)));
         profile.places = loader.places.list;
         profile.data_places = loader.data.list;
         profile.resolved = vec![Resolved::default(); profile.places.len()];
         profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
         profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
         Ok(profile)
+    }
+}
+
+/// What was lost, as two kinds of records say it.
+#[derive(Debug, Default)]
+struct Losses {
+    /// In between, where a ring was full.
+    records: u64,
+    /// By the hardware; and in all, at the end, where events count what they lost.
+    samples: u64,
+}
+
+impl Losses {
+    /// Each lost sample once: events that count what they lost count those of full rings, too.
+    fn total(&self, is_counted: bool) -> u64 {
+        // the end is missing where the recorder was killed
+        if is_counted { self.samples.max(self.records) } else { self.samples.saturating_add(self.records) }
     }
 }
 
@@ -172,5 +192,18 @@ fn place_of(
             Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
         }
         None => Place { dso: NONE, offset: address, mode, pid: 0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_counted_once() {
+        // perf and tallyline record say it twice: in between, and of each event at the end
+        assert_eq!(Losses { records: 90, samples: 100 }.total(true), 100);
+        assert_eq!(Losses { records: 90, samples: 0 }.total(true), 90);
+        assert_eq!(Losses { records: 90, samples: 10 }.total(false), 100);
     }
 }

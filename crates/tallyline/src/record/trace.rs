@@ -9,7 +9,8 @@ use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
-use tallyline_profile::perfdata::recorder::build_id_of_file;
+use std::time::Duration;
+use tallyline_profile::perfdata::recorder::{ask_to_end, build_id_of_file};
 use tallyline_profile::trace::emulator::{self, Emulation, Options};
 use tallyline_profile::trace::samples::{About, write_samples};
 use tallyline_profile::trace::{Trace, plugin};
@@ -86,10 +87,8 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     };
     let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
     interrupt::listen()?;
-    let status = Command::new(&emulation.emulator)
-        .args(&emulation.words)
-        .status()
-        .with_context(|| format!("cannot run {}", emulation.emulator.display()))?;
+    let status =
+        run_emulator(&emulation).with_context(|| format!("cannot run {}", emulation.emulator.display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
     if !args.trace.is_whole() {
@@ -102,6 +101,26 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     let signal = status.signal().map(|signal| 128 + signal);
     Ok(ExitCode::from(status.code().or(signal).unwrap_or(1) as u8))
 }
+
+/// Runs until it ends by itself, or because we were asked to end: a terminal's Ctrl-C reaches it
+/// without us, but nothing else does.
+fn run_emulator(emulation: &Emulation) -> std::io::Result<ExitStatus> {
+    let mut child = Command::new(&emulation.emulator).args(&emulation.words).spawn()?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt::asked() && !is_told {
+            ask_to_end(&child);
+            is_told = true;
+        }
+        std::thread::sleep(PATIENCE);
+    }
+}
+
+/// How often to look whether the emulator has ended.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A file without a trace in it means that the emulator did not come as far as the plugin.
 fn not_traced(error: tallyline_profile::Error, emulation: &Emulation, status: ExitStatus) -> anyhow::Error {

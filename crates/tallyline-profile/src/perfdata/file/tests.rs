@@ -130,6 +130,57 @@ fn what_is_written_is_read_back() {
     assert_eq!(recording.build_ids.get(b"/bin/program"), BuildId::new(&[0xab; 20]));
 }
 
+/// A file on a disk that has so many bytes.
+struct Disk {
+    file: File<Vec<u8>>,
+    room: u64,
+}
+
+impl std::io::Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = self.room.saturating_sub(self.file.position());
+        if room == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        self.file.write(&bytes[..bytes.len().min(room as usize)])
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for Disk {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[test]
+fn what_was_written_before_the_disk_was_full_is_read() {
+    let events =
+        (0..1).map(|index| EventDescription { name: "first:u".into(), attr: attr(index), ids: vec![11] });
+    let mut disk = Disk { file: File::new(Vec::new()), room: 1000 };
+    let mut writer = Writer::new(&mut disk, events.collect()).expect("room");
+    let mut whole = 0;
+    let error = loop {
+        let mut record = Encoder::sample(&sample(11, 500 + whole, 0x40_0020), &attr(0));
+        match writer.records(record.finish()) {
+            Ok(()) => whole += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    writer.cut_short().expect("the header has its place");
+    let bytes = disk.file.into_inner();
+    assert_eq!(bytes.len(), 1000);
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    assert_eq!(recording.warnings, [""; 0]);
+    let samples =
+        recording.records().filter(|record| matches!(record.as_ref().expect("whole").body, Body::Sample(..)));
+    assert!(whole > 2 && samples.count() == whole as usize, "{whole} samples");
+}
+
 #[test]
 fn records_come_in_the_order_of_time_and_with_their_events() {
     let bytes = recording();

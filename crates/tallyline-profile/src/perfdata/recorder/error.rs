@@ -45,7 +45,7 @@ pub enum RecordError {
     /// This kernel, or what it runs in, has no such system call.
     #[error(
         "this system has no perf_event_open: an emulator or a container's seccomp profile may keep it away; run it \
-         on the host, or give the container the capability PERFMON"
+         on the host, or give the container the capability PERFMON; `record --trace` needs neither"
     )]
     Missing,
 

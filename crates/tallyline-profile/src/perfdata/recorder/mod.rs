@@ -17,6 +17,7 @@ mod sysfs;
 pub use error::RecordError;
 pub use events::{EventRequest, groups, parse};
 pub use machine::describe;
+pub use os::ask_to_end;
 pub use synthesize::build_id_of_file;
 pub use sysfs::Pmus;
 
@@ -138,8 +139,13 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
             summary.status = child.try_wait(true);
         }
     }
-    if result.is_err() && session.tally.samples == 0 {
-        take_back(&options.output, older.as_deref());
+    if result.is_err() {
+        if session.tally.samples == 0 {
+            take_back(&options.output, older.as_deref());
+        } else {
+            // the error is said, and what came before it is kept as far as that goes
+            let _ = session.writer.cut_short();
+        }
     }
     result?;
     session.finish(summary)

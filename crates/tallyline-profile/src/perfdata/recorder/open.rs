@@ -100,7 +100,7 @@ fn default_events(notes: &mut Vec<String>) -> Vec<EventRequest> {
     let cycles = named("cycles:P");
     let counts = cycles.first().is_some_and(|event| {
         let attr = Attr { flags: attr_flag::DISABLED | attr_flag::EXCLUDE_KERNEL, ..event.attr.clone() };
-        let found = os::open_event(&attr.to_bytes(), 0, -1, None);
+        let found = os::open_event(&attr, 0, -1, None);
         // what is forbidden is there
         !matches!(
             found.map_err(|error| error.raw_os_error()),
@@ -226,7 +226,7 @@ fn settle(
             return Err(RecordError::Event { name: event.request.name.clone(), reason });
         };
         let leader = tried.get(event.request.leader).map(AsFd::as_fd);
-        match os::open_event(&event.attr.to_bytes(), thread, cpu, leader) {
+        match os::open_event(&event.attr, thread, cpu, leader) {
             Ok(fd) => {
                 tried.push(fd);
                 index += 1;
@@ -319,6 +319,10 @@ fn paranoid() -> String {
 }
 
 fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
+    // at 2 and below own programs are permitted: something else says no
+    let setting =
+        text(Path::new("/proc/sys/kernel/perf_event_paranoid")).and_then(|value| value.parse().ok());
+    let is_elsewhere = setting.is_some_and(|value: i32| value <= 2);
     let (what, advice) = match (target, excludes_kernel) {
         (Target::System, _) => (
             "all processes",
@@ -334,10 +338,14 @@ fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
             "that process",
             "it must be yours; else run as root, or with the capabilities PERFMON and SYS_PTRACE",
         ),
+        (Target::Command, true) if is_elsewhere => (
+            "programs",
+            "not by that setting, but in a container, by its seccomp profile: start it with the capability PERFMON \
+             and a profile that permits perf_event_open; `record --trace` needs neither",
+        ),
         (Target::Command, true) => (
             "programs",
-            "run as root, or `sysctl kernel.perf_event_paranoid=2`; in a container, start it with the capability \
-             PERFMON and a seccomp profile that permits perf_event_open",
+            "run as root, or `sysctl kernel.perf_event_paranoid=2`; `record --trace` needs neither",
         ),
     };
     RecordError::Forbidden { what, setting: paranoid(), advice }
@@ -380,7 +388,7 @@ fn open_on(
             continue;
         }
         let leader = leaders.get(&event.request.leader).map(AsFd::as_fd);
-        let fd = match os::open_event(&event.attr.to_bytes(), thread, cpu as i32, leader) {
+        let fd = match os::open_event(&event.attr, thread, cpu as i32, leader) {
             Ok(fd) => fd,
             // the thread has ended meanwhile
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),

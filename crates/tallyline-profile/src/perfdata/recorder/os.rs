@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "perf_event_open, its rings and fork have no safe interface in std")]
 
-use crate::perfdata::attr::SIZE as ATTR_SIZE;
+use crate::perfdata::attr::Attr;
 use std::ffi::{CString, OsString};
 use std::io::{self, Error, Read, Result, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -21,13 +21,9 @@ const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong
 const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 /// Opens an event for a thread (−1: all) on a CPU (−1: all), in the group of `leader`.
-pub(super) fn open_event(
-    attr: &[u8; ATTR_SIZE as usize],
-    pid: i32,
-    cpu: i32,
-    leader: Option<BorrowedFd<'_>>,
-) -> Result<OwnedFd> {
+pub(super) fn open_event(attr: &Attr, pid: i32, cpu: i32, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd> {
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
+    let attr = attr.to_bytes();
     // SAFETY: the attributes are as long as they say, and the kernel only reads them
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), pid, cpu, group, FLAG_FD_CLOEXEC) };
@@ -175,6 +171,14 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: our own mapping, of this length, and nothing points into it any more
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Asks a child that has not been waited for to end.
+pub fn ask_to_end(child: &std::process::Child) {
+    if let Ok(pid) = libc::pid_t::try_from(child.id()) {
+        // SAFETY: our own child, which was not waited for, so the number is still its
+        unsafe { libc::kill(pid, libc::SIGTERM) };
     }
 }
 

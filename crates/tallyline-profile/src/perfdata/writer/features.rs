@@ -1,8 +1,7 @@
 //! The sections that describe the machine and the run.
 
-use super::EventDescription;
+use super::{EventDescription, attr_size};
 use crate::perfdata::abi::misc;
-use crate::perfdata::attr::SIZE as ATTR_SIZE;
 use crate::perfdata::file::{BuildId, CacheLevel, Feature, Group};
 use std::collections::BTreeMap;
 
@@ -179,9 +178,10 @@ impl Section {
 
     fn events(&mut self, events: &[EventDescription]) {
         self.count(events.len());
-        self.halves(&[ATTR_SIZE]);
+        let size = attr_size(events);
+        self.halves(&[size]);
         for event in events {
-            self.0.extend(event.attr.to_bytes());
+            self.0.extend(event.attr.to_bytes_of(size));
             self.count(event.ids.len());
             self.text(&event.name);
             event.ids.iter().for_each(|id| self.word(*id));

@@ -10,7 +10,7 @@ pub use features::{Machine, Node};
 pub use records::Encoder;
 
 use super::abi::record as kind;
-use super::attr::{Attr, SIZE as ATTR_SIZE};
+use super::attr::Attr;
 use super::file::{BuildId, Group};
 use std::collections::BTreeMap;
 use std::io::{Result, Seek, SeekFrom, Write};
@@ -18,8 +18,15 @@ use std::io::{Result, Seek, SeekFrom, Write};
 /// Magic, sizes, three sections, 256 bits of features.
 const HEADER_SIZE: u64 = 104;
 
+/// The bytes of each event's attributes: of the one that needs most.
+fn attr_size(events: &[EventDescription]) -> u32 {
+    events.iter().map(|event| event.attr.size()).max().unwrap_or_default()
+}
+
 /// An entry of the table of events: the attributes, and where the ids are.
-const ENTRY_SIZE: u64 = ATTR_SIZE as u64 + 16;
+fn entry_size(events: &[EventDescription]) -> u64 {
+    u64::from(attr_size(events)) + 16
+}
 
 /// An event as the header describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +59,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn new(out: W, events: Vec<EventDescription>) -> Result<Self> {
         let ids: usize = events.iter().map(|event| event.ids.len()).sum();
         let attrs = HEADER_SIZE + 8 * ids as u64;
-        let data = attrs + ENTRY_SIZE * events.len() as u64;
+        let data = attrs + entry_size(&events) * events.len() as u64;
         let mut writer =
             Self { out, events, attrs, data, written: 0, build_ids: BTreeMap::new(), times: None };
         writer.write_header(&[])?;
@@ -105,6 +112,15 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// What the file says.
     pub fn finish(mut self, machine: &Machine, groups: &[Group]) -> Result<W> {
+        if let Err(error) = self.describe(machine, groups) {
+            // the records are there, at least; the error is the first one
+            let _ = self.cut_short();
+            return Err(error);
+        }
+        Ok(self.out)
+    }
+
+    fn describe(&mut self, machine: &Machine, groups: &[Group]) -> Result<()> {
         let sections = features::sections(machine, groups, &self.events, &self.build_ids, self.times);
         let mut offset = self.data + self.written + 16 * sections.len() as u64;
         for (_, section) in &sections {
@@ -119,8 +135,18 @@ impl<W: Write + Seek> Writer<W> {
         let present: Vec<u64> = sections.iter().map(|(feature, _)| *feature).collect();
         self.write_header(&present)?;
         self.out.seek(SeekFrom::End(0))?;
-        self.out.flush()?;
-        Ok(self.out)
+        self.out.flush()
+    }
+
+    /// Completes the header of a file that takes no more, as the disk is full: what was written whole is
+    /// read by perf, too. What describes the machine is missing.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn cut_short(&mut self) -> Result<()> {
+        self.out.seek(SeekFrom::Start(0))?;
+        self.write_header(&[])?;
+        self.out.flush()
     }
 
     fn write_header(&mut self, features: &[u64]) -> Result<()> {
@@ -129,7 +155,8 @@ impl<W: Write + Seek> Writer<W> {
             bits[(feature / 64) as usize & 3] |= 1 << (feature % 64);
         }
         let attrs_size = self.data - self.attrs;
-        let words = [HEADER_SIZE, ENTRY_SIZE, self.attrs, attrs_size, self.data, self.written, 0, 0];
+        let words =
+            [HEADER_SIZE, entry_size(&self.events), self.attrs, attrs_size, self.data, self.written, 0, 0];
         // "PERFILE2" as a number of this machine's order
         let magic = u64::from_le_bytes(*b"PERFILE2");
         for word in std::iter::once(magic).chain(words).chain(bits) {
@@ -142,10 +169,10 @@ impl<W: Write + Seek> Writer<W> {
         for id in self.events.iter().flat_map(|event| &event.ids) {
             self.out.write_all(&id.to_ne_bytes())?;
         }
-        let mut offset = HEADER_SIZE;
+        let (mut offset, attrs) = (HEADER_SIZE, attr_size(&self.events));
         for event in &self.events {
             let size = 8 * event.ids.len() as u64;
-            self.out.write_all(&event.attr.to_bytes())?;
+            self.out.write_all(&event.attr.to_bytes_of(attrs))?;
             self.out.write_all(&offset.to_ne_bytes())?;
             self.out.write_all(&size.to_ne_bytes())?;
             offset += size;
