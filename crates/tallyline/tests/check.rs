@@ -212,6 +212,13 @@ fn sarif_has_what_its_schema_requires() {
         assert_eq!(driver["rules"][index.expect("an index")]["id"], result["ruleId"]);
         assert!(result["message"]["text"].as_str().is_some_and(|text| text.starts_with("conn")));
         assert_eq!(result["level"], "error");
+        assert!(matches!(
+            result["locations"][0]["logicalLocations"][0]["kind"].as_str(),
+            Some("type" | "member")
+        ));
+        assert!(
+            result["partialFingerprints"].as_object().is_some_and(|all| all.values().all(Value::is_string))
+        );
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "program.c");
         assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line >= 1));

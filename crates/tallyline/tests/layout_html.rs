@@ -65,6 +65,9 @@ fn unions_bitfields_and_types_without_bytes_have_sections_too() {
     }
     let page = page(&["simple", &data("bitfields.o")]);
     assert!(page.contains("a:3, b:7"), "{page}");
+    // the bits between two bitfields have a row as bytes do
+    let page = self::page(&["explicit_hole", &data("bitfields.o")]);
+    assert!(page.contains("<td>0:5</td><td>3 bits</td>"), "{page}");
 }
 
 #[test]

@@ -58,24 +58,24 @@ Examples:
 
 A policy:
   [[type]]
-  name = \"conn\"                  # or a pattern: conn_*
-  max-size = 256                 # also max-lines, max-holes, max-hole-bytes, max-padding, align, per-cpu
+  name = \"conn\"           # or a pattern: conn_*
+  max-size = 256          # also max-lines, max-holes, max-hole-bytes, max-padding, align, per-cpu
   [[group]]
   type = \"conn\"
-  name = \"rx\"                    # of markers in the struct, or of the members that are named
+  name = \"rx\"             # of markers in the struct, or of the members that are named
   members = [\"packets\", \"bytes\"]
-  straddle = false               # also max-size, max-lines, max-hole-bytes, line, exclusive
+  straddle = false        # also max-size, max-lines, max-hole-bytes, line, exclusive
   [[apart]]
   type = \"conn\"
   members = [\"tx_count\", \"rx_count\"]
-  placement = \"array\"            # elements of an array: neighbours count; also line (default), any
+  placement = \"array\"     # elements of an array: neighbours count; also line (default), any
   [[allow]]
   type = \"conn\"
   rule = \"max-holes\"
   reason = \"the protocol has it so\"
 
-Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings, 2 for
-an error.";
+Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings,
+2 for an error.";
 
 /// How findings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ mod text;
 pub(crate) use args::GroupsArgs;
 
 use crate::layout::{operands, select::Names, source};
-use crate::output::{Color, Output};
+use crate::output::{Color, Output, printable};
 use anyhow::{Context, Result, bail};
 use args::Format;
 use std::path::Path;
@@ -73,6 +73,10 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     })?;
     if !missing.is_empty() {
         bail!("{}: no type named {}", file.display(), missing.join(", "));
+    }
+    for of in structs.iter().filter(|of| args.asserts.is_some() && of.found.groups.is_empty()) {
+        let name = types.name(of.record.name);
+        eprintln!("tallyline: {}: no groups, so nothing to assert", printable(name));
     }
     if names.is_empty() && structs.is_empty() {
         eprintln!("tallyline: {}: no struct has cache line groups", file.display());

@@ -84,7 +84,7 @@ pub(crate) struct ReorganizeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  tallyline reorganize dentry            a struct of the running kernel
+  tallyline reorganize files_struct      a struct of the running kernel
   tallyline reorganize --verify connection ./server
   tallyline reorganize --steps --unpin first,private connection ./server
   tallyline reorganize --verify ./vmlinux | head -20        where a kernel could save most

@@ -102,7 +102,7 @@ pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Wr
     }
     write_verdicts(&smaller, out)?;
     writeln!(out, "; {refused} not for this")?;
-    if let Some(together) = together {
+    if let Some(together) = together.filter(|together| together.saved > total) {
         write_together(together, out)?;
     }
     if let Some(sums) = pinned::sums(found).filter(|sums| sums.iter().any(|sum| *sum > total)) {
@@ -125,7 +125,7 @@ fn write_together(all: &Applied, out: &mut dyn Write) -> Result<()> {
     let Applied { saved, smaller, .. } = all;
     Ok(writeln!(
         out,
-        "{saved} bytes in {smaller} types with all of them applied, as structs hold others{end}"
+        "{saved} bytes in {smaller} types with all of them applied, as structs shrink with what they hold{end}"
     )?)
 }
 

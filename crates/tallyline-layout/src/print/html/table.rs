@@ -16,18 +16,29 @@ pub(super) fn members(types: &Types, record: &Record, groups: &[Group], line: u6
     let mut rows = String::new();
     bases(types, record, &mut rows);
     let all = fields(types, record);
-    let mut unused = holes(types, record).bytes.into_iter().peekable();
+    let Holes { bytes, bits, padding, .. } = holes(types, record);
+    let whole = bytes.iter().map(|hole| Unused {
+        start: hole.offset.saturating_mul(8),
+        bits: None,
+        bytes: hole.bytes,
+    });
+    let parts = bits.iter().map(|hole| Unused { start: hole.bit_offset, bits: Some(hole.bits), bytes: 0 });
+    let mut unused: Vec<Unused> = whole.chain(parts).collect();
+    unused.sort_by_key(|unused| unused.start);
+    let mut unused = unused.into_iter().peekable();
     for field in all.iter().filter(|field| !is_marker(types.name(field.name))).take(ROW_LIMIT) {
-        while let Some(hole) = unused.next_if(|hole| hole.offset < field.start()) {
-            unused_row(hole.offset, hole.bytes, "hole", line, &mut rows);
+        let bit = if field.bitfield { u64::from(field.bit_offset % 8) } else { 0 };
+        let start = field.start().saturating_mul(8).saturating_add(bit);
+        while let Some(hole) = unused.next_if(|hole| hole.start < start) {
+            hole.row("hole", line, &mut rows);
         }
         row(types, field, groups, line, &mut rows);
     }
-    unused.for_each(|hole| unused_row(hole.offset, hole.bytes, "hole", line, &mut rows));
+    unused.for_each(|hole| hole.row("hole", line, &mut rows));
     variants(types, record, &mut rows);
-    let Holes { padding, .. } = holes(types, record);
     if padding != 0 {
-        unused_row(record.size - padding.min(record.size), padding, "padding", line, &mut rows);
+        let start = (record.size - padding.min(record.size)).saturating_mul(8);
+        Unused { start, bits: None, bytes: padding }.row("padding", line, &mut rows);
     }
     if rows.is_empty() {
         return "<p>No members.</p>\n".into();
@@ -64,13 +75,28 @@ fn row(types: &Types, field: &Field, groups: &[Group], line: u64, rows: &mut Str
     );
 }
 
-fn unused_row(offset: u64, bytes: u64, kind: &str, line: u64, rows: &mut String) {
-    let first = offset / line;
-    let _ = writeln!(
-        rows,
-        "<tr class=\"unused\"><td>{offset}</td><td>{bytes}</td><td>{first}</td><th scope=\"row\"><i class=\"{kind}\"></i>{kind}</th>\
-         <td></td></tr>"
-    );
+/// Unused bytes, or bits of a bitfield's unit.
+struct Unused {
+    /// The first bit.
+    start: u64,
+    bits: Option<u8>,
+    bytes: u64,
+}
+
+impl Unused {
+    fn row(&self, kind: &str, line: u64, rows: &mut String) {
+        let byte = self.start / 8;
+        let (offset, size) = match self.bits {
+            Some(bits) => (format!("{byte}:{}", self.start % 8), count(bits.into(), "bit")),
+            None => (byte.to_string(), self.bytes.to_string()),
+        };
+        let first = byte / line;
+        let _ = writeln!(
+            rows,
+            "<tr class=\"unused\"><td>{offset}</td><td>{size}</td><td>{first}</td><th scope=\"row\"><i class=\"{kind}\"></i>{kind}</th>\
+             <td></td></tr>"
+        );
+    }
 }
 
 fn bases(types: &Types, record: &Record, rows: &mut String) {
