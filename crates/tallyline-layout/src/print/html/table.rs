@@ -27,7 +27,7 @@ pub(super) fn members(types: &Types, record: &Record, groups: &[Group], line: u6
     unused.sort_by_key(|unused| unused.start);
     let mut unused = unused.into_iter().peekable();
     for field in all.iter().filter(|field| !is_marker(types.name(field.name))).take(ROW_LIMIT) {
-        let bit = if field.bitfield { u64::from(field.bit_offset % 8) } else { 0 };
+        let bit = if field.bitfield { field.bit_offset % 8 } else { 0 };
         let start = field.start().saturating_mul(8).saturating_add(bit);
         while let Some(hole) = unused.next_if(|hole| hole.start < start) {
             hole.row("hole", line, &mut rows);
