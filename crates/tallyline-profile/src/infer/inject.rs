@@ -189,7 +189,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Whether a pointer goes over objects as a whole.
-    fn is_stepping(&mut self, pointer: Pointer) -> bool {
+    pub(super) fn is_stepping(&mut self, pointer: Pointer) -> bool {
         let size = self.catalog.size(pointer.to);
         size != 0 && u64::from(pointer.step) % size == 0
     }

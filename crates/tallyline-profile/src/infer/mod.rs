@@ -13,6 +13,7 @@ mod btf;
 mod callees;
 mod catalog;
 mod entries;
+mod evidence;
 mod explain;
 mod field;
 mod flow;
@@ -30,6 +31,7 @@ mod unit;
 mod value;
 
 pub use btf::infer_by_btf;
+pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
 pub use field::field_path;
 pub use outcome::{Outcome, Pseudo, Reason, Typed};
@@ -89,7 +91,19 @@ pub fn infer(
     companions: &dyn Companions,
     wanted: Wanted<'_>,
 ) -> Result<TypeTable> {
-    let ((parts, outside), warnings) = debug.explore(companions, |info| Ok(analyse(image, info, wanted)))?;
+    infer_with_data(image, debug, companions, wanted, &[])
+}
+
+/// The same, and the variables at addresses of data, see [`TypeTable::variable_at`].
+pub fn infer_with_data(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    wanted: Wanted<'_>,
+    data: &[u64],
+) -> Result<TypeTable> {
+    let ((parts, outside), warnings) =
+        debug.explore(companions, |info| Ok(analyse(image, info, wanted, data)))?;
     TypeTable::join(parts, outside, warnings)
 }
 
@@ -110,7 +124,12 @@ pub fn explain(
 }
 
 /// Analyses what is wanted; also the addresses that no unit has.
-fn analyse(image: &Image, info: &DebugInfo<'_, '_>, wanted: Wanted<'_>) -> (Vec<Part>, Vec<u64>) {
+fn analyse(
+    image: &Image,
+    info: &DebugInfo<'_, '_>,
+    wanted: Wanted<'_>,
+    data: &[u64],
+) -> (Vec<Part>, Vec<u64>) {
     let globals = Globals::new(info);
     let mut by_unit: BTreeMap<usize, Option<Vec<u64>>> = BTreeMap::new();
     let mut outside = Vec::new();
@@ -127,7 +146,8 @@ fn analyse(image: &Image, info: &DebugInfo<'_, '_>, wanted: Wanted<'_>) -> (Vec<
     }
     let work =
         |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
-    let parts = by_unit.into_par_iter().map(work).collect();
+    let mut parts: Vec<Part> = by_unit.into_par_iter().map(work).collect();
+    parts.extend(evidence::variables(info, &globals, data));
     (parts, outside)
 }
 

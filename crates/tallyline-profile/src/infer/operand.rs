@@ -373,8 +373,21 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
             Found::Function => Outcome::Pseudo(Pseudo::Constant),
-            Found::Somewhere => Outcome::Untyped(Reason::Index { ty: pointer.to, step: pointer.step }),
+            Found::Somewhere => {
+                let start = self.start_of(state, memory, pointer.to);
+                Outcome::Untyped(Reason::Index { ty: pointer.to, step: pointer.step, start })
+            }
             Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
+        }
+    }
+
+    /// Where in an object the base of an address is.
+    fn start_of(&mut self, state: &State, memory: &Memory, object: TypeId) -> Option<i32> {
+        match state.get(memory.base?) {
+            Value::Pointer(base) if base.to == object && (base.step == 0 || self.is_stepping(base)) => {
+                Some(base.offset)
+            }
+            _ => None,
         }
     }
 

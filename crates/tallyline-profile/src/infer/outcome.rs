@@ -92,6 +92,8 @@ pub enum Reason {
         ty: TypeId,
         /// The index goes by so many bytes.
         step: u32,
+        /// Where in the object the base of the address is, or in one of several side by side.
+        start: Option<i32>,
     },
     /// The segment's start is not known.
     Segment,

@@ -24,6 +24,8 @@ pub struct TypeTable {
     ranges: Vec<(Range<u64>, u32)>,
     // by address
     rows: Vec<(u64, Outcome)>,
+    // by address: the variable there, and the byte of it
+    data: Vec<(u64, TypeId, u32)>,
     warnings: Vec<String>,
 }
 
@@ -33,6 +35,7 @@ pub(super) struct Part {
     types: Types,
     functions: Vec<Function>,
     rows: Vec<(u64, Outcome)>,
+    pub(super) data: Vec<(u64, TypeId, u32)>,
     pub(super) outside: Vec<u64>,
 }
 
@@ -46,6 +49,7 @@ impl Part {
     /// Takes over the types.
     pub(super) fn finish(&mut self, mut catalog: Catalog<'_, '_, '_>) {
         let mut named: Vec<TypeId> = self.rows.iter().filter_map(|(_, outcome)| type_of(outcome)).collect();
+        named.extend(self.data.iter().map(|(_, ty, _)| *ty));
         named.sort_unstable();
         named.dedup();
         for id in named {
@@ -76,9 +80,13 @@ impl TypeTable {
             if index == 0 {
                 table.types = part.types;
                 table.rows = part.rows;
+                table.data = part.data;
                 continue;
             }
             let moved = table.types.absorb(part.types)?;
+            table
+                .data
+                .extend(part.data.into_iter().map(|(address, ty, offset)| (address, moved(ty), offset)));
             table
                 .rows
                 .extend(part.rows.into_iter().map(|(address, outcome)| (address, renamed(outcome, &moved))));
@@ -86,6 +94,7 @@ impl TypeTable {
         table.rows.extend(
             outside.into_iter().map(|address| (address, Outcome::Untyped(Reason::NoDebugInformation))),
         );
+        table.data.sort_unstable_by_key(|(address, ..)| *address);
         table.rows.sort_by_key(|(address, _)| *address);
         table.rows.dedup_by_key(|(address, _)| *address);
         for (index, function) in table.functions.iter().enumerate() {
@@ -106,6 +115,11 @@ impl TypeTable {
     /// Every instruction that touches memory, by address, with what it touches.
     pub fn rows(&self) -> &[(u64, Outcome)] {
         &self.rows
+    }
+
+    /// Variables at addresses that were asked for.
+    pub(super) fn data(&self) -> &[(u64, TypeId, u32)] {
+        &self.data
     }
 
     /// The functions that were analysed.
@@ -141,8 +155,8 @@ fn renamed(outcome: Outcome, moved: &impl Fn(TypeId) -> TypeId) -> Outcome {
         Outcome::Untyped(Reason::Outside { ty, offset }) => {
             Outcome::Untyped(Reason::Outside { ty: moved(ty), offset })
         }
-        Outcome::Untyped(Reason::Index { ty, step }) => {
-            Outcome::Untyped(Reason::Index { ty: moved(ty), step })
+        Outcome::Untyped(Reason::Index { ty, step, start }) => {
+            Outcome::Untyped(Reason::Index { ty: moved(ty), step, start })
         }
         other => other,
     }

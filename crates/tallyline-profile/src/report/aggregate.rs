@@ -231,6 +231,7 @@ mod tests {
                 period: random.below(1000),
                 address: random.below(4096),
                 data_place: 0,
+                held: super::super::profile::NONE,
                 physical_address: random.below(4096),
                 weight: Weight { weight: random.below(50), instruction_latency: 1, third: 2 },
                 source: (random.below(2) == 0).then(|| DataSource(random.below(1 << 40))),

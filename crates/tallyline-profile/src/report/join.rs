@@ -4,6 +4,7 @@
 //! are charged to the instruction that retired before the one they were taken at: the clock's
 //! interrupt comes when an instruction that took long has ended.
 
+use super::evidence;
 use super::names::Names;
 use super::operand::{Operand, Outcome, Reason};
 use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
@@ -29,6 +30,8 @@ pub struct Joined {
     /// The types that operands have: the file, and the type in its table.
     pub types: Vec<(u32, TypeId)>,
     ids: FxHashMap<(u32, TypeId), u32>,
+    /// Samples that have a type by the address of their data, or by registers.
+    pub by_evidence: u64,
     /// What is missing of debug information, a line each.
     pub warnings: Vec<String>,
 }
@@ -72,6 +75,7 @@ pub(super) fn join(profile: &mut Profile, binaries: &Binaries, correct: bool) {
         }
     }
     profile.joined = joined;
+    profile.joined.by_evidence = evidence::apply(profile, binaries);
 }
 
 type All = FxHashMap<u32, Result<Answers, String>>;
@@ -86,23 +90,30 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
             wanted.entry(place.dso).or_default().push(resolved.address);
         }
     }
+    let mut data = evidence::in_variables(profile, binaries);
+    data.retain(|dso, _| binaries.get(*dso).is_some_and(|program| program.debug.is_some()));
+    for dso in data.keys() {
+        wanted.entry(*dso).or_default();
+    }
     wanted
         .into_par_iter()
         .filter_map(|(dso, mut addresses)| {
             addresses.sort_unstable();
             addresses.dedup();
-            Some((dso, answers(binaries.get(dso)?, &addresses, correct)))
+            let data = data.get(&dso).map_or(&[][..], Vec::as_slice);
+            Some((dso, answers(binaries.get(dso)?, &addresses, data, correct)))
         })
         .collect()
 }
 
-fn answers(program: &Program, addresses: &[u64], correct: bool) -> Result<Answers, String> {
+fn answers(program: &Program, addresses: &[u64], data: &[u64], correct: bool) -> Result<Answers, String> {
     let debug = program.debug.as_ref().ok_or("no debug information")?;
-    let table = infer::infer(
+    let table = infer::infer_with_data(
         &program.image,
         infer::Debug::File(&debug.file),
         debug.companions.as_ref(),
         Wanted::At(addresses),
+        data,
     )
     .map_err(|error| error.to_string())?;
     let before = if correct { before(program, &table, addresses) } else { FxHashMap::default() };
@@ -224,7 +235,7 @@ fn of_instruction(
     }
 }
 
-fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
+pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
     let name = type_text(table.types(), typed.ty);
     let field = field_path(table.types(), typed.ty, typed.offset);
     let shown = if field.is_empty() { "no field" } else { &field };
@@ -245,7 +256,7 @@ fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) 
 }
 
 impl Joined {
-    fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
+    pub(super) fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
         *self.ids.entry((dso, ty)).or_insert_with(|| {
             self.types.push((dso, ty));
             u32::try_from(self.types.len() - 1).unwrap_or(NONE)

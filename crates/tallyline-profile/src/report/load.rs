@@ -142,6 +142,7 @@ impl Loader {
             None => NONE,
         };
         let comm = self.comm(spaces, tid);
+        let held = self.profile.held.keep(sample, &self.profile.arch);
         self.profile.points.push(Point {
             event: event as u32,
             pid,
@@ -157,6 +158,7 @@ impl Loader {
             period: sample.period.unwrap_or(period),
             address: sample.addr.unwrap_or(0),
             data_place,
+            held,
             physical_address: sample.physical_address.unwrap_or(0),
             weight: sample.weight.unwrap_or_default(),
             source: sample.data_source,

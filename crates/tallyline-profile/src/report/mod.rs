@@ -6,6 +6,7 @@
 pub mod aggregate;
 pub mod annotate;
 mod demangle;
+pub mod evidence;
 pub mod filter;
 mod hierarchy;
 pub mod join;

@@ -1,5 +1,6 @@
 //! What is kept of a recording: its samples, and the places that they were at, each place once.
 
+use super::evidence::Held;
 use super::join::Joined;
 use super::names::{NameId, Names};
 use super::operand::Outcome;
@@ -41,6 +42,8 @@ pub struct Point {
     pub address: u64,
     /// Where it was, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
     pub data_place: u32,
+    /// What registers held, in [`Profile::held`]; [`NONE`] where it is not recorded.
+    pub held: u32,
     /// The physical address of the data.
     pub physical_address: u64,
     /// Latencies.
@@ -155,6 +158,8 @@ pub struct Profile {
     pub data_symbols: Vec<u32>,
     /// The address of each of `data_places` in its file, as the linker gave it.
     pub data_addresses: Vec<u64>,
+    /// What registers held.
+    pub held: Held,
     /// Functions and variables.
     pub symbols: Vec<Symbol>,
     /// Files.

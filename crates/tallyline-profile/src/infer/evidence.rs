@@ -1,0 +1,109 @@
+//! What a sample knows about an access besides its instruction: where the data was, and what registers held.
+
+use super::catalog::{Catalog, modulo};
+use super::globals::Globals;
+use super::outcome::{Outcome, Reason, Typed};
+use super::shelf::Shelf;
+use super::table::{Part, TypeTable};
+use super::unit::Fixed;
+use crate::code::{Memory, Register, SegmentBase};
+use gimli::constants;
+use tallyline_layout::model::TypeId;
+use tallyline_layout::{DebugInfo, query};
+
+/// The address that an operand is at, by what the registers hold that it is made of. None if one of
+/// them is not known, or the start of a segment is.
+pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option<u64>) -> Option<u64> {
+    if memory.segment != SegmentBase::Flat {
+        return None;
+    }
+    let of = |register: Option<Register>| register.map_or(Some(0), &registers);
+    let index = of(memory.index)?.wrapping_mul(memory.scale.into());
+    Some(of(memory.base)?.wrapping_add(index).wrapping_add(memory.displacement as u64))
+}
+
+impl TypeTable {
+    /// The variable at an address of data, of those that were asked for: its type, and the byte of it.
+    pub fn variable_at(&self, address: u64) -> Option<(TypeId, u32)> {
+        let data = self.data();
+        let index = data.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
+        let (_, ty, offset) = data[index];
+        Some((ty, offset))
+    }
+
+    /// Which part of its object an instruction touched whose index is not known, by what the registers
+    /// held and the address of the data, which may follow from them.
+    pub fn by_registers(
+        &self,
+        instruction: u64,
+        memory: &Memory,
+        address: Option<u64>,
+        registers: impl Fn(Register) -> Option<u64>,
+    ) -> Option<Typed> {
+        let Outcome::Untyped(Reason::Index { ty, start: Some(start), .. }) = self.outcome(instruction)?
+        else {
+            return None;
+        };
+        let base = memory.base.and_then(&registers)?;
+        let address = address.or_else(|| effective_address(memory, &registers))?;
+        let inside = i64::from(start).checked_add(address.wrapping_sub(base) as i64)?;
+        let size = query::size_of(self.types(), ty);
+        let offset = u32::try_from(modulo(inside, size)).ok().filter(|_| size > 0)?;
+        Some(Typed { ty, offset, size: memory.size, access: memory.access })
+    }
+}
+
+/// Finds the variables at addresses; none where nothing is asked for.
+pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, addresses: &[u64]) -> Option<Part> {
+    if addresses.is_empty() {
+        return None;
+    }
+    let mut part = Part::default();
+    let mut catalog = Catalog::new(Shelf::new(info));
+    for address in addresses {
+        let at = Fixed::Address(*address);
+        let found = globals.find(at, &[], &[]).and_then(|found| typed(&mut catalog, found));
+        let found = found.or_else(|| globals.find_static(at).and_then(|found| typed(&mut catalog, found)));
+        part.data.extend(found.map(|(ty, offset)| (*address, ty, offset)));
+    }
+    part.finish(catalog);
+    Some(part)
+}
+
+fn typed(catalog: &mut Catalog<'_, '_, '_>, (entry, offset): (u64, u32)) -> Option<(TypeId, u32)> {
+    let ty = catalog.shelf.as_mut()?.target(entry, constants::DW_AT_type)?;
+    let ty = catalog.at(ty)?;
+    let ty = catalog.object(ty);
+    (u64::from(offset) < catalog.size(ty)).then_some((ty, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::Access;
+
+    const OPERAND: Memory = Memory {
+        base: Some(Register(5)),
+        index: Some(Register(0)),
+        scale: 8,
+        displacement: -16,
+        segment: SegmentBase::Flat,
+        size: 4,
+        access: Access::Read,
+        implicit: false,
+    };
+
+    #[test]
+    fn an_address_is_the_sum_of_what_registers_hold() {
+        let held = |register: Register| match register.0 {
+            5 => Some(0x7000),
+            0 => Some(3),
+            _ => None,
+        };
+        assert_eq!(effective_address(&OPERAND, held), Some(0x7008));
+        assert_eq!(effective_address(&Memory { index: Some(Register(9)), ..OPERAND }, held), None);
+        assert_eq!(effective_address(&Memory { segment: SegmentBase::Fs, ..OPERAND }, held), None);
+        let absolute = Memory { base: None, index: None, displacement: 0x4060, ..OPERAND };
+        assert_eq!(effective_address(&absolute, held), Some(0x4060));
+    }
+}

@@ -1,0 +1,256 @@
+//! Samples whose instruction does not say what it accesses, but the address of the data or the registers do.
+//!
+//! An address in a variable is that variable's; an index that the analysis does not know is what the
+//! registers held; memory that one instruction is known to use as an object of a type is an object of
+//! that type for another instruction, too. What memory was before it was freed and used again is not
+//! told apart: where two types claim the same bytes neither is believed.
+
+use super::join::operand;
+use super::operand::{Operand, Outcome, Reason};
+use super::profile::{NONE, Place, Point, Profile};
+use super::resolve::Binaries;
+use crate::code::{Body, Effect, Image, Instruction, Memory, Register};
+use crate::infer::{TypeTable, Typed, effective_address};
+use crate::perfdata::sample::{CpuMode, Registers, Sample};
+use crate::perfdata::spaces::DsoKind;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use tallyline_layout::model::{Type, TypeId};
+use tallyline_layout::query;
+
+/// The process of places that stand for what some samples of another place access.
+const BY_EVIDENCE: i32 = i32::MIN + 1;
+
+/// The longest instruction, in bytes.
+const LENGTH_LIMIT: u64 = 16;
+
+/// What general registers held, of each sample that says it.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    values: Vec<u64>,
+    each: usize,
+}
+
+impl Held {
+    /// Keeps the registers of a sample, at its own place in the code; [`NONE`] if it does not have all.
+    pub(super) fn keep(&mut self, sample: &Sample<'_>, arch: &str) -> u32 {
+        let user = sample.user_registers.as_ref().filter(|_| sample.mode == CpuMode::User);
+        let (Some(registers), Some(numbers)) = (sample.interrupt_registers.as_ref().or(user), numbers(arch))
+        else {
+            return NONE;
+        };
+        let index = self.values.len() / numbers.len();
+        let start = self.values.len();
+        let of = |registers: &Registers<'_>, number: &u8| registers.get((*number).into());
+        self.values.extend(numbers.iter().map_while(|number| of(registers, number)));
+        if self.values.len() - start != numbers.len() {
+            self.values.truncate(start);
+            return NONE;
+        }
+        self.each = numbers.len();
+        u32::try_from(index).unwrap_or(NONE)
+    }
+
+    /// What a register held, of a sample that was kept.
+    pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
+        let register = usize::from(register.0);
+        let start = usize::try_from(sample).ok()?.checked_mul(self.each)?;
+        if sample == NONE || register >= self.each {
+            return None;
+        }
+        self.values.get(start + register).copied()
+    }
+}
+
+/// The kernel's numbers of the general registers, in DWARF's order.
+fn numbers(arch: &str) -> Option<&'static [u8]> {
+    const X86: [u8; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
+    const ARM: [u8; 32] = [
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
+        28, 29, 30, 31,
+    ];
+    match arch {
+        "aarch64" => Some(&ARM),
+        "x86_64" => Some(&X86),
+        _ => None,
+    }
+}
+
+/// The address that the linker gave to data that a sample is at, and the file.
+fn linked(profile: &Profile, binaries: &Binaries, point: &Point) -> Option<(u32, u64)> {
+    let place = profile.data_places.get(point.data_place as usize)?;
+    let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind == DsoKind::File);
+    if let (true, Some(program)) = (is_file, binaries.get(place.dso)) {
+        return Some((place.dso, program.image.address_of(place.offset)?));
+    }
+    // what starts as zeros has no part of the file: it lies as far from the code as it was linked
+    let code = profile.places.get(point.place as usize)?;
+    let program = binaries.get(code.dso)?;
+    let slide = point.ip.wrapping_sub(profile.at(point.place).address);
+    let address = point.address.wrapping_sub(slide);
+    program.symbols().data_at(address).map(|_| (code.dso, address))
+}
+
+/// The addresses of data in each file's variables, as the linker gave them.
+pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<u32, Vec<u64>> {
+    let mut found: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+    for point in profile.points.iter().filter(|point| point.data_place != NONE) {
+        if let Some((dso, address)) = linked(profile, binaries, point) {
+            found.entry(dso).or_default().push(address);
+        }
+    }
+    for addresses in found.values_mut() {
+        addresses.sort_unstable();
+        addresses.dedup();
+    }
+    found
+}
+
+/// Objects whose type is known because instructions that use them are.
+#[derive(Default)]
+struct Objects {
+    // by process and start: the end, and the type; none where two types claim the same bytes
+    list: BTreeMap<(i32, u64), (u64, Option<u32>)>,
+}
+
+impl Objects {
+    fn add(&mut self, pid: i32, start: u64, size: u64, ty: u32) {
+        let end = start.saturating_add(size);
+        let mut claim = Some(ty);
+        let overlapping = self.list.range_mut((pid, 0)..(pid, end)).rev().take(2);
+        for ((_, other), (until, known)) in overlapping {
+            if *until > start && (*other, *known) != (start, Some(ty)) {
+                *known = None;
+                claim = None;
+            }
+        }
+        self.list.entry((pid, start)).or_insert((end, claim));
+    }
+
+    fn at(&self, pid: i32, address: u64) -> Option<(u32, u64)> {
+        let (&(own, start), &(end, ty)) = self.list.range(..=(pid, address)).next_back()?;
+        if own != pid || address >= end {
+            return None;
+        }
+        Some((ty?, address - start))
+    }
+}
+
+/// One instruction, alone.
+#[derive(Clone, Copy)]
+struct Alone {
+    memory: Memory,
+    /// Whether registers have what they had before the instruction when it is through.
+    keeps_registers: bool,
+}
+
+fn alone(image: &Image, address: u64) -> Option<Alone> {
+    let range = address..address.checked_add(LENGTH_LIMIT)?;
+    let body = Body::decode(image, std::slice::from_ref(&range), address);
+    let first: &Instruction = body.instructions().first()?;
+    let memory = first.memory.filter(|memory| !memory.implicit)?;
+    let mut written = body.effects(first).iter().flat_map(Effect::written);
+    let keeps_registers =
+        !written.any(|register| Some(register) == memory.base || Some(register) == memory.index);
+    Some(Alone { memory, keeps_registers })
+}
+
+/// Looks for evidence for each sample that has no type. How many have one by it.
+pub(super) fn apply(profile: &mut Profile, binaries: &Binaries) -> u64 {
+    if profile.points.iter().all(|point| point.data_place == NONE && point.held == NONE) {
+        return 0;
+    }
+    let objects = objects(profile);
+    let mut instructions: FxHashMap<u32, Option<Alone>> = FxHashMap::default();
+    let mut made: FxHashMap<(u32, u32, u64), u32> = FxHashMap::default();
+    let mut samples = 0;
+    for index in 0..profile.points.len() {
+        let point = profile.points[index];
+        if !matches!(profile.outcome(&point), Outcome::Untyped(Reason::Lost(_))) {
+            continue;
+        }
+        let place = profile.places[point.charged as usize];
+        let address = profile.at(point.charged).address;
+        let Some(program) = binaries.get(place.dso) else { continue };
+        let instruction =
+            *instructions.entry(point.charged).or_insert_with(|| alone(&program.image, address));
+        let Some(instruction) = instruction else { continue };
+        let Some((dso, typed)) = typed(profile, binaries, &objects, &point, address, &instruction) else {
+            continue;
+        };
+        let ty = profile.joined.id(dso, typed.ty);
+        let key = (point.charged, ty, u64::from(typed.offset));
+        let charged = *made.entry(key).or_insert_with(|| add_place(profile, point.charged, dso, ty, &typed));
+        profile.points[index].charged = charged;
+        samples += 1;
+    }
+    samples
+}
+
+/// A place of its own for samples of a place that access the same.
+fn add_place(profile: &mut Profile, of: u32, dso: u32, ty: u32, typed: &Typed) -> u32 {
+    let Profile { joined, names, .. } = profile;
+    let found = joined.tables.get(&dso).map(|table| operand(names, table, ty, typed));
+    let outcome = found.map_or(Outcome::NOT_LOOKED, Outcome::Typed);
+    let place = Place { pid: BY_EVIDENCE, ..profile.places[of as usize] };
+    profile.places.push(place);
+    profile.resolved.push(profile.at(of));
+    profile.outcomes.push(outcome);
+    (profile.places.len() - 1) as u32
+}
+
+/// The objects that typed samples with addresses are at.
+fn objects(profile: &Profile) -> Objects {
+    let mut objects = Objects::default();
+    for point in profile.points.iter().filter(|point| point.data_place != NONE && point.address != 0) {
+        let Outcome::Typed(Operand { ty, offset, .. }) = profile.outcome(point) else { continue };
+        let Some((table, id)) = profile.joined.get(*ty) else { continue };
+        let types = table.types();
+        if let (Type::Record(_), Some(start)) =
+            (types.get(types.strip(id)), point.address.checked_sub(*offset))
+        {
+            objects.add(point.pid, start, query::size_of(types, id), *ty);
+        }
+    }
+    objects
+}
+
+/// What a sample's instruction accessed, and the file that has the type.
+fn typed(
+    profile: &Profile,
+    binaries: &Binaries,
+    objects: &Objects,
+    point: &Point,
+    instruction: u64,
+    alone: &Alone,
+) -> Option<(u32, Typed)> {
+    let dso = profile.places[point.charged as usize].dso;
+    let is_through = point.charged != point.place;
+    let held = |register| {
+        let is_valid = alone.keeps_registers || !is_through;
+        is_valid.then(|| profile.held.get(point.held, register)).flatten()
+    };
+    let recorded = (point.data_place != NONE && point.address != 0).then_some(point.address);
+    let table = |dso: u32| -> Option<&TypeTable> { profile.joined.tables.get(&dso) };
+    let memory = &alone.memory;
+    if let Some(typed) = table(dso)?.by_registers(instruction, memory, recorded, held) {
+        return Some((dso, typed));
+    }
+    let part = |ty: TypeId, offset: u64| {
+        let offset = u32::try_from(offset).ok()?;
+        Some(Typed { ty, offset, size: memory.size, access: memory.access })
+    };
+    if recorded.is_some()
+        && let Some((owner, address)) = linked(profile, binaries, point)
+        && let Some((ty, offset)) = table(owner).and_then(|table| table.variable_at(address))
+    {
+        return Some((owner, part(ty, offset.into())?));
+    }
+    let address = recorded.or_else(|| effective_address(memory, held))?;
+    let (ty, offset) = objects.at(point.pid, address)?;
+    let (owner, id) = *profile.joined.types.get(ty as usize)?;
+    Some((owner, part(id, offset)?))
+}
+
+#[cfg(test)]
+mod tests;
