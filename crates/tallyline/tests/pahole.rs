@@ -100,6 +100,17 @@ fn files_without_types_fail() {
 }
 
 #[test]
+fn a_missing_alternate_file_is_a_warning() {
+    let folder = folder("pahole-no-alternate");
+    fs::copy(data("companions/shared.so"), folder.join("shared.so")).expect("copied");
+    let file = folder.join("shared.so");
+    let output = pahole(&["-F", "dwarf", "-C", "bulk2", file.to_str().expect("a plain path")]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""), "{output:?}");
+    assert_eq!(stderr(&output).lines().count(), 1, "{output:?}");
+    assert!(stderr(&output).contains("could not resolve dwz alternate debug file"), "{output:?}");
+}
+
+#[test]
 fn several_files_are_one_set_of_types() {
     let (one, other) = (data("holes.o"), data("nesting.o"));
     let both = stdout(&pahole(&[&one, &other]));

@@ -118,11 +118,11 @@ fn show_all(line: &Line) -> Result<(), Failure> {
             read = show::show_parts(job, file, out)?;
             Ok(())
         })?;
-        return read.map_err(|error| Failure::Error(cannot_read(job, &error)));
+        return read.or_else(|error| unread(job, &error));
     }
     let mut types = match job.read() {
         Ok(types) => types,
-        Err(error) => return Err(Failure::Error(cannot_read(job, &error))),
+        Err(error) => return unread(job, &error),
     };
     prototype::check(prototypes, &types).map_err(Failure::Error)?;
     let mut missing = None;
@@ -142,6 +142,18 @@ fn show_all(line: &Line) -> Result<(), Failure> {
         }
         (None, _) => Ok(()),
     }
+}
+
+/// Files of which nothing can be read: no failure in pahole's eyes where the types are in another file.
+fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
+    use tallyline_layout::Error::Companion;
+    if !matches!(error.downcast_ref(), Some(Companion(_))) {
+        return Err(Failure::Error(cannot_read(job, error)));
+    }
+    let text = format!("{error:#}");
+    let of_dwz = if text.contains("dwz") { "could not resolve dwz alternate debug file: " } else { "" };
+    eprintln!("pahole: WARNING: {of_dwz}{text}");
+    Ok(())
 }
 
 /// Why files cannot be read; in pahole's words where there is nothing in them to be read.
