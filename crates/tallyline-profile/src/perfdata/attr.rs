@@ -261,7 +261,8 @@ mod tests {
 
     #[test]
     fn attributes_are_no_larger_than_what_is_asked_for_needs() {
-        let fields: [(fn(&mut Attr), u32); 9] = [
+        type Set = fn(&mut Attr);
+        let fields: [(Set, u32); 9] = [
             (|attr| attr.config1 = 1, 64),
             (|attr| attr.config2 = 1, 72),
             (|attr| attr.branch_type = 1, 80),
