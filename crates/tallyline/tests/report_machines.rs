@@ -12,8 +12,8 @@ use tallyline_profile::code::Image;
 use tallyline_profile::perfdata::Attr;
 use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
 use tallyline_profile::perfdata::file::{CacheLevel, Comm, Mapping};
-use tallyline_profile::perfdata::sample::{CpuMode, Sample};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, level, op, snoop};
+use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Node, Writer};
 
 const SOURCE: &str = "\
 struct pair { long a; long b; char gap[64]; int x; };
@@ -23,17 +23,19 @@ void set_b(struct pair *p, long v) { p->b = v; }
 int get_x(struct pair *p) { return p->x; }
 ";
 
-/// One sample: event, process, address of code, of data.
+/// One sample: event, process, address of code, of data, CPU, where the data came from.
 #[derive(Clone, Copy)]
 struct At {
     event: usize,
     pid: i32,
     ip: u64,
     address: u64,
+    cpu: u32,
+    source: u64,
 }
 
 fn at(ip: u64) -> At {
-    At { event: 0, pid: 7, ip, address: 0 }
+    At { event: 0, pid: 7, ip, address: 0, cpu: 0, source: 0 }
 }
 
 fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &str) -> Mapping<'_> {
@@ -48,7 +50,14 @@ fn write(file: &Path, machine: &Machine, mappings: &[Mapping<'_>], samples: &[At
         kind: 1,
         config,
         period: 100,
-        sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD,
+        sample_type: bit::IDENTIFIER
+            | bit::IP
+            | bit::TID
+            | bit::TIME
+            | bit::ADDR
+            | bit::CPU
+            | bit::PERIOD
+            | bit::DATA_SRC,
         flags: attr_flag::SAMPLE_ID_ALL | 2 << attr_flag::PRECISE_SHIFT,
         ..Attr::default()
     };
@@ -78,7 +87,8 @@ fn write(file: &Path, machine: &Machine, mappings: &[Mapping<'_>], samples: &[At
             time: Some(10 + index as u64),
             addr: Some(at.address),
             id: Some(at.event as u64 + 1),
-            cpu: Some(0),
+            cpu: Some(at.cpu),
+            data_source: Some(DataSource(at.source)),
             period: Some(100 + at.event as u64),
             ..Sample::default()
         };
@@ -329,4 +339,72 @@ fn events_side_by_side_have_a_column_each_and_a_tree_has_a_level_for_each_key() 
     let expected = squeezed(expected);
     assert!(lines.windows(expected.len()).any(|window| window == expected), "{tree}");
     assert!(tree.contains("\n   100.00%") && tree.contains("\n       90.91%"), "{tree}");
+}
+
+#[test]
+fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_it() {
+    let folder = folder("nodes");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let data = folder.join("perf.data");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    let source = |op: u8, levels: u16, snoop: u8| {
+        u64::from(op) | u64::from(levels) << 5 | u64::from(snoop) << 19 | 1 << 24
+    };
+    let line = 0x7000_0000;
+    let load = |cpu, levels, snoop| At {
+        address: line,
+        cpu,
+        source: source(op::LOAD, levels, snoop),
+        ..at(function(&image, "get_a"))
+    };
+    let store = |cpu, levels| At {
+        address: line + 8,
+        cpu,
+        source: source(op::STORE, levels, snoop::NA),
+        ..at(function(&image, "set_b"))
+    };
+    let hit = |place| level::HIT | place;
+    let samples = [
+        load(0, hit(level::L1), snoop::NONE),
+        load(0, hit(level::LFB), snoop::NONE),
+        load(1, hit(level::L2), snoop::NONE),
+        load(1, hit(level::L3), snoop::HIT),
+        load(1, hit(level::L3), snoop::HITM),
+        load(5, hit(level::REMOTE_CACHE_1), snoop::HITM),
+        load(5, hit(level::REMOTE_CACHE_1), snoop::HIT),
+        load(5, hit(level::LOCAL_RAM), snoop::MISS),
+        load(5, hit(level::REMOTE_RAM_1), snoop::MISS),
+        store(4, hit(level::L1)),
+        store(4, level::MISS | level::L1),
+    ];
+    let node = |number, cpus: &str| Node { number, cpus: cpus.to_owned(), ..Node::default() };
+    let machine = Machine { nodes: vec![node(0, "0-3"), node(2, "4-5,7")], ..machine() };
+    write(&data, &machine, &[text], &samples);
+    let path = data.to_str().expect("a plain path");
+    let output = run(&["sharing", "--json", "-i", path]);
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("a document");
+    let line = &document["lines"][0];
+    assert_eq!(
+        (&line["local_hitm"], &line["remote_hitm"], &line["loads"]),
+        (&1.into(), &1.into(), &9.into())
+    );
+    let levels = serde_json::json!({
+        "fill_buffer": 1, "l1": 1, "l2": 1, "last": 1, "remote_cache": 1, "local_memory": 1,
+        "remote_memory": 1, "store_hit": 1, "store_miss": 1,
+    });
+    assert_eq!((&line["levels"], &line["nodes"]), (&levels, &serde_json::json!([0, 2])));
+    let part = |index: usize| (line["parts"][index]["cpus"].clone(), line["parts"][index]["nodes"].clone());
+    assert_eq!(part(0), (serde_json::json!([0, 1, 5]), serde_json::json!([0, 2])));
+    assert_eq!(part(1), (serde_json::json!([4]), serde_json::json!([2])));
+    assert_eq!(line["sharing"], "false");
+    let text = stdout(&run(&["sharing", "-i", path]));
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("struct pair")).collect();
+    let words: Vec<&str> = rows[0].split_whitespace().take(8).collect();
+    assert_eq!(words, ["0x0", "0,2", "3", "100.00%", "100.00%", "9", "0.00%", "0"], "{text}");
+    let head = text.lines().position(|line| line.starts_with("# Index")).expect("a head");
+    let (titles, row) = (text.lines().nth(head), text.lines().nth(head + 3));
+    let ends = |line: Option<&str>, word: &str| line.and_then(|line| line.find(word));
+    assert_eq!(ends(titles, "Node"), ends(row, "0,2"), "{text}");
+    assert_eq!(ends(titles, "sharing"), ends(row, "false"), "{text}");
 }

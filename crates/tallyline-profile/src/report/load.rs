@@ -87,6 +87,7 @@ fn described(recording: &Recording<'_>) -> Profile {
     Profile {
         events: events.collect(),
         sockets: features.topology.iter().map(|(_, socket)| *socket).collect(),
+        nodes: features.nodes.clone(),
         line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
         arch: features.arch.clone().unwrap_or_default(),
         is_emulated: model.contains("QEMU") || model.contains("TCG"),

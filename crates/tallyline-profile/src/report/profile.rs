@@ -168,6 +168,8 @@ pub struct Profile {
     pub names: Names,
     /// The socket of each CPU.
     pub sockets: Vec<u32>,
+    /// The nodes of memory: number, and ranges of CPUs.
+    pub nodes: Vec<(u32, Vec<(u32, u32)>)>,
     /// The size of a cache line of the machine recorded, in bytes.
     pub line_size: u32,
     /// The machine's architecture, as `uname -m` says it.
@@ -200,6 +202,12 @@ impl Profile {
                 dso.path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(dso.path.as_str())
             }
         }
+    }
+
+    /// The node of memory of a CPU.
+    pub fn node(&self, cpu: u32) -> Option<u32> {
+        let has = |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
+        self.nodes.iter().find(|(_, ranges)| has(ranges)).map(|(node, _)| *node)
     }
 
     /// What the instruction that a sample is charged to accesses.

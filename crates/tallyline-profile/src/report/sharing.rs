@@ -4,7 +4,7 @@ use super::annotate::is_store;
 use super::filter::Filter;
 use super::operand::Outcome;
 use super::profile::{NONE, Point, Profile};
-use crate::perfdata::sample::{DataSource, level};
+use crate::perfdata::sample::{DataSource, level, level_number};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,83 @@ pub struct Counts {
     pub locked: u64,
     /// The sum of the weights.
     pub weight: u64,
+    /// Where loads and stores found their lines.
+    pub levels: Levels,
+}
+
+/// Where loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that were
+/// modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Loads from a buffer of lines under way.
+    pub fill_buffer: u64,
+    /// Loads from the first level.
+    pub l1: u64,
+    /// Loads from the second level.
+    pub l2: u64,
+    /// Loads from the last level.
+    pub last: u64,
+    /// Loads from caches of other nodes.
+    pub remote_cache: u64,
+    /// Loads from memory of the own node.
+    pub local_memory: u64,
+    /// Loads from memory of other nodes.
+    pub remote_memory: u64,
+    /// Stores that hit in the first level.
+    pub store_hit: u64,
+    /// Stores that missed it.
+    pub store_miss: u64,
+}
+
+impl Levels {
+    fn count(&mut self, source: DataSource) {
+        let level = place(source);
+        let is_hit = level & level::HIT != 0;
+        if source.is_store() {
+            if level & level::L1 != 0 {
+                *(if is_hit { &mut self.store_hit } else { &mut self.store_miss }) += 1;
+            }
+            return;
+        }
+        if !source.is_load() || !is_hit {
+            return;
+        }
+        const REMOTE_CACHE: u16 = level::REMOTE_CACHE_1 | level::REMOTE_CACHE_2;
+        const REMOTE_RAM: u16 = level::REMOTE_RAM_1 | level::REMOTE_RAM_2;
+        let hitm = source.is_hitm();
+        let found = match () {
+            () if level & level::LFB != 0 => &mut self.fill_buffer,
+            () if level & level::L1 != 0 => &mut self.l1,
+            () if level & level::L2 != 0 => &mut self.l2,
+            () if level & level::L3 != 0 && !hitm => &mut self.last,
+            () if level & REMOTE_CACHE != 0 && !hitm => &mut self.remote_cache,
+            () if level & level::LOCAL_RAM != 0 => &mut self.local_memory,
+            () if level & REMOTE_RAM != 0 => &mut self.remote_memory,
+            () => return,
+        };
+        *found += 1;
+    }
+}
+
+/// Where data was, in the older bits: what only the newer number says is put into them.
+fn place(source: DataSource) -> u16 {
+    let level = source.level();
+    if level & !(level::NA | level::HIT | level::MISS) != 0 {
+        return level;
+    }
+    let remote = source.is_remote();
+    let place = match source.level_number() {
+        level_number::L1 => level::L1,
+        level_number::L2 => level::L2,
+        level_number::LFB => level::LFB,
+        level_number::L3 | level_number::L4 | level_number::ANY_CACHE if remote => level::REMOTE_CACHE_1,
+        level_number::L3 | level_number::L4 => level::L3,
+        level_number::RAM | level_number::PMEM if remote => level::REMOTE_RAM_1,
+        level_number::RAM | level_number::PMEM => level::LOCAL_RAM,
+        _ => return level,
+    };
+    let missed = level & level::MISS;
+    place | if missed == 0 { level::HIT } else { missed }
 }
 
 impl Counts {
@@ -53,6 +130,7 @@ impl Counts {
         self.stores += u64::from(store);
         self.weight = self.weight.saturating_add(point.weight.weight);
         if let Some(source) = point.source {
+            self.levels.count(source);
             self.locked += u64::from(source.lock() & 2 != 0);
             if source.is_hitm() {
                 let sum = if is_remote(source) { &mut self.remote_hitm } else { &mut self.local_hitm };
@@ -91,6 +169,8 @@ pub struct Line {
     pub is_false: bool,
     /// Its CPUs or threads.
     pub actors: BTreeSet<i64>,
+    /// The nodes of memory of its CPUs, as far as the recording says them.
+    pub nodes: BTreeSet<u32>,
     /// What was accessed, by offset in the line.
     pub parts: Vec<Part>,
 }
@@ -110,6 +190,10 @@ pub struct Part {
     pub readers: BTreeSet<i64>,
     /// Who writes it.
     pub writers: BTreeSet<i64>,
+    /// The CPUs that access it.
+    pub cpus: BTreeSet<u32>,
+    /// Their nodes of memory.
+    pub nodes: BTreeSet<u32>,
 }
 
 /// Which bytes of a line one has read and written, a bit for each, or for several in lines over 128.
@@ -191,6 +275,8 @@ impl Building {
     ) {
         self.line.counts.count(point, store);
         self.line.actors.insert(actor);
+        let node = profile.node(point.cpu);
+        self.line.nodes.extend(node);
         if let Some((before, stored)) = self.last.replace((actor, store)) {
             self.line.transfers += u64::from(before != actor && (stored || store));
         }
@@ -204,6 +290,8 @@ impl Building {
         };
         let part = self.parts.entry((offset, what)).or_default();
         part.counts.count(point, store);
+        part.cpus.extend((point.cpu != NONE).then_some(point.cpu));
+        part.nodes.extend(node);
         part.functions.insert(profile.at(point.charged).symbol);
         (if store { &mut part.writers } else { &mut part.readers }).insert(actor);
     }

@@ -1,15 +1,15 @@
 //! Lines for programs.
 //!
 //! `{"schema":1,"line_size","measured","by","samples","addressed","lines":[{"address","pid","hitm",
-//! "local_hitm","remote_hitm","transfers","loads","stores","locked","sharing","actors":[…],"parts":[{"offset",
-//! "what","loads","stores","hitm","readers","writers","functions"}]}]}`.
+//! "local_hitm","remote_hitm","transfers","loads","stores","locked","levels":{…},"nodes","sharing","actors":[…],"parts":[{"offset",
+//! "what","loads","stores","hitm","readers","writers","cpus","nodes","functions"}]}]}`.
 
 use super::text::kind;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use tallyline_profile::report::Profile;
-use tallyline_profile::report::sharing::{Line, Part, Sharing};
+use tallyline_profile::report::sharing::{Levels, Line, Part, Sharing};
 
 /// Writes one document.
 pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {
@@ -39,9 +39,25 @@ fn line(profile: &Profile, line: &Line) -> Value {
         "loads": counts.loads,
         "stores": counts.stores,
         "locked": counts.locked,
+        "levels": levels(&counts.levels),
+        "nodes": line.nodes,
         "sharing": kind(line),
         "actors": line.actors,
         "parts": line.parts.iter().map(|part| self::part(profile, part)).collect::<Vec<_>>(),
+    })
+}
+
+fn levels(levels: &Levels) -> Value {
+    json!({
+        "fill_buffer": levels.fill_buffer,
+        "l1": levels.l1,
+        "l2": levels.l2,
+        "last": levels.last,
+        "remote_cache": levels.remote_cache,
+        "local_memory": levels.local_memory,
+        "remote_memory": levels.remote_memory,
+        "store_hit": levels.store_hit,
+        "store_miss": levels.store_miss,
     })
 }
 
@@ -55,6 +71,8 @@ fn part(profile: &Profile, part: &Part) -> Value {
         "hitm": part.counts.hitm(),
         "readers": part.readers,
         "writers": part.writers,
+        "cpus": part.cpus,
+        "nodes": part.nodes,
         "functions": functions.map(|symbol| profile.text(symbol.name)).collect::<Vec<_>>(),
     })
 }

@@ -15,18 +15,20 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
     heading("Shared Data Cache Line Table", out)?;
     writeln!(
         out,
-        "#\n# Index             Address   HITM  local remote  transfers  records   loads  stores  locked  sharing"
+        "#\n# Index             Address  Node    HITM  local remote  transfers  records   loads  stores  L1hit L1miss  locked     FB     L1     L2    LLC Rmtcache LclDram RmtDram  sharing"
     )?;
     writeln!(
         out,
-        "# .....  ..................  .....  ..... ......  .........  .......  ......  ......  ......  .......\n#"
+        "# .....  ..................  .....  .....  ..... ......  .........  .......  ......  ......  ..... ......  ......  .....  .....  .....  ..... ........ ....... .......  .......\n#"
     )?;
     for (index, line) in found.lines.iter().take(limit).enumerate() {
         let counts = &line.counts;
         writeln!(
             out,
-            "  {index:>5}  {:#018x}  {:>5}  {:>5} {:>6}  {:>9}  {:>7}  {:>6}  {:>6}  {:>6}  {}",
+            "  {index:>5}  {:#018x}  {:<5}  {:>5}  {:>5} {:>6}  {:>9}  {:>7}  {:>6}  {:>6}  {:>5} {:>6}  {:>6}  {:>5}  {:>5}  {:>5}  \
+             {:>5} {:>8} {:>7} {:>7}  {}",
             line.address,
+            nodes(&line.nodes),
             counts.hitm(),
             counts.local_hitm,
             counts.remote_hitm,
@@ -34,7 +36,16 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
             counts.records,
             counts.loads,
             counts.stores,
+            counts.levels.store_hit,
+            counts.levels.store_miss,
             counts.locked,
+            counts.levels.fill_buffer,
+            counts.levels.l1,
+            counts.levels.l2,
+            counts.levels.last,
+            counts.levels.remote_cache,
+            counts.levels.local_memory,
+            counts.levels.remote_memory,
             kind(line),
         )?;
     }
@@ -68,6 +79,15 @@ fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()
         ("Records with an address of data", found.addressed),
         ("Load Operations", counts.loads),
         ("Store Operations", counts.stores),
+        ("Load Fill Buffer Hit", counts.levels.fill_buffer),
+        ("Load L1D hit", counts.levels.l1),
+        ("Load L2D hit", counts.levels.l2),
+        ("Load LLC hit", counts.levels.last),
+        ("Load Remote Cache hit", counts.levels.remote_cache),
+        ("Load Local DRAM", counts.levels.local_memory),
+        ("Load Remote DRAM", counts.levels.remote_memory),
+        ("Store L1D Hit", counts.levels.store_hit),
+        ("Store L1D Miss", counts.levels.store_miss),
         ("Locked Load/Store Operations", counts.locked),
         ("Load Local HITM", counts.local_hitm),
         ("Load Remote HITM", counts.remote_hitm),
@@ -99,15 +119,20 @@ fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mu
         write!(out, " of process {}", line.pid)?;
     }
     writeln!(out, ": {} sharing by {} {who}", kind(line), line.actors.len())?;
-    writeln!(out, "      offset   HITM   loads  stores  type and field")?;
+    writeln!(out, "      offset  Node    cpus     HITM         loads        stores  type and field")?;
+    let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
     for part in &line.parts {
         let counts = &part.counts;
         writeln!(
             out,
-            "      {:>#6x} {:>6} {:>7} {:>7}  {}",
+            "      {:>#6x}  {:<5} {:>6}  {:>6.2}% {:>6.2}%{:>6} {:>6.2}%{:>6}  {}",
             part.offset,
-            counts.hitm(),
+            nodes(&part.nodes),
+            part.cpus.len(),
+            share(counts.hitm(), line.counts.hitm()),
+            share(counts.loads, line.counts.loads),
             counts.loads,
+            share(counts.stores, line.counts.stores),
             counts.stores,
             printable(part.what.as_bytes())
         )?;
@@ -119,7 +144,7 @@ fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mu
             .collect();
         writeln!(
             out,
-            "{:39}read by {}, written by {}, in {}",
+            "{:60}read by {}, written by {}, in {}",
             "",
             list(&part.readers),
             list(&part.writers),
@@ -127,6 +152,11 @@ fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mu
         )?;
     }
     Ok(writeln!(out)?)
+}
+
+/// The nodes of a line, `-` where the recording does not say them.
+fn nodes(nodes: &BTreeSet<u32>) -> String {
+    if nodes.is_empty() { "-".to_owned() } else { list(&nodes.iter().map(|node| i64::from(*node)).collect()) }
 }
 
 /// Numbers with ranges, such as `0-3,8`.

@@ -69,6 +69,8 @@ pub struct Features {
     pub command_line: Vec<String>,
     /// The core and the socket of each CPU.
     pub topology: Vec<(u32, u32)>,
+    /// The nodes of memory: number, and ranges of CPUs.
+    pub nodes: Vec<(u32, Vec<(u32, u32)>)>,
     /// Number and name of each PMU.
     pub pmus: Vec<(u32, String)>,
     /// Groups of events.
@@ -137,6 +139,14 @@ impl Features {
                     Ok(Group { name, leader, members: at.u32("members of a group")? as usize })
                 })?;
             }
+            Feature::NODES => {
+                self.nodes = list(at, |at| {
+                    let node = at.u32("number of a node")?;
+                    at.u64("memory of a node")?;
+                    at.u64("memory of a node")?;
+                    Ok((node, ranges(&text(at)?)))
+                })?;
+            }
             Feature::CACHE => {
                 at.u32("version of the caches")?;
                 self.caches = list(at, cache)?;
@@ -146,6 +156,15 @@ impl Features {
         }
         Ok(())
     }
+}
+
+/// The numbers of a list such as `0-3,8`, as first and last of each range; what is none is left out.
+fn ranges(list: &str) -> Vec<(u32, u32)> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    list.split(',').filter_map(range).collect()
 }
 
 fn cache(at: &mut Cursor<'_>) -> Result<CacheLevel> {

@@ -50,6 +50,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = SAMPLES, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
+    /// In how many functions made-up samples are; a busy kernel has some thousands, for which perf takes hours
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = super::positive)]
+    functions: usize,
+
     /// How many rounds; each side runs once in every round
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
@@ -121,7 +125,7 @@ fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) 
     let kernel = options.vmlinux.as_ref().filter(|_| options.recordings.is_empty());
     for (index, program) in options.programs.iter().chain(kernel).enumerate() {
         let recording = folder.join(format!("spread-{index}.data"));
-        spread::write(program, samples, &recording)?;
+        spread::write(program, samples, options.functions, &recording)?;
         let vmlinux = kernel.filter(|kernel| *kernel == program).cloned();
         subjects.push(Subject { name: format!("{}, made-up samples", name(program)), recording, vmlinux });
     }

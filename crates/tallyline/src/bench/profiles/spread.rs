@@ -15,9 +15,6 @@ use tallyline_profile::perfdata::sample::CpuMode;
 use tallyline_profile::perfdata::writer::{Encoder, EventDescription};
 use tallyline_profile::perfdata::{Attr, Sample, Writer};
 
-/// Functions with samples: about as many as a busy kernel has in so many samples.
-const FUNCTIONS: usize = 2000;
-
 /// Instructions with samples in each function.
 const PLACES: usize = 8;
 
@@ -38,14 +35,14 @@ fn attr() -> Attr {
     }
 }
 
-/// Writes a recording of so many samples at instructions of a file that access memory: the n-th function
-/// has 1/n of what the first has.
-pub(super) fn write(program: &Path, samples: u64, recording: &Path) -> Result<()> {
+/// Writes a recording of so many samples at instructions of a file that access memory, in so many
+/// functions: the n-th has 1/n of what the first has.
+pub(super) fn write(program: &Path, samples: u64, functions: usize, recording: &Path) -> Result<()> {
     let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
     let file = File::open(&program).with_context(|| format!("cannot read {}", program.display()))?;
     let image = Image::read(&file).with_context(|| program.display().to_string())?;
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let functions = places(&image, &mut random);
+    let functions = places(&image, functions, &mut random);
     if functions.is_empty() {
         bail!("{}: no function with a size", program.display());
     }
@@ -144,10 +141,10 @@ fn is_kernel(image: &Image) -> bool {
 }
 
 /// Some instructions of some functions that access memory.
-fn places(image: &Image, random: &mut Random) -> Vec<Vec<u64>> {
+fn places(image: &Image, functions: usize, random: &mut Random) -> Vec<Vec<u64>> {
     let mut symbols: Vec<_> = image.functions().iter().filter(|symbol| symbol.size > 0).collect();
     let mut found = Vec::new();
-    while found.len() < FUNCTIONS && !symbols.is_empty() {
+    while found.len() < functions && !symbols.is_empty() {
         let symbol = symbols.swap_remove(random.below(symbols.len() as u64) as usize);
         let range = symbol.address..symbol.address + symbol.size;
         let body = Body::decode(image, &[range], symbol.address);
