@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tallyline_layout::{Alone, model::Type, print::type_text};
-use tallyline_profile::code::{Image, Predecessors};
+use tallyline_profile::code::{Body, Flow, Image, Predecessors};
 use tallyline_profile::infer::{
     Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf,
 };
@@ -240,7 +240,7 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     assert_eq!(explained.scopes, ["walk"]);
     assert!(explained.answer.contains("order"), "{explained:?} {outcome:?}");
     assert!(explained.steps.iter().any(|step| step.known.iter().any(|known| known.contains("order"))));
-    let body = tallyline_profile::code::Body::decode(&image, &walk.ranges, range.start);
+    let body = Body::decode(&image, &walk.ranges, range.start);
     assert_eq!(body.predecessors(range.start), Some(Predecessors::Entry));
     let after_call =
         body.instructions().iter().find_map(|instruction| match body.predecessors(instruction.address)? {
@@ -274,5 +274,33 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
         .collect();
     for field in ["price", "next", "quantity", "history[]"] {
         assert!(fields.iter().any(|found| found == field), "{field} is not among {fields:?}");
+    }
+}
+
+#[test]
+fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
+    let ways: [(&str, &[&str]); 4] = [
+        ("gcc", &["-O2", "-g"]),
+        ("gcc", &["-O2", "-g", "-fcf-protection=full"]),
+        ("gcc", &["-O2", "-g", "-no-pie", "-fno-pie"]),
+        ("clang", &["-O2", "-g"]),
+    ];
+    for (number, (compiler, flags)) in ways.into_iter().enumerate() {
+        let name = format!("table{number}");
+        let Some(program) = compile("structures.c", compiler, flags, &name) else { continue };
+        let bytes = fs::read(&program).expect("the program");
+        let image = Image::parse(&bytes).expect("an image");
+        let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+        let function = table.functions().iter().find(|function| function.name == "classify");
+        // clang makes a part of `main` of it
+        let Some(function) = function else { continue };
+        let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+        let jump = body.blocks().iter().find(|block| {
+            let last = &body.instructions()[block.instructions.end as usize - 1];
+            last.flow == Flow::Jump(None)
+        });
+        let cases = jump.expect("a jump").successors.len();
+        // eight values, some of which may do the same
+        assert!((6..=8).contains(&cases), "{compiler} {flags:?}: {cases} cases");
     }
 }

@@ -3,7 +3,9 @@
 use super::aarch64;
 use super::image::{Image, Machine};
 use super::instruction::{Effect, Flow, Instruction};
+use super::tables;
 use super::x86;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The most bytes of one function; the largest that compilers make have a few million.
@@ -72,7 +74,8 @@ impl Body {
                 }
             }
         }
-        body.find_blocks(entry);
+        let tables = body.find_tables(image, ranges);
+        body.find_blocks(entry, &tables);
         body
     }
 
@@ -134,8 +137,23 @@ impl Body {
         }
     }
 
-    fn find_blocks(&mut self, entry: u64) {
-        let leaders = self.leaders(entry);
+    /// Where computed jumps lead whose tables are seen, by the position of the jump.
+    fn find_tables(&self, image: &Image, ranges: &[Range<u64>]) -> FxHashMap<usize, Vec<u64>> {
+        let mut found = FxHashMap::default();
+        for (position, instruction) in self.instructions.iter().enumerate() {
+            if instruction.flow == Flow::Jump(None) {
+                let effects = |instruction: &Instruction| self.effects(instruction);
+                let targets = tables::targets(image, &self.instructions, effects, position, ranges);
+                if !targets.is_empty() {
+                    found.insert(position, targets);
+                }
+            }
+        }
+        found
+    }
+
+    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>) {
+        let leaders = self.leaders(entry, tables);
         for (index, start) in leaders.iter().enumerate() {
             let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
             self.blocks.push(Block { instructions: *start..end, ..Block::default() });
@@ -155,14 +173,24 @@ impl Body {
                 self.connect(index as u32, successor);
             }
             if last.flow == Flow::Jump(None) {
-                computed.push(index as u32);
+                let position = self.blocks[index].instructions.end as usize - 1;
+                match tables.get(&position) {
+                    Some(targets) => {
+                        for target in targets {
+                            if let Some(successor) = self.block_at(*target) {
+                                self.connect(index as u32, successor);
+                            }
+                        }
+                    }
+                    None => computed.push(index as u32),
+                }
             }
         }
         self.connect_computed(&computed);
     }
 
-    /// Jumps through tables: to every block that nothing else leads to. The tables themselves need
-    /// not be found for that, as compilers put what a table leads to behind a jump.
+    /// Computed jumps whose tables are not seen: to every block that nothing else leads to. Compilers
+    /// put what a table leads to behind a jump.
     fn connect_computed(&mut self, computed: &[u32]) {
         let Some(first) = computed.first().copied() else { return };
         let orphans: Vec<u32> = (0..self.blocks.len() as u32)
@@ -196,11 +224,12 @@ impl Body {
     }
 
     /// Where blocks start, by position.
-    fn leaders(&self, entry: u64) -> Vec<u32> {
+    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>) -> Vec<u32> {
         let mut leaders = Vec::new();
         let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));
         lead((!self.instructions.is_empty()).then_some(0));
         lead(self.position(entry));
+        tables.values().flatten().for_each(|target| lead(self.position(*target)));
         for (position, instruction) in self.instructions.iter().enumerate() {
             let next = self.instructions.get(position + 1);
             let gap = next.is_some_and(|next| next.address != instruction.end());

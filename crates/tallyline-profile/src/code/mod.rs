@@ -9,6 +9,7 @@ mod body;
 mod image;
 mod instruction;
 mod symbols;
+mod tables;
 mod text;
 mod x86;
 
