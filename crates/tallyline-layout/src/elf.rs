@@ -117,6 +117,17 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
+    /// Whether a linker was asked to put equal strings of a section into one place.
+    pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
+        const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
+        let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
+        let merges = |section: object::Section<'a, '_, R>| match section.flags() {
+            object::SectionFlags::Elf { sh_flags, .. } => sh_flags.0 & MERGED_STRINGS == MERGED_STRINGS,
+            _ => false,
+        };
+        is_linked && naming.name(section).is_some_and(|name| self.sections(&name).all(merges))
+    }
+
     fn part(&self, section: &object::Section<'a, '_, R>) -> Result<Part<'a>> {
         Ok(Part {
             input: self.input,
@@ -173,6 +184,20 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
+    /// Bytes that are not in a file.
+    #[cfg(test)]
+    pub(crate) fn of_bytes(bytes: &'a [u8]) -> Part<'a> {
+        let size = bytes.len() as u64;
+        let format = object::CompressionFormat::None;
+        let range = CompressedFileRange { format, offset: 0, compressed_size: size, uncompressed_size: size };
+        Part { input: Input::Bytes(bytes), range, relocations: Vec::new(), little_endian: true }
+    }
+
+    /// Whether it has to be inflated.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.range.format != object::CompressionFormat::None
+    }
+
     /// How many bytes there are when they are inflated.
     pub(crate) fn size(&self) -> u64 {
         self.range.uncompressed_size

@@ -9,7 +9,7 @@ use tallyline_layout::model::Types;
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::print::{html, json};
 use tallyline_layout::{
-    Companion, Companions, Contents, Request, Wanted, check, diff, groups, query, read, read_with,
+    Companion, Companions, Contents, Error, Request, Wanted, check, diff, groups, query, read, read_with,
     read_with_base,
 };
 
@@ -227,6 +227,56 @@ fn deep_chains_of_structs_take_no_square_time() {
         printer.clear();
     }
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
+#[test]
+fn records_deep_in_each_other_take_no_square_time() {
+    // a unit of C++, and `a` in `a` in `a` and so on, each of another size
+    let depth = 200_000_u32;
+    let abbreviations = [1, 0x11, 1, 0x13, 0x0b, 0, 0, 2, 0x13, 1, 0x03, 0x08, 0x0b, 0x06, 0, 0, 0];
+    let mut entries = vec![1, 0x04];
+    for level in 0..depth {
+        entries.extend([2, b'a', 0]);
+        entries.extend(level.to_le_bytes());
+    }
+    entries.resize(entries.len() + depth as usize + 1, 0);
+    let mut units = (entries.len() as u32 + 7).to_le_bytes().to_vec();
+    units.extend([4, 0, 0, 0, 0, 0, 8]);
+    units.extend(entries);
+    let file = elf(&[(".debug_info", &units), (".debug_abbrev", &abbreviations)]);
+    let start = Instant::now();
+    // each holds all that are in it: to read them all again and again ends
+    assert!(matches!(read(&file, &Request::default()), Err(Error::Limit { .. })));
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
+/// An ELF file with some sections.
+fn elf(sections: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut names = vec![0];
+    let mut bytes = vec![0; 64];
+    // a header: name, type, flags, address, offset, size, link and info, alignment, size of entries
+    let header = |name: usize, ty: u32, offset: usize, size: usize| {
+        let start = [name as u32, ty].map(u32::to_le_bytes).concat();
+        let rest = [0, 0, offset as u64, size as u64, 0, 1, 0].map(u64::to_le_bytes).concat();
+        [start, rest].concat()
+    };
+    let mut headers = header(0, 0, 0, 0);
+    for (name, section) in sections {
+        headers.extend(header(names.len(), 1, bytes.len(), section.len()));
+        names.extend(name.bytes().chain([0]));
+        bytes.extend(*section);
+    }
+    headers.extend(header(0, 3, bytes.len(), names.len()));
+    bytes.extend(&names);
+    let count = sections.len() as u8 + 2;
+    // 64 bits, low bytes first; a program for x86-64
+    bytes[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+    bytes[16..24].copy_from_slice(&[2, 0, 62, 0, 1, 0, 0, 0]);
+    let at = bytes.len() as u64;
+    bytes[40..48].copy_from_slice(&at.to_le_bytes());
+    bytes[52..64].copy_from_slice(&[64, 0, 0, 0, 0, 0, 64, 0, count, 0, count - 1, 0]);
+    bytes.extend(headers);
+    bytes
 }
 
 #[test]

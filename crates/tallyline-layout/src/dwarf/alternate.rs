@@ -116,11 +116,11 @@ fn imports(units: &Units<'_>, unit: usize) -> Result<Vec<usize>> {
     while !entries.is_empty() && entries.depth() > 0 {
         match entries.read_if(&mut entry, |tag| tag == constants::DW_TAG_imported_unit)? {
             Step::End => {}
-            Step::Other => entries.skip_children(&mut entry, &context)?,
+            Step::Other => entries.skip_children(&mut entry)?,
             Step::Wanted => {
                 let place = entry.target(units, unit, constants::DW_AT_import);
                 found.extend(place.and_then(|place| units.index_of(place)));
-                entries.skip_children(&mut entry, &context)?;
+                entries.skip_children(&mut entry)?;
             }
         }
     }

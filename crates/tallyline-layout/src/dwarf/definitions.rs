@@ -4,17 +4,12 @@
 
 use super::entry::{Entries, Entry};
 use super::load::Loader;
-use super::scan::Hash;
-use super::scan_scoped::{ANONYMOUS, Scoped, Which, scoped_types};
+use super::scan_scoped::{Class, Key, classes};
 use super::units::{Place, Units};
 use crate::error::Result;
 use gimli::constants;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use std::hash::Hasher;
-
-/// Stands for the name of a class, with its scopes.
-pub(super) type Key = (u64, u64);
 
 /// Where the classes of all units are defined, by name.
 pub(super) struct Definitions(FxHashMap<Key, Place>);
@@ -22,47 +17,21 @@ pub(super) struct Definitions(FxHashMap<Key, Place>);
 impl Definitions {
     /// Looks for them.
     pub(super) fn find(units: &Units<'_>) -> Result<Definitions> {
-        let parts = units.order().par_iter().map(|unit| records(units, *unit, Of::Definitions));
+        let parts = units.order().par_iter().map(|unit| all_classes(units, *unit));
         let mut all = FxHashMap::default();
-        for (key, place) in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            all.entry(key).or_insert(place);
+        for class in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+            if !class.is_declaration {
+                all.entry(class.key).or_insert(class.place);
+            }
         }
         Ok(Definitions(all))
     }
 }
 
-/// Which records are meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Definitions,
-    Everything,
-}
-
-/// The names of the records of a unit, and where they are.
-fn records(units: &Units<'_>, unit: usize, of: Of) -> Result<Vec<(Key, Place)>> {
+/// The classes of a unit, by name.
+fn all_classes(units: &Units<'_>, unit: usize) -> Result<Vec<Class>> {
     let context = units.context(unit)?;
-    let mut found = Vec::new();
-    if context.is_cpp() {
-        scoped_types(units, unit, &context, Which::Records, |ty| {
-            if !(ty.is_declaration && of == Of::Definitions) {
-                found.extend(key(&ty).map(|key| (key, ty.place)));
-            }
-        })?;
-    }
-    Ok(found)
-}
-
-/// What stands for a name; none for what another unit cannot mean by the same name.
-pub(super) fn key(ty: &Scoped<'_>) -> Option<Key> {
-    let path = ty.path.as_deref().unwrap_or_default();
-    if memchr::memmem::find(path, ANONYMOUS).is_some() {
-        return None;
-    }
-    let mut hash = Hash::default();
-    hash.write(path);
-    hash.write(b"::");
-    hash.write(ty.name);
-    Some(hash.key())
+    if context.is_cpp() { classes(units, unit, &context) } else { Ok(Vec::new()) }
 }
 
 /// Of how many units the names of records are kept.
@@ -75,7 +44,7 @@ impl Loader<'_, '_> {
     /// Where the class is defined that a unit only declares at a place; none if that is not known.
     /// Before it is known where classes are defined, that is noted.
     pub(super) fn defined_elsewhere(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
-        if self.definitions.is_none() && self.outlines.is_none() {
+        if self.definitions.is_none() {
             self.units.note_undefined();
         }
         self.definition_of(unit, place)
@@ -98,13 +67,13 @@ impl Loader<'_, '_> {
     }
 
     /// What stands for the name of the class at a place.
-    pub(super) fn key_of(&mut self, unit: usize, place: Place) -> Result<Option<Key>> {
+    fn key_of(&mut self, unit: usize, place: Place) -> Result<Option<Key>> {
         if !self.names.contains_key(&unit) {
             if self.names.len() >= UNITS {
                 self.names.clear();
             }
-            let names = records(self.units, unit, Of::Everything)?;
-            self.names.insert(unit, names.into_iter().map(|(key, place)| (place, key)).collect());
+            let names = all_classes(self.units, unit)?;
+            self.names.insert(unit, names.into_iter().map(|class| (class.place, class.key)).collect());
         }
         Ok(self.names.get(&unit).and_then(|names| names.get(&place)).copied())
     }

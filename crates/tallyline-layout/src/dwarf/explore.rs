@@ -15,6 +15,7 @@ use gimli::{AttributeValue, UnitHeader, UnitOffset};
 use object::ReadRef;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What gimli reads from: a slice of a section, with the byte order of the file.
 pub type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
@@ -112,7 +113,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 
     /// What is needed to read the entries of a unit.
     pub fn entries(&self, unit: usize) -> Result<UnitEntries> {
-        Ok(UnitEntries { context: self.units.context(unit)? })
+        let (context, abbreviations) = (self.units.context(unit)?, self.units.abbreviations(unit)?);
+        Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
     /// The bytes of a string.
@@ -136,12 +138,13 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 #[derive(Clone)]
 pub struct UnitEntries {
     context: Context,
+    abbreviations: Arc<gimli::Abbreviations>,
 }
 
 impl UnitEntries {
     /// The abbreviations.
     pub fn abbreviations(&self) -> &gimli::Abbreviations {
-        &self.context.abbreviations
+        &self.abbreviations
     }
 
     /// The language, as DWARF numbers them.

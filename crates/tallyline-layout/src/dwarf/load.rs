@@ -2,7 +2,6 @@
 
 use super::definitions::{Definitions, Names};
 use super::entry::{Entries, Entry};
-use super::outlines::Outlines;
 use super::position::Paths;
 use super::scan::{Found, is_record};
 use super::units::{Context, Place, Units};
@@ -10,8 +9,8 @@ use super::{damaged, finish, variant};
 use crate::Request;
 use crate::error::{Error, Result};
 use crate::model::{
-    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordId,
-    RecordKind, Scope, Type, TypeId, Types,
+    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
+    Scope, Type, TypeId, Types,
 };
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
@@ -56,9 +55,9 @@ pub(super) struct Loader<'u, 'a> {
     pointees: bool,
     // where classes are defined that units only declare; none before it is known that there are any
     pub(super) definitions: Option<&'u Definitions>,
-    // or how large they are; and of those that this was made of, whether they may have virtual bases
-    pub(super) outlines: Option<&'u Outlines>,
-    pub(super) outlined: FxHashMap<RecordId, bool>,
+    // or that they are looked for later: the types that are only declared so far, and where
+    later: bool,
+    wanted: Vec<(TypeId, Place)>,
     pub(super) names: Names,
 }
 
@@ -69,8 +68,17 @@ pub(super) enum Classes<'u> {
     OfTheirUnits,
     /// Where they are defined.
     Defined(&'u Definitions),
-    /// How large they are.
-    Outlined(&'u Outlines),
+    /// How large they are comes later: what needs them is left unfinished.
+    Later,
+}
+
+/// Types that were read.
+pub(super) struct Loaded {
+    pub(super) types: Types,
+    /// The records that are not completed, as they need what is wanted.
+    pub(super) records: Vec<usize>,
+    /// The classes that are only declared, and where.
+    pub(super) wanted: Vec<(TypeId, Place)>,
 }
 
 /// The number that an enumeration or a record of bits is based on.
@@ -108,8 +116,8 @@ impl<'u, 'a> Loader<'u, 'a> {
             pointed_to: request.pointed_to,
             pointees: request.pointees,
             definitions: None,
-            outlines: None,
-            outlined: FxHashMap::default(),
+            later: false,
+            wanted: Vec::new(),
             names: Names::default(),
         }
     }
@@ -119,12 +127,12 @@ impl<'u, 'a> Loader<'u, 'a> {
         match classes {
             Classes::OfTheirUnits => self,
             Classes::Defined(definitions) => Loader { definitions: Some(definitions), ..self },
-            Classes::Outlined(outlines) => Loader { outlines: Some(outlines), ..self },
+            Classes::Later => Loader { later: true, ..self },
         }
     }
 
     /// Reads the types that were found, and what they need.
-    pub(super) fn load(mut self, found: &[Found]) -> Result<Types> {
+    pub(super) fn load(mut self, found: &[Found]) -> Result<Loaded> {
         for found in found {
             let id = self.refer(Some(found.place), Need::Layout)?;
             self.types.listed.push(id);
@@ -143,8 +151,10 @@ impl<'u, 'a> Loader<'u, 'a> {
                 self.types.records[record.index()].scope = Scope::Inner;
             }
         }
-        self.finish();
-        Ok(self.types)
+        if self.wanted.is_empty() {
+            self.finish();
+        }
+        Ok(Loaded { types: self.types, records: self.unfinished, wanted: self.wanted })
     }
 
     /// Completes the records that were read since it was last called.
@@ -152,9 +162,6 @@ impl<'u, 'a> Loader<'u, 'a> {
         let records = std::mem::take(&mut self.unfinished);
         finish::finish(&mut self.types, self.finished_members, &records, self.units.little_endian);
         variant::finish(&mut self.types, &records);
-        if self.needs_more_than_outlines(&records) {
-            self.units.note_undefined();
-        }
         self.finished_members = self.types.members.len();
     }
 
@@ -234,12 +241,10 @@ impl<'u, 'a> Loader<'u, 'a> {
             && entry.flag(constants::DW_AT_declaration)
             && !is_found
         {
-            if let Some(there) = self.defined_elsewhere(unit, place)? {
+            if self.later {
+                self.wanted.push((id, place));
+            } else if let Some(there) = self.defined_elsewhere(unit, place)? {
                 return self.read_at(there, id, need, true);
-            }
-            if let Some(ty) = self.outlined(unit, place)? {
-                self.types.types[id.index()] = ty;
-                return Ok(());
             }
         }
         let marker = std::marker::PhantomData;

@@ -10,6 +10,7 @@
 //! ([`split`] units, dwz's [`alternate`] file) are further sections whose offsets go on from those
 //! of the file.
 
+mod abbreviations;
 mod alternate;
 mod classes;
 mod definitions;
@@ -27,6 +28,7 @@ mod scan_scoped;
 mod sections;
 mod source;
 mod split;
+mod strings;
 mod units;
 mod variant;
 mod virtual_bases;
@@ -41,10 +43,10 @@ use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
-use load::{Classes, Loader};
+use load::{Classes, Loaded, Loader};
 use object::ReadRef;
 use rayon::prelude::*;
-use scan::Found;
+use scan::{Before, Found, Known};
 use sections::{Reading, Sections};
 use source::{Role, Source};
 use std::ops::ControlFlow;
@@ -159,7 +161,8 @@ fn with_units<'a, R: ReadRef<'a>, T>(
 }
 
 fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Types> {
-    let mut found = scan::scan(units, request)?;
+    let before = Before { known: &Known::default(), outlines: None };
+    let mut found = scan::scan(units, request, before)?.found;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
     let mut parts = load_found(units, request, &found, Classes::OfTheirUnits)?;
@@ -168,7 +171,7 @@ fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Type
         parts = load_found(units, request, &found, Classes::Defined(&definitions))?;
     }
     for part in parts {
-        types.append(part)?;
+        types.append(part.types)?;
     }
     types.shrink();
     Ok(types)
@@ -181,7 +184,7 @@ fn load_found(
     request: &Request,
     found: &[Found],
     classes: Classes<'_>,
-) -> Result<Vec<Types>> {
+) -> Result<Vec<Loaded>> {
     let load = |chunk| Loader::new(units, request).with(classes).load(chunk);
     chunks(found).into_par_iter().map(load).collect()
 }

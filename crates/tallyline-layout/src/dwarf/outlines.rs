@@ -1,17 +1,17 @@
 //! What sizes need of classes that other units define: how large they are. It is kept of every class
 //! of a program, so that its units need not be at hand together.
 
-use super::definitions::{Key, is_template_argument, key};
-use super::entry::{Entries, Entry, Step};
+use super::definitions::is_template_argument;
+use super::entry::{Entries, Entry, Interest, Step};
 use super::hierarchy::all_bases;
-use super::load::Loader;
-use super::scan_scoped::{Scoped, Which, scoped_types};
+use super::load::Loaded;
+use super::scan_scoped::{Class, Key};
 use super::units::{Context, Place, Units};
+use super::{finish, variant};
 use crate::error::Result;
-use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, RecordKind, Type, TypeId};
+use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, RecordKind, Type, TypeId, Types};
 use gimli::constants;
-use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How deep classes derive from each other; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
@@ -19,7 +19,7 @@ const DEPTH_LIMIT: usize = 64;
 /// A class, as far as others need it that are laid out around it.
 #[derive(Clone, Debug)]
 pub(super) struct Outline {
-    pub(super) size: u64,
+    size: u64,
     has_data: bool,
     // a base that is virtual, or whose name says nothing
     is_open: bool,
@@ -30,47 +30,64 @@ pub(super) struct Outline {
 #[derive(Default)]
 pub(super) struct Outlines(FxHashMap<Key, Outline>);
 
-impl Outlines {
-    /// Adds the classes of more units.
-    pub(super) fn add(&mut self, units: &Units<'_>) -> Result<()> {
-        let parts = units.order().par_iter().map(|unit| self.of_unit(units, *unit));
-        for (key, outline) in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            self.0.entry(key).or_insert(outline);
+/// The classes that some units declare or define.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Where they are declared, by place.
+    declared: Vec<(Place, Key)>,
+    outlines: Vec<(Key, Outline)>,
+    known: FxHashSet<Key>,
+}
+
+impl Seen {
+    /// Adds the classes of a unit, those defined only if they are not known from units before.
+    pub(super) fn add(
+        &mut self,
+        before: &Outlines,
+        units: &Units<'_>,
+        unit: usize,
+        context: &Context,
+        classes: &[Class],
+    ) -> Result<()> {
+        for Class { place, key, is_declaration } in classes {
+            if *is_declaration {
+                self.declared.push((*place, *key));
+            } else if before.get(*key).is_none() && self.known.insert(*key) {
+                let outline = outline(units, unit, context, *place, classes)?;
+                self.outlines.extend(outline.map(|outline| (*key, outline)));
+            }
         }
         Ok(())
     }
 
-    /// The classes that a unit defines and that are not known yet.
-    fn of_unit(&self, units: &Units<'_>, unit: usize) -> Result<Vec<(Key, Outline)>> {
-        let context = units.context(unit)?;
-        let mut found = Vec::new();
-        if !context.is_cpp() {
-            return Ok(found);
+    /// Adds those of later units.
+    pub(super) fn append(&mut self, later: Seen) {
+        self.declared.extend(later.declared);
+        self.outlines.extend(later.outlines);
+    }
+
+    /// What stands for the class that is declared at a place.
+    pub(super) fn key_at(&self, place: Place) -> Option<Key> {
+        let index = self.declared.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some(self.declared[index].1)
+    }
+}
+
+impl Outlines {
+    /// Adds the classes of more units.
+    pub(super) fn add(&mut self, seen: &Seen) {
+        for (key, outline) in &seen.outlines {
+            self.0.entry(*key).or_insert_with(|| outline.clone());
         }
-        let mut names: FxHashMap<Place, Key> = FxHashMap::default();
-        let mut defined = Vec::new();
-        scoped_types(units, unit, &context, Which::Records, |ty: Scoped<'_>| {
-            if let Some(key) = key(&ty) {
-                names.insert(ty.place, key);
-                // most are the same in many units
-                if !ty.is_declaration && self.get(key).is_none() {
-                    defined.push((key, ty.place, ty.name.contains(&b'<')));
-                }
-            }
-        })?;
-        for (key, place, is_instance) in defined {
-            found.extend(outline(units, unit, &context, place, is_instance, &names)?.map(|one| (key, one)));
-        }
-        Ok(found)
     }
 
     /// A class by its name.
-    pub(super) fn get(&self, key: Key) -> Option<&Outline> {
+    fn get(&self, key: Key) -> Option<&Outline> {
         self.0.get(&key)
     }
 
     /// Whether a class has no data of its own or of its bases.
-    pub(super) fn is_empty(&self, outline: &Outline, depth: usize) -> bool {
+    fn is_empty(&self, outline: &Outline, depth: usize) -> bool {
         outline.size == 1
             && !outline.has_data
             && !outline.is_open
@@ -92,14 +109,14 @@ impl Outlines {
     }
 }
 
-/// What there is to know about one; none for a template whose arguments are not in its name.
+/// What there is to know about one of a unit's classes; none for a template whose arguments are not in
+/// its name.
 fn outline(
     units: &Units<'_>,
     unit: usize,
     context: &Context,
     place: Place,
-    is_instance: bool,
-    names: &FxHashMap<Place, Key>,
+    classes: &[Class],
 ) -> Result<Option<Outline>> {
     let mut entry = Entry::default();
     let mut entries = Entries::at(units, unit, context, place)?;
@@ -110,21 +127,28 @@ fn outline(
     let mut outline = Outline { size, has_data: false, is_open: false, bases: Box::default() };
     let mut bases = Vec::new();
     let has_children = entry.has_children;
-    let is_part = |tag| matches!(tag, constants::DW_TAG_member | constants::DW_TAG_inheritance);
+    let name = entry.value(constants::DW_AT_name);
+    let interest = |tag| match tag {
+        constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Read,
+        _ => Interest::Leave,
+    };
     while has_children && !entries.is_empty() && entries.depth() > 0 {
-        match entries.read_if(&mut entry, is_part)? {
-            Step::End => {}
-            Step::Other if !is_instance && is_template_argument(entry.tag) => {
-                return Ok(None);
+        match entries.read_as(&mut entry, interest)? {
+            Step::Other if is_template_argument(entry.tag) => {
+                let name = name.and_then(|name| units.string(unit, context, &name));
+                if !name.unwrap_or_default().contains(&b'<') {
+                    return Ok(None);
+                }
             }
-            Step::Other => entries.skip_children(&mut entry, context)?,
+            Step::End | Step::Other => {}
             Step::Wanted if entry.tag == constants::DW_TAG_member => {
                 outline.has_data |= entry.has(constants::DW_AT_data_member_location)
                     || entry.has(constants::DW_AT_data_bit_offset);
             }
             Step::Wanted => {
                 let base = entry.target(units, unit, constants::DW_AT_type);
-                let base = base.and_then(|place| names.get(&place));
+                let find = |place| classes.binary_search_by_key(&place, |class| class.place).ok();
+                let base = base.and_then(find).map(|index| classes[index].key);
                 outline.is_open |= base.is_none() || entry.flag(constants::DW_AT_virtuality);
                 bases.extend(base);
             }
@@ -134,40 +158,73 @@ fn outline(
     Ok(Some(outline))
 }
 
-impl Loader<'_, '_> {
-    /// Makes a type of a class of which the outline is known; none if it is not.
-    pub(super) fn outlined(&mut self, unit: usize, place: Place) -> Result<Option<Type>> {
-        let (Some(outlines), Some(key)) = (self.outlines, self.key_of(unit, place)?) else { return Ok(None) };
-        let Some(outline) = outlines.get(key) else { return Ok(None) };
+/// Types that cannot be completed before all classes of the file are known.
+pub(super) struct Held {
+    types: Types,
+    records: Vec<usize>,
+    // what is only declared, and what stands for it; none if the types are complete
+    wanted: Option<Vec<(TypeId, Option<Key>)>>,
+    little_endian: bool,
+}
+
+impl Held {
+    /// Keeps types, with the names of what they want.
+    pub(super) fn new(loaded: Loaded, seen: &Seen, little_endian: bool) -> Held {
+        let Loaded { mut types, records, wanted } = loaded;
+        types.shrink();
+        let key = |(id, place)| (id, seen.key_at(place));
+        let wanted = (!wanted.is_empty()).then(|| wanted.into_iter().map(key).collect());
+        Held { types, records, wanted, little_endian }
+    }
+
+    /// Completes the types with what is known of classes that other units define; none where that is
+    /// not enough.
+    pub(super) fn complete(mut self, outlines: &Outlines) -> Result<Option<Types>> {
+        let Some(wanted) = self.wanted else { return Ok(Some(self.types)) };
+        let mut outlined = FxHashMap::default();
+        for (id, key) in wanted {
+            let Some(outline) = key.and_then(|key| outlines.get(key)) else { continue };
+            let record = outlines.record(outline, &mut self.types)?;
+            self.types.types[id.index()] = Type::Record(record);
+            outlined.insert(record, outlines.is_open(outline, 0));
+        }
+        finish::finish(&mut self.types, 0, &self.records, self.little_endian);
+        variant::finish(&mut self.types, &self.records);
+        let is_enough = !needs_more(&self.types, &self.records, &outlined);
+        Ok(is_enough.then_some(self.types))
+    }
+}
+
+impl Outlines {
+    /// A record that is laid out as an outline says.
+    fn record(&self, outline: &Outline, types: &mut Types) -> Result<RecordId> {
         let mut record = Record::new(RecordKind::Class, NameId::NONE, outline.size);
         record.language = Language(constants::DW_LANG_C_plus_plus.0);
         record.declaration = true;
-        if !outlines.is_empty(outline, 0) {
+        if !self.is_empty(outline, 0) {
             // so that nobody takes it for one without data
             let data = Member::new(NameId::NONE, TypeId::VOID, 0);
-            record.members = self.types.push_members(&[data])?;
+            record.members = types.push_members(&[data])?;
         }
-        let id = self.types.push_record(record)?;
-        self.outlined.insert(id, outlines.is_open(outline, 0));
-        Ok(Some(Type::Record(id)))
+        types.push_record(record)
     }
+}
 
-    /// Whether a class has virtual bases, and one of which only the outline is known: where they lie
-    /// cannot be told then.
-    pub(super) fn needs_more_than_outlines(&self, records: &[usize]) -> bool {
-        if self.outlined.is_empty() {
-            return false;
-        }
-        records.iter().any(|index| {
-            let id = RecordId(*index as u32);
-            let Some(bases) = all_bases(&self.types, id) else { return true };
-            let is_virtual = |id: &RecordId| {
-                let members = self.types.members(self.types.record(*id));
-                members.iter().any(|member| member.kind == MemberKind::VirtualBase)
-            };
-            let outlined = || bases.iter().filter_map(|base| self.outlined.get(base));
-            outlined().any(|is_open| *is_open)
-                || outlined().next().is_some() && (is_virtual(&id) || bases.iter().any(is_virtual))
-        })
+/// Whether a class has virtual bases, and one of which only the outline is known: where they lie
+/// cannot be told then.
+fn needs_more(types: &Types, records: &[usize], outlined: &FxHashMap<RecordId, bool>) -> bool {
+    if outlined.is_empty() {
+        return false;
     }
+    records.iter().any(|index| {
+        let id = RecordId(*index as u32);
+        let Some(bases) = all_bases(types, id) else { return true };
+        let is_virtual = |id: &RecordId| {
+            let members = types.members(types.record(*id));
+            members.iter().any(|member| member.kind == MemberKind::VirtualBase)
+        };
+        let of_these = || bases.iter().filter_map(|base| outlined.get(base));
+        of_these().any(|is_open| *is_open)
+            || of_these().next().is_some() && (is_virtual(&id) || bases.iter().any(is_virtual))
+    })
 }

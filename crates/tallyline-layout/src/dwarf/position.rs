@@ -24,17 +24,11 @@ impl<'a> Units<'a> {
     pub(super) fn about(&self, index: usize) -> Result<About<'a>> {
         let context = self.context(index)?;
         let mut about = About { language: context.language, ..About::default() };
-        self.root_attributes(index, &context.abbreviations, |attribute| {
-            let value = attribute.raw_value();
-            match (attribute.name(), attribute.value()) {
-                (constants::DW_AT_name, _) => about.name = self.string(index, &context, &value),
-                (constants::DW_AT_comp_dir, _) => about.folder = self.string(index, &context, &value),
-                (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
-                    about.lines = Some(offset);
-                }
-                _ => {}
-            }
-        })?;
+        let root = self.root(index, &context)?;
+        about.name = root.string(self, index, &context, constants::DW_AT_name);
+        about.folder = root.string(self, index, &context, constants::DW_AT_comp_dir);
+        let lines = root.number(constants::DW_AT_stmt_list).and_then(|offset| usize::try_from(offset).ok());
+        about.lines = lines.map(DebugLineOffset);
         Ok(about)
     }
 

@@ -1,6 +1,7 @@
 //! The first pass: which entries define the wanted types.
 
-use super::entry::{Entries, Entry, Step};
+use super::entry::{Entries, Entry, Interest, Step, Traits};
+use super::outlines::{Outlines, Seen};
 use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::query::naming::{endings, is_called, squeezed};
@@ -8,7 +9,7 @@ use crate::{Request, UnitFilter, Wanted};
 use foldhash::quality::{FixedState, FoldHasher};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
@@ -62,6 +63,11 @@ impl<'n> Sought<'n> {
         Sought { names, by_ending }
     }
 
+    /// Whether an entry of this name may be meant, wherever it is.
+    pub(super) fn may_be(&self, name: &[u8]) -> bool {
+        self.by_ending.contains_key(&*squeezed(name))
+    }
+
     /// Which of the names an entry's is.
     pub(super) fn find(&self, path: &[u8], name: &[u8]) -> Option<usize> {
         let candidates = self.by_ending.get(&*squeezed(name))?;
@@ -69,14 +75,37 @@ impl<'n> Sought<'n> {
     }
 }
 
-/// How many units a worker takes at a time.
+/// How many units a worker takes at a time, at most: what they repeat is found once.
 const BATCH: usize = 16;
 
-/// Finds the wanted types, in the order of the file, equal ones once.
-pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
+/// The types that are known: what tells them from others.
+pub(super) type Known = FxHashSet<(u64, u64)>;
+
+/// What a scan finds.
+#[derive(Default)]
+pub(super) struct Scanned {
+    /// The wanted types, in the order of the file.
+    pub(super) found: Vec<Found>,
+    /// The classes of C++ that were met, where they were asked for.
+    pub(super) classes: Seen,
+    /// Where units have the names of their compilers.
+    pub(super) producers: FxHashSet<usize>,
+}
+
+/// What is known from units that were looked at before.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'k> {
+    /// The types: what tells them from others.
+    pub(super) known: &'k Known,
+    /// The classes of C++, if more are to be found.
+    pub(super) outlines: Option<&'k Outlines>,
+}
+
+/// Finds the wanted types that are not known yet, in the order of the file, equal ones once.
+pub(super) fn scan(units: &Units<'_>, request: &Request, before: Before<'_>) -> Result<Scanned> {
     let wanted = &request.wanted;
     let mut seen: FxHashMap<(u64, u64), usize> = FxHashMap::default();
-    let mut found: Vec<Found> = Vec::new();
+    let mut all = Scanned::default();
     let order = units.order();
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
@@ -86,37 +115,49 @@ pub(super) fn scan(units: &Units<'_>, request: &Request) -> Result<Vec<Found>> {
     };
     while next < order.len() && !wanted.is_complete(seen.len()) {
         let end = next.saturating_add(step).min(order.len());
-        for more in scan_units(units, &order[next..end], request)? {
-            match seen.entry(more.key) {
-                hash_map::Entry::Occupied(known) => {
-                    let known: &mut Found = &mut found[*known.get()];
-                    known.definitions = known.definitions.saturating_add(more.definitions);
-                }
-                hash_map::Entry::Vacant(new) => {
-                    new.insert(found.len());
-                    found.push(more);
+        for part in scan_units(units, &order[next..end], request, before)? {
+            all.classes.append(part.classes);
+            all.producers.extend(part.producers);
+            for more in part.found {
+                match seen.entry(more.key) {
+                    hash_map::Entry::Occupied(known) => {
+                        let known: &mut Found = &mut all.found[*known.get()];
+                        known.definitions = known.definitions.saturating_add(more.definitions);
+                    }
+                    hash_map::Entry::Vacant(new) => {
+                        new.insert(all.found.len());
+                        all.found.push(more);
+                    }
                 }
             }
         }
         next = end;
         step = step.saturating_mul(2);
     }
-    found.shrink_to_fit();
-    Ok(found)
+    all.found.shrink_to_fit();
+    Ok(all)
 }
 
-fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result<Vec<Found>> {
+fn scan_units(
+    units: &Units<'_>,
+    indices: &[usize],
+    request: &Request,
+    before: Before<'_>,
+) -> Result<Vec<Scanned>> {
     let sought = match &request.wanted {
         Wanted::Named(names) => Sought::new(names),
         Wanted::Records | Wanted::Enumerator(_) => Sought::new(&[]),
     };
-    let batches = indices.par_chunks(BATCH).map(|batch| {
-        let mut scanner = Scanner { units, found: Vec::new(), seen: FxHashMap::default() };
+    // a window may have few
+    let batch = (indices.len() / (rayon::current_num_threads() * 4)).clamp(1, BATCH);
+    let batches = indices.par_chunks(batch).map(|batch| {
+        let mut scanner = Scanner { units, before, result: Scanned::default(), seen: FxHashMap::default() };
         for unit in batch {
             if !request.units.is_everything() && !scanner.accepts(*unit, &request.units)? {
                 continue;
             }
             let context = units.context(*unit)?;
+            scanner.result.producers.extend(context.producer);
             let scoped = context.has_scopes();
             match &request.wanted {
                 Wanted::Records if scoped && !request.anonymous => {
@@ -131,14 +172,15 @@ fn scan_units(units: &Units<'_>, indices: &[usize], request: &Request) -> Result
                 Wanted::Named(_) => scanner.named(*unit, &context, &sought)?,
             }
         }
-        Ok(scanner.found)
+        Ok(scanner.result)
     });
-    Ok(batches.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    batches.collect()
 }
 
 pub(super) struct Scanner<'u, 'a> {
     pub(super) units: &'u Units<'a>,
-    found: Vec<Found>,
+    pub(super) before: Before<'u>,
+    pub(super) result: Scanned,
     seen: FxHashMap<(u64, u64), usize>,
 }
 
@@ -167,7 +209,17 @@ impl<'u, 'a> Scanner<'u, 'a> {
         Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
     }
 
-    /// The records at the top of a unit.
+    /// Whether a type is known that is told from others so. If it is, it is counted.
+    pub(super) fn knows(&mut self, key: (u64, u64)) -> bool {
+        if let Some(index) = self.seen.get(&key) {
+            let found = &mut self.result.found[*index];
+            found.definitions = found.definitions.saturating_add(1);
+            return true;
+        }
+        self.before.known.contains(&key)
+    }
+
+    /// The records at the top of a unit that have a name.
     fn records(&mut self, unit: usize, context: &Context) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
@@ -175,17 +227,19 @@ impl<'u, 'a> Scanner<'u, 'a> {
         if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
             return Ok(());
         }
+        let interest = |tag| if is_record(tag) { Interest::Read } else { Interest::Leave };
         while !entries.is_empty() && entries.depth() > 0 {
             let place = entries.place();
-            match entries.read_if(&mut entry, is_record)? {
-                Step::End => {}
-                Step::Other => entries.skip_children(&mut entry, context)?,
-                Step::Wanted => {
-                    let found = self.record(unit, context, place, &mut entries, &mut entry)?;
-                    if let Some(found) = found.filter(|found| found.named) {
-                        self.add(found);
-                    }
-                }
+            if entries.read_as(&mut entry, interest)? != Step::Wanted {
+                continue;
+            }
+            if !entry.has(constants::DW_AT_name) {
+                entries.skip_children(&mut entry)?;
+                continue;
+            }
+            let found = self.record(unit, context, place, &mut entries, &mut entry)?;
+            if let Some(found) = found.filter(|found| found.named) {
+                self.add(found);
             }
         }
         Ok(())
@@ -199,27 +253,26 @@ impl<'u, 'a> Scanner<'u, 'a> {
         entries: &mut Entries<'_, 'a>,
         entry: &mut Entry<'a>,
     ) -> Result<Option<Found>> {
-        let name = self.name(unit, context, entry);
-        let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-        if declared {
-            walk_children(entries, entry, |_, _| {})?;
+        if entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature) {
+            entries.skip_children(entry)?;
             return Ok(None);
         }
         let mut hash = Hash::default();
-        match name {
-            Some(name) => hash.write(name),
+        let name = entry.value(constants::DW_AT_name);
+        let named = name.is_some_and(|name| self.units.hash_string(unit, context, &name, &mut hash));
+        if !named {
             // there is nothing that could say that two of them are one
-            None => hash.write_usize(place.0),
+            hash.write_usize(place.0);
         }
         entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
-        let units = self.units;
-        walk_children(entries, entry, |depth, child| {
-            if depth == 0 && matches!(child.tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) {
-                hash_member(units, unit, context, child, &mut hash);
+        let (has_children, depth) = (entry.has_children, entries.depth());
+        while has_children && !entries.is_empty() && entries.depth() >= depth {
+            if entries.read_as(entry, part)? == Step::Wanted {
+                hash_member(self.units, unit, context, &entry.traits, &mut hash);
             }
-        })?;
+        }
         let key = hash.key();
-        Ok(Some(Found { unit, place, named: name.is_some(), key, ..Found::default() }))
+        Ok(Some(Found { unit, place, named, key, ..Found::default() }))
     }
 
     /// The types of given names, wherever they are.
@@ -251,15 +304,9 @@ impl<'u, 'a> Scanner<'u, 'a> {
     }
 
     pub(super) fn add(&mut self, found: Found) {
-        match self.seen.get(&found.key) {
-            Some(known) => {
-                let known = &mut self.found[*known];
-                known.definitions = known.definitions.saturating_add(1);
-            }
-            None => {
-                self.seen.insert(found.key, self.found.len());
-                self.found.push(found);
-            }
+        if !self.knows(found.key) {
+            self.seen.insert(found.key, self.result.found.len());
+            self.result.found.push(found);
         }
     }
 }
@@ -283,27 +330,25 @@ pub(super) fn walk_children<'a>(
     Ok(())
 }
 
+/// What is of interest of a record's children.
+pub(super) fn part(tag: DwTag) -> Interest {
+    match tag {
+        constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Compare,
+        _ => Interest::Leave,
+    }
+}
+
 /// What makes two members equal, whatever their types are.
 pub(super) fn hash_member<'a>(
     units: &Units<'a>,
     unit: usize,
     context: &Context,
-    member: &Entry<'a>,
+    member: &Traits<'a>,
     hash: &mut Hash,
 ) {
-    match member.string(units, unit, context, constants::DW_AT_name) {
-        Some(name) => hash.write(name),
-        None => hash.write(b"\0"),
-    }
-    member.hash_numbers(
-        &[
-            constants::DW_AT_data_member_location,
-            constants::DW_AT_data_bit_offset,
-            constants::DW_AT_bit_offset,
-            constants::DW_AT_bit_size,
-        ],
-        hash,
-    );
+    let named = member.name.is_some_and(|name| units.hash_string(unit, context, &name, hash));
+    hash.write_u8(u8::from(named));
+    member.numbers.iter().for_each(|number| number.hash(hash));
 }
 
 /// Two hashes at once. They are keyed: a file cannot be made so that its types are taken for each other.

@@ -1,102 +1,218 @@
 //! The first pass over units whose language declares types in namespaces and in other types.
 
-use super::entry::{Entries, Entry, Step};
+use super::Slice;
+use super::entry::{Entries, Entry, Interest, Step};
 use super::scan::{Found, Hash, Scanner, Sought, hash_member, is_named_type, is_record};
 use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::model::Language;
+use gimli::AttributeValue;
 use gimli::constants::{self, DwTag};
-use rustc_hash::FxHashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 
 /// What stands in a path for a namespace without a name.
-pub(super) const ANONYMOUS: &[u8] = b"(anonymous namespace)";
+const ANONYMOUS: &[u8] = b"(anonymous namespace)";
 
 /// The most bytes of a path: real ones stay below a thousand.
 const PATH_LIMIT: usize = 16 << 10;
 
-/// Records that were declared so far: their scopes and names.
-type Declared<'a> = FxHashMap<Place, (Option<Arc<[u8]>>, &'a [u8])>;
+/// The most scopes of a path; those inside are like the last one.
+const DEPTH_LIMIT: u32 = 256;
+
+/// Stands for a name with all of its scopes.
+pub(super) type Key = (u64, u64);
+
+/// The name of a scope.
+#[derive(Clone, Copy)]
+enum Name<'a> {
+    Anonymous,
+    Stored(AttributeValue<Slice<'a>>),
+}
+
+/// A namespace or a type.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    outer: Option<usize>,
+    depth: u32,
+    name: Option<Name<'a>>,
+    key: Key,
+    /// Whether other units cannot mean what is in it.
+    is_private: bool,
+}
+
+/// A type's name, and the scope that it is declared in.
+#[derive(Clone, Copy)]
+struct Declared<'a> {
+    outer: Option<usize>,
+    name: Option<AttributeValue<Slice<'a>>>,
+}
 
 /// Something with children that is being looked at.
-struct Open {
+struct Open<'a> {
     depth: isize,
-    /// How long the path was before it.
-    path: usize,
+    scope: usize,
     /// A record that is wanted, with what is known of it so far.
-    record: Option<(Found, Hash)>,
+    record: Option<(Closed<'a>, Hash)>,
     /// Records inside are what its variants hold.
     variants: bool,
+    /// Whether there is nothing in it that is known by its scope.
+    is_leaf: bool,
 }
 
-/// Where in the nesting the walk is.
-struct Scopes {
-    open: Vec<Open>,
-    path: Vec<u8>,
+/// A record that was left.
+#[derive(Clone, Copy)]
+struct Closed<'a> {
+    place: Place,
+    top_level: bool,
+    declared: Declared<'a>,
+    key: Key,
+}
+
+/// The scopes of a unit that were gone into, and where in them the walk is. What they are called is not
+/// looked at before it is asked for.
+struct Scopes<'u, 'a> {
+    units: &'u Units<'a>,
+    unit: usize,
+    context: &'u Context,
     separator: &'static [u8],
-    // the path as it was last shared
+    scopes: Vec<Scope<'a>>,
+    open: Vec<Open<'a>>,
+    // types that were declared, by place
+    declared: Vec<(Place, Declared<'a>)>,
+    // a path as it was last shared
     shared: Option<Arc<[u8]>>,
-    // records that were left, the inner before the outer
-    closed: Vec<Found>,
 }
 
-impl Scopes {
-    fn new(language: u64) -> Scopes {
-        let separator = Language(u16::try_from(language).unwrap_or(0)).separator();
-        Scopes { open: Vec::new(), path: Vec::new(), separator, shared: None, closed: Vec::new() }
+impl<'u, 'a> Scopes<'u, 'a> {
+    fn new(units: &'u Units<'a>, unit: usize, context: &'u Context) -> Scopes<'u, 'a> {
+        let separator = Language(u16::try_from(context.language).unwrap_or(0)).separator();
+        let (scopes, open, declared) = (Vec::new(), Vec::new(), Vec::new());
+        Scopes { units, unit, context, separator, scopes, open, declared, shared: None }
+    }
+
+    /// The innermost scope.
+    fn current(&self) -> Option<usize> {
+        self.open.last().map(|open| open.scope)
+    }
+
+    /// What stands for a name in a scope, and whether there is a name.
+    fn hash(&self, outer: Option<usize>, name: Option<AttributeValue<Slice<'a>>>) -> (Hash, bool) {
+        let mut hash = Hash::default();
+        let (one, other) = outer.map_or((0, 0), |outer| self.scopes[outer].key);
+        hash.write_u64(one);
+        hash.write_u64(other);
+        let named =
+            name.is_some_and(|name| self.units.hash_string(self.unit, self.context, &name, &mut hash));
+        (hash, named)
+    }
+
+    /// Whether other units cannot mean what is in a scope.
+    fn is_private(&self, scope: Option<usize>) -> bool {
+        scope.is_some_and(|scope| self.scopes[scope].is_private)
     }
 
     /// Goes into an entry; without a name it adds nothing to the path.
-    fn enter(&mut self, depth: isize, name: Option<&[u8]>, record: Option<(Found, Hash)>) {
-        self.open.push(Open { depth, path: self.path.len(), record, variants: false });
-        if let Some(name) = name.filter(|name| self.path.len() + name.len() < PATH_LIMIT) {
-            let rest = self.after_path(name);
-            if !self.path.is_empty() && rest.is_none() {
-                self.path.extend_from_slice(self.separator);
-            }
-            self.path.extend_from_slice(rest.unwrap_or(name));
+    fn enter(&mut self, depth: isize, name: Option<Name<'a>>, key: Key, record: Option<(Closed<'a>, Hash)>) {
+        let outer = self.current();
+        let is_private = matches!(name, Some(Name::Anonymous)) || self.is_private(outer);
+        let scope = match outer.and_then(|outer| self.scopes.get(outer)) {
+            Some(last) if last.depth >= DEPTH_LIMIT => Scope { key, is_private, ..*last },
+            last => Scope { outer, depth: last.map_or(0, |last| last.depth + 1), name, key, is_private },
+        };
+        self.note_inner();
+        self.scopes.push(scope);
+        let scope = self.scopes.len() - 1;
+        self.open.push(Open { depth, scope, record, variants: false, is_leaf: true });
+    }
+
+    /// Notes that there is something in the innermost scope.
+    fn note_inner(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.is_leaf = false;
         }
+    }
+
+    /// Goes into a namespace, or into something that is no scope.
+    fn enter_namespace(&mut self, entry: &Entry<'a>, depth: isize) {
+        let stored = entry.value(constants::DW_AT_name);
+        let (mut hash, named) = self.hash(self.current(), stored);
+        let anonymous = is_scope(entry.tag).then_some(Name::Anonymous);
+        let name = stored.filter(|_| named).map(Name::Stored).or(anonymous);
+        hash.write_u8(u8::from(!named));
+        self.enter(depth, name, hash.key(), None);
+    }
+
+    /// Leaves what does not go on at this depth; of records says what is known.
+    fn leave(&mut self, depth: isize, mut each: impl FnMut(Closed<'a>)) {
+        while let Some(left) = self.open.pop_if(|open| open.depth >= depth) {
+            if left.is_leaf {
+                self.scopes.truncate(left.scope);
+            }
+            if let Some((closed, hash)) = left.record {
+                each(Closed { key: hash.key(), ..closed });
+            }
+        }
+    }
+
+    /// Notes a type that is only declared here, and where one is declared that is defined here.
+    fn declare(&mut self, entry: &Entry<'a>, place: Place) -> (Declared<'a>, bool) {
+        self.note_inner();
+        let mut own = Declared { outer: self.current(), name: entry.value(constants::DW_AT_name) };
+        let is_declaration =
+            entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+        if is_declaration && own.name.is_some() {
+            self.declared.push((place, own));
+        }
+        // declared in its scope, and defined somewhere else
+        let specified = entry.target(self.units, self.unit, constants::DW_AT_specification);
+        let find = |place| self.declared.binary_search_by_key(&place, |(place, _)| *place).ok();
+        if let Some((_, there)) = specified.and_then(find).and_then(|index| self.declared.get(index)) {
+            own = Declared { outer: there.outer, name: own.name.or(there.name) };
+        }
+        (own, is_declaration)
+    }
+
+    fn string(&self, name: Name<'a>) -> Option<&'a [u8]> {
+        match name {
+            Name::Anonymous => Some(ANONYMOUS),
+            Name::Stored(name) => self.units.string(self.unit, self.context, &name),
+        }
+    }
+
+    /// The scopes that a type is declared in, unless its name has them; none at the top.
+    fn path_of(&mut self, ty: Declared<'a>) -> Option<Arc<[u8]>> {
+        let name = ty.name.filter(|_| self.separator == b".");
+        let name = name.and_then(|name| self.string(Name::Stored(name)));
+        let mut chain = Vec::new();
+        let mut next = ty.outer;
+        while let Some(scope) = next.and_then(|index| self.scopes.get(index)) {
+            chain.extend(scope.name);
+            next = scope.outer;
+        }
+        let mut path = Vec::new();
+        for name in chain.into_iter().rev() {
+            let name = self.string(name).filter(|name| path.len() + name.len() < PATH_LIMIT);
+            let Some(name) = name else { continue };
+            let rest = self.after_path(&path, name);
+            if !path.is_empty() && rest.is_none() {
+                path.extend_from_slice(self.separator);
+            }
+            path.extend_from_slice(rest.unwrap_or(name));
+        }
+        if path.is_empty() || name.is_some_and(|name| self.after_path(&path, name).is_some()) {
+            return None;
+        }
+        if self.shared.as_deref() != Some(&path[..]) {
+            self.shared = Some(path.into());
+        }
+        self.shared.clone()
     }
 
     /// What follows the path in a name that has it: Zig's own backend writes names with their scopes.
-    fn after_path<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
-        let rest = name.strip_prefix(&self.path[..]).filter(|_| self.separator == b".");
-        rest.filter(|rest| !self.path.is_empty() && (rest.is_empty() || rest.starts_with(b".")))
-    }
-
-    /// The scopes that a type is declared in, unless its name has them.
-    fn share_for(&mut self, name: Option<&[u8]>) -> Option<Arc<[u8]>> {
-        match name.and_then(|name| self.after_path(name)) {
-            Some(_) => None,
-            None => self.share(),
-        }
-    }
-
-    /// Leaves what does not go on at this depth.
-    fn leave(&mut self, depth: isize) {
-        while let Some(left) = self.open.pop_if(|open| open.depth >= depth) {
-            self.path.truncate(left.path);
-            if let Some((found, hash)) = left.record {
-                self.closed.push(Found { key: hash.key(), ..found });
-            }
-        }
-    }
-
-    /// The innermost record that is wanted, as far as it is known.
-    fn record(&mut self) -> Option<&mut Hash> {
-        self.open.iter_mut().rev().find_map(|open| open.record.as_mut()).map(|(_, hash)| hash)
-    }
-
-    fn share(&mut self) -> Option<Arc<[u8]>> {
-        if self.path.is_empty() {
-            return None;
-        }
-        match &self.shared {
-            Some(shared) if **shared == *self.path => {}
-            _ => self.shared = Some(self.path.as_slice().into()),
-        }
-        self.shared.clone()
+    fn after_path<'n>(&self, path: &[u8], name: &'n [u8]) -> Option<&'n [u8]> {
+        let rest = name.strip_prefix(path).filter(|_| self.separator == b".");
+        rest.filter(|rest| !path.is_empty() && (rest.is_empty() || rest.starts_with(b".")))
     }
 }
 
@@ -104,113 +220,71 @@ fn is_scope(tag: DwTag) -> bool {
     matches!(tag, constants::DW_TAG_namespace | constants::DW_TAG_module)
 }
 
-fn is_part(tag: DwTag) -> bool {
-    matches!(tag, constants::DW_TAG_member | constants::DW_TAG_inheritance)
+/// What is of interest in a unit whose records are looked for: those in functions only if the inner
+/// ones are wanted too.
+fn interest(tag: DwTag, inner: bool) -> Interest {
+    match tag {
+        _ if is_record(tag) || is_scope(tag) => Interest::Read,
+        constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Compare,
+        constants::DW_TAG_variant_part | constants::DW_TAG_variant => Interest::Inside,
+        constants::DW_TAG_subprogram if inner => Interest::Read,
+        _ if inner => Interest::Inside,
+        _ => Interest::Leave,
+    }
 }
 
 impl<'a> Scanner<'_, 'a> {
     /// The records of a unit in namespaces and in other records; those in functions only if the
     /// inner ones are wanted too.
     pub(super) fn scoped_records(&mut self, unit: usize, context: &Context, inner: bool) -> Result<()> {
+        let (units, known) = (self.units, self.before.known);
         let mut entry = Entry::default();
-        let root = self.units.place(unit, self.units.get(unit).header.root_offset());
-        let mut entries = Entries::at(self.units, unit, context, root)?;
+        let root = units.place(unit, units.get(unit).header.root_offset());
+        let mut entries = Entries::at(units, unit, context, root)?;
         if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
             return Ok(());
         }
-        let mut scopes = Scopes::new(context.language);
-        let mut declared = Declared::default();
-        let wanted = |tag| {
-            is_record(tag) || is_scope(tag) || is_part(tag) || inner && tag == constants::DW_TAG_subprogram
-        };
+        let (scopes, classes) = (Scopes::new(units, unit, context), Vec::new());
+        let mut walk = Walk { scopes, classes, with_classes: self.before.outlines.is_some() };
+        // the inner before the outer
+        let mut closed = Vec::new();
+        let mut leave = |left: Closed<'a>| closed.extend((!known.contains(&left.key)).then_some(left));
         while !entries.is_empty() && entries.depth() > 0 {
             let (place, depth) = (entries.place(), entries.depth());
-            scopes.leave(depth);
-            let step = entries.read_if(&mut entry, wanted)?;
-            let tag = entry.tag;
-            match step {
+            walk.scopes.leave(depth, &mut leave);
+            match entries.read_as(&mut entry, |tag| interest(tag, inner))? {
                 Step::End => {}
-                Step::Other if tag == constants::DW_TAG_variant_part => {
-                    if let Some(last) = scopes.open.last_mut() {
-                        last.variants = true;
-                    }
-                }
-                Step::Other if tag == constants::DW_TAG_variant || inner => {}
-                Step::Other => entries.skip_children(&mut entry, context)?,
-                Step::Wanted if is_part(tag) => {
-                    // also those of variants, which are deeper
-                    if let Some(hash) = scopes.record() {
-                        hash_member(self.units, unit, context, &entry, hash);
-                    }
-                }
-                Step::Wanted if is_record(tag) => {
-                    let found = Found { unit, place, top_level: depth == 1, ..Found::default() };
-                    self.open_record(context, (found, depth), &entry, &mut scopes, &mut declared);
-                }
-                Step::Wanted if entry.has_children => {
-                    let name = self.name(unit, context, &entry);
-                    let anonymous = is_scope(tag).then_some(ANONYMOUS);
-                    scopes.enter(depth, name.or(anonymous), None);
-                }
-                Step::Wanted => {}
+                Step::Other => walk.pass(entry.tag),
+                Step::Wanted => walk.step(&entry, place, depth),
             }
         }
-        scopes.leave(0);
-        scopes.closed.sort_by_key(|found| found.place);
-        scopes.closed.into_iter().for_each(|found| self.add(found));
+        walk.scopes.leave(0, &mut leave);
+        let Walk { mut scopes, classes, .. } = walk;
+        closed.sort_by_key(|closed| closed.place);
+        for Closed { place, top_level, declared, key } in closed {
+            if !self.knows(key) {
+                let path = scopes.path_of(declared);
+                self.add(Found { unit, place, top_level, path, key, ..Found::default() });
+            }
+        }
+        if let Some(outlines) = self.before.outlines.filter(|_| context.is_cpp()) {
+            self.result.classes.add(outlines, units, unit, context, &classes)?;
+        }
         Ok(())
-    }
-
-    /// Goes into a record, and finds out whether it is wanted.
-    fn open_record(
-        &self,
-        context: &Context,
-        (found, depth): (Found, isize),
-        entry: &Entry<'a>,
-        scopes: &mut Scopes,
-        declared: &mut Declared<'a>,
-    ) {
-        let (unit, place) = (found.unit, found.place);
-        let mut name = self.name(unit, context, entry);
-        let mut path = scopes.share_for(name);
-        let is_declaration =
-            entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-        if is_declaration && let Some(name) = name {
-            declared.insert(place, (path.clone(), name));
-        }
-        // declared in its scope, and defined somewhere else
-        let specified = entry.target(self.units, unit, constants::DW_AT_specification);
-        if let Some((there, its_name)) = specified.and_then(|place| declared.get(&place)) {
-            path = there.clone();
-            name = name.or(Some(its_name));
-        }
-        let is_held = scopes.open.last().is_some_and(|open| open.variants);
-        let record = match name {
-            Some(name) if !is_declaration && !is_held => {
-                let mut hash = Hash::default();
-                hash.write(name);
-                if let Some(path) = &path {
-                    hash.write(path);
-                }
-                entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
-                Some((Found { path, ..found }, hash))
-            }
-            _ => None,
-        };
-        scopes.enter(depth, name, record);
     }
 
     /// The types of given names, wherever they are.
     pub(super) fn scoped_names(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
         let mut found = Vec::new();
-        scoped_types(self.units, unit, context, Which::Types, |ty| {
-            if !ty.is_declaration
-                && let Some(index) = sought.find(ty.path.as_deref().unwrap_or_default(), ty.name)
-            {
+        scoped_types(self.units, unit, context, Which::Types, |ty, scopes| {
+            let name = ty.declared.name.and_then(|name| scopes.string(Name::Stored(name)));
+            let Some(name) = name.filter(|name| !ty.is_declaration && sought.may_be(name)) else { return };
+            let path = scopes.path_of(ty.declared);
+            if let Some(index) = sought.find(path.as_deref().unwrap_or_default(), name) {
                 // the first of each name is the one that is shown
                 let key = (index as u64, 0);
-                let Scoped { place, path, depth, .. } = ty;
-                found.push(Found { unit, place, top_level: depth == 1, path, key, ..Found::default() });
+                let (place, top_level) = (ty.place, ty.depth == 1);
+                found.push(Found { unit, place, top_level, path, key, ..Found::default() });
             }
         })?;
         found.into_iter().for_each(|found| self.add(found));
@@ -218,68 +292,135 @@ impl<'a> Scanner<'_, 'a> {
     }
 }
 
+/// A walk over the records of a unit.
+struct Walk<'u, 'a> {
+    scopes: Scopes<'u, 'a>,
+    // those that other units can mean, by place
+    classes: Vec<Class>,
+    with_classes: bool,
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// What is only gone into, or left out.
+    fn pass(&mut self, tag: DwTag) {
+        if tag == constants::DW_TAG_variant_part
+            && let Some(last) = self.scopes.open.last_mut()
+        {
+            last.variants = true;
+        }
+    }
+
+    fn step(&mut self, entry: &Entry<'a>, place: Place, depth: isize) {
+        if is_record(entry.tag) {
+            self.open_record(entry, place, depth);
+        } else if matches!(entry.tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) {
+            // also those of variants, which are deeper
+            let Scopes { units, unit, context, ref mut open, .. } = self.scopes;
+            if let Some((_, hash)) = open.iter_mut().rev().find_map(|open| open.record.as_mut()) {
+                hash_member(units, unit, context, &entry.traits, hash);
+            }
+        } else if entry.has_children {
+            self.scopes.enter_namespace(entry, depth);
+        }
+    }
+
+    /// Goes into a record, and finds out whether it is wanted.
+    fn open_record(&mut self, entry: &Entry<'a>, place: Place, depth: isize) {
+        let scopes = &mut self.scopes;
+        let (declared, is_declaration) = scopes.declare(entry, place);
+        let current = scopes.current();
+        let (mut hash, named) = scopes.hash(declared.outer, declared.name);
+        let key = hash.key();
+        let name = declared.name.filter(|_| named);
+        if named && self.with_classes && !scopes.is_private(declared.outer) {
+            self.classes.push(Class { place, key, is_declaration });
+        }
+        let is_held = scopes.open.last().is_some_and(|open| open.variants);
+        let record = (named && !is_declaration && !is_held).then(|| {
+            entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
+            (Closed { place, top_level: depth == 1, declared, key }, hash)
+        });
+        let inside = if declared.outer == current { key } else { scopes.hash(current, name).0.key() };
+        scopes.enter(depth, name.map(Name::Stored), inside, record);
+    }
+}
+
+/// A class that other units can mean.
+#[derive(Clone, Copy)]
+pub(super) struct Class {
+    pub(super) place: Place,
+    pub(super) key: Key,
+    pub(super) is_declaration: bool,
+}
+
 /// A type with a name, and where it is declared.
 pub(super) struct Scoped<'a> {
-    pub(super) place: Place,
+    place: Place,
     depth: isize,
-    pub(super) name: &'a [u8],
-    pub(super) path: Option<Arc<[u8]>>,
-    pub(super) is_declaration: bool,
+    declared: Declared<'a>,
+    is_declaration: bool,
 }
 
 /// Which types are meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+enum Which {
     /// All, also those inside of functions.
     Types,
     /// Records that other units can mean.
     Records,
 }
 
+/// The classes of a unit that other units can mean, by place.
+pub(super) fn classes(units: &Units<'_>, unit: usize, context: &Context) -> Result<Vec<Class>> {
+    let mut classes = Vec::new();
+    scoped_types(units, unit, context, Which::Records, |ty, scopes| {
+        let Scoped { place, declared, is_declaration, .. } = ty;
+        let (hash, named) = scopes.hash(declared.outer, declared.name);
+        if named && !scopes.is_private(declared.outer) {
+            classes.push(Class { place, key: hash.key(), is_declaration });
+        }
+    })?;
+    Ok(classes)
+}
+
 /// Goes over the types of a unit that have a name.
-pub(super) fn scoped_types<'a>(
-    units: &Units<'a>,
+fn scoped_types<'u, 'a>(
+    units: &'u Units<'a>,
     unit: usize,
-    context: &Context,
+    context: &'u Context,
     which: Which,
-    mut each: impl FnMut(Scoped<'a>),
+    mut each: impl FnMut(Scoped<'a>, &mut Scopes<'u, 'a>),
 ) -> Result<()> {
     let mut entry = Entry::default();
     let root = units.place(unit, units.get(unit).header.root_offset());
     let mut entries = Entries::at(units, unit, context, root)?;
-    let mut scopes = Scopes::new(context.language);
-    let mut declared = Declared::default();
+    let mut scopes = Scopes::new(units, unit, context);
     while !entries.is_empty() {
         let (place, depth) = (entries.place(), entries.depth());
-        scopes.leave(depth);
-        let wanted =
-            |tag| is_scope(tag) || if which == Which::Records { is_record(tag) } else { is_named_type(tag) };
-        match entries.read_if(&mut entry, wanted)? {
-            Step::Wanted => {}
-            Step::Other if depth > 0 && which == Which::Records => {
-                entries.skip_children(&mut entry, context)?;
-                continue;
+        scopes.leave(depth, |_| {});
+        let step = entries.read_as(&mut entry, |tag| match which {
+            _ if is_scope(tag) => Interest::Read,
+            Which::Records if is_record(tag) => Interest::Read,
+            Which::Types if is_named_type(tag) => Interest::Read,
+            Which::Records if depth > 0 => Interest::Leave,
+            _ => Interest::Inside,
+        })?;
+        if step != Step::Wanted {
+            continue;
+        }
+        if is_scope(entry.tag) {
+            if entry.has_children {
+                scopes.enter_namespace(&entry, depth);
             }
-            Step::Other | Step::End => continue,
+            continue;
         }
-        let mut name = entry.string(units, unit, context, constants::DW_AT_name);
-        let mut path = scopes.share_for(name);
-        let is_declaration =
-            entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
-        if is_declaration && let Some(name) = name {
-            declared.insert(place, (path.clone(), name));
-        }
-        let specified = entry.target(units, unit, constants::DW_AT_specification);
-        if let Some((there, its_name)) = specified.and_then(|place| declared.get(&place)) {
-            path = Option::clone(there);
-            name = name.or(Some(its_name));
-        }
-        if let Some(name) = name.filter(|_| !is_scope(entry.tag)) {
-            each(Scoped { place, depth, name, path, is_declaration });
+        let (declared, is_declaration) = scopes.declare(&entry, place);
+        if declared.name.is_some() {
+            each(Scoped { place, depth, declared, is_declaration }, &mut scopes);
         }
         if entry.has_children {
-            let anonymous = is_scope(entry.tag).then_some(ANONYMOUS);
-            scopes.enter(depth, name.or(anonymous), None);
+            let (hash, named) = scopes.hash(scopes.current(), declared.name);
+            scopes.enter(depth, declared.name.filter(|_| named).map(Name::Stored), hash.key(), None);
         }
     }
     Ok(())

@@ -35,8 +35,8 @@ const NEEDED: [SectionId; 15] = [
 
 /// How files are read, the same for all that belong together.
 pub(super) struct Reading {
-    /// Whether the units themselves are left out, as they are read in windows.
-    pub(super) without_units: bool,
+    /// Whether the units and their strings are left out, as they are read a piece at a time.
+    pub(super) in_windows: bool,
     /// Whether sections that only positions need are read too.
     pub(super) positions: bool,
     /// Whether sections that only code needs are read too.
@@ -48,14 +48,14 @@ pub(super) struct Reading {
 impl Default for Reading {
     fn default() -> Reading {
         let budget = AtomicU64::new(INFLATED_LIMIT);
-        Reading { without_units: false, positions: false, code: false, budget }
+        Reading { in_windows: false, positions: false, code: false, budget }
     }
 }
 
 impl Reading {
     fn needs(&self, section: SectionId) -> bool {
         match section {
-            SectionId::DebugInfo => !self.without_units,
+            SectionId::DebugInfo | SectionId::DebugStr => !self.in_windows,
             SectionId::DebugLine => self.positions || self.code,
             SectionId::DebugAranges
             | SectionId::DebugAddr

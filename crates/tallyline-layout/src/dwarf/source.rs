@@ -2,6 +2,7 @@
 
 use super::Slice;
 use super::sections::Sections;
+use super::strings::Strings;
 use super::units::Place;
 use crate::error::Result;
 use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
@@ -33,8 +34,8 @@ pub(super) struct Source<'a> {
     /// The first place behind.
     pub(super) end: usize,
     contributions: Contributions,
-    // whether there is more of the file than this
-    is_window: bool,
+    // of a window: the file's strings
+    strings: Option<&'a Strings<'a>>,
     refers_outside: AtomicBool,
 }
 
@@ -55,14 +56,19 @@ impl<'a> Source<'a> {
             types_start,
             end,
             contributions,
-            is_window: false,
+            strings: None,
             refers_outside,
         };
         Ok(source)
     }
 
     /// Some units of a file, which start at an offset of its section.
-    pub(super) fn window(sections: &'a Sections<'_>, units: &'a [u8], base: usize) -> Self {
+    pub(super) fn window(
+        sections: &'a Sections<'_>,
+        strings: &'a Strings<'a>,
+        units: &'a [u8],
+        base: usize,
+    ) -> Self {
         let end = base.saturating_add(units.len());
         Source {
             dwarf: sections.dwarf_with(units),
@@ -73,7 +79,7 @@ impl<'a> Source<'a> {
             types_start: end,
             end,
             contributions: Contributions::none(),
-            is_window: true,
+            strings: Some(strings),
             refers_outside: AtomicBool::new(false),
         }
     }
@@ -84,10 +90,23 @@ impl<'a> Source<'a> {
         match self.origin.checked_add(offset) {
             Some(place) if (self.base..self.types_start).contains(&place) => Place(place),
             _ => {
-                self.refers_outside.fetch_or(self.is_window, Ordering::Relaxed);
+                self.refers_outside.fetch_or(self.strings.is_some(), Ordering::Relaxed);
                 Place::NOWHERE
             }
         }
+    }
+
+    /// The string at an offset of `.debug_str`.
+    pub(super) fn string(&self, offset: gimli::DebugStrOffset) -> Option<&'a [u8]> {
+        match self.strings {
+            Some(strings) => strings.get(offset.0),
+            None => Some(self.dwarf.string(offset).ok()?.slice()),
+        }
+    }
+
+    /// How many bytes `.debug_str` has.
+    pub(super) fn strings_len(&self) -> usize {
+        self.strings.map_or_else(|| self.dwarf.debug_str.reader().slice().len(), Strings::len)
     }
 
     /// Whether there is more of the file than this, and an entry has referred to it.

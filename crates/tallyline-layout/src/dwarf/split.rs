@@ -70,17 +70,16 @@ fn names_a_file(units: &Units<'_>, unit: usize) -> gimli::Result<bool> {
 fn skeleton(units: &Units<'_>, unit: usize) -> Result<Option<Skeleton>> {
     let context = units.context(unit)?;
     let (mut name, mut folder, mut id) = (None, None, header_id(units, unit));
-    units.root_attributes(unit, &context.abbreviations, |attribute| {
-        let value = attribute.raw_value();
-        match attribute.name() {
+    for (attribute, value) in units.root(unit, &context)?.attributes() {
+        match *attribute {
             constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name => {
-                name = units.string(unit, &context, &value);
+                name = units.string(unit, &context, value);
             }
-            constants::DW_AT_comp_dir => folder = units.string(unit, &context, &value),
-            constants::DW_AT_GNU_dwo_id => id = number(&value).or(id),
+            constants::DW_AT_comp_dir => folder = units.string(unit, &context, value),
+            constants::DW_AT_GNU_dwo_id => id = number(value).or(id),
             _ => {}
         }
-    })?;
+    }
     let (Some(name), Some(id)) = (name, id) else { return Ok(None) };
     Ok(Some(Skeleton { unit, id, name: name.to_vec(), folder: folder.unwrap_or_default().to_vec() }))
 }
@@ -231,13 +230,8 @@ fn split_id(units: &Units<'_>, unit: usize) -> Result<Option<u64>> {
         return Ok(header_id(units, unit));
     }
     let context = units.context(unit)?;
-    let mut id = None;
-    units.root_attributes(unit, &context.abbreviations, |attribute| {
-        if attribute.name() == constants::DW_AT_GNU_dwo_id {
-            id = number(&attribute.raw_value());
-        }
-    })?;
-    Ok(id)
+    let root = units.root(unit, &context)?;
+    Ok(root.value(constants::DW_AT_GNU_dwo_id).as_ref().and_then(number))
 }
 
 impl Missing {

@@ -1,14 +1,17 @@
 //! The units of a file and of its companions: where they are, and what their entries need to be read.
 
+use super::abbreviations::Abbreviations;
+use super::entry::{Entries, Entry};
 use super::source::{Contribution, Role, Source};
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
 use crate::model::Language;
 use gimli::{
-    Abbreviations, Attribute, AttributeValue, DebugAbbrevOffset, DebugStrOffsetsBase, DwarfFileType, Reader,
-    Section, UnitHeader, UnitType, constants,
+    AttributeValue, DebugAbbrevOffset, DebugStrOffsetsBase, DwarfFileType, Reader, Section, UnitHeader,
+    UnitType, constants,
 };
 use rustc_hash::FxHashMap;
+use std::hash::Hasher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +49,8 @@ pub(super) struct Units<'a> {
     pub(super) little_endian: bool,
     // whether a class was needed that its unit only declares
     undefined: AtomicBool,
+    // whether equal strings of `.debug_str` are one string
+    merged: bool,
 }
 
 /// What an entry of one unit needs to be read.
@@ -54,6 +59,8 @@ pub(super) struct Context {
     pub(super) abbreviations: Arc<Abbreviations>,
     strings_base: DebugStrOffsetsBase<usize>,
     pub(super) language: u64,
+    /// Where the name of the compiler is in `.debug_str`, if it is there.
+    pub(super) producer: Option<usize>,
 }
 
 impl Context {
@@ -78,6 +85,7 @@ impl<'a> Units<'a> {
             signatures: FxHashMap::default(),
             little_endian,
             undefined: AtomicBool::new(false),
+            merged: false,
         };
         units.order = units.add(source)?.collect();
         Ok(units)
@@ -206,6 +214,12 @@ impl<'a> Units<'a> {
         Place(self.units[unit].start.saturating_add(offset.0))
     }
 
+    /// The first place behind a unit.
+    pub(super) fn end_of(&self, unit: usize) -> usize {
+        let unit = &self.units[unit];
+        unit.start.saturating_add(unit.header.length_including_self())
+    }
+
     /// The offset in its unit of a place.
     pub(super) fn offset(&self, unit: usize, place: Place) -> gimli::UnitOffset<usize> {
         gimli::UnitOffset(place.0.saturating_sub(self.units[unit].start))
@@ -244,11 +258,6 @@ impl<'a> Units<'a> {
         self.undefined.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets that a class was needed that its unit only declares.
-    pub(super) fn forget_undefined(&self) {
-        self.undefined.store(false, Ordering::Relaxed);
-    }
-
     /// Whether a class was needed that its unit only declares.
     pub(super) fn has_undefined(&self) -> bool {
         self.undefined.load(Ordering::Relaxed)
@@ -270,12 +279,12 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// The abbreviations of a unit's entries.
-    fn abbreviations(&self, unit: usize) -> Result<Arc<Abbreviations>> {
+    /// The abbreviations of a unit's entries, as gimli has them.
+    pub(super) fn abbreviations(&self, unit: usize) -> Result<gimli::Abbreviations> {
         let Unit { header, start, contribution, .. } = &self.units[unit];
         let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbreviations);
         let table = self.source(unit).dwarf.debug_abbrev.abbreviations(DebugAbbrevOffset(offset));
-        Ok(Arc::new(table.map_err(|error| damaged(*start, error))?))
+        table.map_err(|error| damaged(*start, error))
     }
 
     /// The bytes that a unit's abbreviations start with.
@@ -287,29 +296,20 @@ impl<'a> Units<'a> {
         Ok(bytes)
     }
 
-    /// Goes over what a unit says about itself.
-    pub(super) fn root_attributes(
-        &self,
-        unit: usize,
-        abbreviations: &Abbreviations,
-        mut each: impl FnMut(&Attribute<Slice<'a>>),
-    ) -> Result<()> {
-        let Unit { header, start, .. } = &self.units[unit];
-        let at = |error| damaged(*start, error);
-        let mut entries = header.entries_raw(abbreviations, None).map_err(at)?;
-        if entries.is_empty() {
-            return Ok(());
+    /// The first entry of a unit: what it says about itself.
+    pub(super) fn root(&self, unit: usize, context: &Context) -> Result<Entry<'a>> {
+        let mut entry = Entry::default();
+        let root = self.place(unit, self.units[unit].header.root_offset());
+        let mut entries = Entries::at(self, unit, context, root)?;
+        if !entries.is_empty() {
+            entries.read(&mut entry)?;
         }
-        let Some(root) = entries.read_abbreviation().map_err(at)? else { return Ok(()) };
-        for spec in root.attributes() {
-            each(&entries.read_attribute(*spec).map_err(at)?);
-        }
-        Ok(())
+        Ok(entry)
     }
 
     /// Reads what the entries of a unit need.
     pub(super) fn context(&self, index: usize) -> Result<Context> {
-        let Unit { header, contribution, .. } = &self.units[index];
+        let Unit { header, contribution, start, .. } = &self.units[index];
         let file_type = match self.role(index) {
             Role::Split => DwarfFileType::Dwo,
             Role::Main | Role::Alternate => DwarfFileType::Main,
@@ -317,23 +317,22 @@ impl<'a> Units<'a> {
         let mut strings_base: DebugStrOffsetsBase<usize> =
             DebugStrOffsetsBase::default_for_encoding_and_file(header.encoding(), file_type);
         strings_base.0 = strings_base.0.saturating_add(contribution.strings);
-        let abbreviations = self.abbreviations(index)?;
-        let (mut language, mut producer) = (0, None);
-        self.root_attributes(index, &abbreviations, |attribute| {
-            match (attribute.name(), attribute.value()) {
-                (constants::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
-                    strings_base = base;
-                }
-                (constants::DW_AT_language, AttributeValue::Language(value)) => {
-                    language = u64::from(value.0);
-                }
-                (constants::DW_AT_producer, _) => producer = Some(attribute.raw_value()),
-                _ => {}
-            }
-        })?;
-        let mut context = Context { abbreviations, strings_base, language };
+        let table = self.abbreviation_bytes(index);
+        let abbreviations = table.and_then(|table| Abbreviations::parse(table, header.encoding()));
+        let abbreviations = Arc::new(abbreviations.map_err(|error| damaged(*start, error))?);
+        let mut context = Context { abbreviations, strings_base, language: 0, producer: None };
+        let root = self.root(index, &context)?;
+        if let Some(AttributeValue::SecOffset(base)) = root.value(constants::DW_AT_str_offsets_base) {
+            context.strings_base = DebugStrOffsetsBase(base);
+        }
+        let language = root.number(constants::DW_AT_language);
+        context.language = language.filter(|language| *language <= u16::MAX.into()).unwrap_or(0);
+        let producer = root.value(constants::DW_AT_producer);
+        if let Some(AttributeValue::DebugStrRef(offset)) = producer {
+            context.producer = Some(offset.0);
+        }
         // with LLVM behind it, Zig says that it is C
-        if let Some(producer) = producer.filter(|_| language == u64::from(constants::DW_LANG_C99.0))
+        if let Some(producer) = producer.filter(|_| context.language == u64::from(constants::DW_LANG_C99.0))
             && self.string(index, &context, &producer).is_some_and(|name| name.starts_with(b"zig "))
         {
             context.language = u64::from(constants::DW_LANG_Zig.0);
@@ -348,21 +347,50 @@ impl<'a> Units<'a> {
         context: &Context,
         value: &AttributeValue<Slice<'a>>,
     ) -> Option<&'a [u8]> {
-        let dwarf = &self.source(unit).dwarf;
+        let source = self.source(unit);
+        let dwarf = &source.dwarf;
         let slice = match *value {
             AttributeValue::String(slice) => slice,
-            AttributeValue::DebugStrRef(offset) => dwarf.string(offset).ok()?,
-            AttributeValue::DebugStrRefSup(offset) => self.alternate()?.dwarf.string(offset).ok()?,
+            AttributeValue::DebugStrRef(offset) => return source.string(offset),
+            AttributeValue::DebugStrRefSup(offset) => return self.alternate()?.string(offset),
             AttributeValue::DebugLineStrRef(offset) => dwarf.line_string(offset).ok()?,
             AttributeValue::DebugStrOffsetsIndex(index) => {
                 let format = self.units[unit].header.format();
                 let offsets = &dwarf.debug_str_offsets;
-                let offset = offsets.get_str_offset(format, context.strings_base, index).ok()?;
-                dwarf.string(offset).ok()?
+                return source.string(offsets.get_str_offset(format, context.strings_base, index).ok()?);
             }
             _ => return None,
         };
         Some(slice.slice())
+    }
+
+    /// Says that a linker has put equal strings of the only file into one place.
+    pub(super) fn set_merged(&mut self) {
+        self.merged = true;
+    }
+
+    /// A string of the first file's `.debug_str`.
+    pub(super) fn string_at(&self, offset: usize) -> Option<&'a [u8]> {
+        self.sources.first()?.string(gimli::DebugStrOffset(offset))
+    }
+
+    /// Adds to a hash what tells a string from others; false if there is no string. Where equal strings
+    /// are one it need not be looked at.
+    pub(super) fn hash_string(
+        &self,
+        unit: usize,
+        context: &Context,
+        value: &AttributeValue<Slice<'a>>,
+        hash: &mut impl Hasher,
+    ) -> bool {
+        if let (AttributeValue::DebugStrRef(offset), true) = (value, self.merged) {
+            hash.write_u64(offset.0 as u64);
+            // the section ends with the end of a string
+            return offset.0 < self.source(unit).strings_len();
+        }
+        let string = self.string(unit, context, value);
+        hash.write(string.unwrap_or_default());
+        string.is_some()
     }
 
     /// The header of a unit's line program; none if it is damaged.

@@ -4,10 +4,12 @@
 //! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
 //! out that they do not, or that types are in other files, the rest is read as a whole.
 
-use super::load::Classes;
-use super::outlines::Outlines;
+use super::load::{Classes, Loaded};
+use super::outlines::{Held, Outlines, Seen};
+use super::scan::{Before, Known, Scanned};
 use super::sections::{Reading, Sections};
 use super::source::Source;
+use super::strings::Strings;
 use super::units::Units;
 use super::{load_found, scan, split};
 use crate::elf::{File, Naming, Part};
@@ -16,11 +18,12 @@ use crate::model::Types;
 use crate::{INFLATED_LIMIT, Request, Wanted};
 use gimli::SectionId;
 use object::ReadRef;
-use rustc_hash::FxHashSet;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 /// How many bytes of units are looked at at once: of the first window, as what is sought by name is
@@ -41,6 +44,14 @@ impl Default for Windows {
     }
 }
 
+impl Windows {
+    /// The same, with less at once of a section that is small itself.
+    fn for_section(self, size: u64) -> Windows {
+        let share = usize::try_from(size / 16).unwrap_or(usize::MAX);
+        Windows { most: self.most.min(share.max(self.first)), ..self }
+    }
+}
+
 /// How far reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -55,7 +66,7 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
     naming: Naming,
     request: &Request,
-    windows: Windows,
+    sizes: Windows,
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
 ) -> Result<Outcome> {
     let as_a_whole = Ok(Outcome::From(0));
@@ -66,145 +77,232 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     let types = file.parts(SectionId::DebugTypes, naming)?;
     let infos = file.parts(SectionId::DebugInfo, naming)?;
     let ([], [info]) = (&types[..], &infos[..]) else { return as_a_whole };
-    if info.size() <= windows.first as u64 {
+    if info.size() <= sizes.first as u64 {
         return as_a_whole;
     }
-    let reading = Reading { without_units: true, ..Reading::default() };
+    let strings = file.parts(SectionId::DebugStr, naming)?;
+    let reading = Reading { in_windows: true, ..Reading::default() };
     // how often it is read does not count
-    if info.stream(&reading.budget)?.is_none() {
+    if info.stream(&reading.budget)?.is_none() || strings.len() > 1 {
         return as_a_whole;
     }
-    let sections = Sections::load(file, naming, &reading)?;
-    let reader = Reader {
-        request,
-        info,
-        sections: &sections,
-        windows,
-        little_endian: file.is_little_endian(),
-        outlines: None,
-        seen: FxHashSet::default(),
-    };
-    reader.read(&mut |mut part| {
-        part.target = file.target();
-        each(part)
+    let little_endian = file.is_little_endian();
+    let sizes = sizes.for_section(info.size());
+    thread::scope(|scope| {
+        // the first windows are read beside the other sections
+        let mut cut = cut(scope, info, sizes, little_endian)?;
+        let Some(strings) = Strings::load(strings.first(), &reading.budget)? else { return as_a_whole };
+        let sections = Sections::load(file, naming, &reading)?;
+        let mut merged = file.merges(SectionId::DebugStr, naming) && strings.end();
+        while let Some(windows) = cut {
+            let reader = Reader::new(request, &sections, &strings, little_endian, merged);
+            let read = reader.read(windows, &mut |mut part| {
+                part.target = file.target();
+                each(part)
+            })?;
+            match read {
+                End::Done => return Ok(Outcome::Done),
+                End::From(start) => return Ok(Outcome::From(start)),
+                // what was handed on is handed on again: whoever takes it knows it
+                End::NotMerged => merged = false,
+            }
+            cut = self::cut(scope, info, sizes, little_endian)?;
+        }
+        as_a_whole
     })
+}
+
+/// How far a reader came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Done,
+    /// From this offset on the file has to be read as a whole.
+    From(usize),
+    /// Equal strings are not one string, although the file says so.
+    NotMerged,
 }
 
 /// Reads windows, one after the other.
-struct Reader<'r, 'a> {
+struct Reader<'r> {
     request: &'r Request,
-    info: &'r Part<'a>,
     sections: &'r Sections<'r>,
-    windows: Windows,
+    strings: &'r Strings<'r>,
     little_endian: bool,
-    // how large classes are that units only declare; none before one is met
+    // whether equal strings are one string, and those by which that is found out
+    merged: bool,
+    producers: FxHashMap<Vec<u8>, usize>,
+    // how large classes are that units may only declare, if that is of interest
     outlines: Option<Outlines>,
+    // what waits for such classes and what comes behind it, with where their windows start
+    held: Vec<(usize, Vec<Held>)>,
     // what was found so far
-    seen: FxHashSet<(u64, u64)>,
+    seen: Known,
 }
 
-impl Reader<'_, '_> {
-    fn read(mut self, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<Outcome> {
-        let mut read = 0;
-        let (info, windows, little_endian) = (self.info, self.windows, self.little_endian);
-        let ended = over_windows(info, windows, little_endian, &mut |bytes, start| {
-            read = start;
-            let Some(parts) = self.window(bytes, start)? else { return Ok(ControlFlow::Break(false)) };
-            if parts.into_iter().any(|part| each(part).is_break()) {
-                return Ok(ControlFlow::Break(true));
-            }
-            let is_complete = self.request.wanted.is_complete(self.seen.len());
-            Ok(if is_complete { ControlFlow::Break(true) } else { ControlFlow::Continue(()) })
-        })?;
-        Ok(if ended == Some(false) { Outcome::From(read) } else { Outcome::Done })
-    }
-
-    /// The types of a window; none if it has to do with what lies outside.
-    fn window(&mut self, bytes: &[u8], start: usize) -> Result<Option<Vec<Types>>> {
-        let units = Units::index(Source::window(self.sections, bytes, start), self.little_endian)?;
-        if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
-            return Ok(None);
+impl<'r> Reader<'r> {
+    fn new(
+        request: &'r Request,
+        sections: &'r Sections<'r>,
+        strings: &'r Strings<'r>,
+        little_endian: bool,
+        merged: bool,
+    ) -> Reader<'r> {
+        let all = matches!(request.wanted, Wanted::Records) && request.units.is_everything();
+        let outlined = request.sizes_only && all && !request.anonymous;
+        Reader {
+            request,
+            sections,
+            strings,
+            little_endian,
+            merged,
+            producers: FxHashMap::default(),
+            outlines: outlined.then(Outlines::default),
+            held: Vec::new(),
+            seen: Known::default(),
         }
-        self.types(&units).map_err(|error| units.localized(error))
     }
 
-    fn types(&mut self, units: &Units<'_>) -> Result<Option<Vec<Types>>> {
-        let mut found = scan::scan(units, self.request)?;
-        found.retain(|found| self.seen.insert(found.key));
-        let mut parts = load_found(units, self.request, &found, self.classes());
-        if units.has_undefined()
-            && self.request.sizes_only
-            && self.outlines.is_none()
-            && !units.refers_outside()
-        {
-            self.outlines = Some(self.find_outlines()?);
-            units.forget_undefined();
-            parts = load_found(units, self.request, &found, self.classes());
-        }
-        if units.refers_outside() || units.has_undefined() {
-            return Ok(None);
-        }
-        parts.map(Some)
-    }
-
-    fn classes(&self) -> Classes<'_> {
-        self.outlines.as_ref().map_or(Classes::OfTheirUnits, Classes::Outlined)
-    }
-
-    /// Reads all of the file for how large its classes are.
-    fn find_outlines(&self) -> Result<Outlines> {
-        let mut outlines = Outlines::default();
-        over_windows(self.info, self.windows, self.little_endian, &mut |bytes, start| {
-            let units = Units::index(Source::window(self.sections, bytes, start), self.little_endian)?;
-            outlines.add(&units).map_err(|error| units.localized(error))?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(outlines)
-    }
-}
-
-/// What is done with a window's bytes, and where they start.
-type EachWindow<'e> = dyn FnMut(&[u8], usize) -> Result<ControlFlow<bool>> + 'e;
-
-/// Goes over the windows of a section until `each` breaks; what it breaks with.
-fn over_windows(
-    info: &Part<'_>,
-    windows: Windows,
-    little_endian: bool,
-    each: &mut EachWindow<'_>,
-) -> Result<Option<bool>> {
-    // the budget was looked at before
-    let stream = info.stream(&AtomicU64::new(INFLATED_LIMIT))?;
-    let Some(stream) = stream else { return Ok(Some(false)) };
-    thread::scope(|scope| {
-        let (send, cut) = sync_channel(0);
-        let cutter = Cutter { stream, windows, little_endian };
-        if thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send)).is_err() {
-            return Ok(Some(false));
-        }
+    fn read(mut self, cut: Cut, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
         let mut start: usize = 0;
-        for window in cut {
+        for window in cut.windows {
             let window = window?;
-            if let ControlFlow::Break(how) = each(&window, start)? {
-                return Ok(Some(how));
+            match self.window(&window, start)? {
+                Window::Types(parts) => {
+                    if parts.into_iter().any(|part| each(part).is_break()) {
+                        return Ok(End::Done);
+                    }
+                }
+                Window::Ends(End::From(start)) => {
+                    return Ok(End::From(self.held.first().map_or(start, |(first, _)| *first)));
+                }
+                Window::Ends(end) => return Ok(end),
+            }
+            if self.request.wanted.is_complete(self.seen.len()) {
+                return Ok(End::Done);
             }
             start = start.saturating_add(window.len());
+            // nobody needs it where all windows are there
+            let _ = cut.spent.send(window);
         }
-        Ok(None)
-    })
+        self.complete(each)
+    }
+
+    /// Completes what had to wait for the end of the file.
+    fn complete(self, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+        let outlines = self.outlines.unwrap_or_default();
+        for (start, held) in self.held {
+            let parts = held.into_par_iter().map(|held| held.complete(&outlines));
+            let Some(parts) = parts.collect::<Result<Option<Vec<_>>>>()? else {
+                return Ok(End::From(start));
+            };
+            if parts.into_iter().any(|part| each(part).is_break()) {
+                break;
+            }
+        }
+        Ok(End::Done)
+    }
+
+    fn window(&mut self, bytes: &[u8], start: usize) -> Result<Window> {
+        let mut units =
+            Units::index(Source::window(self.sections, self.strings, bytes, start), self.little_endian)?;
+        if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
+            return Ok(Window::Ends(End::From(start)));
+        }
+        if self.merged {
+            units.set_merged();
+        }
+        self.types(&units, start).map_err(|error| units.localized(error))
+    }
+
+    fn types(&mut self, units: &Units<'_>, start: usize) -> Result<Window> {
+        let before = Before { known: &self.seen, outlines: self.outlines.as_ref() };
+        let Scanned { mut found, classes, producers } = scan::scan(units, self.request, before)?;
+        if self.merged && !self.are_merged(units, producers) {
+            return Ok(Window::Ends(End::NotMerged));
+        }
+        found.retain(|found| self.seen.insert(found.key));
+        let how = if self.outlines.is_some() { Classes::Later } else { Classes::OfTheirUnits };
+        let parts = load_found(units, self.request, &found, how);
+        if units.refers_outside() || units.has_undefined() {
+            return Ok(Window::Ends(End::From(start)));
+        }
+        Ok(Window::Types(self.hold(parts?, classes, start)))
+    }
+
+    /// Keeps what cannot be completed yet, and what comes behind that; the rest can be handed on.
+    fn hold(&mut self, parts: Vec<Loaded>, classes: Seen, start: usize) -> Vec<Types> {
+        if self.held.is_empty() && parts.iter().all(|part| part.wanted.is_empty()) {
+            self.outlines.iter_mut().for_each(|outlines| outlines.add(&classes));
+            return parts.into_iter().map(|part| part.types).collect();
+        }
+        let held = parts.into_iter().map(|part| Held::new(part, &classes, self.little_endian));
+        self.held.push((start, held.collect()));
+        self.outlines.iter_mut().for_each(|outlines| outlines.add(&classes));
+        Vec::new()
+    }
+
+    /// Whether the names of compilers, which units repeat, are one string each.
+    fn are_merged(&mut self, units: &Units<'_>, producers: FxHashSet<usize>) -> bool {
+        producers.into_iter().all(|offset| {
+            let name = units.string_at(offset).unwrap_or_default();
+            *self.producers.entry(name.to_vec()).or_insert(offset) == offset
+        })
+    }
+}
+
+/// What became of a window.
+enum Window {
+    /// Its types, as far as they are complete.
+    Types(Vec<Types>),
+    /// It cannot be read so.
+    Ends(End),
+}
+
+/// Windows of a section, in order. Their memory goes back to be used again.
+struct Cut {
+    windows: Receiver<io::Result<Vec<u8>>>,
+    spent: Sender<Vec<u8>>,
+}
+
+/// How many windows may wait for their turn. To inflate takes longer than to look, so what is compressed
+/// is best never waited for; the more there is of it the less it matters.
+fn ahead(info: &Part<'_>) -> usize {
+    let size = usize::try_from(info.size()).unwrap_or(usize::MAX);
+    match info.is_compressed() {
+        true => (size >> 24).min(4),
+        false => usize::from(size >> 26 != 0),
+    }
+}
+
+/// Starts to cut a section into windows; none if that cannot be done.
+fn cut<'s>(
+    scope: &'s thread::Scope<'s, '_>,
+    info: &'s Part<'_>,
+    sizes: Windows,
+    little_endian: bool,
+) -> Result<Option<Cut>> {
+    // the budget was looked at before
+    let Some(stream) = info.stream(&AtomicU64::new(INFLATED_LIMIT))? else { return Ok(None) };
+    let (send, windows) = sync_channel(ahead(info));
+    let (spent, again) = channel();
+    let cutter = Cutter { stream, sizes, little_endian, again };
+    let started = thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send));
+    Ok(started.is_ok().then_some(Cut { windows, spent }))
 }
 
 /// Cuts the section of units into windows, between units.
 struct Cutter<'a> {
     stream: Box<dyn Read + Send + 'a>,
-    windows: Windows,
+    sizes: Windows,
     little_endian: bool,
+    // windows that were looked at
+    again: Receiver<Vec<u8>>,
 }
 
 impl Cutter<'_> {
     /// Sends the windows until there are no more, or nobody takes them.
     fn run(mut self, send: &SyncSender<io::Result<Vec<u8>>>) {
-        let mut size = self.windows.first;
+        let mut size = self.sizes.first;
         let mut rest = Vec::new();
         loop {
             let window = match self.next(&mut rest, size) {
@@ -215,14 +313,16 @@ impl Cutter<'_> {
             if send.send(window).is_err() || failed {
                 return;
             }
-            size = size.saturating_mul(2).min(self.windows.most);
+            size = size.saturating_mul(2).min(self.sizes.most);
         }
     }
 
     /// The next window: what was left of the one before, and what follows. What is damaged at its
     /// end is found by who reads the units.
     fn next(&mut self, rest: &mut Vec<u8>, size: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(size.max(rest.len()));
+        let mut bytes = self.again.try_recv().unwrap_or_default();
+        bytes.clear();
+        bytes.reserve_exact(size.max(rest.len()));
         bytes.append(rest);
         let mut wanted = size;
         loop {
@@ -337,8 +437,16 @@ mod tests {
         }
     }
 
+    /// What a linker does with equal strings.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Strings {
+        Merged,
+        /// Nothing, although the section says so.
+        Repeated,
+    }
+
     /// A program of two units, of which the first only declares what it holds and extends.
-    fn two_units() -> Option<Vec<u8>> {
+    fn two_units(strings: Strings) -> Option<Vec<u8>> {
         const CLASSES: &str = "struct Key { virtual void key(); long a; char tail; };
             struct Empty { virtual void v(); };
             struct Mid : Key { virtual void mid(); short c; };
@@ -346,25 +454,70 @@ mod tests {
             struct Derived : Mid { char d; int e; };
             struct Holder { char first; Mid held; char last; };
             struct OfInner : Outer::In { char c; };";
-        let folder = std::env::temp_dir().join(format!("tallyline-windows-{}", std::process::id()));
+        let name = format!("tallyline-windows-{}-{strings:?}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("writable");
         let first = "Derived *d = new Derived; Holder *h = new Holder; OfInner *o = new OfInner;";
         let second = "void Key::key() {} void Mid::mid() {} void Outer::In::in() {} void Empty::v() {}";
-        let mut command = std::process::Command::new("g++");
-        command.args(["-g", "-w", "-shared", "-fPIC", "-o"]).arg(folder.join("both.so"));
-        for (name, text) in [("first.cpp", first), ("second.cpp", second)] {
-            std::fs::write(folder.join(name), format!("{CLASSES}\n{text}\n")).expect("writable");
-            command.arg(folder.join(name));
-        }
-        let made = command.output().is_ok_and(|output| output.status.success());
+        let run = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("g++");
+            let output = command.args(["-g", "-w", "-fPIC"]).args(arguments).current_dir(&folder).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let compile = |name: &str, text: &str| {
+            std::fs::write(folder.join("unit.cpp"), format!("{CLASSES}\n{text}\n")).expect("writable");
+            if !run(&["-S", "-o", name, "unit.cpp"]) {
+                return false;
+            }
+            let text = std::fs::read_to_string(folder.join(name)).expect("made");
+            let merged = ".debug_str,\"MS\",@progbits,1";
+            assert!(text.contains(merged));
+            let text = match strings {
+                Strings::Merged => text,
+                Strings::Repeated => text.replace(merged, ".debug_str,\"\",@progbits"),
+            };
+            std::fs::write(folder.join(name), text).is_ok()
+        };
+        let made = compile("first.s", first)
+            && compile("second.s", second)
+            && run(&["-shared", "-o", "both.so", "first.s", "second.s"]);
         let bytes = made.then(|| std::fs::read(folder.join("both.so")).expect("made"));
-        std::fs::remove_dir_all(folder).expect("removable");
+        std::fs::remove_dir_all(&folder).expect("removable");
+        bytes.map(|bytes| if strings == Strings::Repeated { say_merged(bytes) } else { bytes })
+    }
+
+    /// Says of `.debug_str` that equal strings are one.
+    fn say_merged(mut bytes: Vec<u8>) -> Vec<u8> {
+        use object::read::elf::FileHeader;
+        let header = object::elf::FileHeader64::<object::LittleEndian>::parse(&bytes[..]).expect("ELF");
+        let endian = object::LittleEndian;
+        let sections = header.sections(endian, &bytes[..]).expect("sections");
+        let (index, _) = sections.section_by_name(endian, b".debug_str").expect("strings");
+        let at = header.e_shoff.get(endian) as usize + index.0 * size_of_header(header, endian) + 8;
+        let flags = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
+        bytes[at..at + 8].copy_from_slice(&u64::from(flags).to_le_bytes());
         bytes
+    }
+
+    fn size_of_header(
+        header: &object::elf::FileHeader64<object::LittleEndian>,
+        endian: object::LittleEndian,
+    ) -> usize {
+        header.e_shentsize.get(endian).into()
     }
 
     #[test]
     fn sizes_are_those_of_classes_that_later_windows_define() {
-        let Some(bytes) = two_units() else {
+        sizes_of_two_units(Strings::Merged);
+    }
+
+    #[test]
+    fn sizes_are_the_same_where_equal_strings_are_not_one() {
+        sizes_of_two_units(Strings::Repeated);
+    }
+
+    fn sizes_of_two_units(strings: Strings) {
+        let Some(bytes) = two_units(strings) else {
             eprintln!("skipped: no g++");
             return;
         };
@@ -407,14 +560,12 @@ mod tests {
     fn units_are_cut_where_they_end() {
         let unit = |length: u32, size: usize| [&length.to_le_bytes()[..], &vec![7; size]].concat();
         let all = [unit(3, 3), unit(100, 100), unit(1, 1), unit(50, 20)].concat();
-        let cutter = |first| Cutter {
-            stream: Box::new(&all[..]),
-            windows: Windows { first, most: 40 },
-            little_endian: true,
-        };
         for first in [1, 8, 12, 200] {
             let (send, windows) = sync_channel(100);
-            cutter(first).run(&send);
+            let (spent, again) = channel();
+            spent.send(vec![9; 30]).expect("open");
+            let (stream, sizes) = (Box::new(&all[..]), Windows { first, most: 40 });
+            Cutter { stream, sizes, little_endian: true, again }.run(&send);
             drop(send);
             let windows: Vec<Vec<u8>> = windows.into_iter().map(|window| window.expect("read")).collect();
             assert_eq!(windows.concat(), all);
