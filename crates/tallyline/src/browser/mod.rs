@@ -104,7 +104,7 @@ impl<'s> Browser<'s> {
             Key::Enter | Key::Right => self.enter(),
             Key::Left => {
                 let is_tree = self.page().is_tree();
-                if !(is_tree && (self.page().fold(Some(true)) || self.page().to_parent())) {
+                if !(is_tree && (self.page().fold(Some(true)) || self.page().select_parent())) {
                     self.back();
                 }
             }

@@ -104,7 +104,7 @@ impl Page {
     }
 
     /// The line above in the tree.
-    pub(super) fn to_parent(&mut self) -> bool {
+    pub(super) fn select_parent(&mut self) -> bool {
         let Some(depth) = self.current().map(|line| line.depth) else { return false };
         let above = self.visible[..self.selected].iter().rposition(|index| self.lines[*index].depth < depth);
         above.is_some_and(|position| {
