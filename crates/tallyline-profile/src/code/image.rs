@@ -178,6 +178,17 @@ impl Image {
         }
     }
 
+    /// The bytes of a section of a file; nothing if there is no such section.
+    pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>> {
+        let data = object::ReadCache::new(file);
+        let program = |error: object::Error| Error::Program(error.to_string());
+        let elf: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&data).map_err(program)?;
+        let Some(section) = elf.section_by_name(name).filter(|section| section.size() <= BYTES_LIMIT) else {
+            return Ok(None);
+        };
+        Ok(Some(section.data().map_err(program)?.to_vec()))
+    }
+
     /// Which machine the code is for.
     pub fn machine(&self) -> Machine {
         self.machine
@@ -255,6 +266,13 @@ impl Image {
     /// The variable that an address is in, by symbols.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.data(), address)
+    }
+
+    /// What is called by a name at an address of data: a variable, or what linkers and assembly name
+    /// without saying what it is.
+    pub fn label_at(&self, address: u64) -> Option<&Symbol> {
+        let labels = &self.symbols.ordered().labels;
+        self.data_at(address).or_else(|| covering(labels, address)).filter(|_| !self.is_code(address))
     }
 
     /// The variable at an offset in what each thread has, by symbols.

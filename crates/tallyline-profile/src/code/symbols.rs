@@ -26,6 +26,8 @@ struct Table {
 pub(super) struct Ordered {
     pub(super) functions: Vec<Symbol>,
     pub(super) data: Vec<Symbol>,
+    /// Those that do not say what they name.
+    pub(super) labels: Vec<Symbol>,
 }
 
 impl Symbols {
@@ -64,6 +66,7 @@ impl Symbols {
                     elf::STT_FUNC | elf::STT_GNU_IFUNC => SymbolKind::Function,
                     elf::STT_OBJECT | elf::STT_COMMON => SymbolKind::Data,
                     elf::STT_TLS => SymbolKind::ThreadLocal,
+                    elf::STT_NOTYPE => SymbolKind::Data,
                     _ => continue,
                 };
                 let name = table.name(entry.st_name.get(self.endian));
@@ -75,6 +78,7 @@ impl Symbols {
                     name: name.to_owned(),
                 };
                 match kind {
+                    _ if entry.st_type() == elf::STT_NOTYPE => ordered.labels.push(symbol),
                     SymbolKind::Function => ordered.functions.push(symbol),
                     SymbolKind::Data | SymbolKind::ThreadLocal => ordered.data.push(symbol),
                 }
@@ -82,7 +86,7 @@ impl Symbols {
         }
         // the larger of two at one place, and of those the first
         let key = |symbol: &Symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size));
-        for table in [&mut ordered.functions, &mut ordered.data] {
+        for table in [&mut ordered.functions, &mut ordered.data, &mut ordered.labels] {
             table.sort_by_key(key);
             table.dedup_by_key(|symbol| (symbol.kind, symbol.address));
         }

@@ -12,6 +12,7 @@ use crate::code::{Body, Image, Machine, Register, Symbol};
 use crate::error::Result;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use tallyline_layout::model::{Type, TypeId};
 use tallyline_layout::{Request, Symbols};
 
@@ -23,14 +24,16 @@ const FUNCTIONS: usize = 4096;
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable> {
     let symbols = tallyline_layout::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);
+    let parts = Split::new(image);
     let mut outside = Vec::new();
     let functions: Vec<&Symbol> = match wanted {
-        Wanted::All => image.functions().iter().collect(),
+        Wanted::All => image.functions().iter().filter(|symbol| parts.main_of(symbol).is_none()).collect(),
         Wanted::At(addresses) => {
             let mut seen = FxHashSet::default();
             let mut found = Vec::new();
             for address in addresses {
-                match image.function_at(*address) {
+                let symbol = image.function_at(*address);
+                match symbol.map(|symbol| parts.main_of(symbol).unwrap_or(symbol)) {
                     Some(function) if seen.insert(function.address) => found.push(function),
                     Some(_) => {}
                     None => outside.push(*address),
@@ -47,7 +50,14 @@ pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<Typ
             let globals = Globals::by_type(variables(image, &symbols));
             let mut part = Part::default();
             for function in functions {
-                analyse(image, function, &globals, &mut catalog, &prototypes, &mut part);
+                analyse(
+                    image,
+                    (function, parts.cold_of(function)),
+                    &globals,
+                    &mut catalog,
+                    &prototypes,
+                    &mut part,
+                );
             }
             part.finish(catalog);
             Ok(part)
@@ -59,12 +69,26 @@ pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<Typ
 
 fn analyse(
     image: &Image,
-    symbol: &Symbol,
+    (symbol, cold): (&Symbol, Option<&Symbol>),
     globals: &Globals<'_>,
     catalog: &mut Catalog<'_, '_, '_>,
     prototypes: &FxHashMap<u64, TypeId>,
     part: &mut Part,
 ) {
+    let ranges: Vec<Range<u64>> =
+        std::iter::once(symbol).chain(cold).map(|symbol| range_of(image, symbol)).collect();
+    let body = Body::decode(image, &ranges, symbol.address);
+    let function = Function { name: symbol.name.clone(), ..Function::default() };
+    let at_entry = prototypes.get(&symbol.address).map_or(Vec::new(), |ty| arguments(image, catalog, *ty));
+    let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
+    analysis.at_entry = at_entry;
+    analysis.run();
+    let outcomes = analysis.outcomes();
+    part.add(&symbol.name, &ranges, &outcomes);
+}
+
+/// The code of a symbol; where the file does not say how much, up to the next.
+fn range_of(image: &Image, symbol: &Symbol) -> Range<u64> {
     let end = match symbol.size {
         0 => image.bytes(symbol.address).map_or(symbol.address, |(_, bytes)| {
             let after = image.functions().partition_point(|function| function.address <= symbol.address);
@@ -73,16 +97,45 @@ fn analyse(
         }),
         size => symbol.address.saturating_add(size),
     };
-    let range = symbol.address..end;
-    let ranges = std::slice::from_ref(&range);
-    let body = Body::decode(image, ranges, symbol.address);
-    let function = Function { name: symbol.name.clone(), ..Function::default() };
-    let at_entry = prototypes.get(&symbol.address).map_or(Vec::new(), |ty| arguments(image, catalog, *ty));
-    let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
-    analysis.at_entry = at_entry;
-    analysis.run();
-    let outcomes = analysis.outcomes();
-    part.add(&symbol.name, ranges, &outcomes);
+    symbol.address..end
+}
+
+/// What compilers call the part of a function that they put elsewhere because it is seldom run.
+const COLD: &str = ".cold";
+
+/// Functions in two parts. Of several functions with one name it is not known whose the other part is.
+#[derive(Default)]
+struct Split<'s> {
+    // by the address of the one, the other
+    cold: FxHashMap<u64, &'s Symbol>,
+    main: FxHashMap<u64, &'s Symbol>,
+}
+
+impl<'s> Split<'s> {
+    fn new(image: &'s Image) -> Split<'s> {
+        let mut by_name: FxHashMap<&str, Option<&Symbol>> = FxHashMap::default();
+        for symbol in image.functions() {
+            by_name.entry(&symbol.name).and_modify(|known| *known = None).or_insert(Some(symbol));
+        }
+        let mut split = Split::default();
+        for (name, cold) in &by_name {
+            if let (Some(main), Some(cold)) = (name.strip_suffix(COLD), cold)
+                && let Some(Some(main)) = by_name.get(main)
+            {
+                split.cold.insert(main.address, cold);
+                split.main.insert(cold.address, main);
+            }
+        }
+        split
+    }
+
+    fn cold_of(&self, main: &Symbol) -> Option<&'s Symbol> {
+        self.cold.get(&main.address).copied()
+    }
+
+    fn main_of(&self, cold: &Symbol) -> Option<&'s Symbol> {
+        self.main.get(&cold.address).copied()
+    }
 }
 
 /// What the registers hold that a function gets its arguments in.

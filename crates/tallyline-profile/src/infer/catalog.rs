@@ -296,11 +296,19 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
                 (None, value) | (Some(Value::Number(_)), value) => Some(value),
                 (Some(known), Value::Number(_)) => Some(known),
                 (Some(known), value) if known == value => Some(known),
+                // pointers to pointers: one steps over either in the same way; the first member is the last way
+                (Some(known), value) if self.are_pointers_to_pointers(known, value) => Some(value),
                 // members of a union that point to different things
                 _ => return Value::Unknown(0),
             };
         }
         found.unwrap_or(Value::Unknown(0))
+    }
+
+    fn are_pointers_to_pointers(&mut self, one: Value, other: Value) -> bool {
+        let (Value::Pointer(one), Value::Pointer(other)) = (one, other) else { return false };
+        let (one, other) = (self.strip(one.to), self.strip(other.to));
+        [one, other].iter().all(|id| matches!(self.types().get(*id), Type::Pointer { .. }))
     }
 
     /// What a pointer leads to, found on a way through records that may say more than the pointer.

@@ -231,6 +231,10 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
                 known
             }
             (Value::Pointer(one), Value::Pointer(other)) => self.meet_pointers(one, other, at),
+            // an address that was kept as a number on one way, as kernels do: one variable has one type
+            (known @ Value::Pointer(_), Value::Number(_)) | (Value::Number(_), known @ Value::Pointer(_)) => {
+                known
+            }
             (Value::Pointer(pointer), Value::Constant(number))
             | (Value::Constant(number), Value::Pointer(pointer)) => match self.global(number as u64) {
                 Some(global) => self.meet_pointers(pointer, global, at),

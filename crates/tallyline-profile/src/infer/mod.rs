@@ -180,15 +180,29 @@ fn unit_part(
     };
     wanted.sort_unstable();
     wanted.dedup();
+    let is_assembly = ASSEMBLY.contains(&opened.entries.language());
     for index in wanted {
         let entry = opened.functions[index].entry();
         with_function(image, globals, &mut catalog, unit, entry, |analysis| {
-            let outcomes = analysis.outcomes();
+            let mut outcomes = analysis.outcomes();
+            if is_assembly {
+                outcomes.iter_mut().for_each(|(_, outcome)| without_types(outcome));
+            }
             part.add(&analysis.function.name, &opened.functions[index].ranges, &outcomes);
         });
     }
     part.finish(catalog);
     part
+}
+
+/// DWARF's numbers of assembly: from assemblers, and from version 5 on.
+const ASSEMBLY: [u64; 2] = [0x8001, 0x31];
+
+/// What assemblers write about a source has lines and names, but nothing that says what data are.
+fn without_types(outcome: &mut Outcome) {
+    if let Outcome::Untyped(_) = outcome {
+        *outcome = Outcome::Untyped(Reason::NoDebugInformation);
+    }
 }
 
 /// Analyses the function of a unit that an address is in, and hands the result on.

@@ -8,10 +8,13 @@ use super::outcome::{Outcome, Pseudo, Reason, Typed};
 use super::unit::Fixed;
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Memory, Register, SegmentBase};
-use tallyline_layout::model::TypeId;
+use tallyline_layout::model::{Type, TypeId};
 
 /// Where compilers put the value that guards the stack, in the segment of the thread.
 const CANARY: i64 = 0x28;
+
+/// Linux's array of all pages, where they are mapped one behind the other.
+const PAGE_ARRAY: &str = "vmemmap_base";
 
 /// Where an operand is.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +56,9 @@ impl Analysis<'_, '_, '_, '_> {
         let index = memory.index.map(|register| (state.get(register), memory.scale));
         let address = self.address(base, index, memory.displacement);
         match self.on_stack_by_index(state, position, address, index) {
-            Value::Pointer(pointer) if self.catalog.says_nothing(pointer.to) => {
+            Value::Pointer(pointer)
+                if self.catalog.says_nothing(pointer.to) || self.is_outside(pointer, memory, position) =>
+            {
                 match self.by_variable(state, position, memory) {
                     Operand::Unknown(_) => Operand::Object(pointer),
                     found => found,
@@ -71,6 +76,13 @@ impl Analysis<'_, '_, '_, '_> {
             },
             Value::Number(_) | Value::Unknown(_) => self.by_variable(state, position, memory),
         }
+    }
+
+    /// Whether nothing is known to lie where a pointer leads.
+    fn is_outside(&mut self, pointer: Pointer, memory: &Memory, position: usize) -> bool {
+        let size = self.catalog.size(pointer.to);
+        !u64::try_from(pointer.offset).is_ok_and(|offset| offset < size)
+            && self.found(pointer, memory.size.into(), position) == Found::Outside
     }
 
     fn thread_local(&mut self, memory: &Memory) -> Operand {
@@ -288,6 +300,9 @@ impl Analysis<'_, '_, '_, '_> {
             Fixed::Address(address) => address,
             Fixed::ThreadLocal(offset) => return self.thread_local_by_name(offset),
         };
+        if let Some(pointer) = self.declared_at(address) {
+            return Some(pointer);
+        }
         // another function's own variables are looked for only where there is data
         let is_data = match self.image.data().is_empty() {
             true => address >= 1 << 12 && !self.image.is_code(address),
@@ -298,6 +313,31 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
+    /// A variable that the unit only declares, as the linker or assembly makes it: by the symbol that an
+    /// address is in.
+    fn declared_at(&mut self, address: u64) -> Option<Pointer> {
+        let symbol = self.image.label_at(address)?;
+        let name = symbol.name.as_bytes();
+        let unit = self.unit.clone()?;
+        let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name)?;
+        let inside = address.checked_sub(symbol.address)?;
+        let ty = self.catalog.shelf.as_mut()?.target(*entry, gimli::constants::DW_AT_type)?;
+        let ty = self.catalog.at(ty)?;
+        let stripped = self.catalog.strip(ty);
+        if let Type::Array(array) = self.catalog.types().get(stripped)
+            && self.catalog.size(ty) == 0
+        {
+            // of a length that only the linker knows
+            let element = self.catalog.types().array(array).of;
+            let size = self.catalog.size(element).max(1);
+            let to = self.catalog.object(element);
+            let step = u32::try_from(size).ok()?;
+            return Some(Pointer { to, offset: i32::try_from(inside % size).ok()?, step });
+        }
+        let offset = u32::try_from(inside).ok().filter(|_| inside < self.catalog.size(ty))?;
+        self.variable_at(*entry, offset)
+    }
+
     fn thread_local_by_name(&mut self, offset: u64) -> Option<Pointer> {
         let symbol = self.image.thread_local_at(offset)?;
         let name = symbol.name.as_bytes();
@@ -436,6 +476,34 @@ impl Analysis<'_, '_, '_, '_> {
             _ if size < 8 => Value::WORD,
             _ => lost,
         }
+    }
+
+    /// What Linux's array of all pages holds, whose start is in a variable that says it is a number. The type
+    /// is that of a variable in the function.
+    pub(super) fn loaded_page_array(&mut self, operand: &Memory) -> Option<Value> {
+        if operand.base.is_some() || operand.index.is_some() || operand.segment != SegmentBase::Flat {
+            return None;
+        }
+        let symbol = self.image.data_at(operand.displacement as u64)?;
+        if symbol.name != PAGE_ARRAY {
+            return None;
+        }
+        // what a page is called that is used for something lies over it
+        [&b"page"[..], b"folio", b"slab"].into_iter().find_map(|name| self.variable_to(name))
+    }
+
+    /// What the first variable holds that leads to elements of a record of a name.
+    fn variable_to(&mut self, name: &[u8]) -> Option<Value> {
+        (0..self.function.variables.len() as u32).find_map(|variable| {
+            let ty = self.variable_type(variable)?;
+            let ty = self.catalog.strip(ty);
+            let Type::Pointer { to, .. } = self.catalog.types().get(ty) else { return None };
+            let to = self.catalog.object(to);
+            let (_, record) = self.catalog.types().as_record(to)?;
+            let is_named = self.catalog.types().name(record.name) == name && !record.declaration;
+            let step = u32::try_from(self.catalog.size(to)).ok()?;
+            is_named.then(|| Value::Pointer(Pointer { to, offset: 0, step }))
+        })
     }
 
     fn loaded_field(&mut self, ty: TypeId, offset: u64, size: u64, position: usize) -> Value {

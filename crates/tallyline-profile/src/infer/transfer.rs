@@ -10,7 +10,24 @@ use gimli::constants;
 use tallyline_layout::model::{Type, TypeId};
 
 /// Functions that come back with every register as it was.
-const TRANSPARENT: [&str; 3] = ["__fentry__", "mcount", "__cyg_profile_func_enter"];
+const TRANSPARENT: [&str; 7] = [
+    "__fentry__",
+    "mcount",
+    "__cyg_profile_func_enter",
+    "preempt_schedule_thunk",
+    "preempt_schedule_notrace_thunk",
+    "__SCT__preempt_schedule",
+    "__SCT__preempt_schedule_notrace",
+];
+
+/// Functions of Linux that give back, as a number, the address of an object like their first argument's.
+const LIKE_ARGUMENT: [&str; 1] = ["_compound_head"];
+
+/// How the names of the functions start by which kernels call what a register leads to.
+const THUNK: &str = "__x86_indirect_thunk_";
+
+/// How many bytes each function has of those that such a call goes to, one for each register.
+const THUNK_SIZE: u64 = 32;
 
 /// Functions that do not come back, where debug information does not say so.
 const NO_RETURN: [&str; 11] = [
@@ -139,6 +156,9 @@ impl Analysis<'_, '_, '_, '_> {
     fn load(&mut self, state: &State, position: usize, instruction: &Instruction, at: u8, size: u8) -> Value {
         match &instruction.memory {
             Some(memory) => {
+                if let Some(pages) = self.loaded_page_array(memory) {
+                    return pages;
+                }
                 let operand = self.operand(state, position, memory);
                 self.loaded(state, position, operand, at, size)
             }
@@ -216,6 +236,8 @@ impl Analysis<'_, '_, '_, '_> {
     fn masked(&mut self, value: Value, mask: i64, lost: Value) -> Value {
         match value {
             Value::Pointer(_) if (-16..0).contains(&mask) => value,
+            // a stack that a function aligns anew: what counts is that its places keep their names
+            Value::Stack(at) if (-4096..0).contains(&mask) => Value::Stack(at & mask as i32),
             Value::Number(number) => Value::from(number.masked(mask)),
             Value::Constant(number) => Value::Constant(number & mask),
             // what has only few bits left is a number, whatever it was
@@ -258,6 +280,12 @@ impl Analysis<'_, '_, '_, '_> {
         if TRANSPARENT.contains(&name) {
             return After::GoesOn;
         }
+        if let (Some(symbol), Some(at)) = (symbol, target)
+            && let Some(register) = thunk_register(&symbol.name, at.wrapping_sub(symbol.address))
+        {
+            let called = state.get(register);
+            return self.call(state, position, None, Some(called));
+        }
         if name.starts_with("runtime.gcWriteBarrier") {
             // room in a buffer comes back, and nothing else changes
             state.set(Register(11), Value::Unknown(position as u32 + 1));
@@ -271,7 +299,12 @@ impl Analysis<'_, '_, '_, '_> {
             return After::Ends;
         }
         let is_go = self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO);
-        let made = if is_go { self.made_by_runtime(name, state) } else { None };
+        let first = state.get(first_argument(self.image.machine()));
+        let made = match first {
+            Value::Pointer(_) if LIKE_ARGUMENT.contains(&name) => Some(vec![first]),
+            _ if is_go => self.made_by_runtime(name, state),
+            _ => None,
+        };
         let returned = match (made, callee, called) {
             (Some(made), ..) => Some(made),
             (None, Some(place), _) => self.returned(place),
@@ -413,6 +446,31 @@ pub(super) fn name_of(position: usize, register: Register) -> u64 {
     (position as u64 + 1) << 7 | u64::from(register.0)
 }
 
+/// The register that a call goes through by way of a function `called`, so far behind its symbol.
+fn thunk_register(called: &str, inside: u64) -> Option<Register> {
+    // as instructions number them, by DWARF's numbers
+    const ORDER: [u8; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+    const NAMES: [&str; 16] = [
+        "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
+        "r14", "r15",
+    ];
+    let name = called.strip_prefix(THUNK)?;
+    if name == "array" {
+        let index = usize::try_from(inside / THUNK_SIZE).ok()?;
+        return ORDER.get(index).copied().map(Register);
+    }
+    let number = NAMES.iter().position(|known| *known == name)?;
+    Some(Register(number as u8))
+}
+
+/// The register of a function's first argument.
+fn first_argument(machine: Machine) -> Register {
+    match machine {
+        Machine::X86_64 => Register(5),
+        Machine::Aarch64 => Register(0),
+    }
+}
+
 /// The registers that a function may change.
 fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
     let numbers: Vec<u8> = match machine {
@@ -431,5 +489,21 @@ fn result_registers(machine: Machine, is_go: bool) -> [Register; 2] {
         Machine::X86_64 if is_go => [Register(0), Register(3)],
         Machine::X86_64 => [Register(0), Register(1)],
         Machine::Aarch64 => [Register(0), Register(1)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_by_way_of_a_thunk_goes_where_its_register_leads() {
+        assert_eq!(thunk_register("__x86_indirect_thunk_rcx", 0), Some(Register(2)));
+        assert_eq!(thunk_register("__x86_indirect_thunk_r11", 0), Some(Register(11)));
+        // the second of the array is rcx, the sixth rbp
+        assert_eq!(thunk_register("__x86_indirect_thunk_array", 32), Some(Register(2)));
+        assert_eq!(thunk_register("__x86_indirect_thunk_array", 160), Some(Register(6)));
+        assert_eq!(thunk_register("__x86_indirect_thunk_array", 512), None);
+        assert_eq!(thunk_register("__x86_return_thunk", 0), None);
     }
 }

@@ -86,7 +86,7 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
     let sampled: FxHashSet<u32> = profile.points.iter().map(|point| point.place).collect();
     for index in sampled {
         let (place, resolved) = (&profile.places[index as usize], &profile.resolved[index as usize]);
-        if binaries.get(place.dso).is_some_and(|program| program.debug.is_some()) {
+        if binaries.get(place.dso).is_some_and(|program| program.has_types()) {
             wanted.entry(place.dso).or_default().push(resolved.address);
         }
     }
@@ -107,15 +107,18 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
 }
 
 fn answers(program: &Program, addresses: &[u64], data: &[u64], correct: bool) -> Result<Answers, String> {
-    let debug = program.debug.as_ref().ok_or("no debug information")?;
-    let table = infer::infer_with_data(
-        &program.image,
-        infer::Debug::File(&debug.file),
-        debug.companions.as_ref(),
-        Wanted::At(addresses),
-        data,
-    )
-    .map_err(|error| error.to_string())?;
+    let table = match (&program.debug, &program.btf) {
+        (Some(debug), _) => infer::infer_with_data(
+            &program.image,
+            infer::Debug::File(&debug.file),
+            debug.companions.as_ref(),
+            Wanted::At(addresses),
+            data,
+        ),
+        (None, Some(btf)) => infer::infer_by_btf(&program.image, btf, Wanted::At(addresses)),
+        (None, None) => return Err("no debug information".to_owned()),
+    };
+    let table = table.map_err(|error| error.to_string())?;
     let before = if correct { before(program, &table, addresses) } else { FxHashMap::default() };
     Ok(Answers { table, before })
 }

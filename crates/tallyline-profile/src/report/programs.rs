@@ -24,6 +24,8 @@ pub struct Program {
     pub image: Image,
     /// Where its debug information is: the file itself or its debug file.
     pub debug: Option<Debug>,
+    /// A kernel's BTF, raw, where there is no debug information.
+    pub btf: Option<Vec<u8>>,
 }
 
 /// A file with debug information.
@@ -37,6 +39,11 @@ pub struct Debug {
 }
 
 impl Program {
+    /// Whether anything says of which types its data are.
+    pub fn has_types(&self) -> bool {
+        self.debug.is_some() || self.btf.is_some()
+    }
+
     /// The symbols: of the debug file, where there is one.
     pub fn symbols(&self) -> &Image {
         self.debug.as_ref().and_then(|debug| debug.symbols.as_ref()).unwrap_or(&self.image)

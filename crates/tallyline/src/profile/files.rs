@@ -98,6 +98,7 @@ pub(crate) fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
         tallyline_layout::formats(file)
             .is_ok_and(|formats| formats.contains(&tallyline_layout::Format::Dwarf))
     };
+    let mut btf = None;
     let debug = if has_dwarf(&file) {
         Some(Debug { file, companions: Box::new(Beside::new(path)), symbols: None })
     } else {
@@ -107,8 +108,13 @@ pub(crate) fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
                 file: debug,
                 companions: Box::new(Beside::of_debug_file(&debug_path, path)),
             }),
-            _ => None,
+            _ => {
+                if dso.kind == DsoKind::Kernel {
+                    btf = Image::section(&file, ".BTF").map_err(|error| error.to_string())?;
+                }
+                None
+            }
         }
     };
-    Ok(Program { image, debug })
+    Ok(Program { image, debug, btf })
 }
