@@ -85,12 +85,6 @@ fn members_of_a_union_that_lead_to_pointers_are_stepped_over_alike() {
 }
 
 #[test]
-fn pages_are_found_by_their_number() {
-    let Some(table) = by_dwarf("page") else { return };
-    assert_eq!(accessed(&table, "users_by_number"), ["long unsigned int.", "struct page.users"]);
-}
-
-#[test]
 fn the_address_of_a_page_may_come_back_as_a_number() {
     let Some(table) = by_dwarf("head") else { return };
     assert_eq!(accessed(&table, "users_of_head"), ["struct page.users"]);

@@ -495,7 +495,7 @@ mod tests {
         let (index, _) = sections.section_by_name(endian, b".debug_str").expect("strings");
         let at = header.e_shoff.get(endian) as usize + index.0 * size_of_header(header, endian) + 8;
         let flags = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
-        bytes[at..at + 8].copy_from_slice(&u64::from(flags).to_le_bytes());
+        bytes[at..at + 8].copy_from_slice(&flags.to_le_bytes());
         bytes
     }
 

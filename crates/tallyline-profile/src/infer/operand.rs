@@ -13,9 +13,6 @@ use tallyline_layout::model::{Type, TypeId};
 /// Where compilers put the value that guards the stack, in the segment of the thread.
 const CANARY: i64 = 0x28;
 
-/// Linux's array of all pages, where they are mapped one behind the other.
-const PAGE_ARRAY: &str = "vmemmap_base";
-
 /// Where an operand is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand {
@@ -476,34 +473,6 @@ impl Analysis<'_, '_, '_, '_> {
             _ if size < 8 => Value::WORD,
             _ => lost,
         }
-    }
-
-    /// What Linux's array of all pages holds, whose start is in a variable that says it is a number. The type
-    /// is that of a variable in the function.
-    pub(super) fn loaded_page_array(&mut self, operand: &Memory) -> Option<Value> {
-        if operand.base.is_some() || operand.index.is_some() || operand.segment != SegmentBase::Flat {
-            return None;
-        }
-        let symbol = self.image.data_at(operand.displacement as u64)?;
-        if symbol.name != PAGE_ARRAY {
-            return None;
-        }
-        // what a page is called that is used for something lies over it
-        [&b"page"[..], b"folio", b"slab"].into_iter().find_map(|name| self.variable_to(name))
-    }
-
-    /// What the first variable holds that leads to elements of a record of a name.
-    fn variable_to(&mut self, name: &[u8]) -> Option<Value> {
-        (0..self.function.variables.len() as u32).find_map(|variable| {
-            let ty = self.variable_type(variable)?;
-            let ty = self.catalog.strip(ty);
-            let Type::Pointer { to, .. } = self.catalog.types().get(ty) else { return None };
-            let to = self.catalog.object(to);
-            let (_, record) = self.catalog.types().as_record(to)?;
-            let is_named = self.catalog.types().name(record.name) == name && !record.declaration;
-            let step = u32::try_from(self.catalog.size(to)).ok()?;
-            is_named.then(|| Value::Pointer(Pointer { to, offset: 0, step }))
-        })
     }
 
     fn loaded_field(&mut self, ty: TypeId, offset: u64, size: u64, position: usize) -> Value {

@@ -156,9 +156,6 @@ impl Analysis<'_, '_, '_, '_> {
     fn load(&mut self, state: &State, position: usize, instruction: &Instruction, at: u8, size: u8) -> Value {
         match &instruction.memory {
             Some(memory) => {
-                if let Some(pages) = self.loaded_page_array(memory) {
-                    return pages;
-                }
                 let operand = self.operand(state, position, memory);
                 self.loaded(state, position, operand, at, size)
             }

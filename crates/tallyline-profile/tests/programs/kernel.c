@@ -94,23 +94,11 @@ __attribute__((noinline)) int users_of_head(struct page *page)
 	return ((struct page *)_compound_head(page))->users;
 }
 
-/* the array of all pages, as a number */
-unsigned long vmemmap_base;
-
-__attribute__((noinline)) int users_by_number(unsigned long number)
-{
-	struct page *page = (struct page *)vmemmap_base + number;
-
-	return page->users;
-}
-
 int main(int count, char **words)
 {
 	struct page page = { .head = (unsigned long)count << 1 }, *pages[] = { &page };
 
-	vmemmap_base = (unsigned long)&page - count * sizeof page;
-
 	(void)words;
 	return users_of(&page) + (int)aligned(&page) + (int)symbol_at(0) + first_of((union pages){ .pages = pages }, count) +
-	       checked(&page) + users_by_number(count) + users_of_head(&page);
+	       checked(&page) + users_of_head(&page);
 }
