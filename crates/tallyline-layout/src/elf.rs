@@ -184,13 +184,12 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
-    /// Bytes that are not in a file.
+    /// The first bytes of something, as they are.
     #[cfg(test)]
-    pub(crate) fn of_bytes(bytes: &'a [u8]) -> Part<'a> {
-        let size = bytes.len() as u64;
+    pub(crate) fn plain(input: Input<'a>, size: u64) -> Part<'a> {
         let format = object::CompressionFormat::None;
         let range = CompressedFileRange { format, offset: 0, compressed_size: size, uncompressed_size: size };
-        Part { input: Input::Bytes(bytes), range, relocations: Vec::new(), little_endian: true }
+        Part { input, range, relocations: Vec::new(), little_endian: true }
     }
 
     /// Whether it has to be inflated.
@@ -220,6 +219,21 @@ impl<'a> Part<'a> {
             }
             _ => None,
         })
+    }
+
+    /// Whether its bytes can be read from an open file, at any offset, as they are.
+    pub(crate) fn is_in_place(&self) -> bool {
+        !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
+    }
+
+    /// Fills a buffer with what is at an offset of a section that is in place, up to its end; how much
+    /// that was.
+    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.size().saturating_sub(offset);
+        let size = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let start = self.range.offset.checked_add(offset).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        self.input.fill(start, &mut into[..size])?;
+        Ok(size)
     }
 
     /// Takes what the bytes inflate to from a budget.

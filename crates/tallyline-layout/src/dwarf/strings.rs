@@ -1,10 +1,12 @@
 //! The strings of a file that is read in windows, without those that nobody asks for here: the names that
 //! linkers know functions and variables by. They are up to two thirds of the strings of C++, and a
-//! third of Rust's.
+//! third of Rust's. Where few are asked for, only those are read.
 
 use crate::INFLATED_LIMIT;
 use crate::elf::{Part, join};
 use crate::error::Result;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use std::io::Read;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -22,8 +24,87 @@ pub(super) struct Strings<'a> {
     runs: Vec<Run>,
     size: usize,
     part: Option<&'a Part<'a>>,
+    // of few: those that were asked for
+    asked: Option<Asked<'a>>,
     // all of it, once something is asked for that was not kept
     whole: OnceLock<Vec<u8>>,
+}
+
+/// How many strings of a section will be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Many,
+    /// Names of records, each once or a few times.
+    Few,
+}
+
+/// Strings that are read from the file when they are asked for, and stay.
+struct Asked<'a> {
+    part: &'a Part<'a>,
+    // by a hash of their offsets, in the first free slot from there on
+    slots: Box<[OnceLock<(u32, Box<[u8]>)>]>,
+}
+
+/// There is a slot for so many bytes of a section.
+const BYTES_A_SLOT: usize = 256;
+
+/// Strings longer than this are looked for in all of the section.
+const LONG: usize = 1 << 20;
+
+/// How many slots are looked at for one string.
+const PROBES: usize = 16;
+
+impl<'a> Asked<'a> {
+    /// Reads the section once, as a disk gives that in order in no time, and one by one never.
+    fn new(part: &'a Part<'a>, size: usize) -> Result<Asked<'a>> {
+        let mut piece = vec![0; PIECE];
+        let mut offset = 0;
+        while offset < size {
+            offset += part.read_at(offset as u64, &mut piece)?.max(1);
+        }
+        let slots = (size / BYTES_A_SLOT).max(PROBES).next_power_of_two();
+        Ok(Asked { part, slots: (0..slots).map(|_| OnceLock::new()).collect() })
+    }
+
+    /// The string at an offset and its end; none if it cannot be read, or there is no slot left for it.
+    fn get(&self, offset: usize) -> Option<&[u8]> {
+        let key = u32::try_from(offset).ok()?;
+        // the high bits are the mixed ones
+        let first = (FxBuildHasher.hash_one(key) >> 32) as usize;
+        for probe in 0..PROBES {
+            let slot = &self.slots[first.wrapping_add(probe) & (self.slots.len() - 1)];
+            let (taken, string) = match slot.get() {
+                Some(taken) => taken,
+                None => {
+                    let string = self.read(offset)?;
+                    slot.get_or_init(|| (key, string))
+                }
+            };
+            if *taken == key {
+                return Some(string);
+            }
+        }
+        None
+    }
+
+    fn read(&self, offset: usize) -> Option<Box<[u8]>> {
+        let mut near = [0; 128];
+        let read = self.part.read_at(offset as u64, &mut near).ok()?;
+        if let Some(end) = memchr::memchr(0, &near[..read]) {
+            return Some(near[..=end].into());
+        }
+        let mut bytes = vec![0; 1 << 12];
+        loop {
+            let read = self.part.read_at(offset as u64, &mut bytes).ok()?;
+            if let Some(end) = memchr::memchr(0, &bytes[..read]) {
+                return Some(bytes[..=end].into());
+            }
+            if read < bytes.len() || read >= LONG {
+                return None;
+            }
+            bytes.resize(bytes.len() * 2, 0);
+        }
+    }
 }
 
 /// Strings that follow each other in the section.
@@ -36,12 +117,19 @@ struct Run {
 
 impl<'a> Strings<'a> {
     /// Reads a section; none if it cannot be read a piece at a time. `budget` is what may be inflated.
-    pub(super) fn load(part: Option<&'a Part<'a>>, budget: &AtomicU64) -> Result<Option<Strings<'a>>> {
-        let mut strings =
-            Strings { kept: Vec::new(), runs: Vec::new(), size: 0, part, whole: OnceLock::new() };
+    pub(super) fn load(
+        part: Option<&'a Part<'a>>,
+        used: Use,
+        budget: &AtomicU64,
+    ) -> Result<Option<Strings<'a>>> {
+        let whole = OnceLock::new();
+        let mut strings = Strings { kept: Vec::new(), runs: Vec::new(), size: 0, part, asked: None, whole };
         let Some(part) = part else { return Ok(Some(strings)) };
-        if u32::try_from(part.size()).is_err() {
-            return Ok(None);
+        let Ok(size) = u32::try_from(part.size()) else { return Ok(None) };
+        if used == Use::Few && part.is_in_place() {
+            strings.size = size as usize;
+            strings.asked = Some(Asked::new(part, strings.size)?);
+            return Ok(Some(strings));
         }
         let Some(mut stream) = part.stream(budget)? else { return Ok(None) };
         let mut rest = Vec::with_capacity(2 * PIECE);
@@ -94,6 +182,9 @@ impl<'a> Strings<'a> {
 
     /// The string at an offset; none beyond the end, or if it is not ended.
     pub(super) fn get(&self, offset: usize) -> Option<&[u8]> {
+        if let Some(string) = self.asked.as_ref().and_then(|asked| asked.get(offset)) {
+            return until_end(string);
+        }
         let next = self.runs.partition_point(|run| run.offset as usize <= offset);
         let end = self.runs.get(next).map_or(self.kept.len(), |next| next.kept as usize);
         let place = next.checked_sub(1).map(|run| {
@@ -125,9 +216,10 @@ fn until_end(bytes: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elf::Input;
 
-    #[test]
-    fn every_string_is_found_whether_it_was_kept_or_not() {
+    /// Strings of many kinds, and where each is.
+    fn section() -> (Vec<u8>, Vec<(usize, String)>) {
         let names = ["int", "_ZN1a1bE", "", "long int", "_RNvC1a1b", "_ZTV1a", "x", "_ZN1a1cE"];
         let mut section = Vec::new();
         let mut offsets = Vec::new();
@@ -138,11 +230,15 @@ mod tests {
                 section.push(0);
             }
         }
-        section.extend_from_slice(b"not ended");
-        let part = Part::of_bytes(&section);
-        let strings = Strings::load(Some(&part), &AtomicU64::new(0)).expect("readable").expect("plain");
-        assert!(strings.kept.len() < section.len() * 2 / 3);
-        for (offset, name) in &offsets {
+        let long = "long ".repeat(100_000);
+        offsets.push((section.len(), long.clone()));
+        section.extend_from_slice(long.as_bytes());
+        section.extend_from_slice(b"\0not ended");
+        (section, offsets)
+    }
+
+    fn check(strings: &Strings<'_>, section: &[u8], offsets: &[(usize, String)]) {
+        for (offset, name) in offsets {
             assert_eq!(strings.get(*offset), Some(name.as_bytes()), "{offset}");
             // strings may end with others
             assert_eq!(strings.get(offset + name.len()), Some(&b""[..]));
@@ -153,5 +249,32 @@ mod tests {
         for beyond in [section.len() - 9, section.len() - 1, section.len(), usize::MAX] {
             assert_eq!(strings.get(beyond), None, "{beyond}");
         }
+    }
+
+    #[test]
+    fn every_string_is_found_whether_it_was_kept_or_not() {
+        let (section, offsets) = section();
+        let part = Part::plain(Input::Bytes(&section), section.len() as u64);
+        let strings = Strings::load(Some(&part), Use::Many, &AtomicU64::new(0)).expect("readable");
+        let strings = strings.expect("plain");
+        assert!(strings.kept.len() < section.len() * 2 / 3);
+        check(&strings, &section, &offsets);
+    }
+
+    #[test]
+    fn every_string_is_found_where_few_were_expected_and_only_those_are_read_if_it_is_few() {
+        let (section, offsets) = section();
+        let path = std::env::temp_dir().join(format!("tallyline-strings-{}", std::process::id()));
+        std::fs::write(&path, &section).expect("written");
+        let file = std::fs::File::open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("removed");
+        let part = Part::plain(Input::File(&file), section.len() as u64);
+        let strings = Strings::load(Some(&part), Use::Few, &AtomicU64::new(0)).expect("readable");
+        let strings = strings.expect("plain");
+        for (offset, name) in offsets.iter().step_by(97) {
+            assert_eq!(strings.get(*offset), Some(name.as_bytes()), "{offset}");
+        }
+        assert!(strings.whole.get().is_none());
+        check(&strings, &section, &offsets);
     }
 }

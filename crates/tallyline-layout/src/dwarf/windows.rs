@@ -9,7 +9,7 @@ use super::outlines::{Held, Outlines, Seen};
 use super::scan::{Before, Known, Scanned};
 use super::sections::{Reading, Sections};
 use super::source::Source;
-use super::strings::Strings;
+use super::strings::{Strings, Use};
 use super::units::Units;
 use super::{load_found, scan, split};
 use crate::elf::{File, Naming, Part};
@@ -91,9 +91,13 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     thread::scope(|scope| {
         // the first windows are read beside the other sections
         let mut cut = cut(scope, info, sizes, little_endian)?;
-        let Some(strings) = Strings::load(strings.first(), &reading.budget)? else { return as_a_whole };
+        let is_merged = file.merges(SectionId::DebugStr, naming);
+        // names are told apart by where they are, and written once
+        let few = is_merged && request.sizes_only && matches!(request.wanted, Wanted::Records);
+        let used = if few { Use::Few } else { Use::Many };
+        let Some(strings) = Strings::load(strings.first(), used, &reading.budget)? else { return as_a_whole };
         let sections = Sections::load(file, naming, &reading)?;
-        let mut merged = file.merges(SectionId::DebugStr, naming) && strings.end();
+        let mut merged = is_merged && strings.end();
         while let Some(windows) = cut {
             let reader = Reader::new(request, &sections, &strings, little_endian, merged);
             let read = reader.read(windows, &mut |mut part| {

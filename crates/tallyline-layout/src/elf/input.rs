@@ -45,6 +45,19 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
+    /// Fills a buffer with what is at an offset. An error if the file ends before.
+    pub(crate) fn fill(self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Input::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let there = bytes.get(start..).and_then(|rest| rest.get(..into.len()));
+                into.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+            Input::File(file) => read_at(file, into, offset),
+        }
+    }
+
     /// Some bytes, a piece of them at a time. An error if the file ends before.
     pub(crate) fn pieces(self, offset: u64, size: u64) -> Result<BufReader<Pieces<'a>>> {
         let end = offset.checked_add(size).ok_or_else(beyond)?;
@@ -70,15 +83,7 @@ impl io::Read for Pieces<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);
         let size = into.len().min(left);
-        let into = &mut into[..size];
-        match self.input {
-            Input::Bytes(bytes) => {
-                let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
-                let there = bytes.get(start..).and_then(|rest| rest.get(..size));
-                into.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
-            }
-            Input::File(file) => read_at(file, into, self.offset)?,
-        }
+        self.input.fill(self.offset, &mut into[..size])?;
         self.offset += size as u64;
         Ok(size)
     }
