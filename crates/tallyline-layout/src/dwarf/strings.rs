@@ -42,8 +42,11 @@ pub(super) enum Use {
 struct Asked<'a> {
     part: &'a Part<'a>,
     // by a hash of their offsets, in the first free slot from there on
-    slots: Box<[OnceLock<(u32, Box<[u8]>)>]>,
+    slots: Box<[Slot]>,
 }
+
+/// A string's offset, and the string with its end.
+type Slot = OnceLock<(u32, Box<[u8]>)>;
 
 /// There is a slot for so many bytes of a section.
 const BYTES_A_SLOT: usize = 256;
