@@ -24,7 +24,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// How many bytes of units are looked at at once: of the first window, as what is sought by name is
 /// mostly found early, and of the last.
@@ -166,9 +166,9 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn read(mut self, cut: Cut, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+    fn read(mut self, cut: Cut<'_>, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
         let mut start: usize = 0;
-        for window in cut.windows {
+        for window in cut.windows.iter().flatten() {
             let window = window?;
             match self.window(&window, start)? {
                 Window::Types(parts) => {
@@ -263,9 +263,22 @@ enum Window {
 }
 
 /// Windows of a section, in order. Their memory goes back to be used again.
-struct Cut {
-    windows: Receiver<io::Result<Vec<u8>>>,
+struct Cut<'s> {
+    // until the end
+    windows: Option<Receiver<io::Result<Vec<u8>>>>,
     spent: Sender<Vec<u8>>,
+    cutter: Option<ScopedJoinHandle<'s, ()>>,
+}
+
+impl Drop for Cut<'_> {
+    /// Waits for the thread: a scope does so only for what it runs, not for what it leaves behind.
+    fn drop(&mut self) {
+        // without a taker it ends
+        self.windows = None;
+        if let Some(cutter) = self.cutter.take() {
+            let _ = cutter.join();
+        }
+    }
 }
 
 /// How many windows may wait for their turn. To inflate takes longer than to look, so what is compressed
@@ -284,14 +297,14 @@ fn cut<'s>(
     info: &'s Part<'_>,
     sizes: Windows,
     little_endian: bool,
-) -> Result<Option<Cut>> {
+) -> Result<Option<Cut<'s>>> {
     // the budget was looked at before
     let Some(stream) = info.stream(&AtomicU64::new(INFLATED_LIMIT))? else { return Ok(None) };
     let (send, windows) = sync_channel(ahead(info));
     let (spent, again) = channel();
     let cutter = Cutter { stream, sizes, little_endian, again };
     let started = thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send));
-    Ok(started.is_ok().then_some(Cut { windows, spent }))
+    Ok(started.ok().map(|cutter| Cut { windows: Some(windows), spent, cutter: Some(cutter) }))
 }
 
 /// Cuts the section of units into windows, between units.
