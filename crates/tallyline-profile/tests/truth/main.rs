@@ -53,9 +53,13 @@ fn run(source: &str, compiler: &str, flags: &[&str]) -> Option<Run> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder");
     let (program, trace, truth) = (folder.join("program"), folder.join("trace"), folder.join("truth"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let made =
-        Command::new(compiler).args(flags).arg("-o").arg(&program).arg(source).current_dir(&folder).output();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let mut command = Command::new(compiler);
+    command.args(flags).arg("-o").arg(&program).arg(sources.join(source));
+    if compiler == "go" {
+        command.arg(sources.join("publish.go"));
+    }
+    let made = command.current_dir(&folder).output();
     match made {
         Err(_) => {
             eprintln!("skipped: no {compiler}");

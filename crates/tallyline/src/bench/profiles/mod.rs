@@ -58,6 +58,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
+    /// Only write a recording with samples spread over this file
+    #[arg(long, value_name = "FILE", hide = true, requires = "into")]
+    spread: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", hide = true)]
+    into: Option<PathBuf>,
+
     /// Only see that it works: one round, few samples
     #[arg(long)]
     pub(super) quick: bool,
@@ -80,6 +86,9 @@ struct Subject {
 
 /// Runs the benchmark.
 pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
+    if let (Some(program), Some(recording)) = (&options.spread, &options.into) {
+        return spread::write(program, options.samples, options.functions, recording);
+    }
     let ours = std::env::current_exe().context("cannot find this program")?;
     let named = || std::env::var_os("PERF").map(PathBuf::from);
     let perf = options.perf.clone().or_else(named).unwrap_or_else(|| "perf".into());
@@ -125,7 +134,11 @@ fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) 
     let kernel = options.vmlinux.as_ref().filter(|_| options.recordings.is_empty());
     for (index, program) in options.programs.iter().chain(kernel).enumerate() {
         let recording = folder.join(format!("spread-{index}.data"));
-        spread::write(program, samples, options.functions, &recording)?;
+        // in a process of its own: what this one takes at most, each that it starts is said to have taken
+        let mut command = Command::new(ours);
+        command.args(["bench", "report", "--samples", &samples.to_string()]);
+        command.args(["--functions", &options.functions.to_string()]);
+        output(command.arg("--spread").arg(program).arg("--into").arg(&recording))?;
         let vmlinux = kernel.filter(|kernel| *kernel == program).cloned();
         subjects.push(Subject { name: format!("{}, made-up samples", name(program)), recording, vmlinux });
     }
@@ -220,7 +233,8 @@ fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("{name} failed: {}", complaint.trim().trim_start_matches("tallyline: "));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

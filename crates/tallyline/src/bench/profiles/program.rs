@@ -1,9 +1,10 @@
 //! A small program, compiled and recorded here.
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Runs until somebody ends it, in a few functions that each have fields of their own.
 const SOURCE: &str = "\
@@ -58,7 +59,7 @@ pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<PathBuf
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut command = Command::new(&compiler);
     command.args(["-O2", "-g", "-o"]).arg(&program).arg(&source);
-    run(&mut command).with_context(|| "cannot compile a program")?;
+    super::output(&mut command).context("cannot compile a program")?;
     let recording = folder.join("orders.data");
     // a busy machine lets through fewer
     let mut seconds = samples as f64 / FREQUENCY as f64 * 1.2;
@@ -66,8 +67,8 @@ pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<PathBuf
         let mut command = Command::new(ours);
         command.args(["record", "-q", "--all-user", "-e", "cpu-clock", "-F", &FREQUENCY.to_string(), "-o"]);
         command.arg(&recording).arg("--").arg(&program).arg(seconds.to_string());
-        run(&mut command)?;
-        let there = count(&recording)?;
+        super::output(&mut command)?;
+        let there = count(ours, &recording)?;
         if there >= samples {
             return Ok(recording);
         }
@@ -79,18 +80,12 @@ pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<PathBuf
     bail!("this machine does not take {samples} samples")
 }
 
-fn count(recording: &Path) -> Result<u64> {
-    let bytes = fs::read(recording).with_context(|| format!("cannot read {}", recording.display()))?;
-    let recording = tallyline_profile::perfdata::Recording::parse(&bytes)?;
-    Ok(tallyline_profile::report::Profile::load(&recording)?.points.len() as u64)
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!("{name} failed: {}", complaint.trim().trim_start_matches("tallyline: "));
-    }
-    Ok(())
+/// How many samples there are. Not read in here: what this process takes at most, each that it starts is
+/// said to have taken, too.
+fn count(ours: &Path, recording: &Path) -> Result<u64> {
+    let mut command = Command::new(ours);
+    command.args(["report", "-s", "comm", "--json", "-i"]).arg(recording);
+    let document: Value =
+        serde_json::from_str(&super::output(&mut command)?).context("cannot understand tallyline report")?;
+    Ok(document["samples"].as_u64().unwrap_or(0))
 }

@@ -71,6 +71,8 @@ pub(super) fn write(program: &Path, samples: u64, functions: usize, recording: &
         let time = 1000 + index * 1000;
         let sample = Sample {
             mode,
+            // at the very instruction that accesses memory: there is nothing to correct
+            exact: true,
             ip: Some(base + place),
             pid: Some(PID),
             tid: Some(PID),
