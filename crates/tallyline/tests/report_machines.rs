@@ -21,6 +21,7 @@ struct pair shared_pair;
 long get_a(struct pair *p) { return p->a; }
 void set_b(struct pair *p, long v) { p->b = v; }
 int get_x(struct pair *p) { return p->x; }
+long get_word(void *p) { return *(long *)p; }
 ";
 
 /// One sample: event, process, address of code, of data, CPU, where the data came from.
@@ -246,6 +247,27 @@ fn lines_of_a_type_follow_real_addresses_and_the_line_size_of_the_machine_record
     };
     write(&data, &Machine { caches: vec![cache], ..machine() }, &[text], &[a, x, x, unknown]);
     assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 2), lines(1, 2)]);
+}
+
+#[test]
+fn samples_that_only_their_addresses_give_a_type_are_counted_and_said() {
+    let folder = folder("evidence");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let data = folder.join("perf.data");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    let object = 0x7000_0040;
+    let a = At { address: object, ..at(function(&image, "get_a")) };
+    let word = |address| At { address, ..at(function(&image, "get_word")) };
+    let elsewhere = word(0x7100_0000);
+    write(&data, &machine(), &[text], &[a, word(object + 8), word(object + 8), elsewhere]);
+    let document = json(&data, &["-s", "typeoff"]);
+    let expected = [("(unknown)", 1), ("struct pair +0 (a)", 1), ("struct pair +0x8 (b)", 2)];
+    assert_eq!(rows(&document, "typeoff"), named(&expected));
+    assert_eq!((&document["by_evidence"], &document["typed"]), (&2.into(), &3.into()));
+    let output = run(&["report", "--stdio", "-i", data.to_str().expect("a plain path"), "-s", "type"]);
+    let line = "# Typed by where the data was, or what registers held: 2\n";
+    assert!(stdout(&output).contains(line), "{}", stdout(&output));
 }
 
 /// Three functions in two processes and two events.

@@ -1,6 +1,6 @@
 //! For programs.
 //!
-//! `{"schema":1,"events":[…],"weighs","skid","lost","samples","eligible","typed","rows":[…],"pseudo":[…],
+//! `{"schema":1,"events":[…],"weighs","skid","by_evidence","lost","samples","eligible","typed","rows":[…],"pseudo":[…],
 //! "untyped":[{"reason","samples"}]}`. A row has `event` (its name), `keys` (a text for each key),
 //! `samples`, `period`, `weight` (what shares are made of) and `percent`; side by side, `events` with
 //! the same for each.
@@ -34,6 +34,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     });
     if views.has_types() {
         document["skid"] = profile.skid.to_string().into();
+        document["by_evidence"] = profile.joined.by_evidence.into();
         document["eligible"] = sum(|view| view.account.eligible).into();
         document["typed"] = sum(|view| view.account.typed).into();
         document["pseudo"] = list("kind", views, |view| &view.account.pseudo);
