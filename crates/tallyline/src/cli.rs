@@ -49,7 +49,8 @@ Examples:
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man | man -l -
 
-Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug.
+Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. With
+DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
 
 Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
 

@@ -5,13 +5,14 @@ mod common;
 
 use common::{compiles, folder, run, stderr, stdout};
 use serde_json::Value;
-use std::io::Cursor;
+use std::io::{Cursor, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tallyline_profile::code::Image;
 use tallyline_profile::perfdata::Attr;
 use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{CacheLevel, Comm, Mapping};
+use tallyline_profile::perfdata::file::{BuildId, CacheLevel, Comm, Mapping};
 use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, level, op, snoop};
 use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Node, Writer};
 
@@ -103,8 +104,13 @@ fn machine() -> Machine {
     Machine { arch: "x86_64".to_owned(), ..Machine::default() }
 }
 
-/// A linked file with the functions at an address as given to the linker; none without a compiler.
+/// A linked file with the functions at an address as given to the linker, without a build-id; none
+/// without a compiler.
 fn linked(folder: &Path, name: &str, base: u64) -> Option<(PathBuf, Image)> {
+    linked_with(folder, name, base, &["-Wl,--build-id=none"])
+}
+
+fn linked_with(folder: &Path, name: &str, base: u64, options: &[&str]) -> Option<(PathBuf, Image)> {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: the instructions are told for x86-64");
         return None;
@@ -124,7 +130,8 @@ fn linked(folder: &Path, name: &str, base: u64) -> Option<(PathBuf, Image)> {
             "-static",
             model,
         ])
-        .arg(format!("-Wl,-Ttext={base:#x},--defsym=_text={base:#x},-e,_text,--build-id=none"))
+        .arg(format!("-Wl,-Ttext={base:#x},--defsym=_text={base:#x},-e,_text"))
+        .args(options)
         .arg("-o")
         .arg(&program)
         .arg(&source);
@@ -220,6 +227,125 @@ fn programs_are_found_under_another_root_and_in_an_archive_without_folders() {
     std::fs::copy(&program, root.join("pair")).expect("copied");
     assert_eq!(typed(&["--symfs", folder.join("root").to_str().expect("a plain path")]), Some(1));
     assert_eq!(typed(&["--symfs", folder.to_str().expect("a plain path")]), Some(1));
+}
+
+/// A build-id, and the option that has the linker write it.
+const BUILD: [u8; 20] = [0x5a; 20];
+fn build_option() -> String {
+    format!("-Wl,--build-id=0x{}", "5a".repeat(20))
+}
+
+fn of_build<'m>(mapping: Mapping<'m>, id: &[u8]) -> Mapping<'m> {
+    Mapping { build_id: BuildId::new(id), ..mapping }
+}
+
+fn typed(data: &Path, args: &[&str]) -> u64 {
+    json(data, &[args, &["-s", "type"]].concat())["typed"].as_u64().expect("a number")
+}
+
+#[test]
+fn the_file_of_a_kernel_is_found_where_distributions_put_it_if_it_is_of_the_same_build() {
+    let folder = folder("installed-kernel");
+    let place = folder.join("usr/lib/debug/boot");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let Some((_, image)) = linked_with(&place, "vmlinux-6.1-test", KERNEL, &[&build_option()]) else {
+        return;
+    };
+    let data = folder.join("perf.data");
+    let machine = Machine { os_release: "6.1-test".to_owned(), ..machine() };
+    let kernel = mapping(-1, KERNEL, 0x100_0000, KERNEL, "[kernel.kallsyms]_text");
+    let samples = [at(function(&image, "get_a")); 3];
+    let root = ["--symfs", folder.to_str().expect("a plain path")];
+    write(&data, &machine, &[of_build(kernel, &BUILD)], &samples);
+    assert_eq!(typed(&data, &root), 3);
+    write(&data, &machine, &[of_build(kernel, &[1; 20])], &samples);
+    assert_eq!(typed(&data, &root), 0, "of another build");
+    write(&data, &machine, &[kernel], &samples);
+    assert_eq!(typed(&data, &root), 0, "nothing says that it is the same");
+}
+
+#[test]
+fn programs_and_debug_files_are_asked_for_at_servers_by_their_build() {
+    let folder = folder("servers");
+    let Some((program, image)) = linked_with(&folder, "pair", 0x40_1000, &[&build_option()]) else { return };
+    let at_server = |name: &str| folder.join(name).display().to_string();
+    for (name, option) in [("executable", "--strip-debug"), ("debuginfo", "--only-keep-debug")] {
+        let mut copy = Command::new("objcopy");
+        copy.arg(option).arg(&program).arg(at_server(name));
+        assert!(copy.status().expect("binutils").success());
+    }
+    // a client that finds the two files of this build
+    let client = folder.join("debuginfod-find");
+    let id = "5a".repeat(20);
+    let script = format!("#!/bin/sh\n[ $2 = {id} ] && echo {}/$1\n", folder.display());
+    std::fs::write(&client, script).expect("written");
+    std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).expect("own file");
+    let data = folder.join("perf.data");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let text = mapping(7, segment.address, 0x1000, segment.offset, "/opt/no-such-place/pair");
+    let samples = [at(function(&image, "get_a")); 2];
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let reported = |urls: &str, id: &[u8]| {
+        write(&data, &machine(), &[of_build(text, id)], &samples);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tallyline"));
+        command.args(["report", "--json", "-s", "type", "-i"]).arg(&data);
+        let output = command.env("PATH", &path).env("DEBUGINFOD_URLS", urls).output().expect("runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let document: Value = serde_json::from_str(&stdout(&output)).expect("a document");
+        document["typed"].as_u64().expect("a number")
+    };
+    assert_eq!(reported("http://localhost:1", &BUILD), 2);
+    assert_eq!(reported("http://localhost:1", &[1; 20]), 0, "no server has it");
+    assert_eq!(reported("", &BUILD), 0, "not asked for");
+}
+
+#[test]
+fn a_program_in_a_container_is_found_through_a_process_that_still_runs() {
+    let folder = folder("container");
+    let source = folder.join("sleeper.c");
+    let text = "#include <unistd.h>\nstruct s { long a, b; } s;\n\
+                __attribute__((noinline, noclone)) long get_b(struct s *p) { return p->b; }\n\
+                int main(void) { write(1, \"r\", 1); pause(); return (int)get_b(&s); }\n";
+    std::fs::write(&source, text).expect("written");
+    let root = folder.join("root/opt/no-such-place");
+    std::fs::create_dir_all(&root).expect("a folder");
+    let program = root.join("sleeper");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-O2", "-g", "-static", "-fcf-protection=none", &build_option(), "-o"])
+        .arg(&program)
+        .arg(&source);
+    if !compiles(&mut compiler) {
+        return;
+    }
+    let mut sleeper = Command::new("unshare");
+    sleeper.args(["-r", "--root"]).arg(folder.join("root")).arg("/opt/no-such-place/sleeper");
+    let mut sleeper = sleeper.stdout(Stdio::piped()).spawn().expect("util-linux");
+    let mut started = [0];
+    if sleeper.stdout.take().expect("piped").read(&mut started).expect("a pipe") == 0 {
+        eprintln!("skipped: no other root may be taken here");
+        return;
+    }
+    let image = Image::parse(&std::fs::read(&program).expect("linked")).expect("ELF");
+    let load = function(&image, "get_b");
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    let pid = i32::try_from(sleeper.id()).expect("a process");
+    let text = mapping(pid, segment.address, segment.size, segment.offset, "/opt/no-such-place/sleeper");
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux").trim().to_owned();
+    let data = folder.join("perf.data");
+    let samples = [At { pid, ..at(load) }; 2];
+    let here = Machine { hostname: hostname.clone(), ..machine() };
+    write(&data, &here, &[of_build(text, &BUILD)], &samples);
+    assert_eq!(typed(&data, &[]), 2);
+    write(&data, &here, &[of_build(text, &[1; 20])], &samples);
+    assert_eq!(typed(&data, &[]), 0, "of another build");
+    let elsewhere = Machine { hostname: hostname + "-not", ..machine() };
+    write(&data, &elsewhere, &[of_build(text, &BUILD)], &samples);
+    assert_eq!(typed(&data, &[]), 0, "processes of another machine have other numbers");
+    sleeper.kill().expect("own process");
+    sleeper.wait().expect("own process");
+    write(&data, &here, &[of_build(text, &BUILD)], &samples);
+    assert_eq!(typed(&data, &[]), 0, "it has ended");
 }
 
 #[test]

@@ -55,7 +55,12 @@ pub struct Dso {
     /// The kernel only: a symbol, and where it was on the machine. Against its address in `vmlinux`
     /// that is how far the kernel was moved (KASLR).
     pub reference: Option<(String, u64)>,
+    /// The first few processes that mapped it: in a container, the path is one of their root's.
+    pub processes: Vec<i32>,
 }
+
+/// How many processes are kept of a file: one that still runs is enough.
+const PROCESSES_KEPT: usize = 16;
 
 /// An address within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +206,10 @@ impl AddressSpaces {
             let known = &mut self.dsos[dso.0 as usize].reference;
             *known = Some((String::from_utf8_lossy(symbol).into_owned(), mapping.file_offset));
         }
+        let processes = &mut self.dsos[dso.0 as usize].processes;
+        if kind == DsoKind::File && processes.len() < PROCESSES_KEPT && !processes.contains(&mapping.pid) {
+            processes.push(mapping.pid);
+        }
         let mapped = Mapped {
             end: mapping.start.saturating_add(mapping.len),
             file_offset: mapping.file_offset,
@@ -215,7 +224,7 @@ impl AddressSpaces {
         let id = *self.by_path.entry((path.to_vec(), build_id, kind)).or_insert(next);
         if id == next {
             let path = String::from_utf8_lossy(path).into_owned();
-            self.dsos.push(Dso { path, kind, build_id, reference: None });
+            self.dsos.push(Dso { path, kind, build_id, reference: None, processes: Vec::new() });
         }
         id
     }

@@ -1,6 +1,7 @@
 //! Debug information in a file of its own, as distributions ship it.
 
 use super::companions::Beside;
+use super::debuginfod::{self, Artifact};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -23,9 +24,14 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
 
 /// Where the debug file of a build is.
 pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
+    Some(folder().join(within(build_id)?))
+}
+
+/// The name of a build's debug file in a folder of them.
+fn within(build_id: &[u8]) -> Option<String> {
     let [first, rest @ ..] = build_id else { return None };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(folder().join(format!(".build-id/{first:02x}/{rest}.debug")))
+    Some(format!(".build-id/{first:02x}/{rest}.debug"))
 }
 
 /// Reads the debug file of a stripped program; none if the program does not say that it has one.
@@ -34,7 +40,7 @@ pub(super) fn read<T>(
     open: &File,
     read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T>,
 ) -> Option<Result<T>> {
-    match find(program, open)? {
+    match find(program, open, None)? {
         Ok((path, file)) => {
             let real = program.canonicalize().ok()?;
             Some(read(&file, &Beside::of_debug_file(&path, &real)))
@@ -49,31 +55,43 @@ pub(super) fn read<T>(
 /// an error with the places where it is not.
 ///
 /// A debug file has to be of the same build: it has the same build id, or where one of them has
-/// none the checksum that the program says.
-pub(crate) fn find(program: &Path, open: &File) -> Option<std::result::Result<(PathBuf, File), String>> {
+/// none the checksum that the program says. Looked for is where the system has them, then under the other
+/// root that the program is of, if there is one, then at debuginfod's servers.
+pub(crate) fn find(
+    program: &Path,
+    open: &File,
+    root: Option<&Path>,
+) -> Option<std::result::Result<(PathBuf, File), String>> {
     let said = elsewhere(open).ok()?;
     let real = program.canonicalize().ok()?;
-    let mut paths = candidates(&real, &said);
+    let mut paths = candidates(&real, &said, root);
     paths.retain(|path| *path != real);
     if paths.is_empty() {
         return None;
     }
-    for path in &paths {
+    let fetched = || debuginfod::find(Artifact::DebugInfo, said.build_id.as_deref()?);
+    for path in paths.iter().cloned().chain(std::iter::once_with(fetched).flatten()) {
         // the name is the program's own: it may be a pipe's, which would never open
         if path.metadata().is_ok_and(|metadata| metadata.is_file())
-            && let Ok(file) = File::open(path)
+            && let Ok(file) = File::open(&path)
             && is_of(&file, &said)
         {
-            return Some(Ok((path.clone(), file)));
+            return Some(Ok((path, file)));
         }
     }
     let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     Some(Err(looked.join(", ")))
 }
 
-fn candidates(program: &Path, said: &Elsewhere) -> Vec<PathBuf> {
+fn candidates(program: &Path, said: &Elsewhere, root: Option<&Path>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    paths.extend(said.build_id.as_deref().and_then(by_build_id));
+    let within = said.build_id.as_deref().and_then(within);
+    paths.extend(within.as_ref().map(|within| folder().join(within)));
+    if let (Some(root), Some(within)) = (root, &within) {
+        paths.push(root.join("usr/lib/debug").join(within));
+        // as perf's archives have it
+        paths.push(root.join(within.trim_end_matches(".debug")).join("debug"));
+    }
     if let (Some(link), Some(beside)) = (&said.link, program.parent()) {
         // a name, and not a path to anywhere
         if let Some(name) = path_of(link).file_name() {
@@ -81,6 +99,11 @@ fn candidates(program: &Path, said: &Elsewhere) -> Vec<PathBuf> {
             paths.push(beside.join(".debug").join(name));
             if let Ok(inside) = beside.strip_prefix("/") {
                 paths.push(folder().join(inside).join(name));
+            }
+            if let Some(root) = root
+                && let Ok(inside) = beside.strip_prefix(root.canonicalize().unwrap_or_else(|_| root.into()))
+            {
+                paths.push(root.join("usr/lib/debug").join(inside).join(name));
             }
         }
     }

@@ -6,6 +6,7 @@
 pub(crate) mod args;
 mod companions;
 pub(crate) mod debug_file;
+pub(crate) mod debuginfod;
 pub(crate) mod filter;
 mod html;
 mod in_order;

@@ -12,11 +12,11 @@ pub(crate) struct InputArgs {
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     pub(crate) input: PathBuf,
 
-    /// Look for programs under this folder
+    /// Look for programs and debug files under this folder: another root, or what perf archive packed
     #[arg(long, value_name = "FOLDER", help_heading = "Programs")]
     pub(crate) symfs: Option<PathBuf>,
 
-    /// The kernel's own file with its debug information
+    /// The kernel's own file with its debug information, if it is not where distributions put it
     #[arg(short = 'k', long, value_name = "FILE", help_heading = "Programs")]
     pub(crate) vmlinux: Option<PathBuf>,
 

@@ -1,6 +1,7 @@
 //! Where the programs of a recording are on this machine.
 
 use super::InputArgs;
+use crate::layout::debuginfod::{self, Artifact};
 use crate::layout::{Beside, debug_file};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,26 +16,31 @@ pub(super) struct Files {
     symfs: Option<PathBuf>,
     vmlinux: Option<PathBuf>,
     kallsyms: Option<PathBuf>,
+    release: Option<String>,
+    is_this_machine: bool,
     is_this_kernel: bool,
 }
 
 impl Files {
     pub(super) fn new(args: &InputArgs, features: &Features) -> Files {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let own =
+            |name| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).unwrap_or_default();
+        let is_this_machine = features.hostname.as_deref() == Some(own("hostname").trim());
         Files {
             symfs: args.symfs.clone(),
             vmlinux: args.vmlinux.clone(),
             kallsyms: args.kallsyms.clone(),
-            is_this_kernel: features.os_release.as_deref() == Some(release.trim())
-                && features.hostname.as_deref() == Some(host.trim()),
+            release: features.os_release.clone(),
+            is_this_machine,
+            is_this_kernel: is_this_machine
+                && features.os_release.as_deref() == Some(own("osrelease").trim()),
         }
     }
 
     /// Where the file of a recording may be, the best place first.
     fn places(&self, dso: &Dso) -> Vec<PathBuf> {
         if dso.kind == DsoKind::Kernel {
-            return self.vmlinux.iter().cloned().collect();
+            return self.kernels(dso);
         }
         let mut places = Vec::new();
         if let Some(root) = &self.symfs {
@@ -44,30 +50,90 @@ impl Files {
             places.extend(path.file_name().map(|name| root.join(name)));
         } else {
             places.push(PathBuf::from(&dso.path));
+            // numbers of processes are used again: only the build tells
+            if self.is_this_machine && dso.build_id.is_some() {
+                let roots = dso.processes.iter().map(|pid| format!("/proc/{pid}/root{}", dso.path));
+                places.extend(roots.map(PathBuf::from));
+            }
         }
-        if let Some(id) = &dso.build_id {
-            let id = id.to_string();
-            let (first, rest) = id.split_at(id.len().min(2));
-            let cache = self.symfs.clone().or_else(|| std::env::home_dir().map(|home| home.join(".debug")));
-            places.extend(cache.map(|cache| cache.join(".build-id").join(first).join(rest).join("elf")));
-        }
+        places.extend(self.in_archive(dso));
         places
+    }
+
+    /// Where the kernel's own file may be: as named, or where distributions and builds put it.
+    fn kernels(&self, dso: &Dso) -> Vec<PathBuf> {
+        if let Some(vmlinux) = &self.vmlinux {
+            return vec![vmlinux.clone()];
+        }
+        // another kernel of the same version would be taken for it
+        if dso.build_id.is_none() {
+            return Vec::new();
+        }
+        let root = self.symfs.clone().unwrap_or_else(|| "/".into());
+        let mut places = vec![root.join("vmlinux"), root.join("boot/vmlinux")];
+        if let Some(release) = self.release.as_deref().filter(|release| !release.contains('/')) {
+            places.extend(
+                [
+                    format!("boot/vmlinux-{release}"),
+                    format!("usr/lib/debug/boot/vmlinux-{release}"),
+                    format!("usr/lib/debug/boot/vmlinux-{release}.debug"),
+                    format!("usr/lib/debug/lib/modules/{release}/vmlinux"),
+                    format!("lib/modules/{release}/build/vmlinux"),
+                    format!("lib/modules/{release}/vmlinux"),
+                ]
+                .map(|place| root.join(place)),
+            );
+        }
+        places.extend(self.in_archive(dso));
+        places
+    }
+
+    /// Where perf's folder of builds has a file: the user's own, or that of an archive.
+    fn in_archive(&self, dso: &Dso) -> Option<PathBuf> {
+        let id = dso.build_id.as_ref()?.to_string();
+        let (first, rest) = id.split_at_checked(2)?;
+        let folder = self.symfs.clone().or_else(|| std::env::home_dir().map(|home| home.join(".debug")))?;
+        Some(folder.join(".build-id").join(first).join(rest).join("elf"))
+    }
+
+    /// Whether somebody says that this is the file; others have to say their build.
+    fn is_named(&self, path: &Path, dso: &Dso) -> bool {
+        match dso.kind {
+            DsoKind::Kernel => self.vmlinux.is_some(),
+            _ => !path.starts_with("/proc"),
+        }
+    }
+
+    /// The file of a build from a server.
+    fn fetched(&self, dso: &Dso) -> Option<PathBuf> {
+        let artifact = match dso.kind {
+            // servers have it as debug information
+            DsoKind::Kernel if self.vmlinux.is_none() => Artifact::DebugInfo,
+            DsoKind::Kernel => return None,
+            _ => Artifact::Executable,
+        };
+        debuginfod::find(artifact, dso.build_id.as_ref()?.as_bytes())
     }
 }
 
 impl Programs for Files {
     fn open(&self, dso: &Dso) -> Result<Program, String> {
-        if dso.kind == DsoKind::Kernel && self.vmlinux.is_none() {
-            return Err("no kernel file; give one with --vmlinux".to_owned());
+        let mut why = match dso.kind {
+            DsoKind::Kernel => "no kernel file; give one with --vmlinux",
+            _ => "no such file here; give its root with --symfs",
         }
-        let mut why = "no such file here; give its root with --symfs".to_owned();
-        for path in self.places(dso) {
+        .to_owned();
+        let fetched = std::iter::once_with(|| self.fetched(dso)).flatten();
+        for path in self.places(dso).into_iter().chain(fetched) {
             // a path of a recording may be a pipe's here, which would never open
             if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
                 continue;
             }
-            match open(&path, dso) {
-                Ok(program) => return Ok(program),
+            match open(&path, dso, self.symfs.as_deref()) {
+                Ok(program) if self.is_named(&path, dso) || program.image.build_id().is_some() => {
+                    return Ok(program);
+                }
+                Ok(_) => {}
                 Err(reason) => why = reason,
             }
         }
@@ -86,13 +152,15 @@ impl Programs for Files {
     }
 }
 
-pub(crate) fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
+/// Opens a program, if it is of the build recorded; its debug file may be under another root.
+pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let image = Image::read(&file).map_err(|error| error.to_string())?;
     if let (Some(recorded), Some(own)) = (&dso.build_id, image.build_id())
         && !own.starts_with(recorded.as_bytes())
     {
-        return Err("the file here is of another build; give the right one with --symfs".to_owned());
+        let option = if dso.kind == DsoKind::Kernel { "--vmlinux" } else { "--symfs" };
+        return Err(format!("the file here is of another build; give the right one with {option}"));
     }
     let has_dwarf = |file: &File| {
         tallyline_layout::formats(file)
@@ -102,7 +170,7 @@ pub(crate) fn open(path: &Path, dso: &Dso) -> Result<Program, String> {
     let debug = if has_dwarf(&file) {
         Some(Debug { file, companions: Box::new(Beside::new(path)), symbols: None })
     } else {
-        match debug_file::find(path, &file) {
+        match debug_file::find(path, &file, root) {
             Some(Ok((debug_path, debug))) => Some(Debug {
                 symbols: Image::read(&debug).ok(),
                 file: debug,

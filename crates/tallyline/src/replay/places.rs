@@ -55,7 +55,7 @@ pub(super) fn places<S: Source + ?Sized>(
     }
     for (path, found) in by_file {
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let object = Object::open(&under(symfs, &path), &found, warnings);
+        let object = Object::open(&under(symfs, &path), symfs, &found, warnings);
         for (index, address, offset) in found {
             let place = object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| Place {
                 code: format!("{offset:#x}"),
@@ -80,11 +80,22 @@ fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
 }
 
 impl Object {
-    fn open(path: &Path, found: &[(u32, u64, u64)], warnings: &mut Vec<String>) -> Option<Self> {
-        let dso =
-            Dso { path: path.display().to_string(), kind: DsoKind::File, build_id: None, reference: None };
-        let program =
-            open(path, &dso).map_err(|why| warnings.push(format!("{}: {why}", path.display()))).ok()?;
+    fn open(
+        path: &Path,
+        symfs: Option<&Path>,
+        found: &[(u32, u64, u64)],
+        warnings: &mut Vec<String>,
+    ) -> Option<Self> {
+        let dso = Dso {
+            path: path.display().to_string(),
+            kind: DsoKind::File,
+            build_id: None,
+            reference: None,
+            processes: Vec::new(),
+        };
+        let program = open(path, &dso, symfs)
+            .map_err(|why| warnings.push(format!("{}: {why}", path.display())))
+            .ok()?;
         let addresses: Vec<u64> =
             found.iter().filter_map(|(_, _, offset)| program.image.address_of(*offset)).collect();
         // without debug information there are no types: each place says so

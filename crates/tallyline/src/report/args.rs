@@ -100,6 +100,8 @@ Examples:
   tallyline report --explain 0x401136               why the samples there have their type, or none
   tallyline report --comm server --json -o report.json
   tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data
+  mkdir archive && tar -xf perf.data.tar.bz2 -C archive && tallyline report --symfs archive
+                                                    what perf archive packed there
 
 Sort keys: pid tgid comm cpu socket dso sym symoff srcfile srcline caller addr code_page_size
   local_weight weight local_ins_lat ins_lat local_retire_lat retire_lat local_p_stage_cyc p_stage_cyc
