@@ -161,6 +161,44 @@ fn kinds_of_btf_that_are_not_known_are_named_and_skipped() {
     assert!(text(&types).starts_with("struct x {"), "{}", text(&types));
 }
 
+/// BTF of two structs `pair` of one member each, whose names are at these offsets.
+fn two_structs(names: [u32; 2], members: [u32; 2], strings: &[u8]) -> Vec<u8> {
+    // int, then the structs
+    let mut types = vec![1, 1 << 24, 4, 32];
+    for (name, member) in names.into_iter().zip(members) {
+        types.extend([name, 4 << 24 | 1, 4, member, 1, 0]);
+    }
+    let length = 4 * types.len() as u32;
+    let mut btf = vec![0x9f, 0xeb, 1, 0];
+    let header = [24, 0, length, length, strings.len() as u32];
+    header.into_iter().chain(types).for_each(|word| btf.extend_from_slice(&word.to_le_bytes()));
+    btf.extend_from_slice(strings);
+    btf
+}
+
+#[test]
+fn names_of_btf_are_equal_wherever_their_text_is() {
+    let strings: [(&str, [u32; 2], [u32; 2], &[u8]); 4] = [
+        ("each once", [5, 5], [10, 10], b"\0int\0pair\0first\0"),
+        ("twice", [5, 16], [10, 10], b"\0int\0pair\0first\0pair\0"),
+        ("the end of another", [5, 5], [16, 11], b"\0int\0pair\0first\0irst\0"),
+        ("without a last zero", [5, 5], [10, 10], b"\0int\0pair\0first\0left over"),
+    ];
+    for (what, names, members, strings) in strings {
+        let btf = two_structs(names, members, strings);
+        let types = read(&btf, &Request::default()).expect("readable");
+        assert_eq!(query::distinct_records(&types).len(), 1, "{what}");
+        // another model's names are other numbers
+        let twice = Types::merged(vec![types, read(&btf, &Request::default()).expect("readable")]);
+        let twice = twice.expect("of one kind");
+        assert_eq!(query::distinct_records(&twice).len(), 1, "{what}");
+        assert_eq!(query::find(&twice, b"pair").map(|id| twice.qualified_name(id)), Some(b"pair"[..].into()));
+    }
+    let beyond = two_structs([5, 5], [10, 99], b"\0int\0pair\0first\0");
+    let error = read(&beyond, &Request::default()).expect_err("there is no such name").to_string();
+    assert!(error.contains("a name beyond the end of the strings"), "{error}");
+}
+
 #[test]
 fn a_type_of_btf_asked_for_alone_is_shown_as_among_all_others() {
     for name in ["kinds.btf", "nesting.btf", "holes.btf", "bitfields.btf", "machines/s390x.btf"] {

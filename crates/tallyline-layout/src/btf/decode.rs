@@ -1,10 +1,10 @@
 //! From entries to types.
 
 use super::{Bytes, Header};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{
-    Bitfield, Enum, Enumerator, Member, NameId, Parameter, Pointer, Position, Qualifier, Record, RecordKind,
-    Type, TypeId, Types,
+    Bitfield, Enum, Enumerator, Member, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range,
+    Record, RecordKind, Type, TypeId, Types, are_distinct,
 };
 use rustc_hash::FxHashMap;
 
@@ -42,16 +42,22 @@ pub(super) struct Entry {
     pub(super) word: u32,
 }
 
+/// How a name is told from others.
+#[derive(Debug)]
+enum Naming {
+    /// By its offset among the strings, of which no two are equal. What says so may find an offset
+    /// that is not the start of a string.
+    Offset { all_start: bool },
+    /// By its text; these are the offsets that were met.
+    Text(FxHashMap<u32, NameId>),
+}
+
 /// Makes types of one BTF's entries.
 pub(crate) struct Decoder<'a> {
     pub(super) bytes: Bytes<'a>,
     base_strings: &'a [u8],
     strings: &'a [u8],
-    // names by their offset among the strings
-    names: FxHashMap<u32, NameId>,
-    members: Vec<Member>,
-    enumerators: Vec<Enumerator>,
-    parameters: Vec<Parameter>,
+    names: Naming,
 }
 
 impl<'a> Decoder<'a> {
@@ -61,21 +67,41 @@ impl<'a> Decoder<'a> {
             bytes: Bytes::new(header.types, header.types_offset, header.big_endian),
             base_strings,
             strings: header.strings,
-            names: FxHashMap::default(),
-            members: Vec::new(),
-            enumerators: Vec::new(),
-            parameters: Vec::new(),
+            names: Naming::Text(FxHashMap::default()),
         }
     }
 
     /// Appends every type; ids go on from those that are there.
     pub(crate) fn decode(mut self, types: &mut Types) -> Result<()> {
-        // a type takes 12 bytes at least, and most take 12 to 24
-        types.types.reserve(self.bytes.left() / 20);
         // names are of some 15 bytes, and nearly every string is one
         let names = self.strings.len() / 15;
         types.names.reserve(names, self.strings.len());
-        self.names.reserve(names);
+        self.names = Naming::Text(FxHashMap::with_capacity_and_hasher(names, Default::default()));
+        self.entries(types)
+    }
+
+    /// Makes all types where names are told by their offsets. Whether they can be is found out
+    /// beside; none where they cannot.
+    pub(crate) fn decode_by_offsets(mut self) -> Option<Result<Types>> {
+        self.names = Naming::Offset { all_start: true };
+        let strings = self.strings;
+        if strings.last() != Some(&0) {
+            return None;
+        }
+        let decoded = || {
+            let mut types = Types::new(Origin::Btf, 8);
+            let done = self.entries(&mut types);
+            let all_start = matches!(self.names, Naming::Offset { all_start: true });
+            types.names.take_section(strings.to_vec());
+            all_start.then(|| done.map(|()| types))
+        };
+        let (distinct, types) = rayon::join(|| are_distinct(strings), decoded);
+        types.filter(|_| distinct)
+    }
+
+    fn entries(&mut self, types: &mut Types) -> Result<()> {
+        // a type takes 12 bytes at least, and most take 12 to 24
+        types.types.reserve(self.bytes.left() / 20);
         while !self.bytes.is_empty() {
             let entry = self.entry()?;
             let ty = self.type_of(entry, types)?;
@@ -183,19 +209,18 @@ impl<'a> Decoder<'a> {
     }
 
     fn record(&mut self, entry: Entry, kind: RecordKind, types: &mut Types) -> Result<Type> {
-        let mut members = std::mem::take(&mut self.members);
-        members.clear();
+        let start = types.members.len();
         for _ in 0..entry.count {
             let (name, ty, place) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
             let (bit_offset, bits) = if entry.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
-            members.push(Member {
+            let name = self.name(name, types)?;
+            types.members.push(Member {
                 bit_offset: u64::from(bit_offset),
                 bitfield: (bits != 0).then_some(Bitfield { offset: 0, size: bits }),
-                ..Member::new(self.name(name, types)?, TypeId(ty), u64::from(bit_offset / 8))
+                ..Member::new(name, TypeId(ty), u64::from(bit_offset / 8))
             });
         }
-        let range = types.push_members(&members)?;
-        self.members = members;
+        let range = Range::of(start, types.members.len())?;
         let record = self.bare_record(entry, kind, types)?;
         Ok(Type::Record(types.push_record(Record {
             members: range,
@@ -217,8 +242,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn enumeration(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
-        let mut items = std::mem::take(&mut self.enumerators);
-        items.clear();
+        let start = types.enumerators.len();
         for _ in 0..entry.count {
             let name = self.bytes.u32()?;
             let low = self.bytes.u32()?;
@@ -227,10 +251,10 @@ impl<'a> Decoder<'a> {
                 (_, true) => i64::from(low as i32) as u64,
                 (_, false) => u64::from(low),
             };
-            items.push(Enumerator { name: self.name(name, types)?, value });
+            let name = self.name(name, types)?;
+            types.enumerators.push(Enumerator { name, value });
         }
-        let enumerators = types.push_enumerators(&items)?;
-        self.enumerators = items;
+        let enumerators = Range::of(start, types.enumerators.len())?;
         let name = self.name(entry.name, types)?;
         Ok(Type::Enum(types.push_enum(Enum {
             name,
@@ -243,20 +267,19 @@ impl<'a> Decoder<'a> {
     }
 
     fn prototype(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
-        let mut parameters = std::mem::take(&mut self.parameters);
-        parameters.clear();
+        let start = types.parameters.len();
         let mut variadic = false;
         for _ in 0..entry.count {
             let (name, ty) = (self.bytes.u32()?, self.bytes.u32()?);
             if ty == 0 {
                 variadic = true;
             } else {
-                parameters.push(Parameter { name: self.name(name, types)?, ty: TypeId(ty) });
+                let name = self.name(name, types)?;
+                types.parameters.push(Parameter { name, ty: TypeId(ty) });
             }
         }
-        let function = types.push_function(TypeId(entry.word), &parameters, variadic)?;
-        self.parameters = parameters;
-        Ok(Type::Function(function))
+        let parameters = Range::of(start, types.parameters.len())?;
+        Ok(Type::Function(types.push_function_of(TypeId(entry.word), parameters, variadic)?))
     }
 
     /// The name at an offset among the strings; offset 0 is no name.
@@ -264,15 +287,29 @@ impl<'a> Decoder<'a> {
         if offset == 0 {
             return Ok(NameId::NONE);
         }
-        if let Some(name) = self.names.get(&offset) {
+        let known = match &mut self.names {
+            Naming::Offset { all_start } => {
+                let Some(before) = self.strings.get(offset as usize - 1..offset as usize + 1) else {
+                    return Err(self.beyond());
+                };
+                *all_start &= before[0] == 0;
+                return Ok(NameId(offset));
+            }
+            Naming::Text(known) => known,
+        };
+        if let Some(name) = known.get(&offset) {
             return Ok(*name);
         }
         let rest = self.text(offset).unwrap_or(&[]);
-        let Some(end) = memchr::memchr(0, rest) else {
-            return Err(self.bytes.error("a name beyond the end of the strings"));
-        };
+        let Some(end) = memchr::memchr(0, rest) else { return Err(self.beyond()) };
         let name = types.intern(&rest[..end])?;
-        self.names.insert(offset, name);
+        if let Naming::Text(known) = &mut self.names {
+            known.insert(offset, name);
+        }
         Ok(name)
+    }
+
+    fn beyond(&self) -> Error {
+        self.bytes.error("a name beyond the end of the strings")
     }
 }

@@ -46,7 +46,10 @@ pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Resu
             decoder.decode_named(names, &mut types)?
         }
         _ => {
-            decoder.decode(&mut types)?;
+            match base.is_none().then(|| decoder.decode_by_offsets()).flatten() {
+                Some(all) => types = all?,
+                None => Decoder::new(&header, base_strings).decode(&mut types)?,
+            }
             types.listed = (1..types.len() as u32).map(TypeId).collect();
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Member, NameId, Position, Range, Type, TypeId, Types};
 use crate::error::{Error, Result};
+use rustc_hash::FxHashMap;
 
 /// How ids of one model become ids of another.
 struct Shift {
@@ -15,6 +16,9 @@ struct Shift {
     enumerators: u32,
     parameters: u32,
     dimensions: u32,
+    // of a table that was taken over, and of the others, which are consecutive
+    names_of_section: FxHashMap<NameId, NameId>,
+    names_from: u32,
     names: Vec<NameId>,
 }
 
@@ -101,9 +105,11 @@ impl Types {
 
 impl Shift {
     fn new(into: &mut Types, from: &Types) -> Result<Shift> {
-        let names = (1..=from.names.len() as u32)
-            .map(|id| into.intern(from.name(NameId(id))))
-            .collect::<Result<_>>()?;
+        let mut named = |id: NameId| into.intern(from.name(id));
+        let (of_section, others) = from.names.ids();
+        let names_from = others.start;
+        let names_of_section = of_section.map(|id| named(id).map(|new| (id, new))).collect::<Result<_>>()?;
+        let names = others.map(|id| named(NameId(id))).collect::<Result<_>>()?;
         let start = |mine: usize, theirs: usize| match mine.checked_add(theirs) {
             Some(sum) if sum < 1 << 31 => Ok(mine as u32),
             _ => Err(Error::Limit { what: "entries in a table of types", limit: 1 << 31 }),
@@ -120,6 +126,8 @@ impl Shift {
             enumerators: start(into.enumerators.len(), from.enumerators.len())?,
             parameters: start(into.parameters.len(), from.parameters.len())?,
             dimensions: start(into.dimensions.len(), from.dimensions.len())?,
+            names_of_section,
+            names_from,
             names,
         })
     }
@@ -129,7 +137,10 @@ impl Shift {
     }
 
     fn name(&self, id: NameId) -> NameId {
-        id.index().checked_sub(1).map_or(NameId::NONE, |index| self.names[index])
+        match id.0.checked_sub(self.names_from) {
+            Some(index) => self.names[index as usize],
+            None => self.names_of_section.get(&id).copied().unwrap_or(NameId::NONE),
+        }
     }
 
     fn range(&self, range: Range, by: u32) -> Range {

@@ -17,9 +17,16 @@ fn index(len: usize) -> Result<u32> {
 }
 
 fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<Range> {
-    let start = index(table.len())?;
+    let start = table.len();
     table.extend(items);
-    Ok(Range { start, end: index(table.len())? })
+    Range::of(start, table.len())
+}
+
+impl Range {
+    /// The entries of a table from one position up to another.
+    pub(crate) fn of(start: usize, end: usize) -> Result<Range> {
+        Ok(Range { start: index(start)?, end: index(end)? })
+    }
 }
 
 impl Types {
@@ -70,6 +77,16 @@ impl Types {
         variadic: bool,
     ) -> Result<FunctionId> {
         let parameters = append(&mut self.parameters, parameters.iter().copied())?;
+        self.push_function_of(returns, parameters, variadic)
+    }
+
+    /// Adds a function's type, whose parameters were added.
+    pub(crate) fn push_function_of(
+        &mut self,
+        returns: TypeId,
+        parameters: Range,
+        variadic: bool,
+    ) -> Result<FunctionId> {
         let id = FunctionId(index(self.functions.len())?);
         self.functions.push(Function { returns, parameters, variadic });
         Ok(id)

@@ -6,13 +6,19 @@ use std::hash::BuildHasher;
 
 /// A set of byte strings with dense ids. Id 0 is "no name".
 ///
-/// The table holds ids only, so a name costs its bytes and about 20 more.
+/// The table holds ids only, so a name costs its bytes and about 20 more. A file's own table of
+/// strings can be taken over as it is: then the offsets in it are the ids, and a name costs its bytes.
 #[derive(Debug, Default)]
 pub struct Names {
+    // strings that each end in a zero, no two of them equal: the offset of one is its id
+    section: Vec<u8>,
+    // ids from the end of the section on
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    // open addressing; 0 is free, as no name is stored under it
+    // open addressing; 0 is free, as no name is stored under it. The strings of a section are only
+    // in it once something was interned.
     table: Vec<u32>,
+    filled: usize,
     // keyed: a file cannot be made so that all of its names collide
     state: RandomState,
 }
@@ -20,25 +26,24 @@ pub struct Names {
 impl Names {
     /// The bytes of a name; empty for [`NameId::NONE`] and for ids from elsewhere.
     pub fn get(&self, id: NameId) -> &[u8] {
-        let Some(end) = id.index().checked_sub(1).and_then(|index| self.ends.get(index)) else { return &[] };
-        let start = id.index().checked_sub(2).map_or(0, |index| self.ends[index]);
+        let Some(index) = id.index().checked_sub(self.interned_from()) else {
+            return match id {
+                NameId::NONE => &[],
+                _ => until_zero(&self.section[id.index()..]),
+            };
+        };
+        let Some(end) = self.ends.get(index) else { return &[] };
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start as usize..*end as usize]
-    }
-
-    /// How many names there are; their ids start at 1.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are no names.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
     }
 
     /// The id of a name, which is added if it is new. None when 4 GiB of names are full.
     pub fn intern(&mut self, name: &[u8]) -> Option<NameId> {
-        if (self.ends.len() + 1) * 4 > self.table.len() * 3 {
-            self.grow();
+        if !self.section.is_empty() && self.table.is_empty() {
+            self.resize(64);
+        }
+        if (self.filled + 1) * 4 > self.table.len() * 3 {
+            self.resize((self.table.len() * 2).max(64));
         }
         let mut slot = self.first_slot(name);
         loop {
@@ -49,11 +54,26 @@ impl Names {
             }
         }
         let end = u32::try_from(self.bytes.len() + name.len()).ok()?;
-        let id = u32::try_from(self.ends.len() + 1).ok()?;
+        let id = u32::try_from(self.interned_from() + self.ends.len()).ok()?;
         self.bytes.extend_from_slice(name);
         self.ends.push(end);
         self.table[slot] = id;
+        self.filled += 1;
         Some(NameId(id))
+    }
+
+    /// Takes over a table of strings whose last byte is a zero, and of which no two are equal: see
+    /// [`are_distinct`]. Only for names that are empty yet.
+    pub(crate) fn take_section(&mut self, section: Vec<u8>) {
+        debug_assert!(self.ends.is_empty() && section.last() == Some(&0));
+        self.section = section;
+    }
+
+    /// The ids of the names that are in a table that was taken over, and of those that are not; the
+    /// latter are consecutive.
+    pub(crate) fn ids(&self) -> (impl Iterator<Item = NameId> + '_, std::ops::Range<u32>) {
+        let from = self.interned_from() as u32;
+        (starts(&self.section).map(NameId), from..from + self.ends.len() as u32)
     }
 
     /// Makes room for so many names in all, so that their table does not grow step by step.
@@ -66,17 +86,24 @@ impl Names {
         }
     }
 
+    /// The first id that is no offset.
+    fn interned_from(&self) -> usize {
+        self.section.len().max(1)
+    }
+
     fn first_slot(&self, name: &[u8]) -> usize {
         self.state.hash_one(name) as usize & (self.table.len() - 1)
     }
 
-    fn grow(&mut self) {
-        self.resize((self.table.len() * 2).max(64));
-    }
-
+    /// Makes the table anew, of this size at least.
     fn resize(&mut self, size: usize) {
+        let (section, interned) = self.ids();
+        let ids: Vec<u32> = section.map(|id| id.0).chain(interned).collect();
+        let least = (ids.len() + 1).saturating_mul(4) / 3 + 1;
+        let size = size.max(least.next_power_of_two());
         self.table = vec![0; size];
-        for id in 1..=self.ends.len() as u32 {
+        self.filled = ids.len();
+        for id in ids {
             let mut slot = self.first_slot(self.get(NameId(id)));
             while self.table[slot] != 0 {
                 slot = (slot + 1) & (size - 1);
@@ -84,6 +111,46 @@ impl Names {
             self.table[slot] = id;
         }
     }
+}
+
+/// Whether no two strings of a table are equal. It is a matter of hashes, so once in thousands of
+/// tables the answer is no although it could be yes.
+pub(crate) fn are_distinct(section: &[u8]) -> bool {
+    let state = RandomState::default();
+    // names are of some 18 bytes
+    let bits = (section.len() / 10).max(64).next_power_of_two().ilog2();
+    // a part of the hash says where, and another one what; 0 is free
+    let mut table = vec![0_u32; 1 << bits];
+    let mut ends = memchr::memchr_iter(0, section);
+    let Some(mut start) = ends.next().map(|end| end + 1) else { return true };
+    let mut left = table.len() / 8 * 7;
+    for end in ends {
+        let hash = state.hash_one(&section[start..end]);
+        start = end + 1;
+        let Some(less) = left.checked_sub(1) else { return false };
+        left = less;
+        let mut slot = (hash >> (u64::BITS - bits)) as usize;
+        let what = hash as u32 | 1;
+        while table[slot] != 0 {
+            if table[slot] == what {
+                return false;
+            }
+            slot = (slot + 1) & (table.len() - 1);
+        }
+        table[slot] = what;
+    }
+    true
+}
+
+/// Where the strings of a table start. What is at 0 is no name.
+fn starts(section: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    memchr::memchr_iter(0, section)
+        .map(|zero| zero as u32 + 1)
+        .filter(|start| (*start as usize) < section.len())
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
 }
 
 #[cfg(test)]
@@ -104,5 +171,35 @@ mod tests {
         assert_eq!(names.get(empty), b"");
         assert_eq!(names.get(NameId::NONE), b"");
         assert_eq!(names.get(NameId(99_999)), b"");
+    }
+
+    #[test]
+    fn names_of_a_table_that_was_taken_over_are_its_offsets_and_more_can_be_added() {
+        let mut names = Names::default();
+        names.take_section(b"\0one\0two\0".to_vec());
+        assert_eq!(names.get(NameId::NONE), b"");
+        assert_eq!(names.get(NameId(1)), b"one");
+        assert_eq!(names.get(NameId(5)), b"two");
+        assert_eq!(names.intern(b"two"), Some(NameId(5)));
+        let more: Vec<_> =
+            (0..1000).map(|n| names.intern(format!("name{n}").as_bytes()).expect("room")).collect();
+        for (n, id) in more.iter().enumerate() {
+            assert_eq!(names.get(*id), format!("name{n}").as_bytes());
+            assert_eq!(names.intern(format!("name{n}").as_bytes()), Some(*id));
+        }
+        assert_eq!(names.intern(b"one"), Some(NameId(1)));
+        let (section, interned) = names.ids();
+        assert_eq!(section.collect::<Vec<_>>(), [NameId(1), NameId(5)]);
+        assert_eq!(interned.len(), 1000);
+    }
+
+    #[test]
+    fn a_table_with_equal_strings_is_told() {
+        assert!(are_distinct(b"\0one\0two\0"));
+        assert!(are_distinct(b"\0"));
+        assert!(are_distinct(b"\0\0one\0"), "a name may be empty");
+        assert!(!are_distinct(b"\0one\0two\0one\0"));
+        let letters: Vec<u8> = (b'a'..=b'z').flat_map(|letter| [0, letter]).chain([0]).collect();
+        assert!(are_distinct(&letters));
     }
 }
