@@ -10,7 +10,7 @@ use std::process::Command;
 use tallyline_layout::{Alone, model::Type, print::type_text};
 use tallyline_profile::code::{Body, Flow, Image, Predecessors};
 use tallyline_profile::infer::{
-    Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf,
+    Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
 
 /// What came out for one program.
@@ -145,7 +145,8 @@ impl Found {
             }
             all += 1;
             let field = self.field(typed);
-            if expected.contains(&field.as_str()) {
+            let other = typed.or.map(|or| self.field(&Typed { offset: or.offset, or: None, ..*typed }));
+            if [&field].into_iter().chain(&other).all(|field| expected.contains(&field.as_str())) {
                 right += 1;
             } else {
                 eprintln!("{address:#x}: {field}, not of {expected:?}");
@@ -219,6 +220,76 @@ fn go_operands_have_the_fields_that_the_source_says() {
     let found = find(&program, "orders.go");
     found.check(&["walk", "sumOf", "pointers", "costs"], 80, 10, true);
     found.check(&["inMap", "inValues"], 60, 10, true);
+}
+
+#[test]
+fn what_a_condition_chooses_between_is_named_with_both_places() {
+    let ways: [(&str, &str, &[&str]); 3] = [
+        ("hot.rs", "rustc", &["-O", "-g", "--edition=2021"]),
+        ("hot.rs", "rustc", &["-Copt-level=2", "-g", "--edition=2021"]),
+        ("hot.c", "clang", &["-O2", "-g"]),
+    ];
+    for (number, (source, compiler, flags)) in ways.into_iter().enumerate() {
+        let Some(program) = compile(source, compiler, flags, &format!("choice{number}")) else { continue };
+        let found = find(&program, source);
+        let function = found.table.functions().iter().find(|function| function.name == "find");
+        let range = function.expect("the function").ranges[0].clone();
+        let of_node = |outcome: &Outcome| match outcome {
+            Outcome::Typed(typed) => Some((typed.or, place_text(found.table.types(), typed))),
+            Outcome::Pseudo(_) => None,
+            Outcome::Untyped(reason) => panic!("{compiler} {flags:?}: {reason}"),
+        };
+        let rows = found.table.rows().iter().filter(|(address, _)| range.contains(address));
+        let places: Vec<_> = rows.filter_map(|(_, outcome)| of_node(outcome)).collect();
+        let chosen = places.iter().find(|(or, _)| or.is_some());
+        // where left and right lie is the compiler's choice, and so is whether it branches
+        let text = chosen.map_or("left or right", |(_, text)| text);
+        assert!(text.contains("left") && text.contains(" or ") && text.contains("right"), "{text}");
+        assert!(chosen.is_some() || places.iter().any(|(_, text)| text.contains("right")), "{places:?}");
+    }
+}
+
+/// Whether every instruction of some functions has a type, and one of those that the line names, as far as
+/// it names any; how many have.
+fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], name: &str) -> Option<usize> {
+    let found = find(&compile(source, compiler, flags, name)?, source);
+    let mut right = 0;
+    for (address, outcome) in found.table.rows() {
+        let function = found.table.function_at(*address).map_or("", |function| &function.name);
+        let expected = found.expected(*address);
+        if expected.is_empty() || !functions.contains(&function) {
+            continue;
+        }
+        match outcome {
+            // variables that the compiler has put on the stack are not what a line names
+            Outcome::Typed(typed) if !matches!(found.table.types().get(typed.ty), Type::Record(_)) => {}
+            Outcome::Typed(typed) => {
+                let field = found.field(typed);
+                assert!(expected.contains(&field.as_str()), "{address:#x}: {field} is not of {expected:?}");
+                right += 1;
+            }
+            Outcome::Pseudo(_) => {}
+            Outcome::Untyped(reason) => panic!("{address:#x}: {reason}"),
+        }
+    }
+    Some(right)
+}
+
+#[test]
+fn a_variable_that_the_compiler_has_split_has_its_fields_where_the_pieces_are() {
+    let right = all_right("hot.c", "clang", &["-O2", "-g"], &["count"], "pieces");
+    assert!(right.is_none_or(|right| right >= 3), "{right:?}");
+}
+
+#[test]
+fn an_iterator_s_own_parameters_say_what_its_base_is_the_start_of() {
+    let flags = ["-O2", "-g", "-std=c++17"];
+    for (number, compiler) in ["clang++", "g++"].into_iter().enumerate() {
+        let functions = ["in_map", "all_map"];
+        let right =
+            all_right("hot_containers.cc", compiler, &flags, &functions, &format!("iterator{number}"));
+        assert!(right.is_none_or(|right| right >= 3), "{right:?}");
+    }
 }
 
 #[test]

@@ -80,6 +80,14 @@ pub enum Effect {
         /// The number.
         value: i64,
     },
+    /// A register becomes one of two numbers, as a condition says. That of a byte counts for all of the
+    /// register: what is above is cleared before, or behind.
+    OneOf {
+        /// What is written.
+        to: Register,
+        /// The numbers.
+        numbers: [i64; 2],
+    },
     /// A register becomes an address: base + index * scale + displacement.
     Address {
         /// What is written.
@@ -220,6 +228,7 @@ impl Effect {
         let (one, other) = match *self {
             Effect::Copy { to, .. }
             | Effect::Constant { to, .. }
+            | Effect::OneOf { to, .. }
             | Effect::Address { to, .. }
             | Effect::Sum { to, .. }
             | Effect::Multiply { to, .. }

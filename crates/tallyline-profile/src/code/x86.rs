@@ -169,7 +169,12 @@ impl Reader<'_> {
                 self.effects.extend(through.map(|from| Effect::Through { from }));
                 true
             }
+            // a borrow, as a mask
+            Mnemonic::Sbb if is_register(native, 0) && native.op0_register() == native.op1_register() => {
+                self.write(0, |to| Effect::OneOf { to, numbers: [0, -1] }) && self.half(native.op0_register())
+            }
             _ if native.condition_code() != ConditionCode::None && native.op_count() == 2 => self.choose(),
+            _ if is_set(native) => self.write(0, |to| Effect::OneOf { to, numbers: [0, 1] }),
             _ => false,
         }
     }
@@ -435,6 +440,13 @@ fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
 }
 
+/// Whether it makes a byte of a register 0 or 1. The second byte of a register is left aside.
+fn is_set(native: &iced_x86::Instruction) -> bool {
+    let is_conditional = native.condition_code() != ConditionCode::None && native.op_count() == 1;
+    let is_high = matches!(native.op0_register(), Native::AH | Native::BH | Native::CH | Native::DH);
+    is_conditional && is_register(native, 0) && !is_high && !native.is_jcc_short_or_near()
+}
+
 /// Whether it is a conditional move of words or halves of them.
 fn is_wide(native: &iced_x86::Instruction) -> bool {
     is_register(native, 0) && size_of(native.op0_register()) >= 4
@@ -509,6 +521,18 @@ mod tests {
         let (load, _) = decoded(&[0x48, 0x8b, 0x05, 0x10, 0, 0, 0]);
         let memory = load.memory.expect("an operand");
         assert_eq!((memory.base, memory.displacement), (None, 0x1017));
+    }
+
+    #[test]
+    fn what_a_condition_makes_is_one_of_two_numbers() {
+        // setbe %cl; sbb %eax,%eax; sete (%rax)
+        let (_, effects) = decoded(&[0x0f, 0x96, 0xc1]);
+        assert_eq!(effects, [Effect::OneOf { to: Register(2), numbers: [0, 1] }]);
+        let (_, effects) = decoded(&[0x19, 0xc0]);
+        assert_eq!(effects[0], Effect::OneOf { to: Register(0), numbers: [0, -1] });
+        assert!(decoded(&[0x0f, 0x94, 0x00]).1.is_empty());
+        // sete %ah
+        assert_eq!(decoded(&[0x0f, 0x94, 0xc4]).1, [Effect::Number { to: Register(0) }]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a sample knows about an access besides its instruction: where the data was, and what registers held.
 
-use super::catalog::{Catalog, modulo};
+use super::catalog::Catalog;
 use super::globals::Globals;
-use super::outcome::{Outcome, Reason, Typed};
+use super::lookup::modulo;
+use super::outcome::{Choice, Outcome, Reason, Typed};
 use super::shelf::Shelf;
 use super::table::{Part, TypeTable};
 use super::unit::Fixed;
@@ -31,7 +32,8 @@ impl TypeTable {
         Some((ty, offset))
     }
 
-    /// Which part of its object an instruction touched whose index is not known, by what the registers
+    /// Which part of its object an instruction touched whose index is not known, or which of two places a
+    /// condition has chosen, by what the registers
     /// held and the address of the data, which may follow from them.
     pub fn by_registers(
         &self,
@@ -40,16 +42,23 @@ impl TypeTable {
         address: Option<u64>,
         registers: impl Fn(Register) -> Option<u64>,
     ) -> Option<Typed> {
-        let Outcome::Untyped(Reason::Index { ty, start: Some(start), .. }) = self.outcome(instruction)?
-        else {
-            return None;
+        let (ty, start, either) = match self.outcome(instruction)? {
+            Outcome::Untyped(Reason::Index { ty, start: Some(start), .. }) => (ty, start, None),
+            Outcome::Typed(Typed {
+                ty,
+                offset,
+                or: Some(Choice { offset: other, start: Some(start) }),
+                ..
+            }) => (ty, start, Some([offset, other])),
+            _ => return None,
         };
         let base = memory.base.and_then(&registers)?;
         let address = address.or_else(|| effective_address(memory, &registers))?;
         let inside = i64::from(start).checked_add(address.wrapping_sub(base) as i64)?;
         let size = query::size_of(self.types(), ty);
         let offset = u32::try_from(modulo(inside, size)).ok().filter(|_| size > 0)?;
-        Some(Typed { ty, offset, size: memory.size, access: memory.access })
+        let is_one_of_them = either.is_none_or(|either| either.contains(&offset));
+        is_one_of_them.then_some(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
     }
 }
 

@@ -67,7 +67,8 @@ impl Analysis<'_, '_, '_, '_> {
             Some(Outcome::Pseudo(pseudo)) => pseudo.name().into(),
             Some(Outcome::Untyped(reason)) => reason.to_string(),
             Some(Outcome::Typed(typed)) => {
-                format!("{} +{:#x}", type_text(self.catalog.types(), typed.ty), typed.offset)
+                let or = typed.or.map_or_else(String::new, |or| format!(" or +{:#x}", or.offset));
+                format!("{} +{:#x}{or}", type_text(self.catalog.types(), typed.ty), typed.offset)
             }
         };
         Some(explanation)
@@ -133,6 +134,7 @@ impl Analysis<'_, '_, '_, '_> {
             },
             Value::Constant(number) => format!("{number:#x}"),
             Value::Number(number) => match (number.at, number.stride()) {
+                (at, _) if number.is_either => format!("{at} or {}", at.wrapping_add(number.step)),
                 (_, 1) => "a number".into(),
                 (0, step) => format!("a multiple of {step}"),
                 (at, step) => format!("{at} and a multiple of {step}"),
@@ -143,6 +145,7 @@ impl Analysis<'_, '_, '_, '_> {
             Value::Pointer(pointer) => {
                 let more = match pointer.step {
                     0 => String::new(),
+                    step if pointer.is_either => format!(" or {step} further"),
                     step => format!(", by steps of {step}"),
                 };
                 format!(

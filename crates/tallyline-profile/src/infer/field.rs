@@ -1,10 +1,28 @@
 //! The name of what lies at an offset of an object.
 
+use super::outcome::{Choice, Typed};
 use tallyline_layout::model::{Type, TypeId, Types};
 use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
 const DEPTH_LIMIT: usize = 32;
+
+/// Where in its object an operand is: `+0x3c (flags)`; two places that a condition chooses between are
+/// `+0x10 or +0x18 (left or right)`. Where there is no field it is `+0 (no field)`.
+pub fn place_text(types: &Types, typed: &Typed) -> String {
+    let place = |offset: u32| if offset == 0 { "+0".to_owned() } else { format!("+{offset:#x}") };
+    let field = |offset: u32| match field_path(types, typed.ty, offset) {
+        path if path.is_empty() => "no field".to_owned(),
+        path => path,
+    };
+    match typed.or {
+        None => format!("{} ({})", place(typed.offset), field(typed.offset)),
+        Some(Choice { offset: other, .. }) => {
+            let (one, other) = ((place(typed.offset), field(typed.offset)), (place(other), field(other)));
+            format!("{} or {} ({} or {})", one.0, other.0, one.1, other.1)
+        }
+    }
+}
 
 /// The path of the member at an offset, such as `stats.rx[].bytes`; empty where there is none, as in
 /// a number. Members of bases and of anonymous records count as the object's own; of a union the

@@ -275,6 +275,11 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         let size = i64::try_from(self.catalog.size(one.to)).unwrap_or(i64::MAX);
         let is_inside = |pointer: Pointer| (0..size).contains(&i64::from(pointer.offset));
         let apart = i64::from(one.offset).abs_diff(other.offset.into());
+        if let (Some(mine), Some(theirs)) = (one.both(), other.both())
+            && let Some(either) = either(mine, theirs)
+        {
+            return Value::Pointer(Pointer { step: 0, offset: either[0], ..one }.either(either[1]));
+        }
         let kept = if !is_inside(one) && is_inside(other) { other } else { one };
         Value::Pointer(kept.stepping(one.step.into()).stepping(other.step.into()).stepping(apart))
     }
@@ -377,6 +382,14 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         }
         found.into()
     }
+}
+
+/// The only two of the numbers; twice the same where there is one. None if there are more.
+fn either(mine: [i32; 2], theirs: [i32; 2]) -> Option<[i32; 2]> {
+    let mut all = [mine[0], mine[1], theirs[0], theirs[1]];
+    all.sort_unstable();
+    let (least, most) = (all[0], all[3]);
+    all.iter().all(|number| *number == least || *number == most).then_some([least, most])
 }
 
 /// The name of what meets in a register where a block starts.

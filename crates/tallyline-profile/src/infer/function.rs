@@ -3,7 +3,7 @@
 use super::entries::{Go, address, walk};
 use super::location::{self, FrameBase, Piece};
 use super::shelf::Shelf;
-use super::unit::{Fixed, Global, Unit};
+use super::unit::{Global, Unit};
 use gimli::AttributeValue;
 use gimli::constants;
 use rustc_hash::FxHashMap;
@@ -99,11 +99,8 @@ impl Function {
                         let scope = function.scopes.get(parent).map_or(&[][..], |scope| &scope.ranges);
                         let scope = scope.to_vec();
                         locate(&mut function, unit, base, &value, &scope, variable as u32);
-                        if let AttributeValue::Exprloc(expression) = value
-                            && let Some(at @ (Fixed::Address(_) | Fixed::ThreadLocal(_))) =
-                                unit.fixed(expression)
-                        {
-                            function.globals.push(Global { at, entry: place });
+                        if let AttributeValue::Exprloc(expression) = value {
+                            function.globals.extend(unit.fixed(expression, place));
                         }
                     }
                 }

@@ -89,18 +89,17 @@ impl<'s> Globals<'s> {
         // few are looked for one by one
         let own = function.iter().find(|global| global.at == at);
         if let Some(global) = own.or(unit.iter().find(|global| global.at == at)) {
-            return Some((global.entry, 0));
+            return Some((global.entry, global.offset));
         }
         let everything = self.everything.get_or_init(|| (self.find)());
         let nearest = |globals: &mut dyn Iterator<Item = &Global>| {
-            globals.filter_map(|global| Some((distance(global.at, at)?, global.entry))).min()
+            globals.filter_map(|global| Some((distance(global.at, at)?, inside(global, at)?))).min()
         };
         let before = everything.variables.partition_point(|global| global.at <= at);
         let all = before.checked_sub(1).map(|index| &everything.variables[index]);
         let own = nearest(&mut function.iter());
         let all = nearest(&mut all.into_iter());
-        let (offset, entry) = own.into_iter().chain(all).min()?;
-        Some((entry, u32::try_from(offset).ok()?))
+        own.into_iter().chain(all).min().map(|(_, found)| found)
     }
 
     /// The variable of any function that a place is in or behind; with the byte of it. All units are
@@ -108,8 +107,7 @@ impl<'s> Globals<'s> {
     pub(super) fn find_static(&self, at: Fixed) -> Option<(u64, u32)> {
         let statics = self.statics.get_or_init(|| (self.find_statics)());
         let before = statics.partition_point(|global| global.at <= at).checked_sub(1)?;
-        let global = &statics[before];
-        Some((global.entry, u32::try_from(distance(global.at, at)?).ok()?))
+        inside(&statics[before], at)
     }
 
     /// The type that a Go program describes at an address; `base` is where descriptions start, which
@@ -132,6 +130,13 @@ fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
     let mut all: Vec<Global> = info.units().par_iter().filter_map(read).flatten_iter().collect();
     all.sort_by_key(|global| global.at);
     all
+}
+
+/// The entry of a variable, and the byte of it that is at a place; none behind the end of a piece.
+fn inside(global: &Global, at: Fixed) -> Option<(u64, u32)> {
+    let inside = u32::try_from(distance(global.at, at)?).ok()?;
+    let is_inside = global.size.is_none_or(|size| inside < size);
+    is_inside.then_some((global.entry, global.offset.checked_add(inside)?))
 }
 
 /// How far one place is behind another of the same kind.

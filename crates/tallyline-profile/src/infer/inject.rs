@@ -1,9 +1,9 @@
 //! Variables where their locations begin: what debug information says about registers.
 
-use super::catalog::modulo;
 use super::flow::Analysis;
 use super::function::Location;
 use super::location::Holder;
+use super::lookup::modulo;
 use super::transfer::name_of;
 use super::value::{Pointer, State, Value};
 use crate::code::{Effect, Flow, Register};
@@ -73,7 +73,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let Some(ty) = self.variable_type(location.variable) else { return };
                 if let Some(offset) = shifted(location.piece.offset as i32, sum) {
                     let to = self.catalog.object(ty);
-                    state.set(register, Value::Pointer(Pointer { to, offset, step: 0 }));
+                    state.set(register, Value::Pointer(Pointer::at(to, offset)));
                 }
             }
             Holder::Behind(sum) => self.inject_behind(state, location, i32::try_from(sum).ok()),

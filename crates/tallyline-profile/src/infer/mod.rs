@@ -21,6 +21,7 @@ mod function;
 mod globals;
 mod inject;
 mod location;
+mod lookup;
 mod number;
 mod operand;
 mod outcome;
@@ -33,8 +34,8 @@ mod value;
 pub use btf::infer_by_btf;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
-pub use field::field_path;
-pub use outcome::{Outcome, Pseudo, Reason, Typed};
+pub use field::{field_path, place_text};
+pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 pub use table::{Function as TableFunction, TypeTable};
 
 use crate::code::{Body, Image};

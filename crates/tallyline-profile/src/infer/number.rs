@@ -11,6 +11,8 @@ pub(super) struct Number {
     pub(super) step: i64,
     /// Which `k`: numbers with the same one differ by what their steps and starts say. 0 for any.
     pub(super) of: u64,
+    /// Whether `k` is 0 or 1: a condition has chosen.
+    pub(super) is_either: bool,
 }
 
 /// Steps beyond this are replaced by a power of two that divides them.
@@ -18,16 +20,37 @@ const STEP_LIMIT: i64 = 1 << 40;
 
 impl Number {
     /// A number of which nothing is known.
-    pub(super) const ANY: Number = Number { at: 0, step: 1, of: 0 };
+    pub(super) const ANY: Number = Number { at: 0, step: 1, of: 0, is_either: false };
 
     /// A number that is known.
     pub(super) fn known(at: i64) -> Number {
-        Number { at, step: 0, of: 0 }
+        Number { at, step: 0, ..Number::ANY }
     }
 
     /// Any multiple of a step.
     pub(super) fn multiple(step: i64) -> Number {
-        Number { at: 0, step, of: 0 }.bounded()
+        Number { step, ..Number::ANY }.bounded()
+    }
+
+    /// One of two numbers.
+    pub(super) fn either(one: i64, other: i64) -> Number {
+        match other.checked_sub(one) {
+            Some(step) => Number { at: one, step, of: 0, is_either: true }.bounded(),
+            None => Number { at: one, ..Number::ANY },
+        }
+    }
+
+    /// The two numbers that it can be; twice the same where it is known. None if it can be others.
+    pub(super) fn both(self) -> Option<[i64; 2]> {
+        let is_few = self.step == 0 || self.is_either;
+        is_few.then(|| [self.at, self.at.wrapping_add(self.step)])
+    }
+
+    /// The number that a function of it is, if it can be only two.
+    pub(super) fn each(self, of: impl Fn(i64) -> i64) -> Option<Number> {
+        let [one, other] = self.both()?;
+        let number = Number::either(of(one), of(other));
+        Some(Number { of: if number.is_either { self.of } else { 0 }, ..number })
     }
 
     /// The step without its sign; 0 where the number is known.
@@ -43,10 +66,12 @@ impl Number {
             (0, _) => Number { at, ..other },
             (one, two) if self.of == other.of && self.of != 0 => match one.checked_add(two) {
                 Some(0) => Number::known(at),
-                Some(step) => Number { at, step, of: self.of }.bounded(),
+                Some(step) => {
+                    Number { at, step, of: self.of, is_either: self.is_either || other.is_either }.bounded()
+                }
                 None => Number { at, ..Number::ANY },
             },
-            (one, two) => Number { at, step: divisor(one, two), of: 0 }.bounded(),
+            (one, two) => Number { at, step: divisor(one, two), ..Number::ANY }.bounded(),
         }
     }
 
@@ -54,9 +79,9 @@ impl Number {
     pub(super) fn times(self, by: i64) -> Number {
         match self.step.checked_mul(by) {
             _ if by == 0 => Number::known(0),
-            Some(step) => Number { at: self.at.wrapping_mul(by), step, of: self.of }.bounded(),
+            Some(step) => Number { at: self.at.wrapping_mul(by), step, ..self }.bounded(),
             // every multiple of a power of two stays one, also of what is cut off at 64 bits
-            None => Number { at: self.at.wrapping_mul(by), step: low_bit(by), of: 0 }.bounded(),
+            None => Number { at: self.at.wrapping_mul(by), step: low_bit(by), ..Number::ANY }.bounded(),
         }
     }
 
@@ -68,15 +93,15 @@ impl Number {
             // a multiple of what divides each of them
             (one, two) => {
                 let (one, two) = (divisor(self.at, one), divisor(other.at, two));
-                Number { at: 0, step: one.checked_mul(two).unwrap_or(1), of: 0 }.bounded()
+                Number { step: one.checked_mul(two).unwrap_or(1), ..Number::ANY }.bounded()
             }
         }
     }
 
     /// The number with bits cleared.
     pub(super) fn masked(self, mask: i64) -> Number {
-        if self.step == 0 {
-            return Number::known(self.at & mask);
+        if let Some(number) = self.each(|number| number & mask) {
+            return number;
         }
         match mask {
             0 => Number::known(0),
@@ -91,10 +116,23 @@ impl Number {
         if self == other {
             return self;
         }
+        if let (Some(mine), Some(theirs)) = (self.both(), other.both()) {
+            let mut new = theirs.into_iter().filter(|number| !mine.contains(number));
+            match (mine, new.next(), new.next()) {
+                (_, None, _) => return Number { of, ..self },
+                ([one, same], Some(new), None) if one == same => {
+                    return Number { of, ..Number::either(one, new) };
+                }
+                ([one, same], Some(new), Some(last)) if one == same && new == last => {
+                    return Number { of, ..Number::either(one, new) };
+                }
+                _ => {}
+            }
+        }
         let apart = self.at.wrapping_sub(other.at);
         match divisor(divisor(self.step, other.step), apart) {
             0 => Number::known(self.at),
-            step => Number { at: self.at, step, of }.bounded(),
+            step => Number { at: self.at, step, of, is_either: false }.bounded(),
         }
     }
 
@@ -102,7 +140,7 @@ impl Number {
         match self.step {
             0 => Number::known(self.at),
             step if step.unsigned_abs() <= STEP_LIMIT as u64 => self,
-            step => Number { step: low_bit(step).min(STEP_LIMIT), of: 0, ..self },
+            step => Number { at: self.at, step: low_bit(step).min(STEP_LIMIT), ..Number::ANY },
         }
     }
 }
@@ -125,13 +163,13 @@ pub(super) fn divisor(one: i64, other: i64) -> i64 {
 mod tests {
     use super::*;
 
-    const INDEX: Number = Number { at: 0, step: 1, of: 7 };
+    const INDEX: Number = Number { at: 0, step: 1, of: 7, is_either: false };
 
     #[test]
     fn an_index_times_a_size_is_a_multiple_of_it_and_keeps_what_was_added() {
         // (i + 5) << 4
         let folded = INDEX.plus(Number::known(5)).times(16);
-        assert_eq!(folded, Number { at: 80, step: 16, of: 7 });
+        assert_eq!(folded, Number { at: 80, step: 16, ..INDEX });
         assert_eq!(folded.stride(), 16);
     }
 
@@ -149,12 +187,33 @@ mod tests {
 
     #[test]
     fn ways_that_meet_leave_the_common_step() {
-        let loops = Number::known(16).or(Number::known(48), 9);
-        assert_eq!(loops, Number { at: 16, step: 32, of: 9 });
+        let twice = Number::known(16).or(Number::known(48), 9);
+        assert_eq!(twice, Number { at: 16, step: 32, of: 9, is_either: true });
+        let loops = twice.or(twice.plus(Number::known(32)), 9);
+        assert_eq!(loops, Number { is_either: false, ..twice });
         // the next time round nothing changes
         assert_eq!(loops.or(loops.plus(Number::known(32)), 9), loops);
         assert_eq!(loops.or(Number::known(20), 9).step, 4);
         assert_eq!(Number::known(3).or(Number::known(3), 9), Number::known(3));
+    }
+
+    #[test]
+    fn one_of_two_stays_one_of_two() {
+        // 8 * (a < b) + 16
+        let choice = Number { of: 7, ..Number::either(0, 1) };
+        assert_eq!(choice.times(8).plus(Number::known(16)).both(), Some([16, 24]));
+        // sbb, and
+        assert_eq!(Number::either(0, -1).masked(24).both(), Some([0, 24]));
+        assert_eq!(Number::either(0, 4).masked(3), Number::known(0));
+        // the same choice is made once, another one is another
+        assert_eq!(choice.times(8).plus(choice).both(), Some([0, 9]));
+        assert_eq!(choice.plus(Number { of: 8, ..choice }).both(), None);
+        // where ways meet with what is known already nothing is lost, with a third number it is
+        assert_eq!(choice.or(Number::known(1), 9).both(), Some([0, 1]));
+        assert_eq!(Number::known(1).or(choice, 9).both(), Some([1, 0]));
+        assert_eq!(choice.or(Number::known(2), 9).both(), None);
+        assert_eq!(INDEX.both(), None);
+        assert_eq!(Number::either(i64::MIN, i64::MAX).both(), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a memory operand is, with what is known about the registers.
 
-use super::catalog::Found;
 use super::flow::{Analysis, is_no_address};
 use super::location::Holder;
+use super::lookup::Found;
 use super::number::Number;
-use super::outcome::{Outcome, Pseudo, Reason, Typed};
+use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::unit::Fixed;
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Memory, Register, SegmentBase};
@@ -223,6 +223,13 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// An address with a number added that is not known altogether.
     pub(super) fn stepped(&mut self, pointer: Pointer, by: Number) -> Value {
+        if let (0, Some(choice)) = (pointer.step, by.both())
+            && let [Value::Pointer(one), Value::Pointer(other)] =
+                choice.map(|by| self.catalog.normal(pointer, by))
+            && (one.step, other.step) == (0, 0)
+        {
+            return Value::Pointer(one.either(other.offset));
+        }
         match self.catalog.normal(pointer, by.at) {
             Value::Pointer(pointer) => Value::Pointer(pointer.stepping(by.stride())),
             other => other,
@@ -286,7 +293,7 @@ impl Analysis<'_, '_, '_, '_> {
             let (ty, inside) = self.globals.typed(address)?;
             let inside =
                 i32::try_from(inside).ok().filter(|inside| (*inside as u64) < self.catalog.size(ty))?;
-            return Some(Pointer { to: self.catalog.object(ty), offset: inside, step: 0 });
+            return Some(Pointer::at(self.catalog.object(ty), inside));
         }
         let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
         let found = self.globals.find(at, &self.function.globals, own);
@@ -329,7 +336,8 @@ impl Analysis<'_, '_, '_, '_> {
             let size = self.catalog.size(element).max(1);
             let to = self.catalog.object(element);
             let step = u32::try_from(size).ok()?;
-            return Some(Pointer { to, offset: i32::try_from(inside % size).ok()?, step });
+            let offset = i32::try_from(inside % size).ok()?;
+            return Some(Pointer::at(to, offset).stepping(step.into()));
         }
         let offset = u32::try_from(inside).ok().filter(|_| inside < self.catalog.size(ty))?;
         self.variable_at(*entry, offset)
@@ -352,7 +360,7 @@ impl Analysis<'_, '_, '_, '_> {
         if !inside {
             return None;
         }
-        Some(Pointer { to: self.catalog.object(ty), offset: i32::try_from(offset).ok()?, step: 0 })
+        Some(Pointer::at(self.catalog.object(ty), i32::try_from(offset).ok()?))
     }
 
     /// The variable that lies at a place on the stack.
@@ -381,7 +389,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
             let offset = u64::from(location.piece.offset).saturating_add(inside);
             if let Ok(offset) = i32::try_from(offset) {
-                best = Some((size, Pointer { to: self.catalog.object(ty), offset, step: 0 }));
+                best = Some((size, Pointer::at(self.catalog.object(ty), offset)));
             }
         }
         best.map(|(_, pointer)| pointer)
@@ -406,7 +414,12 @@ impl Analysis<'_, '_, '_, '_> {
         };
         match self.found(pointer, memory.size.into(), position) {
             Found::At { ty, offset } => {
-                Outcome::Typed(Typed { ty, offset, size: memory.size, access: memory.access })
+                Outcome::Typed(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
+            }
+            Found::Either { ty, offsets: [offset, other] } => {
+                let start = self.start_of(state, memory, ty);
+                let or = Some(Choice { offset: other, start });
+                Outcome::Typed(Typed { ty, offset, or, size: memory.size, access: memory.access })
             }
             Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
             Found::Function => Outcome::Pseudo(Pseudo::Constant),
@@ -430,8 +443,35 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// What lies where a pointer leads.
     pub(super) fn found(&mut self, pointer: Pointer, access: u64, position: usize) -> Found {
+        let size = self.catalog.size(pointer.to);
+        let is_inside = u64::try_from(pointer.offset).is_ok_and(|offset| offset < size);
+        // an iterator points to a base, and its own parameters say of what
+        let held = if is_inside { Vec::new() } else { self.templates_in_base(position) };
+        if !held.is_empty()
+            && let found @ (Found::At { .. } | Found::Either { .. }) =
+                self.catalog.find(pointer, access, &held)
+        {
+            return found;
+        }
         let templates = self.templates(position);
         self.catalog.find(pointer, access, &templates)
+    }
+
+    /// What the variables were made from as templates that are in the register with the base of an
+    /// instruction's operand.
+    fn templates_in_base(&mut self, position: usize) -> Vec<(String, u64)> {
+        let instruction = &self.body.instructions()[position];
+        let Some(base) = instruction.memory.and_then(|memory| memory.base) else { return Vec::new() };
+        let function = self.function;
+        let in_base =
+            function.live(instruction.address).filter(|at| at.piece.holder == Holder::Register(base));
+        let variables: Vec<u32> = in_base.map(|location| location.variable).collect();
+        let mut found = Vec::new();
+        for variable in variables {
+            let Some(ty) = self.variable_type(variable) else { continue };
+            found.extend(self.catalog.templates_of_variable(ty).iter().cloned());
+        }
+        found
     }
 
     /// What a register gets that is loaded from an operand.
@@ -470,6 +510,11 @@ impl Analysis<'_, '_, '_, '_> {
         let Value::Pointer(pointer) = self.catalog.normal(pointer, at.into()) else { return lost };
         match self.found(pointer, size.into(), position) {
             Found::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
+            Found::Either { ty, offsets } => {
+                let [one, other] =
+                    offsets.map(|offset| self.loaded_field(ty, offset.into(), size.into(), position));
+                self.meet(one, other, position as u32 + 1, 0)
+            }
             _ if size < 8 => Value::WORD,
             _ => lost,
         }

@@ -22,10 +22,22 @@ pub struct Typed {
     pub ty: TypeId,
     /// The byte of it that is touched first.
     pub offset: u32,
+    /// Where in the object it may be instead, if a condition chooses between two places.
+    pub or: Option<Choice>,
     /// How many bytes; 0 where it is not known.
     pub size: u16,
     /// What is done with them.
     pub access: Access,
+}
+
+/// The other of two places in an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The byte that is touched first there.
+    pub offset: u32,
+    /// Where in the object the base of the address is, if that is known: with what registers hold, or with
+    /// the address of the data, it tells which of the two places it is.
+    pub start: Option<i32>,
 }
 
 /// Memory that has no type in the program.

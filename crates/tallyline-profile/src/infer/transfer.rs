@@ -69,6 +69,7 @@ impl Analysis<'_, '_, '_, '_> {
                     continue;
                 }
                 Effect::Constant { to, value } => (to, Value::Constant(value)),
+                Effect::OneOf { to, numbers: [one, other] } => (to, Value::from(Number::either(one, other))),
                 Effect::Address { to, base, index, scale, displacement } => {
                     let factor = i64::from(scale);
                     let value = match base == index {
@@ -428,12 +429,18 @@ fn is_place(value: Value) -> bool {
 /// A part of a value, which is a number then. That a number does not fit is not expected: it would be a
 /// program's own mistake for most.
 fn narrowed(value: Value, size: u8, signed: bool) -> Value {
-    match (value, size) {
-        (Value::Constant(number), 4) if signed => Value::Constant(i64::from(number as i32)),
-        (Value::Constant(number), 4) => Value::Constant(i64::from(number as u32)),
-        (Value::Constant(number), 2) if !signed => Value::Constant(i64::from(number as u16)),
-        (Value::Constant(number), 1) if !signed => Value::Constant(i64::from(number as u8)),
-        (Value::Number(number), 4) => Value::Number(number),
+    let part = |number: i64| match (size, signed) {
+        (1, true) => i64::from(number as i8),
+        (1, false) => i64::from(number as u8),
+        (2, true) => i64::from(number as i16),
+        (2, false) => i64::from(number as u16),
+        (4, true) => i64::from(number as i32),
+        (4, false) => i64::from(number as u32),
+        _ => number,
+    };
+    match (value.number().and_then(|number| number.each(part)), value) {
+        (Some(number), _) => Value::from(number),
+        (None, Value::Number(number)) if size == 4 => Value::Number(number),
         _ => Value::WORD,
     }
 }

@@ -35,12 +35,23 @@ pub(super) enum Fixed {
     ThreadLocal(u64),
 }
 
-/// A variable at a fixed place.
+/// A variable at a fixed place, or a piece of it: compilers split a variable that is only used by parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Global {
     pub(super) at: Fixed,
     /// The place of the entry that has its type.
     pub(super) entry: u64,
+    /// Where in the variable the piece starts.
+    pub(super) offset: u32,
+    /// How many bytes the piece has; none for a whole variable.
+    pub(super) size: Option<u32>,
+}
+
+impl Global {
+    /// A whole variable.
+    pub(super) fn whole(at: Fixed, entry: u64) -> Global {
+        Global { at, entry, offset: 0, size: None }
+    }
 }
 
 /// One unit that is open.
@@ -151,14 +162,13 @@ impl<'u, 'a> Unit<'u, 'a> {
                     Go::Past
                 }
                 constants::DW_TAG_variable => {
-                    match self.global(info, entry) {
-                        Some(global) => globals.push(global),
-                        None => {
-                            let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
-                            let place = info.place(self.index, entry.offset);
-                            unplaced.extend(name.map(|name| (name, place)));
-                        }
+                    let pieces = self.pieces(info, entry);
+                    if pieces.is_empty() {
+                        let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
+                        let place = info.place(self.index, entry.offset);
+                        unplaced.extend(name.map(|name| (name, place)));
                     }
+                    globals.extend(pieces);
                     Go::Past
                 }
                 constants::DW_TAG_compile_unit
@@ -222,7 +232,7 @@ impl<'u, 'a> Unit<'u, 'a> {
                         };
                         let at = Fixed::Address(address);
                         found.iter_mut().for_each(|found| {
-                            found.push(Global { at, entry: info.place(index, entry.offset) });
+                            found.push(Global::whole(at, info.place(index, entry.offset)));
                         });
                     }
                     Go::Past
@@ -237,27 +247,31 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    fn global(&self, info: &DebugInfo<'u, 'a>, entry: &Entry<'a>) -> Option<Global> {
+    fn pieces(&self, info: &DebugInfo<'u, 'a>, entry: &Entry<'a>) -> Vec<Global> {
         let Some(AttributeValue::Exprloc(expression)) = entry.value(constants::DW_AT_location) else {
-            return None;
+            return Vec::new();
         };
-        let at = match location::only_address(expression.0) {
-            Some(address) => Fixed::Address(address),
-            None => self.fixed(expression)?,
-        };
-        Some(Global { at, entry: info.place(self.index, entry.offset) })
+        let place = info.place(self.index, entry.offset);
+        match location::only_address(expression.0) {
+            Some(address) => vec![Global::whole(Fixed::Address(address), place)],
+            None => self.fixed(expression, place),
+        }
     }
 
-    /// The fixed place that an expression leads to.
-    pub(super) fn fixed(&self, expression: gimli::Expression<Slice<'a>>) -> Option<Fixed> {
+    /// The fixed places that an expression leads to, of the variable whose entry is at `entry`.
+    pub(super) fn fixed(&self, expression: gimli::Expression<Slice<'a>>, entry: u64) -> Vec<Global> {
         let by_index = |index| self.dwarf().address(&self.unit, index).ok();
         let base = location::FrameBase::Unknown;
         let pieces = location::pieces(expression, self.unit.encoding(), base, by_index);
-        match pieces.first()?.holder {
-            location::Holder::Address(address) => Some(Fixed::Address(address)),
-            location::Holder::ThreadLocal(offset) => Some(Fixed::ThreadLocal(offset)),
-            _ => None,
-        }
+        let fixed = pieces.into_iter().filter_map(|piece| {
+            let at = match piece.holder {
+                location::Holder::Address(address) => Fixed::Address(address),
+                location::Holder::ThreadLocal(offset) => Fixed::ThreadLocal(offset),
+                _ => return None,
+            };
+            Some(Global { at, entry, offset: piece.offset, size: piece.size })
+        });
+        fixed.collect()
     }
 
     /// The variables at fixed places that functions have of their own.
@@ -270,7 +284,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             }
             match entry.tag {
                 constants::DW_TAG_subprogram => functions.push(entry.depth),
-                constants::DW_TAG_variable if !functions.is_empty() => found.extend(self.global(info, entry)),
+                constants::DW_TAG_variable if !functions.is_empty() => found.extend(self.pieces(info, entry)),
                 constants::DW_TAG_enumeration_type | constants::DW_TAG_subroutine_type => return Go::Past,
                 _ => {}
             }

@@ -32,14 +32,45 @@ pub(super) struct Pointer {
     pub(super) offset: i32,
     /// By what steps it may be elsewhere, as when elements of arrays are stepped over; 0 where it is not.
     pub(super) step: u32,
+    /// Whether it is there or one step further, and nowhere else: a condition has chosen.
+    pub(super) is_either: bool,
 }
 
 impl Pointer {
     /// The address that a number is added to.
     pub(super) fn stepping(self, by: u64) -> Pointer {
+        if by == 0 {
+            return self;
+        }
         let step = divisor(self.step.into(), i64::try_from(by).unwrap_or(1 << 62));
         // what is too large for a step is one by any power of two that divides it
-        Pointer { step: u32::try_from(step).unwrap_or(1 << step.trailing_zeros().min(30)), ..self }
+        Pointer {
+            step: u32::try_from(step).unwrap_or(1 << step.trailing_zeros().min(30)),
+            is_either: false,
+            ..self
+        }
+    }
+
+    /// The first byte of an object.
+    pub(super) fn start(to: TypeId) -> Pointer {
+        Pointer::at(to, 0)
+    }
+
+    /// A byte of an object.
+    pub(super) fn at(to: TypeId, offset: i32) -> Pointer {
+        Pointer { to, offset, step: 0, is_either: false }
+    }
+
+    /// The address that it is, or the other one that it is by a choice.
+    pub(super) fn either(self, other: i32) -> Pointer {
+        let offset = self.offset.min(other);
+        Pointer { offset, step: self.offset.abs_diff(other), is_either: self.offset != other, ..self }
+    }
+
+    /// The two places that it can be at; twice the same where it is known. None if it can be elsewhere.
+    pub(super) fn both(self) -> Option<[i32; 2]> {
+        let is_few = self.step == 0 || self.is_either;
+        is_few.then(|| [self.offset, self.offset.saturating_add_unsigned(self.step)])
     }
 }
 
@@ -49,7 +80,7 @@ impl Value {
 
     /// The address of an object.
     pub(super) fn pointer(to: TypeId) -> Value {
-        Value::Pointer(Pointer { to, offset: 0, step: 0 })
+        Value::Pointer(Pointer::start(to))
     }
 
     /// The number that a value is, if it is one.
@@ -66,7 +97,7 @@ impl Value {
         match self {
             // debug information takes a counter for what it counts
             Value::Pointer(Pointer { offset, step, .. }) => {
-                Number { at: offset.into(), step: step.into(), of: 0 }
+                Number { at: offset.into(), step: step.into(), ..Number::ANY }
             }
             value => value.number().unwrap_or(Number::ANY),
         }

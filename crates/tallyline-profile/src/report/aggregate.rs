@@ -206,6 +206,7 @@ mod tests {
                     ty: 0,
                     name,
                     offset: u64::from(index) * 8,
+                    or: None,
                     field: name,
                     text: name,
                     size: 8,

@@ -88,6 +88,8 @@ pub struct TypeUse {
     pub members: Vec<Member>,
     /// For each event with samples, its name and how each offset was accessed.
     pub events: Vec<(String, BTreeMap<u64, Use>)>,
+    /// All events together: how one of two offsets was accessed, of which it is not known which it was.
+    pub either: BTreeMap<[u64; 2], Use>,
 }
 
 impl TypeUse {
@@ -103,7 +105,8 @@ impl TypeUse {
     /// How it was accessed as a whole.
     pub fn whole(&self) -> Use {
         let mut whole = Use::default();
-        self.events.iter().flat_map(|(_, offsets)| offsets.values()).for_each(|one| whole.add(one));
+        let certain = self.events.iter().flat_map(|(_, offsets)| offsets.values());
+        certain.chain(self.either.values()).for_each(|one| whole.add(one));
         whole
     }
 }
@@ -111,16 +114,25 @@ impl TypeUse {
 /// The types that were accessed, those most accessed first; with a name only those that it names.
 /// Each file has its own: two programs' types of one name need not be the same.
 pub fn annotate(profile: &Profile, filter: &Filter, weighing: Weighing, name: Option<&str>) -> Vec<TypeUse> {
-    type OfType = BTreeMap<u32, BTreeMap<u64, Use>>;
+    #[derive(Default)]
+    struct OfType {
+        events: BTreeMap<u32, BTreeMap<u64, Use>>,
+        either: BTreeMap<[u64; 2], Use>,
+    }
     let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
     for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
         let Some(operand) = profile.outcome(point).operand() else { continue };
         if name.is_some_and(|name| !is_called(profile.text(operand.name), name)) {
             continue;
         }
-        let events = found.entry(operand.ty).or_default();
-        let offsets = events.entry(point.event).or_default();
-        offsets.entry(operand.offset).or_default().count(point, operand, weighing);
+        let of_type = found.entry(operand.ty).or_default();
+        // also an event that only has such samples is named
+        let offsets = of_type.events.entry(point.event).or_default();
+        let one = match operand.or {
+            None => offsets.entry(operand.offset).or_default(),
+            Some(or) => of_type.either.entry([operand.offset, or]).or_default(),
+        };
+        one.count(point, operand, weighing);
     }
     // units have types of their own that are the same
     let mut merged: BTreeMap<(u32, String, u64), (TypeUse, OfType)> = BTreeMap::new();
@@ -131,7 +143,7 @@ pub fn annotate(profile: &Profile, filter: &Filter, weighing: Weighing, name: Op
         };
         let name = tallyline_layout::print::type_text(table.types(), id);
         let size = tallyline_layout::query::size_of(table.types(), id);
-        let (_, events) = merged.entry((dso.0, name.clone(), size)).or_insert_with(|| {
+        let (_, known) = merged.entry((dso.0, name.clone(), size)).or_insert_with(|| {
             let file = profile.dso(dso.0);
             let of_type = TypeUse {
                 dso: file.map_or_else(String::new, |dso| dso.path.clone()),
@@ -140,22 +152,32 @@ pub fn annotate(profile: &Profile, filter: &Filter, weighing: Weighing, name: Op
                 size,
                 members: members(table.types(), id),
                 events: Vec::new(),
+                either: BTreeMap::new(),
             };
-            (of_type, OfType::new())
+            (of_type, OfType::default())
         });
-        for (event, offsets) in of_events {
-            let known = events.entry(event).or_default();
+        for (event, offsets) in of_events.events {
+            let known = known.events.entry(event).or_default();
             offsets.iter().for_each(|(offset, one)| known.entry(*offset).or_default().add(one));
+        }
+        for (offsets, one) in &of_events.either {
+            known.either.entry(*offsets).or_default().add(one);
         }
     }
     let mut list: Vec<TypeUse> =
-        merged.into_values().map(|(of_type, events)| named(profile, of_type, events)).collect();
+        merged.into_values().map(|(of_type, of)| named(profile, of_type, of.events, of.either)).collect();
     list.sort_by_cached_key(|of_type| (std::cmp::Reverse(of_type.whole().total), of_type.name.clone()));
     list
 }
 
-fn named(profile: &Profile, of_type: TypeUse, events: BTreeMap<u32, BTreeMap<u64, Use>>) -> TypeUse {
+fn named(
+    profile: &Profile,
+    of_type: TypeUse,
+    events: BTreeMap<u32, BTreeMap<u64, Use>>,
+    either: BTreeMap<[u64; 2], Use>,
+) -> TypeUse {
     let name =
         |event: u32| profile.events.get(event as usize).map_or_else(String::new, |event| event.name.clone());
-    TypeUse { events: events.into_iter().map(|(event, offsets)| (name(event), offsets)).collect(), ..of_type }
+    let events = events.into_iter().map(|(event, offsets)| (name(event), offsets)).collect();
+    TypeUse { events, either, ..of_type }
 }

@@ -166,9 +166,11 @@ pub(super) fn apply(profile: &mut Profile, binaries: &Binaries) -> u64 {
     let mut samples = 0;
     for index in 0..profile.points.len() {
         let point = profile.points[index];
-        if !matches!(profile.outcome(&point), Outcome::Untyped(Reason::Lost(_))) {
-            continue;
-        }
+        let open = match *profile.outcome(&point) {
+            Outcome::Untyped(Reason::Lost(_)) => None,
+            Outcome::Typed(operand @ Operand { or: Some(or), .. }) => Some((operand, [operand.offset, or])),
+            _ => continue,
+        };
         let place = profile.places[point.charged as usize];
         let address = profile.at(point.charged).address;
         let Some(program) = binaries.get(place.dso) else { continue };
@@ -179,10 +181,14 @@ pub(super) fn apply(profile: &mut Profile, binaries: &Binaries) -> u64 {
             continue;
         };
         let ty = profile.joined.id(dso, typed.ty);
+        // of two places it can only be one of them
+        if open.is_some_and(|(operand, either)| operand.ty != ty || !either.contains(&typed.offset.into())) {
+            continue;
+        }
         let key = (point.charged, ty, u64::from(typed.offset));
         let charged = *made.entry(key).or_insert_with(|| add_place(profile, point.charged, dso, ty, &typed));
         profile.points[index].charged = charged;
-        samples += 1;
+        samples += u64::from(open.is_none());
     }
     samples
 }
@@ -203,7 +209,7 @@ fn add_place(profile: &mut Profile, of: u32, dso: u32, ty: u32, typed: &Typed) -
 fn objects(profile: &Profile) -> Objects {
     let mut objects = Objects::default();
     for point in profile.points.iter().filter(|point| point.data_place != NONE && point.address != 0) {
-        let Outcome::Typed(Operand { ty, offset, .. }) = profile.outcome(point) else { continue };
+        let Outcome::Typed(Operand { ty, offset, or: None, .. }) = profile.outcome(point) else { continue };
         let Some((table, id)) = profile.joined.get(*ty) else { continue };
         let types = table.types();
         if let (Type::Record(_), Some(start)) =
@@ -238,7 +244,7 @@ fn typed(
     }
     let part = |ty: TypeId, offset: u64| {
         let offset = u32::try_from(offset).ok()?;
-        Some(Typed { ty, offset, size: memory.size, access: memory.access })
+        Some(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
     };
     if recorded.is_some()
         && let Some((owner, address)) = linked(profile, binaries, point)

@@ -11,7 +11,7 @@ use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
 use super::programs::Program;
 use super::resolve::Binaries;
 use crate::code::{Body, Predecessors};
-use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path};
+use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path, place_text};
 use crate::perfdata::spaces::DsoKind;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -241,15 +241,12 @@ fn of_instruction(
 pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
     let name = type_text(table.types(), typed.ty);
     let field = field_path(table.types(), typed.ty, typed.offset);
-    let shown = if field.is_empty() { "no field" } else { &field };
-    let text = match typed.offset {
-        0 => format!("{name} +0 ({shown})"),
-        offset => format!("{name} +{offset:#x} ({shown})"),
-    };
+    let text = format!("{name} {}", place_text(table.types(), typed));
     Operand {
         ty,
         name: names.intern(&name),
         offset: typed.offset.into(),
+        or: typed.or.map(|or| or.offset.into()),
         field: names.intern(&field),
         text: names.intern(&text),
         size: typed.size,

@@ -2,6 +2,7 @@
 
 use super::names::NameId;
 use crate::infer::Pseudo;
+use std::ops::Range;
 
 /// What an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Operand {
     pub name: NameId,
     /// The byte in it.
     pub offset: u64,
+    /// The byte that it may be instead, if a condition chooses between two places.
+    pub or: Option<u64>,
     /// The path of the field there, such as `stats.rx`; empty where there is none.
     pub field: NameId,
     /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
@@ -54,6 +57,13 @@ pub enum Reason {
     NoInstruction,
     /// What inference says; the instruction accesses memory.
     Lost(NameId),
+}
+
+impl Operand {
+    /// Whether it is among some bytes of the type, or may be.
+    pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
+        bytes.contains(&self.offset) || self.or.is_some_and(|or| bytes.contains(&or))
+    }
 }
 
 impl Outcome {

@@ -12,7 +12,7 @@ use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::print::type_text;
 use tallyline_layout::{Companion, Companions, Contents, Request, query, read_file};
 use tallyline_profile::code::Image;
-use tallyline_profile::infer::{Debug, Outcome, Reason, Typed, Wanted, infer};
+use tallyline_profile::infer::{Debug, Outcome, Reason, Typed, Wanted, infer, place_text};
 use tallyline_profile::trace::emulator::{Options, emulation};
 use tallyline_profile::trace::format::Event;
 use tallyline_profile::trace::{Trace, plugin};
@@ -117,8 +117,9 @@ fn is_right(
     let size = query::size_of(types, typed.ty).max(1);
     // wide accesses are traced in parts, and go on in the next object of an array
     let parts = (0..u64::from(typed.size.max(1))).step_by(4);
-    let found: Vec<_> =
-        parts.flat_map(|at| ways(types, typed.ty, (u64::from(typed.offset) + at) % size)).collect();
+    let either = [Some(typed.offset), typed.or.map(|or| or.offset)];
+    let bytes = parts.flat_map(|at| either.into_iter().flatten().map(move |offset| u64::from(offset) + at));
+    let found: Vec<_> = bytes.flat_map(|byte| ways(types, typed.ty, byte % size)).collect();
     let (wholes, named) = published;
     let agrees = |(ty, offset): &(String, u64)| {
         let whole = *named.get(ty).unwrap_or_else(|| panic!("{ty} is not among the types"));
@@ -176,9 +177,9 @@ fn score(source: &str, compiler: &str, flags: &[&str]) -> Option<Score> {
                     score.right += 1;
                 } else {
                     let name = type_text(table.types(), typed.ty);
+                    let place = place_text(table.types(), &typed);
                     lines.push(format!(
-                        "  wrong {address:#x} in {function}: {name} +{:#x}, touched {places:?}",
-                        typed.offset
+                        "  wrong {address:#x} in {function}: {name} {place}, touched {places:?}"
                     ));
                 }
             }

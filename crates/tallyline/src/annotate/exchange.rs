@@ -89,6 +89,7 @@ pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -
             name: of_type.name.clone(),
             size: of_type.size,
             members: of_type.members.iter().map(Member::of).collect(),
+            // the format has one offset for each sample: those of two places are left out
             histograms: of_type.events.iter().map(|(event, offsets)| Histogram::of(event, offsets)).collect(),
         });
     }
@@ -127,6 +128,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<TypeUse>, u64)> {
                 dso: dso.dso.clone(),
                 build_id: dso.build_id.clone(),
                 events: events.collect(),
+                either: BTreeMap::new(),
                 name: of_type.name,
                 size: of_type.size,
                 members: of_type.members.into_iter().map(Member::into_member).collect(),

@@ -41,6 +41,7 @@ pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
     page.members(&of_type.members, 1);
     if record {
         page.elsewhere(of_type);
+        page.either(of_type);
         page.end(0, "};");
     }
     page.sources(&of_type.members);
@@ -136,6 +137,15 @@ impl Page<'_> {
         }
     }
 
+    /// Samples at one of two places of which it is not known which it was: no member's share has them.
+    fn either(&mut self, of_type: &TypeUse) {
+        for ([one, other], used) in &of_type.either {
+            let name = |offset| member_at(&of_type.members, offset).unwrap_or_else(|| format!("{offset:#x}"));
+            let text = format!("/* {} or {} */", name(*one), name(*other));
+            self.row(used, *one, 0, 1, &text);
+        }
+    }
+
     /// Where the data of each member came from.
     fn sources(&mut self, members: &[Member]) {
         let is_said = self.whole.sources.keys().any(|source| DataSource(*source).level_text() != "N/A");
@@ -169,6 +179,18 @@ impl Page<'_> {
             .collect();
         self.text(format!("    {:<24} {}", clean(name), parts.join(", ")));
     }
+}
+
+/// The path of the member that has a byte.
+fn member_at(members: &[Member], offset: u64) -> Option<String> {
+    let inside = |member: &&Member| member.offset <= offset && offset - member.offset < member.size;
+    let member = members.iter().find(inside)?;
+    let name = clean(&member.name).into_owned();
+    Some(match member_at(&member.children, offset) {
+        Some(inner) if name.is_empty() => inner,
+        Some(inner) => format!("{name}.{inner}"),
+        None => name,
+    })
 }
 
 fn clean(name: &str) -> std::borrow::Cow<'_, str> {

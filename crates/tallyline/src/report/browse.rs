@@ -165,7 +165,7 @@ impl<'p> Pages<'p> {
         let mut places: HashMap<u32, (u64, u64)> = HashMap::new();
         for point in self.profile.points.iter().filter(|point| self.filter.accepts(self.profile, point)) {
             let Some(operand) = self.profile.outcome(point).operand() else { continue };
-            if self.profile.text(operand.name) == ty && bytes.contains(&operand.offset) {
+            if self.profile.text(operand.name) == ty && operand.may_be_in(bytes) {
                 let counts = places.entry(point.charged).or_default();
                 counts.0 += 1;
                 counts.1 += self.weighing.of(point);
@@ -241,7 +241,7 @@ impl<'p> Pages<'p> {
         let points = self.profile.points.iter().filter(|point| self.filter.accepts(self.profile, point));
         Self::most(points, |point| {
             let operand = self.profile.outcome(point).operand()?;
-            let is_it = self.profile.text(operand.name) == ty && bytes.contains(&operand.offset);
+            let is_it = self.profile.text(operand.name) == ty && operand.may_be_in(bytes);
             is_it.then(|| self.profile.at(point.charged).symbol)
         })
     }

@@ -115,8 +115,7 @@ fn binaries_answer(profile: &Profile, place: u32) -> String {
     match table.and_then(|table| Some((table, table.outcome(at.address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
             let name = tallyline_layout::print::type_text(table.types(), typed.ty);
-            let field = infer::field_path(table.types(), typed.ty, typed.offset);
-            format!("{name} +{:#x} ({})", typed.offset, if field.is_empty() { "no field" } else { &field })
+            format!("{name} {}", infer::place_text(table.types(), &typed))
         }
         Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),
         Some((_, infer::Outcome::Untyped(reason))) => format!("no type: {reason}"),

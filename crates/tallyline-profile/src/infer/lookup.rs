@@ -1,0 +1,403 @@
+//! What lies where a pointer leads: in its object, in what its object is the start or a part of, by an index.
+
+use super::catalog::{Catalog, WAYS_LIMIT, is_room};
+use super::value::{Pointer, Value};
+use tallyline_layout::model::{Type, TypeId};
+
+/// How many records lie one in another where the outermost is looked for.
+const ENCLOSING_LIMIT: usize = 6;
+
+/// How deep classes derive from each other where derived ones are looked for.
+const DERIVED_LIMIT: usize = 3;
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A byte of an object.
+    At {
+        /// The type of the object.
+        ty: TypeId,
+        /// The byte.
+        offset: u32,
+    },
+    /// One of two bytes of an object.
+    Either {
+        /// The type of the object.
+        ty: TypeId,
+        /// The bytes.
+        offsets: [u32; 2],
+    },
+    /// It is not known what is pointed to: `void`, or a type that is only declared.
+    Opaque,
+    /// A function.
+    Function,
+    /// It lies in the object, but where in it is not known.
+    Somewhere,
+    /// It lies outside of the object.
+    Outside,
+}
+
+impl Catalog<'_, '_, '_> {
+    /// An offset from an object, brought back into it where it is certain that elements are stepped over.
+    pub(super) fn normal(&mut self, pointer: Pointer, step: i64) -> Value {
+        let Some(offset) =
+            i64::from(pointer.offset).checked_add(step).and_then(|sum| i32::try_from(sum).ok())
+        else {
+            return Value::Unknown(0);
+        };
+        let size = self.size(pointer.to).min(1 << 30) as i32;
+        if size > 0 && step != 0 && step % i64::from(size) == 0 && !self.reaches(pointer.to, offset) {
+            return Value::Pointer(pointer.stepping(step.unsigned_abs()));
+        }
+        if size > 0 && self.is_scalar(pointer.to) {
+            return Value::Pointer(Pointer { offset: offset.rem_euclid(size), ..pointer });
+        }
+        Value::Pointer(Pointer { offset, ..pointer })
+    }
+
+    /// Whether a record goes on so far behind its size: with an array of unknown length, or in a record of
+    /// which it is the start.
+    fn reaches(&mut self, base: TypeId, offset: i32) -> bool {
+        let base = self.strip(base);
+        let Ok(offset) = u64::try_from(offset) else { return false };
+        if matches!(self.types().get(base), Type::Array(_)) {
+            return matches!(self.enclosing(base, offset as i64, &[]), Enclosing::One(..));
+        }
+        if self.types().as_record(base).is_none() {
+            return false;
+        }
+        if self.flexible(base, offset).is_some() {
+            return true;
+        }
+        let (Some(place), Some(shelf)) = (self.place(base), &mut self.shelf) else { return false };
+        let derived = shelf.derived(place);
+        derived.into_iter().any(|place| self.at(place).is_some_and(|id| self.size(id) > offset))
+    }
+
+    /// Whether it is known which part of an object a pointer that goes by steps leads to.
+    pub(super) fn leads_to_part(&mut self, pointer: Pointer) -> bool {
+        self.find(pointer, 1, &[]) != Found::Somewhere
+    }
+
+    /// What lies where a pointer leads.
+    pub(super) fn find(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
+        let stripped = self.strip(pointer.to);
+        match self.types().get(stripped) {
+            Type::Void | Type::Missing | Type::Opaque { .. } => return Found::Opaque,
+            Type::Function(_) => return Found::Function,
+            _ => {}
+        }
+        let size = self.size(pointer.to);
+        let offset = i64::from(pointer.offset);
+        if let Some((_, record)) = self.types().as_record(stripped)
+            && record.declaration
+        {
+            return Found::Opaque;
+        }
+        if pointer.step != 0 {
+            let found = self.find_by_index(pointer, access, scopes);
+            return match (found, pointer.both()) {
+                (Found::Somewhere, Some(places)) => self.find_either(pointer, places, access, scopes),
+                _ => found,
+            };
+        }
+        if let Ok(inside) = u64::try_from(offset) {
+            if inside < size {
+                return self.held(pointer.to, inside);
+            }
+            if let Some(inside) = self.flexible(stripped, inside) {
+                return Found::At { ty: pointer.to, offset: inside };
+            }
+            match self.derived(stripped, inside, scopes) {
+                Derived::One(derived) => return self.held(derived, inside),
+                // what is no array of bases is not taken for one
+                Derived::Several => return Found::Outside,
+                Derived::None => {}
+            }
+            // behind an array is what follows it in a record
+            if matches!(self.types().get(stripped), Type::Array(_))
+                && let Enclosing::One(outer, inside) = self.enclosing(stripped, offset, scopes)
+            {
+                return self.held(outer, inside);
+            }
+        } else {
+            match self.enclosing(stripped, offset, scopes) {
+                Enclosing::One(outer, inside) => return self.held(outer, inside),
+                Enclosing::Several => return Found::Outside,
+                Enclosing::None => {}
+            }
+        }
+        let is_near = offset.unsigned_abs() < size.saturating_mul(NEAR);
+        if size > 0 && (is_near || self.is_scalar(pointer.to)) {
+            return self.held(pointer.to, modulo(offset, size));
+        }
+        Found::Outside
+    }
+
+    /// What lies at two places of which a pointer leads to one, if it is in one object.
+    fn find_either(
+        &mut self,
+        pointer: Pointer,
+        places: [i32; 2],
+        access: u64,
+        scopes: &[(String, u64)],
+    ) -> Found {
+        match places.map(|offset| self.find(Pointer::at(pointer.to, offset), access, scopes)) {
+            [one, other] if one == other => one,
+            [Found::At { ty, offset: one }, Found::At { ty: same, offset: other }] if ty == same => {
+                Found::Either { ty, offsets: [one.min(other), one.max(other)] }
+            }
+            _ => Found::Somewhere,
+        }
+    }
+
+    /// What lies where a pointer leads that goes by steps: the same part of each object, or of each
+    /// element of an array in it.
+    fn find_by_index(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
+        let stripped = self.strip(pointer.to);
+        let (size, step) = (self.size(stripped), u64::from(pointer.step));
+        let offset = i64::from(pointer.offset);
+        if let Ok(inside) = u64::try_from(offset)
+            && inside >= size
+        {
+            if let Some((inside, element)) = self.flexible_element(stripped, inside)
+                && step % element == 0
+            {
+                return Found::At { ty: pointer.to, offset: inside };
+            }
+            if size > 0
+                && step % size != 0
+                && let Derived::One(to) = self.derived(stripped, inside, scopes)
+            {
+                return self.find_by_index(Pointer { to, ..pointer }, access, scopes);
+            }
+        }
+        if size == 0 {
+            return Found::Outside;
+        }
+        if step % size == 0 || self.is_scalar(stripped) {
+            return self.held(pointer.to, modulo(offset, size));
+        }
+        if let Ok(inside) = u64::try_from(offset)
+            && inside < size
+            && self.is_in_element(stripped, inside, step)
+        {
+            return self.held(pointer.to, inside);
+        }
+        match self.in_array(stripped, offset, step, access) {
+            Some(inside) => self.held(pointer.to, inside),
+            None => Found::Somewhere,
+        }
+    }
+
+    /// Whether what lies at an offset is in an array whose elements an index goes over: its steps are
+    /// whole elements, or parts of elements that have no parts.
+    fn is_in_element(&mut self, ty: TypeId, offset: u64, step: u64) -> bool {
+        let ways = self.ways(ty, offset);
+        ways.iter().any(|way| {
+            way.windows(2).any(|pair| {
+                let is_array = matches!(self.types().get(pair[0].0), Type::Array(_));
+                let size = if is_array { self.size(pair[1].0) } else { 0 };
+                size > 0 && (step.is_multiple_of(size) || self.is_scalar(pair[1].0))
+            })
+        })
+    }
+
+    /// Whether something of a size starts at an offset.
+    fn has_leaf(&mut self, ty: TypeId, offset: u64, size: u64) -> bool {
+        let ways = self.ways(ty, offset);
+        let leaves: Vec<(TypeId, u64)> = ways.iter().filter_map(|way| way.last().copied()).collect();
+        leaves.into_iter().any(|(leaf, inside)| inside == 0 && self.size(leaf) == size)
+    }
+
+    /// Where in a record an index leads whose start is not in an array, as compilers fold the start of an
+    /// array in a record into the index: the same place in the first element. None if several arrays
+    /// fit, or none does.
+    fn in_array(&mut self, id: TypeId, offset: i64, step: u64, access: u64) -> Option<u64> {
+        let (_, record) = self.types().as_record(id)?;
+        let members: Vec<_> = self.types().members(record).to_vec();
+        let mut found = None;
+        for member in members.iter().filter(|member| member.takes_bytes()) {
+            let ty = self.strip(member.ty);
+            let Type::Array(array) = self.types().get(ty) else { continue };
+            let element = self.types().array(array).of;
+            let size = self.size(element);
+            if size == 0 || !step.is_multiple_of(size) {
+                continue;
+            }
+            let start = i64::try_from(member.offset).ok()?;
+            // the first byte in the array that steps lead to
+            let inside = modulo(offset.checked_sub(start)?, step);
+            let first = member.offset + inside % size;
+            if inside < member.size && self.has_leaf(id, first, access) && found.replace(first).is_some() {
+                return None;
+            }
+        }
+        found
+    }
+
+    /// A byte of an object, or of what the object has room for there.
+    fn held(&mut self, ty: TypeId, offset: u64) -> Found {
+        let ways = self.ways(ty, offset);
+        let mut stored = None;
+        if let Some(way) = ways.first() {
+            for pair in way.windows(2) {
+                let is_room = self.types().as_record(pair[0].0).is_some_and(|(_, record)| {
+                    record.language.is_cpp() && is_room(self.types().name(record.name))
+                });
+                if is_room {
+                    stored = Some(pair[1]);
+                    break;
+                }
+            }
+        }
+        match stored {
+            Some((ty, offset)) => Found::At { ty: self.object(ty), offset: offset as u32 },
+            None => Found::At { ty, offset: offset as u32 },
+        }
+    }
+
+    /// The one record that has an object of a type in it so far behind its start that an offset before
+    /// the object is in the record too.
+    fn enclosing(&mut self, part: TypeId, offset: i64, scopes: &[(String, u64)]) -> Enclosing {
+        let Some(place) = self.place(part) else { return Enclosing::Several };
+        let mut level = vec![(place, 0_u64)];
+        for _ in 0..ENCLOSING_LIMIT {
+            let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
+            let mut next = Vec::new();
+            for (place, behind) in &level {
+                for (outer, at) in shelf.enclosing(*place) {
+                    next.push((outer, behind.saturating_add(at)));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.len() > WAYS_LIMIT {
+                return Enclosing::Several;
+            }
+            let reaches = |(place, behind): &(u64, u64)| {
+                let inside = i64::try_from(*behind).ok()?.checked_add(offset)?;
+                Some((*place, u64::try_from(inside).ok()?))
+            };
+            let fitting: Vec<(u64, u64)> = next.iter().filter_map(reaches).collect();
+            match fitting[..] {
+                [] => level = next,
+                [(place, inside)] => {
+                    return self.at(place).map_or(Enclosing::Several, |id| Enclosing::One(id, inside));
+                }
+                _ => {
+                    let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
+                    let mut chosen = fitting.iter().filter(|(place, _)| {
+                        let templates = shelf.templates(*place);
+                        templates.iter().any(|(_, ty)| scopes.iter().any(|(_, known)| known == ty))
+                    });
+                    let (Some(&(place, inside)), None) = (chosen.next(), chosen.next()) else {
+                        return Enclosing::Several;
+                    };
+                    return self.at(place).map_or(Enclosing::Several, |id| Enclosing::One(id, inside));
+                }
+            }
+            if level.is_empty() {
+                return Enclosing::None;
+            }
+        }
+        Enclosing::None
+    }
+
+    /// An offset in the array of unknown length that a record ends with, brought to its first element.
+    fn flexible(&mut self, id: TypeId, offset: u64) -> Option<u32> {
+        self.flexible_element(id, offset).map(|(inside, _)| inside)
+    }
+
+    /// The same, with the size of an element.
+    fn flexible_element(&mut self, id: TypeId, offset: u64) -> Option<(u32, u64)> {
+        let (_, record) = self.types().as_record(id)?;
+        let last = *self.types().members(record).iter().rev().find(|member| member.is_placed())?;
+        let ty = self.strip(last.ty);
+        let Type::Array(array) = self.types().get(ty) else { return None };
+        let array = self.types().array(array);
+        let open = self.types().dimensions(array).first().is_none_or(|length| *length <= 1);
+        let element = self.size(array.of);
+        let inside = offset.checked_sub(last.offset).filter(|_| open && element > 0)?;
+        Some((u32::try_from(last.offset + inside % element).ok()?, element))
+    }
+
+    /// The record of which another one is the start, and which reaches to an offset. Of several, the
+    /// one that is made from what the scopes are made from.
+    fn derived(&mut self, base: TypeId, offset: u64, scopes: &[(String, u64)]) -> Derived {
+        let Some(place) = self.place(base) else { return Derived::None };
+        let mut level = vec![place];
+        for _ in 0..DERIVED_LIMIT {
+            let Some(shelf) = self.shelf.as_mut() else { return Derived::None };
+            let mut next: Vec<u64> = level.iter().flat_map(|place| shelf.derived(*place)).collect();
+            next.sort_unstable();
+            next.dedup();
+            let mut fitting = Vec::new();
+            for place in &next {
+                if let Some(id) = self.at(*place)
+                    && self.size(id) > offset
+                {
+                    fitting.push((*place, id));
+                }
+            }
+            match fitting[..] {
+                [] => level = next,
+                [(_, only)] => return Derived::One(only),
+                _ => return self.made_from(&fitting, scopes).map_or(Derived::Several, Derived::One),
+            }
+        }
+        Derived::None
+    }
+
+    /// The only record of which another one is the start, and which reaches to an offset.
+    pub(super) fn derived_only(&mut self, base: TypeId, offset: u64) -> Option<TypeId> {
+        match self.derived(base, offset, &[]) {
+            Derived::One(only) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The only one of some records that is made from what the scopes are made from: by parameters of the
+    /// same name, else by any.
+    fn made_from(&mut self, records: &[(u64, TypeId)], scopes: &[(String, u64)]) -> Option<TypeId> {
+        let shelf = self.shelf.as_mut()?;
+        let templates: Vec<_> = records.iter().map(|(place, _)| shelf.templates(*place)).collect();
+        let only = |is_alike: &dyn Fn(&(String, u64), &(String, u64)) -> bool| {
+            let is_made = |own: &super::shelf::Templates| {
+                own.iter().any(|own| scopes.iter().any(|known| is_alike(own, known)))
+            };
+            let mut made = records.iter().zip(&templates).filter(|(_, own)| is_made(own));
+            made.next().filter(|_| made.next().is_none()).map(|((_, id), _)| *id)
+        };
+        only(&|own, known| own == known).or_else(|| only(&|own, known| own.1 == known.1))
+    }
+}
+
+/// The record that an object is the start of.
+enum Derived {
+    /// There is none that reaches so far.
+    None,
+    /// It is this one.
+    One(TypeId),
+    /// There are several.
+    Several,
+}
+
+/// The record that an object is a part of.
+enum Enclosing {
+    /// There is none that reaches so far.
+    None,
+    /// It is this one, at an offset.
+    One(TypeId, u64),
+    /// There are several, or it is not known.
+    Several,
+}
+
+/// How many objects from the one that is pointed to an access is still taken for one of the same type:
+/// loops whose length is known count from what is behind their end.
+const NEAR: u64 = 4096;
+
+/// An offset from the start of the object that it is in, of objects of one size side by side.
+pub(super) fn modulo(offset: i64, size: u64) -> u64 {
+    offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX).max(1)) as u64
+}
