@@ -10,7 +10,7 @@ use std::process::Command;
 use tallyline_layout::{Alone, model::Type, print::type_text};
 use tallyline_profile::code::{Body, Flow, Image, Predecessors};
 use tallyline_profile::infer::{
-    Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
+    Debug, Outcome, Reason, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
 
 /// What came out for one program.
@@ -290,6 +290,37 @@ fn an_iterator_s_own_parameters_say_what_its_base_is_the_start_of() {
             all_right("hot_containers.cc", compiler, &flags, &functions, &format!("iterator{number}"));
         assert!(right.is_none_or(|right| right >= 3), "{right:?}");
     }
+}
+
+#[test]
+fn the_words_that_groups_of_go_maps_start_with_have_a_type_and_what_is_behind_them_has_none() {
+    if Command::new("go").arg("version").output().is_err() {
+        eprintln!("skipped: no go");
+        return;
+    }
+    let Some(program) = compile("hot_containers.go", "go", &["build"], "groups") else { return };
+    let bytes = fs::read(&program).expect("the program");
+    let image = Image::parse(&bytes).expect("an image");
+    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let function = table.functions().iter().find(|function| function.name == "runtime.mapaccess1_fast64");
+    let function = function.expect("the function that looks up keys of eight bytes");
+    let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+    let (mut words, mut slots) = (0, 0);
+    for instruction in body.instructions() {
+        let Some(memory) = instruction.memory else { continue };
+        match table.outcome(instruction.address).expect("an outcome") {
+            Outcome::Typed(typed)
+                if type_text(table.types(), typed.ty) == "internal/runtime/maps.ctrlGroup" =>
+            {
+                assert_eq!((memory.index, memory.displacement, memory.size), (None, 0, 8));
+                words += 1;
+            }
+            // a key, which the code knows by its size only
+            Outcome::Untyped(Reason::Opaque(_)) if memory.displacement == 8 => slots += 1,
+            _ => {}
+        }
+    }
+    assert!(words > 0 && slots > 0, "{words} words, {slots} slots");
 }
 
 #[test]

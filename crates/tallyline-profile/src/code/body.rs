@@ -4,6 +4,7 @@ use super::aarch64;
 use super::image::{Image, Machine};
 use super::instruction::{Effect, Flow, Instruction};
 use super::tables;
+use super::ways::Way;
 use super::x86;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -75,7 +76,8 @@ impl Body {
             }
         }
         let tables = body.find_tables(image, ranges);
-        body.find_blocks(entry, &tables);
+        let ways: Vec<Way> = ranges.iter().flat_map(|range| image.ways(range)).copied().collect();
+        body.find_blocks(entry, &tables, &ways);
         body
     }
 
@@ -152,8 +154,8 @@ impl Body {
         found
     }
 
-    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>) {
-        let leaders = self.leaders(entry, tables);
+    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, ways: &[Way]) {
+        let leaders = self.leaders(entry, tables, ways);
         for (index, start) in leaders.iter().enumerate() {
             let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
             self.blocks.push(Block { instructions: *start..end, ..Block::default() });
@@ -184,6 +186,12 @@ impl Body {
                     }
                     None => computed.push(index as u32),
                 }
+            }
+        }
+        for (from, to) in ways {
+            let from = self.position(*from).and_then(|position| self.block_of(position));
+            if let (Some(from), Some(to)) = (from, self.block_at(*to)) {
+                self.connect(from as u32, to);
             }
         }
         self.connect_computed(&computed);
@@ -224,12 +232,17 @@ impl Body {
     }
 
     /// Where blocks start, by position.
-    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>) -> Vec<u32> {
+    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, ways: &[Way]) -> Vec<u32> {
         let mut leaders = Vec::new();
         let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));
         lead((!self.instructions.is_empty()).then_some(0));
         lead(self.position(entry));
         tables.values().flatten().for_each(|target| lead(self.position(*target)));
+        let count = self.instructions.len();
+        for (from, to) in ways {
+            lead(self.position(*to));
+            lead(self.position(*from).map(|position| position + 1).filter(|next| *next < count));
+        }
         for (position, instruction) in self.instructions.iter().enumerate() {
             let next = self.instructions.get(position + 1);
             let gap = next.is_some_and(|next| next.address != instruction.end());

@@ -2,6 +2,7 @@
 
 use super::instruction::Register;
 use super::symbols::Symbols;
+use super::ways;
 use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
@@ -10,6 +11,7 @@ use object::{
     SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The most bytes of code and read-only data that are kept of one file.
@@ -104,6 +106,8 @@ pub struct Image {
     build_id: Option<Vec<u8>>,
     // looked for when it is first asked for
     runtime_types: OnceLock<Option<u64>>,
+    // by start: ways that a kernel's tables tell of
+    ways: Vec<ways::Way>,
 }
 
 impl Image {
@@ -134,6 +138,7 @@ impl Image {
             slots: FxHashMap::default(),
             thread_local: None,
             runtime_types: OnceLock::new(),
+            ways: Vec::new(),
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
         image.regions.sort_by_key(|region| region.address);
@@ -149,6 +154,10 @@ impl Image {
         }
         image.read_slots(&file);
         image.thread_local = thread_local(&file);
+        image.ways = ways::read(&image, |name| {
+            let section = file.section_by_name(name).filter(|section| section.size() <= BYTES_LIMIT)?;
+            Some((section.address(), section.data().ok()?.to_vec()))
+        });
         Ok(image)
     }
 
@@ -187,6 +196,13 @@ impl Image {
             return Ok(None);
         };
         Ok(Some(section.data().map_err(program)?.to_vec()))
+    }
+
+    /// Where control can go from instructions in a range, besides where they say: addresses, by start.
+    pub(super) fn ways(&self, range: &Range<u64>) -> &[ways::Way] {
+        let start = self.ways.partition_point(|(from, _)| *from < range.start);
+        let end = self.ways.partition_point(|(from, _)| *from < range.end);
+        self.ways.get(start..end).unwrap_or(&[])
     }
 
     /// Which machine the code is for.

@@ -11,6 +11,7 @@ mod instruction;
 mod symbols;
 mod tables;
 mod text;
+mod ways;
 mod x86;
 
 pub use body::{Block, Body, Predecessors};

@@ -34,6 +34,8 @@ pub(super) struct Catalog<'i, 'u, 'a> {
     pub(super) callees: Callees,
     completed: FxHashSet<TypeId>,
     sizes: FxHashMap<TypeId, u64>,
+    /// The word that each group of a Go map starts with, once a pointer to one was seen.
+    pub(super) go_control: Option<TypeId>,
 }
 
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
@@ -46,6 +48,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
+            go_control: None,
         }
     }
 
@@ -58,6 +61,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
+            go_control: None,
         }
     }
 
@@ -195,11 +199,13 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             return record.size <= 1
                 && !self.types().members(record).iter().any(|member| member.takes_bytes());
         }
-        let leaves = self.ways(outer, inside);
-        let mut leaves = leaves.iter().filter_map(|way| way.last());
-        let Some(&(leaf, 0)) = leaves.next() else { return false };
+        // locks are taken by a bit of a pointer, and unions have a number for several members
+        let ways = self.ways(outer, inside);
         let is_pointer = |types: &Types, id| matches!(types.get(id), Type::Pointer { .. });
-        is_pointer(self.types(), leaf) == is_pointer(self.types(), part) && self.size(leaf) == self.size(part)
+        ways.iter().filter_map(|way| way.last()).any(|&(leaf, at)| {
+            let is_number = !is_pointer(self.types(), part);
+            at == 0 && (is_number || is_pointer(self.types(), leaf)) && self.size(leaf) == self.size(part)
+        })
     }
 
     /// Whether a type is none: `void`, or one that is not there.
@@ -224,6 +230,17 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
                     && (name.starts_with(b"_vptr") || (name == b"vtable" && record.language.is_rust()))
             })
         })
+    }
+
+    /// The name of the innermost record with a member at an offset, and that of the member.
+    pub(super) fn member_at(&mut self, ty: TypeId, offset: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+        let ways = self.ways(ty, offset);
+        let (id, inside) =
+            *ways.first()?.iter().rev().find(|(id, _)| self.types().as_record(*id).is_some())?;
+        let (_, record) = self.types().as_record(id)?;
+        let member = self.types().members(record).iter().find(|member| member.offset == inside)?;
+        let name = |name| self.types().name(name).to_vec();
+        Some((name(record.name), name(member.name)))
     }
 
     /// What a Go map holds.
@@ -413,14 +430,15 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Whether a type has no parts: one steps over such things as elements of an array.
     pub(super) fn is_scalar(&mut self, id: TypeId) -> bool {
         let stripped = self.strip(id);
-        matches!(
-            self.types().get(stripped),
-            Type::Base { .. }
-                | Type::Pointer { .. }
-                | Type::Enum(_)
-                | Type::MemberPointer { .. }
-                | Type::Text { .. }
-        )
+        !self.is_control(stripped)
+            && matches!(
+                self.types().get(stripped),
+                Type::Base { .. }
+                    | Type::Pointer { .. }
+                    | Type::Enum(_)
+                    | Type::MemberPointer { .. }
+                    | Type::Text { .. }
+            )
     }
 
     /// What the type of a variable was made from as a template.

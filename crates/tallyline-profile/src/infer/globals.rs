@@ -27,6 +27,7 @@ pub(super) struct Everything {
     variables: Vec<Global>,
     runtime_types: FxHashMap<u64, u64>,
     goroutine: Option<u64>,
+    group_control: Option<u64>,
 }
 
 impl<'s> Globals<'s> {
@@ -122,6 +123,11 @@ impl<'s> Globals<'s> {
     pub(super) fn goroutine(&self) -> Option<u64> {
         self.everything.get_or_init(|| (self.find)()).goroutine
     }
+
+    /// The type of the word that each group of a Go map starts with.
+    pub(super) fn group_control(&self) -> Option<u64> {
+        self.everything.get_or_init(|| (self.find)()).group_control
+    }
 }
 
 /// What functions of all units have at fixed places, by place.
@@ -162,10 +168,11 @@ impl Everything {
         };
         let parts: Vec<_> = info.units().par_iter().filter_map(read).collect();
         let mut all = Everything::default();
-        for (variables, (types, goroutine)) in parts {
+        for (variables, types) in parts {
             all.variables.extend(variables);
-            all.runtime_types.extend(types);
-            all.goroutine = all.goroutine.or(goroutine);
+            all.runtime_types.extend(types.described);
+            all.goroutine = all.goroutine.or(types.goroutine);
+            all.group_control = all.group_control.or(types.group_control);
         }
         all.variables.sort_by_key(|global| global.at);
         all

@@ -156,6 +156,8 @@ impl Analysis<'_, '_, '_, '_> {
     fn merge(&mut self, known: Value, declared: Value) -> Value {
         match (known, declared) {
             (known, Value::Unknown(_)) => known,
+            // a type does not say by what steps a number goes
+            (known @ Value::Number(_), Value::Number(_)) => known,
             (Value::Unknown(_) | Value::Number(_), declared) => declared,
             // the address of a variable says more than the type of what points to it
             (Value::Stack(_) | Value::Table, _) => known,

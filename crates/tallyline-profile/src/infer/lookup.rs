@@ -46,7 +46,8 @@ impl Catalog<'_, '_, '_> {
             return Value::Unknown(0);
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
-        if size > 0 && step != 0 && step % i64::from(size) == 0 && !self.reaches(pointer.to, offset) {
+        let is_whole = size > 0 && step != 0 && step % i64::from(size) == 0 && !self.is_control(pointer.to);
+        if is_whole && !self.reaches(pointer.to, offset) {
             return Value::Pointer(pointer.stepping(step.unsigned_abs()));
         }
         if size > 0 && self.is_scalar(pointer.to) {
@@ -85,6 +86,7 @@ impl Catalog<'_, '_, '_> {
         match self.types().get(stripped) {
             Type::Void | Type::Missing | Type::Opaque { .. } => return Found::Opaque,
             Type::Function(_) => return Found::Function,
+            _ if self.is_control(stripped) => return self.in_group(pointer),
             _ => {}
         }
         let size = self.size(pointer.to);
@@ -362,14 +364,14 @@ impl Catalog<'_, '_, '_> {
     fn made_from(&mut self, records: &[(u64, TypeId)], scopes: &[(String, u64)]) -> Option<TypeId> {
         let shelf = self.shelf.as_mut()?;
         let templates: Vec<_> = records.iter().map(|(place, _)| shelf.templates(*place)).collect();
-        let only = |is_alike: &dyn Fn(&(String, u64), &(String, u64)) -> bool| {
+        let only = |is_alike: fn(&(String, u64), &(String, u64)) -> bool| {
             let is_made = |own: &super::shelf::Templates| {
                 own.iter().any(|own| scopes.iter().any(|known| is_alike(own, known)))
             };
             let mut made = records.iter().zip(&templates).filter(|(_, own)| is_made(own));
             made.next().filter(|_| made.next().is_none()).map(|((_, id), _)| *id)
         };
-        only(&|own, known| own == known).or_else(|| only(&|own, known| own.1 == known.1))
+        only(|own, known| own == known).or_else(|| only(|own, known| own.1 == known.1))
     }
 }
 

@@ -19,6 +19,7 @@ mod field;
 mod flow;
 mod function;
 mod globals;
+mod go;
 mod inject;
 mod location;
 mod lookup;

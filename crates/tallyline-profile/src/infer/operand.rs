@@ -41,7 +41,9 @@ impl Analysis<'_, '_, '_, '_> {
         match memory.segment {
             SegmentBase::Fs => return self.thread_local(memory),
             SegmentBase::Gs if memory.base.is_none() && memory.index.is_none() => {
-                return match (self.global(memory.displacement as u64), memory.displacement) {
+                // each CPU's own start at 0
+                let fixed = self.fixed(Fixed::Address(memory.displacement as u64));
+                return match (fixed, memory.displacement) {
                     (Some(pointer), _) => Operand::Object(pointer),
                     (None, CANARY) => Operand::Pseudo(Pseudo::StackCanary),
                     (None, _) => Operand::Unknown(Reason::Segment),
@@ -284,6 +286,10 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// The variable at an address.
     pub(super) fn global(&mut self, address: u64) -> Option<Pointer> {
+        // what the linker left out is said to be at 0
+        if is_no_address(address as i64) {
+            return None;
+        }
         self.fixed(Fixed::Address(address))
     }
 
@@ -523,6 +529,9 @@ impl Analysis<'_, '_, '_, '_> {
     fn loaded_field(&mut self, ty: TypeId, offset: u64, size: u64, position: usize) -> Value {
         if size >= 8 && self.catalog.is_table_pointer(ty, offset) {
             return Value::Table;
+        }
+        if let Some(value) = self.known_to_library(ty, offset).filter(|_| size >= 8) {
+            return value;
         }
         let templates = self.templates(position);
         match self.catalog.value(ty, offset, size, &templates) {

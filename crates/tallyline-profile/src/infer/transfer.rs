@@ -48,9 +48,6 @@ const NO_RETURN: [&str; 11] = [
 const NO_RETURN_STARTS: [&str; 4] =
     ["runtime.panic", "runtime.goPanic", "runtime.fatal", "_ZN4core9panicking"];
 
-/// DWARF's number of Go.
-const GO: u64 = 0x16;
-
 impl Analysis<'_, '_, '_, '_> {
     /// Runs one instruction.
     pub(super) fn step(&mut self, state: &mut State, position: usize) -> After {
@@ -107,7 +104,9 @@ impl Analysis<'_, '_, '_, '_> {
                 },
                 Effect::Mask { to, mask } => (to, self.masked(state.get(to), mask, lost)),
                 Effect::Choose { to, from } => {
-                    (to, self.meet(state.get(to), state.get(from), position as u32 + 1, 0))
+                    let one = self.place_on_stack(state, position, state.get(to), state.get(from));
+                    let other = self.place_on_stack(state, position, state.get(from), state.get(to));
+                    (to, self.meet(one, other, position as u32 + 1, 0))
                 }
                 Effect::Swap { a, b } => {
                     let (one, other) = (state.get(a), state.get(b));
@@ -151,6 +150,16 @@ impl Analysis<'_, '_, '_, '_> {
                 self.call(state, position, target, called)
             }
             _ => After::GoesOn,
+        }
+    }
+
+    /// An address on the stack, as that of the variable there where another one may stand instead of it.
+    fn place_on_stack(&mut self, state: &State, position: usize, value: Value, other: Value) -> Value {
+        match value {
+            Value::Stack(at) if value != other => {
+                self.on_stack(state, position, at).map_or(value, Value::Pointer)
+            }
+            _ => value,
         }
     }
 
@@ -296,7 +305,7 @@ impl Analysis<'_, '_, '_, '_> {
         if NO_RETURN.contains(&name) || NO_RETURN_STARTS.iter().any(|start| name.starts_with(start)) {
             return After::Ends;
         }
-        let is_go = self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO);
+        let is_go = self.is_go();
         let first = state.get(first_argument(self.image.machine()));
         let made = match first {
             Value::Pointer(_) if LIKE_ARGUMENT.contains(&name) => Some(vec![first]),
@@ -386,38 +395,6 @@ impl Analysis<'_, '_, '_, '_> {
             return vec![Value::pointer(to)];
         }
         (0..size.div_ceil(8)).map(|word| self.catalog.value(ty, word * 8, 8, &[])).collect()
-    }
-
-    /// Go keeps the goroutine in a register.
-    pub(super) fn seed_goroutine(&mut self) {
-        if self.unit.as_ref().is_none_or(|unit| unit.entries.language() != GO) {
-            return;
-        }
-        let register = match self.image.machine() {
-            Machine::X86_64 => Register(14),
-            Machine::Aarch64 => Register(28),
-        };
-        if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.at(place)) {
-            let to = self.catalog.object(ty);
-            self.at_entry.push((register, Value::pointer(to)));
-        }
-    }
-
-    /// What Go's runtime makes: its functions take the address of a type's description.
-    fn made_by_runtime(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
-        let name = name.strip_prefix("runtime.")?;
-        let Value::Constant(described) = state.get(Register(0)) else { return None };
-        let place = self.globals.runtime_type(described as u64, self.image.runtime_types())?;
-        let ty = self.catalog.at(place)?;
-        let to = match name {
-            "newobject" | "makeslice" | "mallocgc" => ty,
-            _ if name.starts_with("mapaccess") || name.starts_with("mapassign") => {
-                self.catalog.map_element(ty)?
-            }
-            _ => return None,
-        };
-        let to = self.catalog.object(to);
-        Some(vec![Value::pointer(to)])
     }
 }
 

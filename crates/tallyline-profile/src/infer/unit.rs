@@ -1,6 +1,7 @@
 //! One unit of debug information: its functions, its variables, the scopes that names are in.
 
 use super::entries::{Entry, Go, string, walk, walk_some};
+use super::go::CONTROL;
 use super::location;
 use gimli::constants::{self, DwTag};
 use gimli::{AttributeValue, UnitOffset};
@@ -342,15 +343,19 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// The types that a Go program describes at addresses, and the type of goroutines.
-    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> (Vec<(u64, u64)>, Option<u64>) {
-        let mut found = Vec::new();
-        let mut goroutine = None;
+    /// What a Go program tells about its types.
+    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
+        let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
             if entry.tag == constants::DW_TAG_structure_type
                 && string(info, self.index, &self.entries, entry, constants::DW_AT_name) == Some(b"runtime.g")
             {
-                goroutine = Some(info.place(self.index, entry.offset));
+                found.goroutine = Some(info.place(self.index, entry.offset));
+            }
+            if entry.tag == constants::DW_TAG_base_type
+                && string(info, self.index, &self.entries, entry, constants::DW_AT_name) == Some(CONTROL)
+            {
+                found.group_control = Some(info.place(self.index, entry.offset));
             }
             if let Some(value) = entry.value(GO_RUNTIME_TYPE)
                 && let Some(address) = match value {
@@ -358,12 +363,22 @@ impl<'u, 'a> Unit<'u, 'a> {
                     other => super::entries::address(self.dwarf(), &self.unit, other).or(other.udata_value()),
                 }
             {
-                found.push((address, info.place(self.index, entry.offset)));
+                found.described.push((address, info.place(self.index, entry.offset)));
             }
             if entry.depth == 0 { Go::Inside } else { Go::Past }
         });
-        (found, goroutine)
+        found
     }
+}
+
+/// What a Go program tells about its types: places of entries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GoTypes {
+    /// Types that the program describes at addresses.
+    pub(super) described: Vec<(u64, u64)>,
+    pub(super) goroutine: Option<u64>,
+    /// The word that each group of a map starts with.
+    pub(super) group_control: Option<u64>,
 }
 
 /// DWARF's number of Go.

@@ -65,7 +65,7 @@ __attribute__((noinline)) long in_map(const std::map<long, Item> &m, long key) {
 __attribute__((noinline)) long all_map(const std::map<long, Item> &m) {
     long sum = 0;
     for (auto &[k, v] : m) {
-        sum += v.weight > 3;            /* pair.second.weight Item.weight _Rb_tree_node_base._M_right _Rb_tree_node_base._M_color */
+        sum += v.weight > 3;            /* pair.second.weight Item.weight pair.first */
         sum += k;                       /* pair.first */
     }
     return sum;

@@ -188,8 +188,8 @@ fn member_at(members: &[Member], offset: u64) -> Option<String> {
     let name = clean(&member.name).into_owned();
     Some(match member_at(&member.children, offset) {
         Some(inner) if name.is_empty() => inner,
-        Some(inner) => format!("{name}.{inner}"),
-        None => name,
+        Some(inner) if !inner.is_empty() => format!("{name}.{inner}"),
+        _ => name,
     })
 }
 

@@ -1,0 +1,102 @@
+//! What Go's runtime keeps to itself: the goroutine in a register, what its functions make, and maps.
+//!
+//! A map's keys and elements lie in groups that the library reaches by pointers to void, as there is one
+//! code for maps of all types. Each group starts with a word of control bytes; what lies behind it is of
+//! the map's own types, of which the code there tells nothing.
+
+use super::catalog::Catalog;
+use super::flow::Analysis;
+use super::lookup::Found;
+use super::number::Number;
+use super::unit::GO;
+use super::value::{Pointer, State, Value};
+use crate::code::{Machine, Register};
+use tallyline_layout::model::TypeId;
+
+/// The type of the word that a group starts with.
+pub(super) const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";
+
+/// Members that lead to groups.
+const TO_GROUPS: [(&[u8], &[u8]); 2] =
+    [(b"internal/runtime/maps.groupReference", b"data"), (b"internal/runtime/maps.groupsReference", b"data")];
+
+/// The member that says how large a map's groups are.
+const GROUP_SIZE: (&[u8], &[u8]) = (b"internal/abi.MapType", b"GroupSize");
+
+/// What stands for the size of a group, which only the running program knows: no index goes by such steps.
+const GROUP_STEP: i64 = 1 << 24;
+
+impl Analysis<'_, '_, '_, '_> {
+    /// Whether the code is Go's.
+    pub(super) fn is_go(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO)
+    }
+
+    /// What is loaded from a field that only Go's library knows more about than its type says.
+    pub(super) fn known_to_library(&mut self, ty: TypeId, offset: u64) -> Option<Value> {
+        if !self.is_go() {
+            return None;
+        }
+        let (record, member) = self.catalog.member_at(ty, offset)?;
+        let field = (record.as_slice(), member.as_slice());
+        if field == GROUP_SIZE {
+            return Some(Value::from(Number::multiple(GROUP_STEP)));
+        }
+        if !TO_GROUPS.contains(&field) {
+            return None;
+        }
+        let control = self.globals.group_control().and_then(|place| self.catalog.at(place))?;
+        self.catalog.go_control = Some(control);
+        Some(Value::pointer(control))
+    }
+
+    /// Go keeps the goroutine in a register.
+    pub(super) fn seed_goroutine(&mut self) {
+        if !self.is_go() {
+            return;
+        }
+        let register = match self.image.machine() {
+            Machine::X86_64 => Register(14),
+            Machine::Aarch64 => Register(28),
+        };
+        if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.at(place)) {
+            let to = self.catalog.object(ty);
+            self.at_entry.push((register, Value::pointer(to)));
+        }
+    }
+
+    /// What Go's runtime makes: its functions take the address of a type's description.
+    pub(super) fn made_by_runtime(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
+        let name = name.strip_prefix("runtime.")?;
+        let Value::Constant(described) = state.get(Register(0)) else { return None };
+        let place = self.globals.runtime_type(described as u64, self.image.runtime_types())?;
+        let ty = self.catalog.at(place)?;
+        let to = match name {
+            "newobject" | "makeslice" | "mallocgc" => ty,
+            _ if name.starts_with("mapaccess") || name.starts_with("mapassign") => {
+                self.catalog.map_element(ty)?
+            }
+            _ => return None,
+        };
+        let to = self.catalog.object(to);
+        Some(vec![Value::pointer(to)])
+    }
+}
+
+impl Catalog<'_, '_, '_> {
+    /// Whether a type is that of the word that a group starts with: what lies behind it is no other such word.
+    pub(super) fn is_control(&self, id: TypeId) -> bool {
+        self.go_control == Some(id)
+    }
+
+    /// What lies where a pointer to the start of a group leads.
+    pub(super) fn in_group(&mut self, pointer: Pointer) -> Found {
+        let size = self.size(pointer.to);
+        match u32::try_from(pointer.offset) {
+            Ok(offset) if u64::from(offset) < size && i64::from(pointer.step) % GROUP_STEP == 0 => {
+                Found::At { ty: pointer.to, offset }
+            }
+            _ => Found::Opaque,
+        }
+    }
+}
