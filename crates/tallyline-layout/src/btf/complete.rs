@@ -31,6 +31,8 @@ pub(crate) fn complete(types: &mut Types, cacheline: u64) {
         let natural = alignments.of(types, id);
         types.records[record_id.index()].align = infer(size, natural, filled, cacheline);
     }
+    // whoever prints them asks again
+    types.natural = alignments.into_records();
 }
 
 /// The size of a member, and for a bitfield the unit that holds it: the naturally aligned one of

@@ -46,6 +46,10 @@ impl Types {
     /// Adds the types of another model of the same file.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
         let shift = Shift::new(self, &other)?;
+        if !self.natural.is_empty() {
+            self.natural.resize(self.records.len(), 0);
+            self.natural.extend(&other.natural);
+        }
         other.types.iter_mut().for_each(|ty| shift.ty(ty));
         self.types.extend(other.types.drain(1..));
         for mut record in other.records {

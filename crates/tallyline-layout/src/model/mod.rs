@@ -74,6 +74,8 @@ pub struct Types {
     pub(crate) sources: Vec<Source>,
     // by type; few have one
     pub(crate) alignments: FxHashMap<TypeId, u64>,
+    // natural ones, by record, where the reader computed them; none is 0
+    pub(crate) natural: Vec<u64>,
     pub(crate) warnings: Vec<String>,
 }
 

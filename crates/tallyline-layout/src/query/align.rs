@@ -13,9 +13,16 @@ pub struct Alignments {
 }
 
 impl Alignments {
-    /// For these types; nothing is computed yet.
+    /// For these types; nothing is computed yet but what their reader had to.
     pub fn new(types: &Types) -> Alignments {
-        Alignments { records: vec![0; types.record_count()] }
+        let mut records = types.natural.clone();
+        records.resize(types.record_count(), 0);
+        Alignments { records }
+    }
+
+    /// Those of the records by their ids; 0 where it was not asked for.
+    pub(crate) fn into_records(self) -> Vec<u64> {
+        self.records
     }
 
     /// The natural alignment of a type in bytes, at least 1.
