@@ -178,8 +178,8 @@ fn two_structs(names: [u32; 2], members: [u32; 2], strings: &[u8]) -> Vec<u8> {
 
 #[test]
 fn names_of_btf_are_equal_wherever_their_text_is() {
-    let strings: [(&str, [u32; 2], [u32; 2], &[u8]); 4] = [
-        ("each once", [5, 5], [10, 10], b"\0int\0pair\0first\0"),
+    let strings = [
+        ("each once", [5, 5], [10, 10], &b"\0int\0pair\0first\0"[..]),
         ("twice", [5, 16], [10, 10], b"\0int\0pair\0first\0pair\0"),
         ("the end of another", [5, 5], [16, 11], b"\0int\0pair\0first\0irst\0"),
         ("without a last zero", [5, 5], [10, 10], b"\0int\0pair\0first\0left over"),
