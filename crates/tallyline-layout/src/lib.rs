@@ -49,7 +49,7 @@ pub mod reorganize;
 
 pub use btf::Symbols;
 pub use companion::{Alone, Companion, Companions, Contents};
-pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries};
+pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries, VariablesOf};
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
 use model::Types;

@@ -299,3 +299,48 @@ fn a_page_and_comma_separated_values_hold_the_same_rows() {
     assert!(page.contains("<code>struct pair +0 (a)</code>") && page.ends_with("</html>\n"), "{page}");
     assert!(!page.contains("src=\"") && !page.contains("//"), "it loads nothing: {page}");
 }
+
+#[test]
+fn reports_are_the_same_with_types_that_were_kept() {
+    let Some(recorded) = record("report-cache", true, &usual()) else { return };
+    let folder = common::folder("report-cache-kept");
+    let report = |args: &[&str], cache: &std::ffi::OsStr| {
+        let output = common::tallyline()
+            .args(args)
+            .args(["-i", recorded.path()])
+            .env("TALLYLINE_CACHE", cache)
+            .output()
+            .expect("the program runs");
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        (stdout(&output), stderr(&output))
+    };
+    let kept = folder.join("kept");
+    let files =
+        || std::fs::read_dir(&kept).map_or(Vec::new(), |all| all.flatten().map(|file| file.path()).collect());
+    let jobs: [&[&str]; 4] = [
+        &["report", "--json", "-s", "type,typeoff,sym", "--symbol", "get_a"],
+        &["report", "--json", "-s", "type,typeoff,typecln"],
+        &["annotate"],
+        &["annotate", "--code"],
+    ];
+    for job in jobs {
+        let cold = report(job, "off".as_ref());
+        assert_eq!(report(&[job, &["--no-cache"]].concat(), kept.as_os_str()), cold);
+        assert!(files().is_empty(), "--no-cache keeps none");
+    }
+    for job in jobs.iter().chain(&jobs) {
+        assert_eq!(report(job, kept.as_os_str()), report(job, "off".as_ref()), "{job:?}");
+        assert_eq!(files().len(), 1, "a file for the program");
+    }
+    let file = files().pop().expect("a file");
+    let bytes = std::fs::read(&file).expect("readable");
+    for damaged in [&bytes[..bytes.len() / 2], b"", b"tallyline types\nnothing of that kind"] {
+        std::fs::write(&file, damaged).expect("writable");
+        assert_eq!(report(jobs[1], kept.as_os_str()), report(jobs[1], "off".as_ref()));
+        assert_eq!(std::fs::read(&file).expect("made anew").len(), bytes.len());
+    }
+    // a place that is none: no cache, and no word about it
+    let nowhere = file.join("below-a-file");
+    assert_eq!(report(jobs[1], nowhere.as_os_str()), report(jobs[1], "off".as_ref()));
+    std::fs::remove_dir_all(&folder).expect("removable");
+}

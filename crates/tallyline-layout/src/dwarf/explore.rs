@@ -1,6 +1,7 @@
 //! Debug information for those who read more of it than types: units with their sections, and
 //! types one at a time, by where their entries are.
 
+use super::entry::{Entries, Entry, Interest, Step};
 use super::load::{Loader, Need};
 use super::sections::Reading;
 use super::source::Role;
@@ -11,7 +12,7 @@ use crate::companion::Companions;
 use crate::elf::{File, Naming};
 use crate::error::Result;
 use crate::model::{TypeId, Types};
-use gimli::{AttributeValue, UnitHeader, UnitOffset};
+use gimli::{AttributeValue, UnitHeader, UnitOffset, constants};
 use object::ReadRef;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -117,6 +118,45 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
+    /// Goes over those variables of a unit whose place an expression says: the place of each one's entry,
+    /// and the expression. Also says the language, as DWARF numbers it. Nothing else of the unit is looked
+    /// at; what is damaged ends the walk.
+    pub fn variables(
+        &self,
+        unit: usize,
+        of: VariablesOf,
+        mut each: impl FnMut(u64, Slice<'a>),
+    ) -> Result<u64> {
+        let context = self.units.context(unit)?;
+        let root = self.units.place(unit, self.units.get(unit).header.root_offset());
+        let mut entries = Entries::at(self.units, unit, &context, root)?;
+        let mut entry = Entry::default();
+        // functions that are open, by depth
+        let mut functions: Vec<isize> = Vec::new();
+        while !entries.is_empty() {
+            let (depth, place) = (entries.depth(), entries.place());
+            while functions.last().is_some_and(|function| *function >= depth) {
+                functions.pop();
+            }
+            let interest = |tag| of.interest(tag, !functions.is_empty());
+            let Ok(step) = entries.read_as(&mut entry, interest) else { break };
+            if step == Step::Wanted {
+                if let Some(AttributeValue::Block(expression)) = entry.value(constants::DW_AT_location) {
+                    each(place.0 as u64, expression);
+                }
+                if entries.skip_children(&mut entry).is_err() {
+                    break;
+                }
+            } else if step == Step::Other && entry.has_children && entry.tag == constants::DW_TAG_subprogram {
+                functions.push(depth);
+            }
+            if entries.depth() <= 0 {
+                break;
+            }
+        }
+        Ok(context.language)
+    }
+
     /// The bytes of a string.
     pub fn string(
         &self,
@@ -131,6 +171,40 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     pub fn types(&self) -> TypeReader<'u, 'a> {
         let request = Request::default();
         TypeReader { loader: Loader::new(self.units, &request) }
+    }
+}
+
+/// Whose variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariablesOf {
+    /// Those of the unit, and of its namespaces and types.
+    Unit,
+    /// Those that functions have of their own.
+    Functions,
+}
+
+impl VariablesOf {
+    fn interest(self, tag: constants::DwTag, is_in_function: bool) -> Interest {
+        match (self, tag) {
+            (VariablesOf::Unit, constants::DW_TAG_variable) => Interest::Read,
+            (VariablesOf::Functions, constants::DW_TAG_variable) if is_in_function => Interest::Read,
+            (
+                _,
+                constants::DW_TAG_compile_unit
+                | constants::DW_TAG_partial_unit
+                | constants::DW_TAG_skeleton_unit
+                | constants::DW_TAG_namespace
+                | constants::DW_TAG_structure_type
+                | constants::DW_TAG_class_type
+                | constants::DW_TAG_union_type,
+            ) => Interest::Inside,
+            (VariablesOf::Functions, tag)
+                if !matches!(tag, constants::DW_TAG_enumeration_type | constants::DW_TAG_subroutine_type) =>
+            {
+                Interest::Inside
+            }
+            _ => Interest::Leave,
+        }
     }
 }
 

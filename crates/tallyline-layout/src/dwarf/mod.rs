@@ -35,7 +35,7 @@ mod virtual_bases;
 mod windows;
 
 pub(crate) use explore::explore;
-pub use explore::{DebugInfo, Slice, TypeReader, UnitEntries};
+pub use explore::{DebugInfo, Slice, TypeReader, UnitEntries, VariablesOf};
 
 use crate::Request;
 use crate::companion::Companions;

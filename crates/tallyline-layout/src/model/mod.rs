@@ -12,12 +12,14 @@ mod build;
 mod ids;
 mod language;
 mod names;
+mod pack;
 mod types;
 
 pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
 pub use language::Language;
 pub use names::Names;
 pub(crate) use names::are_distinct;
+pub use pack::{Packer, Unpacker};
 pub(crate) use types::UNPLACED;
 pub use types::{
     Access, Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position,

@@ -101,19 +101,6 @@ pub(super) fn walk<'a>(
     unit: usize,
     entries: &UnitEntries,
     start: Option<UnitOffset<usize>>,
-    each: impl FnMut(&Entry<'a>) -> Go,
-) {
-    walk_some(info, unit, entries, start, |_| true, each);
-}
-
-/// The same without entries that have no children and none of the wanted tags: most of a unit's are
-/// types that nobody looks at, and their attributes need not be read.
-pub(super) fn walk_some<'a>(
-    info: &DebugInfo<'_, 'a>,
-    unit: usize,
-    entries: &UnitEntries,
-    start: Option<UnitOffset<usize>>,
-    wanted: impl Fn(DwTag) -> bool,
     mut each: impl FnMut(&Entry<'a>) -> Go,
 ) {
     let (header, _) = info.unit(unit);
@@ -139,8 +126,7 @@ pub(super) fn walk_some<'a>(
             }
             continue;
         };
-        let is_left_out = !abbreviation.has_children() && depth > 0 && !wanted(abbreviation.tag());
-        if is_left_out || skip.is_some_and(|skip| depth > skip) {
+        if skip.is_some_and(|skip| depth > skip) {
             if raw.skip_attributes(abbreviation.attributes()).is_err() {
                 return;
             }

@@ -67,7 +67,7 @@ pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, address
     if addresses.is_empty() {
         return None;
     }
-    let mut part = Part::default();
+    let mut part = Part::of_unit(Part::VARIABLES);
     let mut catalog = Catalog::new(Shelf::new(info));
     for address in addresses {
         let at = Fixed::Address(*address);

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
-use tallyline_layout::DebugInfo;
 use tallyline_layout::model::TypeId;
+use tallyline_layout::{DebugInfo, VariablesOf};
 
 /// What is asked of all units together; each part is found when it is first asked for.
 pub(super) struct Globals<'s> {
@@ -132,7 +132,10 @@ impl<'s> Globals<'s> {
 
 /// What functions of all units have at fixed places, by place.
 fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
-    let read = |index: &usize| Unit::open(info, *index).map(|unit| unit.statics(info));
+    let read = |index: &usize| match Unit::variables(info, *index, VariablesOf::Functions) {
+        Some((variables, _)) => Some(variables),
+        None => Unit::open(info, *index).map(|unit| unit.statics(info)),
+    };
     let mut all: Vec<Global> = info.units().par_iter().filter_map(read).flatten_iter().collect();
     all.sort_by_key(|global| global.at);
     all
@@ -158,7 +161,9 @@ fn distance(from: Fixed, to: Fixed) -> Option<u64> {
 impl Everything {
     fn find(info: &DebugInfo<'_, '_>) -> Everything {
         let read = |index: &usize| {
-            if let Some(variables) = Unit::variables(info, *index) {
+            if let Some((variables, language)) = Unit::variables(info, *index, VariablesOf::Unit)
+                && language != GO
+            {
                 return Some((variables, Default::default()));
             }
             let unit = Unit::open(info, *index)?;

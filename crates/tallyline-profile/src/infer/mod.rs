@@ -10,6 +10,7 @@
 //! types that were touched.
 
 mod btf;
+pub mod cache;
 mod callees;
 mod catalog;
 mod entries;
@@ -105,7 +106,7 @@ pub fn infer_with_data(
     data: &[u64],
 ) -> Result<TypeTable> {
     let ((parts, outside), warnings) =
-        debug.explore(companions, |info| Ok(analyse(image, info, wanted, data)))?;
+        debug.explore(companions, |info| Ok(analyse(image, info, wanted, data, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
 }
 
@@ -125,12 +126,14 @@ pub fn explain(
     Ok(explanation.flatten())
 }
 
-/// Analyses what is wanted; also the addresses that no unit has.
+/// Analyses what is wanted, with it what units have there that are opened anyway; also the addresses that
+/// no unit has.
 fn analyse(
     image: &Image,
     info: &DebugInfo<'_, '_>,
     wanted: Wanted<'_>,
     data: &[u64],
+    also: impl Fn(usize) -> Vec<u64>,
 ) -> (Vec<Part>, Vec<u64>) {
     let globals = Globals::new(info);
     let mut by_unit: BTreeMap<usize, Option<Vec<u64>>> = BTreeMap::new();
@@ -145,6 +148,9 @@ fn analyse(
                 }
             }
         }
+    }
+    for (unit, addresses) in &mut by_unit {
+        addresses.iter_mut().for_each(|addresses| addresses.extend(also(*unit)));
     }
     let work =
         |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
@@ -162,7 +168,7 @@ fn unit_part(
     addresses: Option<Vec<u64>>,
 ) -> Part {
     let mut catalog = Catalog::new(Shelf::new(info));
-    let mut part = Part::default();
+    let mut part = Part::of_unit(unit);
     let Some(opened) = catalog.shelf.as_mut().and_then(|shelf| shelf.unit(unit)) else {
         part.outside = addresses.unwrap_or_default();
         return part;

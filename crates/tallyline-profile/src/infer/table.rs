@@ -30,20 +30,55 @@ pub struct TypeTable {
 }
 
 /// What one worker has found.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Part {
-    types: Types,
-    functions: Vec<Function>,
+    /// The unit that it is about.
+    pub(super) unit: usize,
+    pub(super) types: Types,
+    pub(super) functions: Vec<Function>,
     rows: Vec<(u64, Outcome)>,
+    // by function: where its rows end
+    ends: Vec<usize>,
     pub(super) data: Vec<(u64, TypeId, u32)>,
     pub(super) outside: Vec<u64>,
 }
 
 impl Part {
+    /// Stands for a unit where a part is about variables of all of them.
+    pub(super) const VARIABLES: usize = usize::MAX;
+
+    pub(super) fn of_unit(unit: usize) -> Part {
+        Part { unit, ..Part::default() }
+    }
+
     /// Adds a function.
     pub(super) fn add(&mut self, name: &str, ranges: &[Range<u64>], outcomes: &[(u64, Outcome)]) {
         self.functions.push(Function { name: name.to_string(), ranges: ranges.to_vec() });
         self.rows.extend_from_slice(outcomes);
+        self.ends.push(self.rows.len());
+    }
+
+    /// The functions, each with its rows.
+    pub(super) fn by_function(&self) -> impl Iterator<Item = (&Function, &[(u64, Outcome)])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let rows = starts.zip(&self.ends).map(|(start, end)| &self.rows[start..*end]);
+        self.functions.iter().zip(rows)
+    }
+
+    /// Keeps the functions that have one of these addresses, which are in order.
+    pub(super) fn retain(&mut self, addresses: &[u64]) {
+        let is_wanted = |range: &Range<u64>| {
+            addresses
+                .get(addresses.partition_point(|address| *address < range.start))
+                .is_some_and(|first| *first < range.end)
+        };
+        let mut kept = Part::default();
+        for (function, rows) in self.by_function() {
+            if function.ranges.iter().any(is_wanted) {
+                kept.add(&function.name, &function.ranges, rows);
+            }
+        }
+        (self.functions, self.rows, self.ends) = (kept.functions, kept.rows, kept.ends);
     }
 
     /// Takes over the types.

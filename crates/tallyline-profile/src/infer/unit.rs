@@ -1,14 +1,15 @@
 //! One unit of debug information: its functions, its variables, the scopes that names are in.
 
-use super::entries::{Entry, Go, string, walk, walk_some};
+use super::entries::{Entry, Go, string, walk};
 use super::go::CONTROL;
 use super::location;
 use gimli::constants::{self, DwTag};
 use gimli::{AttributeValue, UnitOffset};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
-use tallyline_layout::{DebugInfo, Slice, UnitEntries};
+use tallyline_layout::{DebugInfo, Slice, UnitEntries, VariablesOf};
 
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
@@ -212,40 +213,26 @@ impl<'u, 'a> Unit<'u, 'a> {
         ranges
     }
 
-    /// The variables of a unit that is not opened. None if there is one whose place only an open unit
-    /// tells, or if the unit has more to tell.
-    pub(super) fn variables(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Vec<Global>> {
-        let entries = info.entries(index).ok().filter(|entries| entries.language() != GO)?;
-        let mut found = Some(Vec::new());
-        walk_some(
-            info,
-            index,
-            &entries,
-            None,
-            |tag| tag == constants::DW_TAG_variable,
-            |entry| match entry.tag {
-                constants::DW_TAG_variable => {
-                    if let Some(AttributeValue::Exprloc(expression)) = entry.value(constants::DW_AT_location)
-                    {
-                        let Some(address) = location::only_address(expression.0) else {
-                            found = None;
-                            return Go::Stop;
-                        };
-                        let at = Fixed::Address(address);
-                        found.iter_mut().for_each(|found| {
-                            found.push(Global::whole(at, info.place(index, entry.offset)));
-                        });
-                    }
-                    Go::Past
-                }
-                constants::DW_TAG_compile_unit
-                | constants::DW_TAG_partial_unit
-                | constants::DW_TAG_skeleton_unit => Go::Inside,
-                tag if is_scope(tag) => Go::Inside,
-                _ => Go::Past,
-            },
-        );
-        found
+    /// The variables at fixed places of a unit that is not opened, with the unit's language. None if there
+    /// is one whose place only an open unit tells.
+    pub(super) fn variables(
+        info: &DebugInfo<'u, 'a>,
+        index: usize,
+        of: VariablesOf,
+    ) -> Option<(Vec<Global>, u64)> {
+        let encoding = info.unit(index).0.encoding();
+        let mut found = Vec::new();
+        let needs_unit = Cell::new(false);
+        let by_index = |_| {
+            needs_unit.set(true);
+            None
+        };
+        let language = info.variables(index, of, |entry, bytes| match location::only_address(bytes) {
+            Some(address) => found.push(Global::whole(Fixed::Address(address), entry)),
+            None => found.extend(fixed(gimli::Expression(bytes), encoding, entry, by_index)),
+        });
+        let language = language.ok()?;
+        (!needs_unit.get()).then_some((found, language))
     }
 
     fn pieces(&self, info: &DebugInfo<'u, 'a>, entry: &Entry<'a>) -> Vec<Global> {
@@ -262,17 +249,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     /// The fixed places that an expression leads to, of the variable whose entry is at `entry`.
     pub(super) fn fixed(&self, expression: gimli::Expression<Slice<'a>>, entry: u64) -> Vec<Global> {
         let by_index = |index| self.dwarf().address(&self.unit, index).ok();
-        let base = location::FrameBase::Unknown;
-        let pieces = location::pieces(expression, self.unit.encoding(), base, by_index);
-        let fixed = pieces.into_iter().filter_map(|piece| {
-            let at = match piece.holder {
-                location::Holder::Address(address) => Fixed::Address(address),
-                location::Holder::ThreadLocal(offset) => Fixed::ThreadLocal(offset),
-                _ => return None,
-            };
-            Some(Global { at, entry, offset: piece.offset, size: piece.size })
-        });
-        fixed.collect()
+        fixed(expression, self.unit.encoding(), entry, by_index)
     }
 
     /// The variables at fixed places that functions have of their own.
@@ -369,6 +346,25 @@ impl<'u, 'a> Unit<'u, 'a> {
         });
         found
     }
+}
+
+/// The fixed places that an expression leads to; `by_index` finds an address by its index.
+fn fixed(
+    expression: gimli::Expression<Slice<'_>>,
+    encoding: gimli::Encoding,
+    entry: u64,
+    by_index: impl Fn(gimli::DebugAddrIndex<usize>) -> Option<u64>,
+) -> Vec<Global> {
+    let pieces = location::pieces(expression, encoding, location::FrameBase::Unknown, by_index);
+    let fixed = pieces.into_iter().filter_map(|piece| {
+        let at = match piece.holder {
+            location::Holder::Address(address) => Fixed::Address(address),
+            location::Holder::ThreadLocal(offset) => Fixed::ThreadLocal(offset),
+            _ => return None,
+        };
+        Some(Global { at, entry, offset: piece.offset, size: piece.size })
+    });
+    fixed.collect()
 }
 
 /// What a Go program tells about its types: places of entries.

@@ -51,6 +51,11 @@ impl Held {
         u32::try_from(index).unwrap_or(NONE)
     }
 
+    /// Whether no sample says it.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// What a register held, of a sample that was kept.
     pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
         let register = usize::from(register.0);
@@ -94,6 +99,9 @@ fn linked(profile: &Profile, binaries: &Binaries, point: &Point) -> Option<(u32,
 /// The addresses of data in each file's variables, as the linker gave them.
 pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<u32, Vec<u64>> {
     let mut found: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+    if profile.data_places.is_empty() {
+        return found;
+    }
     for point in profile.points.iter().filter(|point| point.data_place != NONE) {
         if let Some((dso, address)) = linked(profile, binaries, point) {
             found.entry(dso).or_default().push(address);
@@ -157,7 +165,7 @@ fn alone(image: &Image, address: u64) -> Option<Alone> {
 
 /// Looks for evidence for each sample that has no type. How many have one by it.
 pub(super) fn apply(profile: &mut Profile, binaries: &Binaries) -> u64 {
-    if profile.points.iter().all(|point| point.data_place == NONE && point.held == NONE) {
+    if profile.data_places.is_empty() && profile.held.is_empty() {
         return 0;
     }
     let objects = objects(profile);

@@ -14,7 +14,7 @@ use crate::code::{Body, Predecessors};
 use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path, place_text};
 use crate::perfdata::spaces::DsoKind;
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tallyline_layout::model::TypeId;
 use tallyline_layout::print::type_text;
 
@@ -83,9 +83,12 @@ type All = FxHashMap<u32, Result<Answers, String>>;
 /// Analyses the functions with samples of each program that has debug information.
 fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
     let mut wanted: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
-    let sampled: FxHashSet<u32> = profile.points.iter().map(|point| point.place).collect();
+    // places of callers are there, too
+    let mut is_sampled = vec![false; profile.places.len()];
+    profile.points.iter().for_each(|point| is_sampled[point.place as usize] = true);
+    let sampled = is_sampled.iter().enumerate().filter_map(|(index, is_sampled)| is_sampled.then_some(index));
     for index in sampled {
-        let (place, resolved) = (&profile.places[index as usize], &profile.resolved[index as usize]);
+        let (place, resolved) = (&profile.places[index], &profile.resolved[index]);
         if binaries.get(place.dso).is_some_and(|program| program.has_types()) {
             wanted.entry(place.dso).or_default().push(resolved.address);
         }
@@ -108,13 +111,16 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
 
 fn answers(program: &Program, addresses: &[u64], data: &[u64], correct: bool) -> Result<Answers, String> {
     let table = match (&program.debug, &program.btf) {
-        (Some(debug), _) => infer::infer_with_data(
-            &program.image,
-            infer::Debug::File(&debug.file),
-            debug.companions.as_ref(),
-            Wanted::At(addresses),
-            data,
-        ),
+        (Some(debug), _) => {
+            let (image, file) = (&program.image, infer::Debug::File(&debug.file));
+            let companions = debug.companions.as_ref();
+            match &program.store {
+                Some(store) => {
+                    infer::cache::infer_cached(image, file, companions, addresses, data, store.as_ref())
+                }
+                None => infer::infer_with_data(image, file, companions, Wanted::At(addresses), data),
+            }
+        }
         (None, Some(btf)) => infer::infer_by_btf(&program.image, btf, Wanted::At(addresses)),
         (None, None) => return Err("no debug information".to_owned()),
     };
@@ -155,14 +161,14 @@ fn agreed(table: &TypeTable, all: &[u64]) -> Option<u64> {
 fn charge(profile: &mut Profile, answers: &All) {
     let mut made: FxHashMap<Place, u32> = FxHashMap::default();
     // by the place of the sample
-    let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut moved: Vec<Option<u32>> = vec![None; profile.places.len()];
     let mut samples = 0;
     for index in 0..profile.points.len() {
         let point = profile.points[index];
         if is_precise(profile, &point) {
             continue;
         }
-        let charged = *moved.entry(point.place).or_insert_with(|| {
+        let charged = *moved[point.place as usize].get_or_insert_with(|| {
             let place = profile.places[point.place as usize];
             let address = profile.resolved[point.place as usize].address;
             let Some(Ok(answers)) = answers.get(&place.dso) else { return point.place };

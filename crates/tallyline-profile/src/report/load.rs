@@ -20,13 +20,20 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load(recording: &Recording<'_>) -> Result<Profile> {
-        let mut loader =
-            Loader { profile: described(recording), places: Places::default(), data: Places::default() };
+        let mut loader = Loader {
+            profile: described(recording),
+            places: Places::default(),
+            data: Places::default(),
+            known: Known::default(),
+        };
         let mut spaces = AddressSpaces::new(recording);
         let mut lost = Losses::default();
         for record in recording.in_time_order()? {
             let record = record?;
-            spaces.apply(&record.body)?;
+            if !matches!(record.body, Body::Sample(..)) {
+                spaces.apply(&record.body)?;
+                loader.known.may_have_changed();
+            }
             match record.body {
                 Body::Sample(event, sample) => {
                     let period = recording.events.get(event).map_or(1, |event| match &event.attr {
@@ -100,6 +107,24 @@ struct Loader {
     profile: Profile,
     places: Places,
     data: Places,
+    known: Known,
+}
+
+/// What was found before, and holds until something is mapped or gets another name: samples of one
+/// loop come by the thousand.
+#[derive(Default)]
+struct Known {
+    generation: u32,
+    // places of code by process and address
+    places: FxHashMap<(i32, CpuMode, u64), (u32, u32)>,
+    // names by thread
+    comms: FxHashMap<i32, (u32, NameId)>,
+}
+
+impl Known {
+    fn may_have_changed(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
 }
 
 /// Places, each once.
@@ -169,16 +194,29 @@ impl Loader {
     }
 
     fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
-        let location = spaces.resolve(pid, mode, address);
-        self.places.intern(place_of(spaces, location, pid, mode, address))
+        let generation = self.known.generation;
+        let known = self.known.places.entry((pid, mode, address)).or_insert((generation.wrapping_sub(1), 0));
+        if known.0 != generation {
+            let location = spaces.resolve(pid, mode, address);
+            *known = (generation, self.places.intern(place_of(spaces, location, pid, mode, address)));
+        }
+        known.1
     }
 
     fn comm(&mut self, spaces: &AddressSpaces, tid: i32) -> NameId {
-        match spaces.comm(tid) {
+        let generation = self.known.generation;
+        if let Some((found, comm)) = self.known.comms.get(&tid)
+            && *found == generation
+        {
+            return *comm;
+        }
+        let comm = match spaces.comm(tid) {
             Some(comm) => self.profile.names.intern(comm),
             None if tid == 0 => self.profile.names.intern("swapper"),
             None => self.profile.names.intern(&format!(":{tid}")),
-        }
+        };
+        self.known.comms.insert(tid, (generation, comm));
+        comm
     }
 }
 

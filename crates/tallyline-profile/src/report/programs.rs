@@ -1,6 +1,7 @@
 //! The programs that samples are in: the caller finds and opens the files.
 
 use crate::code::Image;
+use crate::infer::cache::Store;
 use crate::perfdata::jit::JitMap;
 use crate::perfdata::spaces::Dso;
 use std::fs::File;
@@ -26,6 +27,8 @@ pub struct Program {
     pub debug: Option<Debug>,
     /// A kernel's BTF, raw, where there is no debug information.
     pub btf: Option<Vec<u8>>,
+    /// Where the table of its types is kept between runs; none where it is not.
+    pub store: Option<Box<dyn Store>>,
 }
 
 /// A file with debug information.

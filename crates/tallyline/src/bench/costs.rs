@@ -20,12 +20,12 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Compares a peer's with ours, round by round; the limits are how many times as fast we should be at
+/// Compares a peer's costs with those of a side of ours, round by round; the limits are how many times as fast we should be at
 /// least, and how many times less memory we should take.
 pub(super) fn aim(
     report: &mut Report,
     title: &str,
-    peer: &str,
+    (peer, own): (&str, &str),
     (theirs, ours): (&[Cost], &[Cost]),
     (faster, smaller): (Option<f64>, Option<f64>),
 ) {
@@ -33,9 +33,10 @@ pub(super) fn aim(
     let memory: fn(&Cost) -> f64 = |cost| cost.resident as f64;
     for (what, of, limit) in [("time", time, faster), ("memory", memory, smaller)] {
         let what = format!("{title}, {what}");
-        report.compare(&format!("{what}/{peer}"), &format!("{what}/tallyline"));
+        report.compare(&format!("{what}/{peer}"), &format!("{what}/{own}"));
         let series = |costs: &[Cost]| costs.iter().map(of).collect::<Vec<_>>();
         if let (Some(limit), Some(figure)) = (limit, Summary::of_ratio(&series(theirs), &series(ours))) {
+            let what = if own == "tallyline" { what } else { format!("{what}/{own}") };
             report.targets.push(Target::new(what, Bound::AtLeast, limit, "x", figure.median));
         }
     }

@@ -189,7 +189,13 @@ impl Bench {
         }
         costs::note(report, &title, "tallyline", &ours);
         costs::note(report, &title, "pahole", &theirs);
-        costs::aim(report, &title, "pahole", (&theirs, &ours), (Some(job.faster), job.smaller));
+        costs::aim(
+            report,
+            &title,
+            ("pahole", "tallyline"),
+            (&theirs, &ours),
+            (Some(job.faster), job.smaller),
+        );
         Ok(())
     }
 }

@@ -24,6 +24,11 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "FILE", help_heading = "Programs")]
     pub(crate) kallsyms: Option<PathBuf>,
 
+    /// Find all types anew, and keep none: those of programs with a build-id are kept for the next report
+    /// in ~/.cache/tallyline, or where XDG_CACHE_HOME or TALLYLINE_CACHE say (TALLYLINE_CACHE=off: nowhere)
+    #[arg(long, help_heading = "Programs")]
+    pub(crate) no_cache: bool,
+
     /// Samples of imprecise events: charge them to the instruction that retired before, or not
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SkidArg::Auto, help_heading = "Programs")]
     skid: SkidArg,

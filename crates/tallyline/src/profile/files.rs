@@ -1,6 +1,6 @@
 //! Where the programs of a recording are on this machine.
 
-use super::InputArgs;
+use super::{Cache, InputArgs};
 use crate::layout::debuginfod::{self, Artifact};
 use crate::layout::{Beside, debug_file};
 use std::fs::File;
@@ -19,6 +19,7 @@ pub(super) struct Files {
     release: Option<String>,
     is_this_machine: bool,
     is_this_kernel: bool,
+    cache: Option<Cache>,
 }
 
 impl Files {
@@ -30,6 +31,7 @@ impl Files {
             symfs: args.symfs.clone(),
             vmlinux: args.vmlinux.clone(),
             kallsyms: args.kallsyms.clone(),
+            cache: Cache::of_user(args.no_cache),
             release: features.os_release.clone(),
             is_this_machine,
             is_this_kernel: is_this_machine
@@ -104,6 +106,13 @@ impl Files {
         }
     }
 
+    /// Says where the table of a program's types is kept.
+    fn with_store(&self, program: Program) -> Program {
+        let cache = self.cache.as_ref().filter(|_| program.debug.is_some());
+        let kept = cache.and_then(|cache| cache.of_build(program.image.build_id()));
+        Program { store: kept.map(|kept| Box::new(kept) as _), ..program }
+    }
+
     /// The file of a build from a server.
     fn fetched(&self, dso: &Dso) -> Option<PathBuf> {
         let artifact = match dso.kind {
@@ -131,7 +140,7 @@ impl Programs for Files {
             }
             match open(&path, dso, self.symfs.as_deref()) {
                 Ok(program) if self.is_named(&path, dso) || program.image.build_id().is_some() => {
-                    return Ok(program);
+                    return Ok(self.with_store(program));
                 }
                 Ok(_) => {}
                 Err(reason) => why = reason,
@@ -184,5 +193,5 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
             }
         }
     };
-    Ok(Program { image, debug, btf })
+    Ok(Program { image, debug, btf, store: None })
 }

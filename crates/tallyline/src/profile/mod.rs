@@ -1,9 +1,11 @@
 //! What all reports on recordings share: the recording, the programs in it, which samples.
 
 mod args;
+mod cache;
 mod files;
 
 pub(crate) use args::InputArgs;
+pub(crate) use cache::Cache;
 pub(crate) use files::open;
 
 use anyhow::{Context, Result};

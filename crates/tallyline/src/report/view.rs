@@ -100,17 +100,21 @@ impl Views<'_> {
 impl Account {
     fn of(profile: &Profile, events: &[usize], filter: &Filter) -> Account {
         let mut account = Account::default();
-        let (mut pseudo, mut untyped) = (HashMap::new(), HashMap::new());
+        // a recording has few places, and many samples; the last stands for what has no outcome
+        let mut samples = vec![0_u64; profile.outcomes.len() + 1];
         for point in profile.points.iter().filter(|point| events.contains(&(point.event as usize))) {
-            if !filter.accepts(profile, point) {
-                continue;
+            if filter.accepts(profile, point) {
+                samples[(point.charged as usize).min(profile.outcomes.len())] += 1;
             }
-            let outcome = profile.outcome(point);
-            account.eligible += u64::from(outcome.is_eligible());
+        }
+        let (mut pseudo, mut untyped) = (HashMap::new(), HashMap::new());
+        let outcomes = profile.outcomes.iter().chain([&Outcome::NOT_LOOKED]);
+        for (outcome, samples) in outcomes.zip(samples).filter(|(_, samples)| *samples > 0) {
+            account.eligible += if outcome.is_eligible() { samples } else { 0 };
             match outcome {
-                Outcome::Typed(_) => account.typed += 1,
-                Outcome::Pseudo(kind) => *pseudo.entry(*kind).or_insert(0) += 1,
-                Outcome::Untyped(reason) => *untyped.entry(*reason).or_insert(0) += 1,
+                Outcome::Typed(_) => account.typed += samples,
+                Outcome::Pseudo(kind) => *pseudo.entry(*kind).or_insert(0) += samples,
+                Outcome::Untyped(reason) => *untyped.entry(*reason).or_insert(0) += samples,
             }
         }
         account.pseudo = sorted(pseudo.into_iter().map(|(kind, n)| (kind.name().to_owned(), n)));

@@ -9,6 +9,8 @@ use std::process::{Command, Output, Stdio};
 pub(crate) fn tallyline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tallyline"));
     command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    // what one test kept is no other's
+    command.env("TALLYLINE_CACHE", "off");
     command
 }
 

@@ -119,6 +119,13 @@ impl<'a> Recording<'a> {
         plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
     }
 
+    /// The record at an offset that one of [`raw`](Self::raw) has.
+    fn raw_at(&self, offset: u64, is_inflated: bool) -> Result<RawRecord<'_>> {
+        let bytes = if is_inflated { &self.inflated[..] } else { self.bytes };
+        let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+        RawRecords::at(Cursor::new(rest, self.order, offset), is_inflated)
+    }
+
     fn read_sections(&mut self, header: &header::Header) -> Result<()> {
         for (feature, range) in &header.features {
             self.features.add(*feature, &self.bytes[range.clone()], range.start as u64);

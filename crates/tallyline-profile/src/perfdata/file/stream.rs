@@ -34,6 +34,11 @@ impl<'a> RawRecords<'a> {
         Self { is_inflated: true, ..self }
     }
 
+    /// One record.
+    pub(super) fn at(at: Cursor<'a>, is_inflated: bool) -> Result<RawRecord<'a>> {
+        Self { at, is_whole: true, is_inflated, failed: false }.read()
+    }
+
     fn read(&mut self) -> Result<RawRecord<'a>> {
         let mut at = self.at;
         let offset = at.offset();

@@ -73,7 +73,7 @@ impl Programs for Compiled {
     fn open(&self, _: &Dso) -> Result<Program, String> {
         let file = File::open(self.0.join("program")).expect("the program");
         let debug = programs::Debug { file, companions: Box::new(NoCompanions), symbols: None };
-        Ok(Program { image: self.image(), debug: Some(debug), btf: None })
+        Ok(Program { image: self.image(), debug: Some(debug), btf: None, store: None })
     }
 
     fn jit(&self, _: i32) -> Option<JitMap> {

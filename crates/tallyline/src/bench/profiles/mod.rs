@@ -2,7 +2,9 @@
 //! resident at once.
 //!
 //! Both are run as programs on the same recording, in turn, with their output thrown away; ours is this
-//! very program. Once before that their rows are read: both have to account for the same samples.
+//! very program, once without types that earlier reports kept and once with them; perf keeps nothing of the
+//! kind. Once before that their rows are read: all have to account for the same samples, and what was kept
+//! may change nothing.
 
 mod program;
 mod spread;
@@ -96,11 +98,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("tallyline-bench-{}", std::process::id()));
     fs::create_dir_all(&folder).with_context(|| format!("cannot write to {}", folder.display()))?;
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { ROUNDS });
-    let bench = Bench { ours, perf, rounds };
+    let bench = Bench { ours, perf, rounds, kept: folder.join("kept") };
     let result = subjects(options, &bench.ours, &folder, report)
         .and_then(|subjects| subjects.iter().try_for_each(|subject| bench.measure(subject, report)));
     let _ = fs::remove_dir_all(&folder);
     result?;
+    report.note(&format!("{COLD} finds all types anew, as the first report on a program does; {WARM} has those that a report before it kept"));
     report.note("time: of the whole program, in seconds; memory: the most that was resident at once, mapped files included");
     Ok(())
 }
@@ -157,7 +160,13 @@ struct Bench {
     ours: PathBuf,
     perf: Option<PathBuf>,
     rounds: usize,
+    /// Where types are kept for those that have them.
+    kept: PathBuf,
 }
+
+/// Our two sides.
+const COLD: &str = "tallyline --no-cache";
+const WARM: &str = "tallyline";
 
 /// What is asked of each side.
 const JOBS: [(&str, &[&str], &[&str]); 2] = [
@@ -172,25 +181,44 @@ impl Bench {
         for (what, our_words, their_words) in JOBS {
             let title = format!("{}: {what}", subject.name);
             let progress: Progress = progress(&title);
-            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            // the files are in the page cache, as their rows were read
+            let (mut cold, mut warm, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+            // the files are in the page cache, as their rows were read, and types are kept
             for round in 0..self.rounds {
                 progress.show(round as u64, self.rounds as u64);
-                ours.push(child::run(&mut command(&self.ours, our_words, subject))?);
+                cold.push(child::run(&mut self.own(our_words, subject, false))?);
                 if let Some(perf) = &self.perf {
                     theirs.push(child::run(&mut command(perf, their_words, subject))?);
                 }
+                warm.push(child::run(&mut self.own(our_words, subject, true))?);
             }
-            costs::note(report, &title, "tallyline", &ours);
+            costs::note(report, &title, COLD, &cold);
+            costs::note(report, &title, WARM, &warm);
             costs::note(report, &title, "perf", &theirs);
-            costs::aim(report, &title, "perf", (&theirs, &ours), (Some(FASTER), Some(1.0)));
+            for (own, ours) in [(COLD, &cold), (WARM, &warm)] {
+                costs::aim(report, &title, ("perf", own), (&theirs, ours), (Some(FASTER), Some(1.0)));
+            }
         }
         Ok(())
     }
 
-    /// Whether both account for the same samples; notes how many, and how many have a type.
+    /// This program, with types that were kept or without.
+    fn own(&self, words: &[&str], subject: &Subject, has_kept: bool) -> Command {
+        let mut command = command(&self.ours, words, subject);
+        command.env("TALLYLINE_CACHE", if has_kept { self.kept.as_os_str() } else { "off".as_ref() });
+        command
+    }
+
+    /// Whether all account for the same samples; notes how many, and how many have a type. From then on
+    /// types are kept.
     fn same_samples(&self, subject: &Subject, report: &mut Report) -> Result<()> {
-        let output = output(&mut command(&self.ours, &["report", "-s", "type", "--json"], subject))?;
+        let words = ["report", "-s", "type,typeoff", "--json"];
+        let output = output(&mut self.own(&words, subject, false))?;
+        // the first keeps them, the second has them
+        for _ in 0..2 {
+            if self::output(&mut self.own(&words, subject, true))? != output {
+                bail!("{}: types that were kept make another report", subject.name);
+            }
+        }
         let document: Value = serde_json::from_str(&output).context("cannot understand tallyline report")?;
         let ours = (document["samples"].as_u64().unwrap_or(0), document["typed"].as_u64().unwrap_or(0));
         let mut text = format!("{}: {} samples, typed {}", subject.name, ours.0, ours.1);

@@ -1,0 +1,111 @@
+//! Tables that were made before, kept between runs.
+//!
+//! What an instruction touches follows from the program alone, so it need not be found out for each
+//! report. Functions are kept by unit, as their types are read unit by unit: a unit with functions that
+//! are not kept yet is analysed anew with those that are, and answers are the same as without a cache.
+
+mod file;
+mod part;
+#[cfg(test)]
+mod tests;
+
+use super::table::TypeTable;
+use super::{Debug, Wanted, analyse};
+use crate::code::Image;
+use crate::error::Result;
+use file::Kept;
+use std::fs::File;
+use tallyline_layout::Companions;
+
+/// Where tables of one program are kept.
+pub trait Store: Send + Sync {
+    /// What was kept last; none where there is nothing.
+    fn open(&self) -> Option<File>;
+
+    /// Keeps a file's bytes in the place of what was kept before. Where that fails there is no cache.
+    fn keep(&self, bytes: &[u8]);
+
+    /// What has to be the same for kept tables to be taken: which build of which program, made by which
+    /// build of this one.
+    fn stamp(&self) -> &[u8];
+}
+
+/// Reads the index of a file of tables, whatever its stamp: for fuzzing.
+#[doc(hidden)]
+pub fn read_index(index: &[u8]) -> bool {
+    use tallyline_layout::model::Unpacker;
+    let stamp = Unpacker::new(index).bytes().unwrap_or_default();
+    let kept = Kept::parse(index, stamp, u64::MAX);
+    kept.is_some_and(|kept| kept.missing(&[0, 1 << 20, u64::MAX]).len() < 4)
+}
+
+/// Reads a part of a file of tables that has this one function: for fuzzing.
+#[doc(hidden)]
+pub fn read_part(bytes: &[u8]) -> bool {
+    let ranges = vec![std::iter::once(0..16).collect()];
+    let part = part::unpack(0, bytes, &ranges, |_| true);
+    part.is_some_and(|part| TypeTable::join(vec![part], Vec::new(), Vec::new()).is_ok())
+}
+
+/// Finds the types of memory operands by DWARF, as [`infer_with_data`](super::infer_with_data) does for
+/// functions at addresses, and keeps what it finds. The debug information is only opened for what is not
+/// kept yet; tables of debug information of which something is missing are not kept.
+pub fn infer_cached(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    addresses: &[u64],
+    data: &[u64],
+    store: &dyn Store,
+) -> Result<TypeTable> {
+    let request = Request { image, debug, companions, addresses, data, store };
+    match request.answer(&Kept::open(store))? {
+        Some(table) => Ok(table),
+        // what is kept turned out to be damaged
+        None => Ok(request.answer(&Kept::default())?.unwrap_or_default()),
+    }
+}
+
+struct Request<'r> {
+    image: &'r Image,
+    debug: Debug<'r>,
+    companions: &'r dyn Companions,
+    addresses: &'r [u64],
+    data: &'r [u64],
+    store: &'r dyn Store,
+}
+
+impl Request<'_> {
+    /// Takes what is kept, and finds the rest. None where what is kept is damaged.
+    fn answer(&self, kept: &Kept) -> Result<Option<TypeTable>> {
+        let missing = kept.missing(self.addresses);
+        let has_data = kept.has_data(self.data);
+        let (mut found, mut outside, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        if !missing.is_empty() || !has_data {
+            let data = if has_data { &[] } else { self.data };
+            let wanted = Wanted::At(&missing);
+            let also = |unit| kept.entries(unit).collect();
+            ((found, outside), warnings) = self
+                .debug
+                .explore(self.companions, |info| Ok(analyse(self.image, info, wanted, data, also)))?;
+            if warnings.is_empty()
+                && let Some(file) = kept.with(self.store.stamp(), &found, &outside, data)
+            {
+                self.store.keep(&file);
+            }
+        }
+        let Some((parts, known_outside)) = kept.parts(self.addresses, &found) else { return Ok(None) };
+        outside.extend(known_outside);
+        for part in &mut found {
+            part.retain(self.addresses);
+        }
+        found.extend(parts);
+        if has_data && !self.data.is_empty() {
+            let Some(part) = kept.variables() else { return Ok(None) };
+            found.push(part);
+        }
+        // as one analysis has them
+        found.sort_by_key(|part| part.unit);
+        TypeTable::join(found, outside, warnings).map(Some)
+    }
+}

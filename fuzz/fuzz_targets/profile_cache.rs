@@ -1,0 +1,10 @@
+//! Any bytes as tables of types that were kept: no panic, and no memory beyond what they have bytes for.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tallyline_profile::infer::cache::{read_index, read_part};
+
+fuzz_target!(|bytes: &[u8]| {
+    read_index(bytes);
+    read_part(bytes);
+});
