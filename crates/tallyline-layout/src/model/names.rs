@@ -45,7 +45,7 @@ impl Names {
         if (self.filled + 1) * 4 > self.table.len() * 3 {
             self.resize((self.table.len() * 2).max(64));
         }
-        let mut slot = self.first_slot(name);
+        let mut slot = self.first_slot(name, self.table.len());
         loop {
             match self.table[slot] {
                 0 => break,
@@ -91,25 +91,26 @@ impl Names {
         self.section.len().max(1)
     }
 
-    fn first_slot(&self, name: &[u8]) -> usize {
-        self.state.hash_one(name) as usize & (self.table.len() - 1)
+    fn first_slot(&self, name: &[u8], slots: usize) -> usize {
+        self.state.hash_one(name) as usize & (slots - 1)
     }
 
     /// Makes the table anew, of this size at least.
     fn resize(&mut self, size: usize) {
-        let (section, interned) = self.ids();
-        let ids: Vec<u32> = section.map(|id| id.0).chain(interned).collect();
-        let least = (ids.len() + 1).saturating_mul(4) / 3 + 1;
+        let filled = starts(&self.section).count() + self.ends.len();
+        let least = (filled + 1).saturating_mul(4) / 3 + 1;
         let size = size.max(least.next_power_of_two());
-        self.table = vec![0; size];
-        self.filled = ids.len();
-        for id in ids {
-            let mut slot = self.first_slot(self.get(NameId(id)));
-            while self.table[slot] != 0 {
+        let mut table = vec![0; size];
+        let (section, interned) = self.ids();
+        for id in section.map(|id| id.0).chain(interned) {
+            let mut slot = self.first_slot(self.get(NameId(id)), size);
+            while table[slot] != 0 {
                 slot = (slot + 1) & (size - 1);
             }
-            self.table[slot] = id;
+            table[slot] = id;
         }
+        self.table = table;
+        self.filled = filled;
     }
 }
 
