@@ -282,6 +282,12 @@ fn a_variable_that_the_compiler_has_split_has_its_fields_where_the_pieces_are() 
 }
 
 #[test]
+fn behind_the_head_of_a_list_that_is_in_one_record_only_is_that_record() {
+    let right = all_right("hot.c", "gcc", &["-O2", "-g", "-flto"], &["linked"], "listed");
+    assert!(right.is_none_or(|right| right >= 2), "{right:?}");
+}
+
+#[test]
 fn an_iterator_s_own_parameters_say_what_its_base_is_the_start_of() {
     let flags = ["-O2", "-g", "-std=c++17"];
     for (number, compiler) in ["clang++", "g++"].into_iter().enumerate() {

@@ -116,11 +116,11 @@ impl Catalog<'_, '_, '_> {
                 Derived::Several => return Found::Outside,
                 Derived::None => {}
             }
-            // behind an array is what follows it in a record
-            if matches!(self.types().get(stripped), Type::Array(_))
-                && let Enclosing::One(outer, inside) = self.enclosing(stripped, offset, scopes)
-            {
-                return self.held(outer, inside);
+            // behind a part is what follows it in a record: a list's head leads to what is listed
+            match self.enclosing(stripped, offset, scopes) {
+                Enclosing::One(outer, inside) => return self.held(outer, inside),
+                Enclosing::Several if self.types().as_record(stripped).is_some() => return Found::Outside,
+                _ => {}
             }
         } else {
             match self.enclosing(stripped, offset, scopes) {
@@ -277,11 +277,16 @@ impl Catalog<'_, '_, '_> {
             if next.len() > WAYS_LIMIT {
                 return Enclosing::Several;
             }
-            let reaches = |(place, behind): &(u64, u64)| {
-                let inside = i64::try_from(*behind).ok()?.checked_add(offset)?;
-                Some((*place, u64::try_from(inside).ok()?))
-            };
-            let fitting: Vec<(u64, u64)> = next.iter().filter_map(reaches).collect();
+            let mut fitting: Vec<(u64, u64)> = Vec::new();
+            for (place, behind) in &next {
+                let inside = i64::try_from(*behind).ok().and_then(|behind| behind.checked_add(offset));
+                let inside = inside.and_then(|inside| u64::try_from(inside).ok());
+                if let (Some(inside), Some(id)) = (inside, self.at(*place))
+                    && inside < self.size(id)
+                {
+                    fitting.push((*place, inside));
+                }
+            }
             match fitting[..] {
                 [] => level = next,
                 [(place, inside)] => {
