@@ -47,7 +47,7 @@ impl Default for Windows {
 impl Windows {
     /// The same, with less at once of a section that is small itself.
     fn for_section(self, size: u64) -> Windows {
-        let share = usize::try_from(size / 16).unwrap_or(usize::MAX);
+        let share = usize::try_from(size / 32).unwrap_or(usize::MAX);
         Windows { most: self.most.min(share.max(self.first)), ..self }
     }
 }
