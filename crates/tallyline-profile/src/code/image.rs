@@ -284,11 +284,17 @@ impl Image {
         covering(self.data(), address)
     }
 
-    /// What is called by a name at an address of data: a variable, or what linkers and assembly name
-    /// without saying what it is.
-    pub fn label_at(&self, address: u64) -> Option<&Symbol> {
-        let labels = &self.symbols.ordered().labels;
-        self.data_at(address).or_else(|| covering(labels, address)).filter(|_| !self.is_code(address))
+    /// The symbols that data at an address may have: the variable's, and those that do not say what they
+    /// name, of which there may be several at one place.
+    pub fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
+        let labels: &[Symbol] = match self.is_code(address) {
+            true => &[],
+            false => &self.symbols.ordered().labels,
+        };
+        let covering = covering(labels, address).map(|symbol| symbol.address);
+        let first = covering.map_or(0, |start| labels.partition_point(|label| label.address < start));
+        let same = labels[first..].iter().take_while(move |label| Some(label.address) == covering);
+        self.data_at(address).filter(|_| !self.is_code(address)).into_iter().chain(same)
     }
 
     /// The variable at an offset in what each thread has, by symbols.

@@ -21,7 +21,7 @@ struct Table {
     names: Vec<u8>,
 }
 
-/// By address, kind by kind; each place once.
+/// By address, kind by kind; each place once, but for labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ordered {
     pub(super) functions: Vec<Symbol>,
@@ -86,10 +86,12 @@ impl Symbols {
         }
         // the larger of two at one place, and of those the first
         let key = |symbol: &Symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size));
-        for table in [&mut ordered.functions, &mut ordered.data, &mut ordered.labels] {
+        for table in [&mut ordered.functions, &mut ordered.data] {
             table.sort_by_key(key);
             table.dedup_by_key(|symbol| (symbol.kind, symbol.address));
         }
+        // linkers put the end of one thing where another starts
+        ordered.labels.sort_by_key(key);
         ordered
     }
 }

@@ -322,15 +322,16 @@ impl Analysis<'_, '_, '_, '_> {
         self.variable_at(entry, offset)
     }
 
-    /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
-    /// A variable that the unit only declares, as the linker or assembly makes it: by the symbol that an
-    /// address is in.
+    /// A variable that the unit only declares, as the linker or assembly makes it: by one of the symbols
+    /// that an address is in.
     fn declared_at(&mut self, address: u64) -> Option<Pointer> {
-        let symbol = self.image.label_at(address)?;
-        let name = symbol.name.as_bytes();
         let unit = self.unit.clone()?;
-        let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name)?;
-        let inside = address.checked_sub(symbol.address)?;
+        let image = self.image;
+        let (start, entry) = image.labels_at(address).find_map(|symbol| {
+            let own = unit.unplaced.iter().find(|(own, _)| *own == symbol.name.as_bytes());
+            own.map(|(_, entry)| (symbol.address, entry))
+        })?;
+        let inside = address.checked_sub(start)?;
         let ty = self.catalog.shelf.as_mut()?.target(*entry, gimli::constants::DW_AT_type)?;
         let ty = self.catalog.at(ty)?;
         let stripped = self.catalog.strip(ty);
@@ -349,6 +350,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.variable_at(*entry, offset)
     }
 
+    /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
     fn thread_local_by_name(&mut self, offset: u64) -> Option<Pointer> {
         let symbol = self.image.thread_local_at(offset)?;
         let name = symbol.name.as_bytes();

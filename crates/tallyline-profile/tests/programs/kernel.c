@@ -35,9 +35,11 @@ __attribute__((noinline)) unsigned long aligned(struct page *page)
 extern const unsigned short lengths[];
 extern const unsigned long first_address;
 
+/* with the ends of others, one of them an object, at the same places */
 asm(".section .rodata\n"
-    ".globl lengths\nlengths: .short 1, 2, 3, 4\n"
-    ".balign 8\n.globl first_address\nfirst_address: .quad 5\n"
+    ".globl before\nbefore:\n.globl lengths\nlengths: .short 1, 2, 3, 4\n"
+    ".balign 8\n.globl other\n.type other, @object\n.size other, 8\nother:\n"
+    ".globl first_address\nfirst_address: .quad 5\n"
     ".text\n");
 
 __attribute__((noinline)) unsigned long symbol_at(unsigned long index)
