@@ -67,6 +67,14 @@ fn places_on_a_stack_that_is_aligned_anew_keep_their_names() {
 }
 
 #[test]
+fn an_address_of_one_of_several_elements_on_the_stack_is_of_their_array_whatever_way_it_came() {
+    let Some(table) = by_dwarf("elements") else { return };
+    let counts = "int[4].[]";
+    let expected = [counts, "struct page.head", counts, counts, "struct page.flags"];
+    assert_eq!(accessed(&table, "counted"), expected);
+}
+
+#[test]
 fn data_of_the_assembler_has_the_type_that_it_is_declared_with() {
     let Some(table) = by_dwarf("assembler") else { return };
     let accessed = accessed(&table, "symbol_at");

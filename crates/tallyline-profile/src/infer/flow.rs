@@ -192,11 +192,21 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             }
         }
         self.behind_call[block] &= behind_call;
-        let at = self.body.blocks()[block].instructions.start + 1;
+        let start = self.body.blocks()[block].instructions.start;
+        let (at, stack) = (start + 1, self.stack_register());
         let give_up = self.visits[block] > VISITS_LIMIT;
         let changed = known.join(&state, |one, other, register| {
             let name = register.map_or(0, |register| joined_at(block, register));
-            if give_up { Value::Unknown(at) } else { self.meet(one, other, at, name) }
+            if give_up {
+                return Value::Unknown(at);
+            }
+            if register == Some(stack) {
+                return self.meet(one, other, at, name);
+            }
+            // they may be two addresses in one variable
+            let mine = self.place_on_stack(&state, start as usize, one, other);
+            let theirs = self.place_on_stack(&state, start as usize, other, one);
+            self.meet(mine, theirs, at, name)
         });
         self.states[block] = Some(known);
         changed

@@ -154,7 +154,13 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// An address on the stack, as that of the variable there where another one may stand instead of it.
-    fn place_on_stack(&mut self, state: &State, position: usize, value: Value, other: Value) -> Value {
+    pub(super) fn place_on_stack(
+        &mut self,
+        state: &State,
+        position: usize,
+        value: Value,
+        other: Value,
+    ) -> Value {
         match value {
             Value::Stack(at) if value != other => {
                 self.on_stack(state, position, at).map_or(value, Value::Pointer)

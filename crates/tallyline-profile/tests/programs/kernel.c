@@ -21,6 +21,24 @@ __attribute__((noinline)) static void fill(char *bytes, struct page *page)
 	asm volatile("" : : "r"(bytes), "r"(page) : "memory");
 }
 
+/* one of several counts on the stack, chosen by ways of which one calls */
+__attribute__((noinline)) int counted(struct page *page)
+{
+	int counts[4] = { 0 };
+	int *count = &counts[1];
+
+	fill((char *)counts, page);
+	if (!(page->head & 1)) {
+		fill((char *)counts, page);
+		count = page->flags & 8 ? &counts[3] : &counts[0];
+	}
+	/* in a register, and not written out for each way */
+	asm volatile("" : "+r"(count));
+	++*count;
+	fill((char *)counts, page);
+	return counts[2];
+}
+
 /* a page that lies on a stack that is aligned anew */
 __attribute__((noinline)) unsigned long aligned(struct page *page)
 {
