@@ -208,7 +208,7 @@ fn a_type_is_shown_field_by_field() {
     assert!(full.contains("cache line 1") && full.contains("L3 hit"), "{full}");
     let code = stdout(&run(&["annotate", "--code", "--symbol", "set_b", "-i", recorded.path()]));
     let line = code.lines().find(|line| line.contains("100.00")).expect("the store");
-    assert!(line.contains("pair.c:5") && line.contains("struct pair +0x8 b"), "{code}");
+    assert!(line.contains("pair.c:5") && line.contains("struct pair +0x8 (b)"), "{code}");
 }
 
 #[test]

@@ -23,6 +23,11 @@ long get_a(struct pair *p) { return p->a; }
 void set_b(struct pair *p, long v) { p->b = v; }
 int get_x(struct pair *p) { return p->x; }
 long get_word(void *p) { return *(long *)p; }
+long get_either(struct pair *p, int c) {
+    void *place = &p->b;
+    __asm__(\"test %2, %2; cmovne %1, %0\" : \"+r\"(place) : \"r\"(&p->a), \"r\"(c));
+    return *(long *)place;
+}
 ";
 
 /// One sample: event, process, address of code, of data, CPU, where the data came from.
@@ -139,6 +144,12 @@ fn linked_with(folder: &Path, name: &str, base: u64, options: &[&str]) -> Option
     Some((program, image.expect("ELF")))
 }
 
+/// The mapping of a program's code.
+fn code_of<'p>(image: &Image, pid: i32, path: &'p str) -> Mapping<'p> {
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
+    mapping(pid, segment.address, segment.size, segment.offset, path)
+}
+
 fn function(image: &Image, name: &str) -> u64 {
     image.functions().iter().find(|symbol| symbol.name == name).expect("a function").address
 }
@@ -217,8 +228,7 @@ fn programs_are_found_under_another_root_and_in_an_archive_without_folders() {
     let folder = folder("symfs");
     let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
     let data = folder.join("perf.data");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    let text = mapping(7, segment.address, 0x1000, segment.offset, "/opt/no-such-place/pair");
+    let text = code_of(&image, 7, "/opt/no-such-place/pair");
     write(&data, &machine(), &[text], &[at(function(&image, "get_a"))]);
     let typed = |args: &[&str]| json(&data, &[args, &["-s", "type"]].concat())["typed"].as_u64();
     assert_eq!(typed(&[]), Some(0));
@@ -281,8 +291,7 @@ fn programs_and_debug_files_are_asked_for_at_servers_by_their_build() {
     std::fs::write(&client, script).expect("written");
     std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).expect("own file");
     let data = folder.join("perf.data");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    let text = mapping(7, segment.address, 0x1000, segment.offset, "/opt/no-such-place/pair");
+    let text = code_of(&image, 7, "/opt/no-such-place/pair");
     let samples = [at(function(&image, "get_a")); 2];
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let reported = |urls: &str, id: &[u8]| {
@@ -329,9 +338,8 @@ fn a_program_in_a_container_is_found_through_a_process_that_still_runs() {
     }
     let image = Image::parse(&std::fs::read(&program).expect("linked")).expect("ELF");
     let load = function(&image, "get_b");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
     let pid = i32::try_from(sleeper.id()).expect("a process");
-    let text = mapping(pid, segment.address, segment.size, segment.offset, "/opt/no-such-place/sleeper");
+    let text = code_of(&image, pid, "/opt/no-such-place/sleeper");
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux").trim().to_owned();
     let data = folder.join("perf.data");
     let samples = [At { pid, ..at(load) }; 2];
@@ -354,8 +362,7 @@ fn lines_of_a_type_follow_real_addresses_and_the_line_size_of_the_machine_record
     let folder = folder("lines");
     let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
     let data = folder.join("perf.data");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    let text = code_of(&image, 7, program.to_str().expect("a plain path"));
     // an object 48 bytes behind the start of a line: x, at 80, is at 128
     let object = 0x7000_0030;
     let a = At { address: object, ..at(function(&image, "get_a")) };
@@ -381,8 +388,7 @@ fn samples_that_only_their_addresses_give_a_type_are_counted_and_said() {
     let folder = folder("evidence");
     let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
     let data = folder.join("perf.data");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    let text = code_of(&image, 7, program.to_str().expect("a plain path"));
     let object = 0x7000_0040;
     let a = At { address: object, ..at(function(&image, "get_a")) };
     let word = |address| At { address, ..at(function(&image, "get_word")) };
@@ -397,13 +403,33 @@ fn samples_that_only_their_addresses_give_a_type_are_counted_and_said() {
     assert!(stdout(&output).contains(line), "{}", stdout(&output));
 }
 
+#[test]
+fn samples_at_one_of_two_members_are_said_where_a_format_has_no_place_for_them() {
+    let folder = folder("either");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let data = folder.join("perf.data");
+    let text = code_of(&image, 7, program.to_str().expect("a plain path"));
+    let load = function(&image, "get_either") + 10;
+    write(&data, &machine(), &[text], &[at(load), at(load), at(function(&image, "get_a"))]);
+    let expected = named(&[("struct pair +0 (a)", 1), ("struct pair +0 or +0x8 (a or b)", 2)]);
+    assert_eq!(rows(&json(&data, &["-s", "typeoff"]), "typeoff"), expected);
+    let (data, types) = (data.to_str().expect("a plain path"), folder.join("types.json"));
+    let types = types.to_str().expect("a plain path");
+    let output = run(&["annotate", "--stdio", "-i", data, "--data-type-json", types]);
+    assert!(stderr(&output).contains("left out 2 samples"), "{}", stderr(&output));
+    let document: Value =
+        serde_json::from_slice(&std::fs::read(types).expect("written")).expect("a document");
+    assert_eq!(document["dsos"][0]["types"][0]["histograms"][0]["total_samples"], 1);
+    let output = run(&["annotate", "get_a", "--code", "-i", data]);
+    assert!(!stderr(&output).contains("left out"), "{}", stderr(&output));
+}
+
 /// Three functions in two processes and two events.
 fn mixed(name: &str) -> Option<(PathBuf, Vec<At>)> {
     let folder = folder(name);
     let (program, image) = linked(&folder, "pair", 0x40_1000)?;
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
     let path = program.to_str().expect("a plain path");
-    let maps = [7, 8].map(|pid| mapping(pid, segment.address, 0x1000, segment.offset, path));
+    let maps = [7, 8].map(|pid| code_of(&image, pid, path));
     let mut samples = Vec::new();
     for (function_name, event, pid, count) in
         [("get_a", 0, 7, 50), ("get_a", 1, 8, 5), ("set_b", 1, 7, 20), ("set_b", 0, 8, 4), ("get_x", 0, 8, 1)]
@@ -495,8 +521,7 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
     let folder = folder("nodes");
     let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
     let data = folder.join("perf.data");
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    let text = mapping(7, segment.address, 0x1000, segment.offset, program.to_str().expect("a plain path"));
+    let text = code_of(&image, 7, program.to_str().expect("a plain path"));
     let source = |op: u8, levels: u16, snoop: u8| {
         u64::from(op) | u64::from(levels) << 5 | u64::from(snoop) << 19 | 1 << 24
     };

@@ -58,6 +58,16 @@ pub enum Pseudo {
 }
 
 impl Pseudo {
+    /// Each of them. Kept tables number them by their place here.
+    pub const ALL: [Pseudo; 6] = [
+        Pseudo::StackOperation,
+        Pseudo::StackCanary,
+        Pseudo::Spill,
+        Pseudo::Constant,
+        Pseudo::Vtable,
+        Pseudo::NoMemory,
+    ];
+
     /// How it is called in reports.
     pub fn name(self) -> &'static str {
         match self {

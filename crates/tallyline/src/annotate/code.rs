@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use tallyline_profile::code::Body;
-use tallyline_profile::infer::{Outcome, TypeTable, field_path, place_text};
+use tallyline_profile::infer::{Outcome, TypeTable, place_text};
 use tallyline_profile::report::{Binaries, Filter, Profile};
 
 /// A function, line by line.
@@ -94,16 +94,7 @@ fn text_of(table: &TypeTable, address: u64) -> String {
     match table.outcome(address) {
         Some(Outcome::Typed(typed)) => {
             let name = tallyline_layout::print::type_text(table.types(), typed.ty);
-            match typed.or {
-                Some(_) => format!("{name} {}", place_text(table.types(), &typed)),
-                None => {
-                    format!(
-                        "{name} +{:#x} {}",
-                        typed.offset,
-                        field_path(table.types(), typed.ty, typed.offset)
-                    )
-                }
-            }
+            format!("{name} {}", place_text(table.types(), &typed))
         }
         Some(Outcome::Pseudo(pseudo)) => pseudo.name().to_owned(),
         Some(Outcome::Untyped(reason)) => format!("(unknown: {reason})"),

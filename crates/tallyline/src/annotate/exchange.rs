@@ -80,6 +80,12 @@ struct Offset {
     period_store: u64,
 }
 
+/// How many samples a document has no place for: its format has one offset for each, and these are at
+/// one of two.
+pub(super) fn left_out(types: &[TypeUse]) -> u64 {
+    types.iter().flat_map(|of_type| of_type.either.values()).map(|one| one.samples).sum()
+}
+
 /// Writes a document.
 pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -> Result<()> {
     let mut dsos: BTreeMap<(&str, Option<&str>), Vec<OfType>> = BTreeMap::new();
@@ -89,7 +95,6 @@ pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -
             name: of_type.name.clone(),
             size: of_type.size,
             members: of_type.members.iter().map(Member::of).collect(),
-            // the format has one offset for each sample: those of two places are left out
             histograms: of_type.events.iter().map(|(event, offsets)| Histogram::of(event, offsets)).collect(),
         });
     }

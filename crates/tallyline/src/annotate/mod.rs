@@ -46,6 +46,14 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     }
     if let Some(path) = &args.data_type_json {
         Output::open(Some(path), color)?.write(|out| exchange::write(&profile, &types, out))?;
+        let left_out = exchange::left_out(&types);
+        if left_out != 0 {
+            eprintln!(
+                "tallyline: {}: left out {left_out} samples that are at one of two members, as the format has \
+                 one offset for each; tallyline report -s typeoff has them",
+                path.display()
+            );
+        }
     }
     output.write(|out| {
         if args.type_stat {

@@ -20,8 +20,8 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Compares a peer's costs with those of a side of ours, round by round; the limits are how many times as fast we should be at
-/// least, and how many times less memory we should take.
+/// Compares a peer's costs with those of a side of ours, round by round; the limits are how many times
+/// as fast we should be at least, and how many times less memory we should take.
 pub(super) fn aim(
     report: &mut Report,
     title: &str,

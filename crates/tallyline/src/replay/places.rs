@@ -4,7 +4,7 @@ use crate::profile::open;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tallyline_layout::print::type_text;
-use tallyline_profile::infer::{self, Outcome, TypeTable, Wanted, field_path, infer, place_text};
+use tallyline_profile::infer::{self, Outcome, TypeTable, Wanted, infer, place_text};
 use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
 use tallyline_profile::report::programs::Program;
 use tallyline_profile::trace::{Source, Trace};
@@ -117,14 +117,7 @@ impl Object {
             Some((_, Outcome::Pseudo(pseudo))) => (pseudo.name().into(), String::new()),
             Some((_, Outcome::Untyped(reason))) => (format!("({})", reason.kind()), String::new()),
             Some((table, Outcome::Typed(typed))) => {
-                let field = match typed.or {
-                    Some(_) => place_text(table.types(), &typed),
-                    None => match field_path(table.types(), typed.ty, typed.offset).as_str() {
-                        "" => format!("+{:#x}", typed.offset),
-                        path => format!("+{:#x} ({path})", typed.offset),
-                    },
-                };
-                (type_text(table.types(), typed.ty), field)
+                (type_text(table.types(), typed.ty), place_text(table.types(), &typed))
             }
         };
         Some(Place { code, ty, field, ..Place::default() })

@@ -8,15 +8,6 @@ use tallyline_layout::model::{Packer, Types, Unpacker};
 
 const ACCESSES: [Access; 3] = [Access::Read, Access::Write, Access::ReadWrite];
 
-const PSEUDO: [Pseudo; 6] = [
-    Pseudo::StackOperation,
-    Pseudo::StackCanary,
-    Pseudo::Spill,
-    Pseudo::Constant,
-    Pseudo::Vtable,
-    Pseudo::NoMemory,
-];
-
 /// Writes a part; where its functions lie is for the index to say.
 pub(super) fn pack(part: &Part) -> Vec<u8> {
     let mut out = Packer::default();
@@ -85,7 +76,7 @@ fn pack_outcome(out: &mut Packer, outcome: &Outcome) {
             }
         }
         Outcome::Pseudo(pseudo) => {
-            let pseudo = PSEUDO.iter().position(|one| one == pseudo).unwrap_or_default();
+            let pseudo = Pseudo::ALL.iter().position(|one| one == pseudo).unwrap_or_default();
             out.number(3 + pseudo as u64);
         }
         Outcome::Untyped(reason) => pack_reason(out, reason),
@@ -154,7 +145,7 @@ fn unpack_outcome(from: &mut Unpacker<'_>) -> Option<Outcome> {
         };
         return Some(Outcome::Typed(Typed { ty, offset, or, size, access: *access }));
     }
-    if let Some(pseudo) = PSEUDO.get(kind - ACCESSES.len()) {
+    if let Some(pseudo) = Pseudo::ALL.get(kind - ACCESSES.len()) {
         return Some(Outcome::Pseudo(*pseudo));
     }
     Some(Outcome::Untyped(match kind {

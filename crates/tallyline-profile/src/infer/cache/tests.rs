@@ -68,17 +68,7 @@ fn outcomes() -> Vec<(u64, Outcome)> {
     };
     let mut all: Vec<Outcome> = [Access::Read, Access::Write, Access::ReadWrite].map(typed).to_vec();
     all.extend([either(None), either(Some(-16))]);
-    all.extend(
-        [
-            Pseudo::StackOperation,
-            Pseudo::StackCanary,
-            Pseudo::Spill,
-            Pseudo::Constant,
-            Pseudo::Vtable,
-            Pseudo::NoMemory,
-        ]
-        .map(Outcome::Pseudo),
-    );
+    all.extend(Pseudo::ALL.map(Outcome::Pseudo));
     all.extend(
         [
             Reason::NoDebugInformation,

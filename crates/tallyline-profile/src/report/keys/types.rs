@@ -11,15 +11,6 @@ const OTHER: u64 = 1 << 63;
 
 const UNKNOWN: &str = "(unknown)";
 
-const PSEUDO: [Pseudo; 6] = [
-    Pseudo::StackOperation,
-    Pseudo::StackCanary,
-    Pseudo::Spill,
-    Pseudo::Constant,
-    Pseudo::Vtable,
-    Pseudo::NoMemory,
-];
-
 pub(super) const TYPE: Key = Key {
     name: "type",
     aliases: &[],
@@ -82,15 +73,15 @@ fn line_in_object(profile: &Profile, point: &Point, offset: u64) -> u64 {
 
 fn untyped(outcome: &Outcome) -> u64 {
     let pseudo = match outcome {
-        Outcome::Pseudo(pseudo) => PSEUDO.iter().position(|known| known == pseudo),
+        Outcome::Pseudo(pseudo) => Pseudo::ALL.iter().position(|known| known == pseudo),
         _ => None,
     };
-    OTHER | pseudo.unwrap_or(PSEUDO.len()) as u64
+    OTHER | pseudo.unwrap_or(Pseudo::ALL.len()) as u64
 }
 
 fn plain(profile: &Profile, value: u64, _: &Counts) -> String {
     if value & OTHER == 0 {
         return profile.text(NameId(value as u32)).to_owned();
     }
-    PSEUDO.get((value & !OTHER) as usize).map_or(UNKNOWN, |pseudo| pseudo.name()).to_owned()
+    Pseudo::ALL.get((value & !OTHER) as usize).map_or(UNKNOWN, |pseudo| pseudo.name()).to_owned()
 }
