@@ -55,6 +55,11 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
+    /// The same of a unit of which at least the first entry is wanted and perhaps no more was read.
+    pub fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
+        (&self.units.head(unit).header, self.units.dwarf(unit))
+    }
+
     /// The unit that a unit was split off from, if it was.
     pub fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)

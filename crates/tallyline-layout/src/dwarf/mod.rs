@@ -20,6 +20,7 @@ mod finish;
 mod hierarchy;
 mod load;
 mod member;
+mod on_demand;
 mod outlines;
 mod position;
 mod scan;
@@ -45,6 +46,7 @@ use crate::model::{Origin, Types};
 use definitions::Definitions;
 use load::{Classes, Loaded, Loader};
 use object::ReadRef;
+use on_demand::OnDemand;
 use rayon::prelude::*;
 use scan::{Before, Found, Known};
 use sections::{Reading, Sections};
@@ -136,9 +138,16 @@ fn with_units<'a, R: ReadRef<'a>, T>(
 ) -> Result<Opened<T>> {
     let role = if naming == Naming::Split { Role::Split } else { Role::Main };
     let mut warnings = Vec::new();
-    let sections = Sections::load(file, naming, reading)?;
-    let main = Source::new(&sections, role, String::new(), 0)?;
-    let units = Units::index(main, file.is_little_endian())?;
+    let little_endian = file.is_little_endian();
+    let there = if reading.code { OnDemand::find(file, naming)? } else { None };
+    let left_out = there.as_ref().map(|_| gimli::SectionId::DebugInfo);
+    let sections = Sections::load_without(left_out, file, naming, reading)?;
+    let units = match &there {
+        Some(there) => {
+            Units::on_demand(Source::without_units(&sections, role, there.size())?, there, little_endian)?
+        }
+        None => Units::index(Source::new(&sections, role, String::new(), 0)?, little_endian)?,
+    };
 
     let alternate = alternate::open(file, companions, &mut warnings)?;
     let alternate_sections = alternate.as_ref().and_then(|file| file.load(reading, &mut warnings));

@@ -83,7 +83,17 @@ impl<'a> Sections<'a> {
         naming: Naming,
         reading: &Reading,
     ) -> Result<Sections<'a>> {
-        let parts = |id: &SectionId| match reading.needs(*id) {
+        Self::load_without(None, file, naming, reading)
+    }
+
+    /// The same without one of them.
+    pub(super) fn load_without<R: ReadRef<'a>>(
+        left_out: Option<SectionId>,
+        file: &File<'a, R>,
+        naming: Naming,
+        reading: &Reading,
+    ) -> Result<Sections<'a>> {
+        let parts = |id: &SectionId| match reading.needs(*id) && left_out != Some(*id) {
             true => file.parts(*id, naming),
             false => Ok(Vec::new()),
         };

@@ -62,6 +62,13 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
+    /// The same where the section of the units is not there but has this size.
+    pub(super) fn without_units(sections: &'a Sections<'_>, role: Role, size: usize) -> Result<Self> {
+        let source = Source::new(sections, role, String::new(), 0)?;
+        let end = size.saturating_add(source.end);
+        Ok(Source { types_start: size, end, ..source })
+    }
+
     /// Some units of a file, which start at an offset of its section.
     pub(super) fn window(
         sections: &'a Sections<'_>,

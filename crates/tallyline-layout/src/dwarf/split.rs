@@ -23,7 +23,7 @@ pub(super) struct Skeleton {
 pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
     let mut skeletons = Vec::new();
     for unit in units.order().iter().copied() {
-        let header = &units.get(unit).header;
+        let header = &units.head(unit).header;
         let may_be = match header.type_() {
             UnitType::Skeleton(_) => true,
             UnitType::Compilation => header.version() < 5 && names_a_file(units, unit).unwrap_or(false),
@@ -39,7 +39,7 @@ pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
 /// Whether the first entry of a unit has an attribute with the name of a file. Says so from that
 /// entry's abbreviation alone, as there are thousands of units and few of them have one.
 fn names_a_file(units: &Units<'_>, unit: usize) -> gimli::Result<bool> {
-    let header = &units.get(unit).header;
+    let header = &units.head(unit).header;
     let code = header.range_from(header.root_offset()..)?.read_uleb128()?;
     let mut table = units.abbreviation_bytes(unit)?;
     loop {

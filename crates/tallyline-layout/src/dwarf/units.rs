@@ -2,6 +2,7 @@
 
 use super::abbreviations::Abbreviations;
 use super::entry::{Entries, Entry};
+use super::on_demand::{OnDemand, Slots};
 use super::source::{Contribution, Role, Source};
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ impl Place {
 pub(super) struct Unit<'a> {
     pub(super) header: UnitHeader<Slice<'a>>,
     start: usize,
+    // with its header; that of a unit that is read on demand knows only what was read of it
+    size: usize,
     source: usize,
     contribution: Contribution,
     // of what was split off: the unit it was split off from
@@ -51,6 +54,8 @@ pub(super) struct Units<'a> {
     undefined: AtomicBool,
     // whether equal strings of `.debug_str` are one string
     merged: bool,
+    // the first units, where they are read when they are asked for
+    slots: Option<Slots<'a>>,
 }
 
 /// What an entry of one unit needs to be read.
@@ -86,8 +91,28 @@ impl<'a> Units<'a> {
             little_endian,
             undefined: AtomicBool::new(false),
             merged: false,
+            slots: None,
         };
         units.order = units.add(source)?.collect();
+        Ok(units)
+    }
+
+    /// The units of a file whose section is not in `source` but read as they are asked for.
+    pub(super) fn on_demand(
+        source: Source<'a>,
+        there: &'a OnDemand<'a>,
+        little_endian: bool,
+    ) -> Result<Units<'a>> {
+        let mut units = Units::index(source, little_endian)?;
+        for (index, stub) in there.stubs().iter().enumerate() {
+            let header = there.head(index).ok_or_else(|| damaged(stub.start, "a unit that has gone"))?;
+            units.push(header, 0);
+            if let Some(unit) = units.units.last_mut() {
+                unit.size = stub.size;
+            }
+        }
+        units.order = (0..units.units.len()).collect();
+        units.slots = Some(Slots::new(there));
         Ok(units)
     }
 
@@ -116,11 +141,12 @@ impl<'a> Units<'a> {
             self.signatures.entry(type_signature.0).or_insert(place);
         }
         let contribution = self.sources[source].contribution(&header);
-        self.units.push(Unit { header, start, source, contribution, skeleton: None });
+        let size = header.length_including_self();
+        self.units.push(Unit { header, start, size, source, contribution, skeleton: None });
     }
 
     fn next_is_damaged(&self, error: gimli::Error) -> Error {
-        let end = self.units.last().map_or(0, |unit| unit.start + unit.header.length_including_self());
+        let end = self.units.last().map_or(0, |unit| unit.start + unit.size);
         let base = self.sources.last().map_or(0, |source| source.base);
         damaged(end.max(base), error)
     }
@@ -145,8 +171,15 @@ impl<'a> Units<'a> {
         self.units[unit].skeleton.unwrap_or(unit)
     }
 
-    /// A unit.
+    /// A unit, read if it was not before.
     pub(super) fn get(&self, index: usize) -> &Unit<'a> {
+        let unit = &self.units[index];
+        let read = |header| Unit { header, ..*unit };
+        self.slots.as_ref().and_then(|slots| slots.get(index, read)).unwrap_or(unit)
+    }
+
+    /// The same without what has to be read for it: its header, and at least its first bytes.
+    pub(super) fn head(&self, index: usize) -> &Unit<'a> {
         &self.units[index]
     }
 
@@ -206,7 +239,7 @@ impl<'a> Units<'a> {
     pub(super) fn index_of(&self, place: Place) -> Option<usize> {
         let index = self.units.partition_point(|unit| unit.start <= place.0).checked_sub(1)?;
         let unit = &self.units[index];
-        (place.0 - unit.start < unit.header.length_including_self()).then_some(index)
+        (place.0 - unit.start < unit.size).then_some(index)
     }
 
     /// The place of an entry of a unit.
@@ -217,7 +250,7 @@ impl<'a> Units<'a> {
     /// The first place behind a unit.
     pub(super) fn end_of(&self, unit: usize) -> usize {
         let unit = &self.units[unit];
-        unit.start.saturating_add(unit.header.length_including_self())
+        unit.start.saturating_add(unit.size)
     }
 
     /// The offset in its unit of a place.

@@ -91,6 +91,13 @@ pub struct Symbol {
     pub name: String,
 }
 
+/// Symbols may have been stripped that only their own unit knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolsMissing;
+
+/// How many symbols before an address are looked at for one that holds it.
+const SYMBOLS_LOOKED_AT: usize = 16;
+
 /// What is read of an ELF file to follow its code.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -282,6 +289,20 @@ impl Image {
     /// The variable that an address is in, by symbols.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.data(), address)
+    }
+
+    /// The variable that an address is in, by symbols that name all variables. An error where symbols may
+    /// be missing.
+    pub fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
+        if !self.symbols.ordered().has_locals {
+            return Err(SymbolsMissing);
+        }
+        let data = self.data();
+        let direct = covering(data, address);
+        // some symbols lie in what others name
+        let before = data.partition_point(|symbol| symbol.address <= address);
+        let holds = |symbol: &&Symbol| symbol.size != 0 && address - symbol.address < symbol.size;
+        Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
     /// The symbols that data at an address may have: the variable's, and those that do not say what they

@@ -15,5 +15,5 @@ mod ways;
 mod x86;
 
 pub use body::{Block, Body, Predecessors};
-pub use image::{Image, Machine, Region, Segment, Symbol, SymbolKind};
+pub use image::{Image, Machine, Region, Segment, Symbol, SymbolKind, SymbolsMissing};
 pub use instruction::{Access, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase};

@@ -28,6 +28,8 @@ pub(super) struct Ordered {
     pub(super) data: Vec<Symbol>,
     /// Those that do not say what they name.
     pub(super) labels: Vec<Symbol>,
+    /// Whether those that only their own unit knows are there, too: they can be stripped.
+    pub(super) has_locals: bool,
 }
 
 impl Symbols {
@@ -69,6 +71,7 @@ impl Symbols {
                     elf::STT_NOTYPE => SymbolKind::Data,
                     _ => continue,
                 };
+                ordered.has_locals |= kind == SymbolKind::Data && entry.st_bind() == elf::STB_LOCAL;
                 let name = table.name(entry.st_name.get(self.endian));
                 let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { continue };
                 let symbol = Symbol {

@@ -87,10 +87,8 @@ impl<'s> Globals<'s> {
 
     /// The variable that a place is in: of the function, of the unit, of all; with the byte of it.
     pub(super) fn find(&self, at: Fixed, function: &[Global], unit: &[Global]) -> Option<(u64, u32)> {
-        // few are looked for one by one
-        let own = function.iter().find(|global| global.at == at);
-        if let Some(global) = own.or(unit.iter().find(|global| global.at == at)) {
-            return Some((global.entry, global.offset));
+        if let Some(found) = starting(at, function, unit) {
+            return Some((found.entry, found.offset));
         }
         let everything = self.everything.get_or_init(|| (self.find)());
         let nearest = |globals: &mut dyn Iterator<Item = &Global>| {
@@ -130,11 +128,18 @@ impl<'s> Globals<'s> {
     }
 }
 
+/// The variable that starts at a place: of the function, or of the unit.
+pub(super) fn starting<'g>(at: Fixed, function: &'g [Global], unit: &'g [Global]) -> Option<&'g Global> {
+    // few are looked for one by one
+    let own = function.iter().find(|global| global.at == at);
+    own.or_else(|| unit.iter().find(|global| global.at == at))
+}
+
 /// What functions of all units have at fixed places, by place.
 fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
     let read = |index: &usize| match Unit::variables(info, *index, VariablesOf::Functions) {
         Some((variables, _)) => Some(variables),
-        None => Unit::open(info, *index).map(|unit| unit.statics(info)),
+        None => Unit::open(info, *index).map(|unit| unit.statics(info).to_vec()),
     };
     let mut all: Vec<Global> = info.units().par_iter().filter_map(read).flatten_iter().collect();
     all.sort_by_key(|global| global.at);
@@ -142,7 +147,7 @@ fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
 }
 
 /// The entry of a variable, and the byte of it that is at a place; none behind the end of a piece.
-fn inside(global: &Global, at: Fixed) -> Option<(u64, u32)> {
+pub(super) fn inside(global: &Global, at: Fixed) -> Option<(u64, u32)> {
     let inside = u32::try_from(distance(global.at, at)?).ok()?;
     let is_inside = global.size.is_none_or(|size| inside < size);
     is_inside.then_some((global.entry, global.offset.checked_add(inside)?))
@@ -187,9 +192,11 @@ impl Everything {
 /// The code of a unit, by what it says about itself.
 fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
     let source = info.skeleton(index).unwrap_or(index);
-    let (header, dwarf) = info.unit(source);
     let mut found = Vec::new();
-    let Ok(unit) = dwarf.unit(*header) else { return found };
+    // the first entry is mostly in the first bytes
+    let ((head, dwarf), whole) = (info.head(source), || info.unit(source));
+    let unit = dwarf.unit(*head).or_else(|_| dwarf.unit(*whole().0));
+    let Ok(unit) = unit else { return found };
     if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
         while let Ok(Some(range)) = ranges.next() {
             if range.begin < range.end && range.begin != 0 && found.len() < RANGES_LIMIT {

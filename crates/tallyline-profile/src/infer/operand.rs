@@ -1,13 +1,14 @@
 //! What a memory operand is, with what is known about the registers.
 
 use super::flow::{Analysis, is_no_address};
+use super::globals::{inside, starting};
 use super::location::Holder;
 use super::lookup::Found;
 use super::number::Number;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
-use super::unit::Fixed;
+use super::unit::{Fixed, Global};
 use super::value::{Pointer, State, Value};
-use crate::code::{Machine, Memory, Register, SegmentBase};
+use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing};
 use tallyline_layout::model::{Type, TypeId};
 
 /// Where compilers put the value that guards the stack, in the segment of the thread.
@@ -30,6 +31,16 @@ pub(super) enum Operand {
     Pseudo(Pseudo),
     /// It is not known.
     Unknown(Reason),
+}
+
+/// What the own unit says about a place.
+enum Near {
+    /// The entry of the variable there, and the byte of it.
+    Found(u64, u32),
+    /// There is no variable, in other units neither.
+    Nothing,
+    /// Others may know more.
+    Unknown,
 }
 
 impl Analysis<'_, '_, '_, '_> {
@@ -301,8 +312,15 @@ impl Analysis<'_, '_, '_, '_> {
                 i32::try_from(inside).ok().filter(|inside| (*inside as u64) < self.catalog.size(ty))?;
             return Some(Pointer::at(self.catalog.object(ty), inside));
         }
-        let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
-        let found = self.globals.find(at, &self.function.globals, own);
+        let near = self.near(at);
+        let found = match near {
+            Near::Found(entry, offset) => Some((entry, offset)),
+            Near::Nothing => None,
+            Near::Unknown => {
+                let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
+                self.globals.find(at, &self.function.globals, own)
+            }
+        };
         if let Some(pointer) = found.and_then(|(entry, offset)| self.variable_at(entry, offset)) {
             return Some(pointer);
         }
@@ -313,6 +331,9 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(pointer) = self.declared_at(address) {
             return Some(pointer);
         }
+        if !matches!(near, Near::Unknown) {
+            return None;
+        }
         // another function's own variables are looked for only where there is data
         let is_data = match self.image.data().is_empty() {
             true => address >= 1 << 12 && !self.image.is_code(address),
@@ -320,6 +341,39 @@ impl Analysis<'_, '_, '_, '_> {
         };
         let (entry, offset) = is_data.then(|| self.globals.find_static(at)).flatten()?;
         self.variable_at(entry, offset)
+    }
+
+    /// Looks for the variable at a place by the symbol there, in the own unit alone: in most cases that
+    /// has the variable or declares it, and so the others need not be read.
+    fn near(&mut self, at: Fixed) -> Near {
+        let (Some(unit), Fixed::Address(address)) = (self.unit.clone(), at) else { return Near::Unknown };
+        let function = self.function;
+        let found = |global: &Global| {
+            inside(global, at).map_or(Near::Nothing, |(entry, offset)| Near::Found(entry, offset))
+        };
+        if let Some(global) = starting(at, &function.globals, &unit.globals) {
+            return found(global);
+        }
+        let symbol = match self.image.variable_at(address) {
+            // what the linker left out is said to be at 0, too
+            Ok(Some(symbol)) if symbol.address != 0 => symbol,
+            Ok(_) => return Near::Nothing,
+            Err(SymbolsMissing) => return Near::Unknown,
+        };
+        let start = Fixed::Address(symbol.address);
+        let Some(shelf) = self.catalog.shelf.as_mut() else { return Near::Unknown };
+        let of_unit = starting(start, &function.globals, &unit.globals);
+        if let Some(global) = of_unit.or_else(|| starting(start, unit.statics(shelf.info), &[])) {
+            return found(global);
+        }
+        let declared = unit.unplaced.iter().find(|(name, _)| *name == symbol.name.as_bytes());
+        let inside = u32::try_from(address - symbol.address);
+        if let (Some((_, entry)), Ok(inside)) = (declared, inside)
+            && self.variable_at(*entry, inside).is_some_and(|pointer| self.catalog.size(pointer.to) != 0)
+        {
+            return Near::Found(*entry, inside);
+        }
+        Near::Unknown
     }
 
     /// A variable that the unit only declares, as the linker or assembly makes it: by one of the symbols

@@ -72,6 +72,8 @@ pub(super) struct Unit<'u, 'a> {
     pub(super) unplaced: Vec<(&'a [u8], u64)>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
+    // what functions have at fixed places
+    statics: OnceLock<Vec<Global>>,
     // records by what lies in them
     enclosing: OnceLock<FxHashMap<u64, Vec<(u64, u64)>>>,
 }
@@ -101,6 +103,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             globals: Vec::new(),
             unplaced: Vec::new(),
             scopes: Vec::new(),
+            statics: OnceLock::new(),
             enclosing: OnceLock::new(),
         };
         unit.scan(info);
@@ -253,7 +256,11 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 
     /// The variables at fixed places that functions have of their own.
-    pub(super) fn statics(&self, info: &DebugInfo<'u, 'a>) -> Vec<Global> {
+    pub(super) fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
+        self.statics.get_or_init(|| self.find_statics(info))
+    }
+
+    fn find_statics(&self, info: &DebugInfo<'u, 'a>) -> Vec<Global> {
         let mut found = Vec::new();
         let mut functions: Vec<isize> = Vec::new();
         walk(info, self.index, &self.entries, None, |entry| {
