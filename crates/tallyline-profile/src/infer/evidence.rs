@@ -32,6 +32,17 @@ impl TypeTable {
         Some((ty, offset))
     }
 
+    /// Whether registers may say more about what an instruction touches than the table does.
+    pub fn asks_registers(&self, instruction: u64) -> bool {
+        matches!(
+            self.outcome(instruction),
+            Some(
+                Outcome::Untyped(Reason::Index { start: Some(_), .. })
+                    | Outcome::Typed(Typed { or: Some(Choice { start: Some(_), .. }), .. })
+            )
+        )
+    }
+
     /// Which part of its object an instruction touched whose index is not known, or which of two places a
     /// condition has chosen, by what the registers
     /// held and the address of the data, which may follow from them.

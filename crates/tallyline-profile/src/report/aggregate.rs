@@ -224,6 +224,7 @@ mod tests {
                 comm: names[random.below(4) as usize],
                 cpu: random.below(4) as u32,
                 exact: true,
+                mode: CpuMode::User,
                 ip: random.below(50),
                 place,
                 charged: place,

@@ -9,8 +9,10 @@ use super::join::operand;
 use super::operand::{Operand, Outcome, Reason};
 use super::profile::{NONE, Place, Point, Profile};
 use super::resolve::Binaries;
+use crate::Result;
 use crate::code::{Body, Effect, Image, Instruction, Memory, Register};
 use crate::infer::{TypeTable, Typed, effective_address};
+use crate::perfdata::file::{Body as Said, Records};
 use crate::perfdata::sample::{CpuMode, Registers, Sample};
 use crate::perfdata::spaces::DsoKind;
 use rustc_hash::FxHashMap;
@@ -24,47 +26,63 @@ const BY_EVIDENCE: i32 = i32::MIN + 1;
 /// The longest instruction, in bytes.
 const LENGTH_LIMIT: u64 = 16;
 
-/// What general registers held, of each sample that says it.
+/// What general registers held: where the recording says it, and what it says of samples that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    values: Vec<u64>,
-    each: usize,
+    // the position of each record that says it
+    records: Vec<u64>,
+    values: FxHashMap<u32, Box<[u64]>>,
 }
 
 impl Held {
-    /// Keeps the registers of a sample, at its own place in the code; [`NONE`] if it does not have all.
-    pub(super) fn keep(&mut self, sample: &Sample<'_>, arch: &str) -> u32 {
-        let user = sample.user_registers.as_ref().filter(|_| sample.mode == CpuMode::User);
-        let (Some(registers), Some(numbers)) = (sample.interrupt_registers.as_ref().or(user), numbers(arch))
-        else {
-            return NONE;
-        };
-        let index = self.values.len() / numbers.len();
-        let start = self.values.len();
-        let of = |registers: &Registers<'_>, number: &u8| registers.get((*number).into());
-        self.values.extend(numbers.iter().map_while(|number| of(registers, number)));
-        if self.values.len() - start != numbers.len() {
-            self.values.truncate(start);
-            return NONE;
+    /// Notes where a sample has its registers, those at its own place in the code; [`NONE`] if it does not
+    /// have all.
+    pub(super) fn note(&mut self, sample: &Sample<'_>, arch: &str, position: u64) -> u32 {
+        let has_all = |numbers: &[u8], mask: u64| numbers.iter().all(|number| mask & 1 << number != 0);
+        match (registers(sample), numbers(arch)) {
+            (Some(registers), Some(numbers)) if has_all(numbers, registers.mask()) => {
+                self.records.push(position);
+                u32::try_from(self.records.len() - 1).unwrap_or(NONE)
+            }
+            _ => NONE,
         }
-        self.each = numbers.len();
-        u32::try_from(index).unwrap_or(NONE)
+    }
+
+    /// Reads what registers held of some of the samples that were noted.
+    fn read(&mut self, records: &dyn Records, arch: &str, mut wanted: Vec<u32>) -> Result<()> {
+        let Some(numbers) = numbers(arch) else { return Ok(()) };
+        // those near each other in the file are read together
+        wanted.sort_unstable_by_key(|index| self.records.get(*index as usize));
+        wanted.dedup();
+        let known = |index: &u32| Some((*index, *self.records.get(*index as usize)?));
+        let places: Vec<(u32, u64)> = wanted.iter().filter_map(known).collect();
+        let mut indices = places.iter().map(|(index, _)| *index);
+        records.at(&mut places.iter().map(|(_, position)| *position), &mut |record| {
+            if let (Some(index), Said::Sample(_, sample)) = (indices.next(), &record.body)
+                && let Some(registers) = registers(sample)
+            {
+                let values = numbers.iter().map_while(|number| registers.get((*number).into()));
+                self.values.insert(index, values.collect());
+            }
+            Ok(())
+        })
     }
 
     /// Whether no sample says it.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.records.is_empty() && self.values.is_empty()
     }
 
-    /// What a register held, of a sample that was kept.
+    /// What a register held, of a sample that was asked for.
     pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
-        let register = usize::from(register.0);
-        let start = usize::try_from(sample).ok()?.checked_mul(self.each)?;
-        if sample == NONE || register >= self.each {
-            return None;
-        }
-        self.values.get(start + register).copied()
+        self.values.get(&sample)?.get(usize::from(register.0)).copied()
     }
+}
+
+/// The registers of a sample at its own place in the code.
+fn registers<'s, 'a>(sample: &'s Sample<'a>) -> Option<&'s Registers<'a>> {
+    let user = sample.user_registers.as_ref().filter(|_| sample.mode == CpuMode::User);
+    sample.interrupt_registers.as_ref().or(user)
 }
 
 /// The kernel's numbers of the general registers, in DWARF's order.
@@ -163,12 +181,37 @@ fn alone(image: &Image, address: u64) -> Option<Alone> {
     Some(Alone { memory, keeps_registers })
 }
 
+/// The samples whose registers may say what their instruction does not.
+fn wanted(profile: &Profile, objects: &Objects) -> Vec<u32> {
+    let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut wanted = Vec::new();
+    for point in profile.points.iter().filter(|point| point.held != NONE) {
+        let asks = *asks.entry(point.charged).or_insert_with(|| {
+            let dso = profile.places[point.charged as usize].dso;
+            let table = profile.joined.tables.get(&dso);
+            let asks = table.is_some_and(|table| table.asks_registers(profile.at(point.charged).address));
+            match profile.outcome(point) {
+                Outcome::Untyped(Reason::Lost(_)) => asks || !objects.list.is_empty(),
+                Outcome::Typed(Operand { or: Some(_), .. }) => asks,
+                _ => false,
+            }
+        });
+        wanted.extend(asks.then_some(point.held));
+    }
+    wanted
+}
+
 /// Looks for evidence for each sample that has no type. How many have one by it.
-pub(super) fn apply(profile: &mut Profile, binaries: &Binaries) -> u64 {
+pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Binaries) -> u64 {
     if profile.data_places.is_empty() && profile.held.is_empty() {
         return 0;
     }
     let objects = objects(profile);
+    let wanted = wanted(profile, &objects);
+    let Profile { held, arch, joined, .. } = profile;
+    if let Err(error) = held.read(records, arch, wanted) {
+        joined.warnings.push(format!("registers of samples: {error}"));
+    }
     let mut instructions: FxHashMap<u32, Option<Alone>> = FxHashMap::default();
     let mut made: FxHashMap<(u32, u32, u64), u32> = FxHashMap::default();
     let mut samples = 0;

@@ -12,6 +12,7 @@ use super::programs::Program;
 use super::resolve::Binaries;
 use crate::code::{Body, Predecessors};
 use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path, place_text};
+use crate::perfdata::file::Records;
 use crate::perfdata::spaces::DsoKind;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -53,7 +54,7 @@ enum Before {
 }
 
 /// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
-pub(super) fn join(profile: &mut Profile, binaries: &Binaries, correct: bool) {
+pub(super) fn join(profile: &mut Profile, records: &dyn Records, binaries: &Binaries, correct: bool) {
     let correct = correct && !profile.is_emulated;
     let answers = analyse(profile, binaries, correct);
     if correct {
@@ -75,7 +76,7 @@ pub(super) fn join(profile: &mut Profile, binaries: &Binaries, correct: bool) {
         }
     }
     profile.joined = joined;
-    profile.joined.by_evidence = evidence::apply(profile, binaries);
+    profile.joined.by_evidence = evidence::apply(profile, records, binaries);
 }
 
 type All = FxHashMap<u32, Result<Answers, String>>;

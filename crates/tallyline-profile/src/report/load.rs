@@ -3,12 +3,12 @@
 use super::names::NameId;
 use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
-use crate::Result;
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
-use crate::perfdata::file::{Body, Recording};
+use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records};
 use crate::perfdata::sample::{CpuMode, Sample};
 use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
+use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 
 /// The line size where the recording does not say one.
@@ -20,44 +20,30 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load(recording: &Recording<'_>) -> Result<Profile> {
-        let mut loader = Loader {
-            profile: described(recording),
-            places: Places::default(),
-            data: Places::default(),
-            known: Known::default(),
-        };
-        let mut spaces = AddressSpaces::new(recording);
-        let mut lost = Losses::default();
-        for record in recording.in_time_order()? {
-            let record = record?;
-            if !matches!(record.body, Body::Sample(..)) {
-                spaces.apply(&record.body)?;
-                loader.known.may_have_changed();
-            }
-            match record.body {
-                Body::Sample(event, sample) => {
-                    let period = recording.events.get(event).map_or(1, |event| match &event.attr {
-                        attr if attr.is_frequency() => 1,
-                        attr => attr.period,
-                    });
-                    loader.add(event, &sample, period, &spaces);
-                }
-                Body::UnknownEvent(_) => loader.profile.unknown_events += 1,
-                Body::Lost(found) => lost.records = lost.records.saturating_add(found.count),
-                Body::LostSamples(found) => lost.samples = lost.samples.saturating_add(found.count),
-                _ => {}
-            }
-        }
-        let mut profile = loader.profile;
-        let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
-        profile.lost = lost.total(recording.events.iter().any(|event| counts(&event.attr)));
-        profile.places = loader.places.list;
-        profile.data_places = loader.data.list;
-        profile.resolved = vec![Resolved::default(); profile.places.len()];
-        profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
-        profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
-        Ok(profile)
+        Ok(read(recording)?.unwrap_or_default())
     }
+
+    /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load_pieces(pieces: &Pieces<'_>) -> Result<Option<Profile>> {
+        read(pieces)
+    }
+}
+
+/// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
+/// those of the time of each.
+fn read(records: &dyn Records) -> Result<Option<Profile>> {
+    let about = records.about();
+    let mut samples = Samples { profile: described(about), ..Samples::default() };
+    let through = records.each(&mut |position, record| samples.add(position, record, &about.events))?;
+    if through == Read::NeedsWhole {
+        return Ok(None);
+    }
+    let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
+    samples.profile.lost = samples.lost.total(about.events.iter().any(|event| counts(&event.attr)));
+    samples.place(records).map(Some)
 }
 
 /// What was lost, as two kinds of records say it.
@@ -103,11 +89,19 @@ fn described(recording: &Recording<'_>) -> Profile {
     }
 }
 
-struct Loader {
+/// Samples in the order of the file, of which it is not known yet where they were.
+#[derive(Default)]
+struct Samples {
     profile: Profile,
-    places: Places,
-    data: Places,
-    known: Known,
+    // when each was taken, and which one it is
+    order: Vec<(u64, u32)>,
+    // whether that is the order of time already
+    is_disordered: bool,
+    // what changes address spaces: when, how many samples come before it in the file, its position
+    changes: Vec<(u64, usize, u64)>,
+    // addresses that functions return to
+    callers: Vec<(CpuMode, u64)>,
+    lost: Losses,
 }
 
 /// What was found before, and holds until something is mapped or gets another name: samples of one
@@ -143,54 +137,173 @@ impl Places {
     }
 }
 
-impl Loader {
-    fn add(&mut self, event: usize, sample: &Sample<'_>, period: u64, spaces: &AddressSpaces) {
-        let pid = sample.pid.unwrap_or(-1);
-        let tid = sample.tid.unwrap_or(-1);
-        let ip = sample.ip.unwrap_or(0);
-        let place = self.place(spaces, pid, sample.mode, ip);
+/// The time that counts: all ones is perf's mark for none, and what has none comes first.
+fn time_of(record: &Record<'_>) -> u64 {
+    record.time.filter(|time| *time != u64::MAX).unwrap_or(0)
+}
+
+impl Samples {
+    fn add(&mut self, position: u64, record: &Record<'_>, events: &Events) -> Result<()> {
+        match &record.body {
+            Body::Sample(index, sample) => {
+                let period = events.get(*index).map_or(1, |event| match &event.attr {
+                    attr if attr.is_frequency() => 1,
+                    attr => attr.period,
+                });
+                let time = time_of(record);
+                self.is_disordered |= self.order.last().is_some_and(|(last, _)| *last > time);
+                let number = u32::try_from(self.order.len()).ok().filter(|number| *number != NONE);
+                let limit = NONE.into();
+                self.order.push((time, number.ok_or(Error::Limit { what: "samples", limit })?));
+                let point = self.point(*index, sample, period, position);
+                self.profile.points.push(point);
+            }
+            Body::Mapping(_) | Body::Comm(_) | Body::Fork(_) | Body::KernelSymbol(_) => {
+                self.changes.push((time_of(record), self.order.len(), position));
+            }
+            Body::UnknownEvent(_) => self.profile.unknown_events += 1,
+            Body::Lost(found) => self.lost.records = self.lost.records.saturating_add(found.count),
+            Body::LostSamples(found) => self.lost.samples = self.lost.samples.saturating_add(found.count),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A sample whose places are not known yet: `caller` is an index into `callers`, and `data_place` only
+    /// says whether there is one.
+    fn point(&mut self, event: usize, sample: &Sample<'_>, period: u64, position: u64) -> Point {
         // the first entry is the address of the sample itself
         let caller = match sample.callers().nth(1) {
-            Some((mode, address)) => self.place(spaces, pid, mode, address.saturating_sub(1)),
+            Some((mode, address)) => {
+                self.callers.push((mode, address.saturating_sub(1)));
+                (self.callers.len() - 1) as u32
+            }
             None => NONE,
         };
-        let data_place = match sample.addr {
-            Some(address) => {
-                let location = spaces.resolve_data(pid, sample.mode, address);
+        let Profile { held, arch, .. } = &mut self.profile;
+        Point {
+            event: event as u32,
+            pid: sample.pid.unwrap_or(-1),
+            tid: sample.tid.unwrap_or(-1),
+            comm: NameId::default(),
+            cpu: sample.cpu.unwrap_or(NONE),
+            exact: sample.exact,
+            mode: sample.mode,
+            ip: sample.ip.unwrap_or(0),
+            place: NONE,
+            charged: NONE,
+            caller,
+            time: sample.time.unwrap_or(0),
+            period: sample.period.unwrap_or(period),
+            address: sample.addr.unwrap_or(0),
+            data_place: if sample.addr.is_some() { 0 } else { NONE },
+            held: held.note(sample, arch, position),
+            physical_address: sample.physical_address.unwrap_or(0),
+            weight: sample.weight.unwrap_or_default(),
+            source: sample.data_source,
+            data_page_size: sample.data_page_size.unwrap_or(0),
+            code_page_size: sample.code_page_size.unwrap_or(0),
+        }
+    }
+
+    /// Finds the places of all samples, and puts them in order.
+    fn place(self, records: &dyn Records) -> Result<Profile> {
+        let Samples { mut profile, mut order, is_disordered, mut changes, callers, .. } = self;
+        if is_disordered {
+            // a stable sort: what was written first stays first
+            order.sort_by_key(|(time, _)| *time);
+        }
+        changes.sort_by_key(|(time, ..)| *time);
+        let points = std::mem::take(&mut profile.points);
+        let mut loader = Loader {
+            profile,
+            points,
+            callers,
+            places: Places::default(),
+            data: Places::default(),
+            known: Known::default(),
+        };
+        let mut spaces = AddressSpaces::new(records.about());
+        let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
+        let mut positions = changes.iter().map(|(.., position)| *position);
+        records.at(&mut positions, &mut |record| {
+            let Some((time, before, _)) = next.next() else { return Ok(()) };
+            let is_earlier = |(own, index): &&(u64, u32)| (*own, *index as usize) < (*time, *before);
+            while let Some((_, index)) = samples.next_if(is_earlier) {
+                loader.place_sample(*index as usize, &spaces);
+            }
+            spaces.apply(&record.body)?;
+            loader.known.may_have_changed();
+            Ok(())
+        })?;
+        samples.for_each(|(_, index)| loader.place_sample(*index as usize, &spaces));
+        let Loader { mut profile, mut points, places, data, .. } = loader;
+        if is_disordered {
+            put_in_order(&mut points, order.iter().map(|(_, index)| *index));
+        }
+        profile.points = points;
+        profile.places = places.list;
+        profile.data_places = data.list;
+        profile.resolved = vec![Resolved::default(); profile.places.len()];
+        profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
+        profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
+        Ok(profile)
+    }
+}
+
+/// Moves each to where an order, by index, has it: in place, as there are many and they are large.
+fn put_in_order<T: Copy>(list: &mut [T], order: impl Iterator<Item = u32>) {
+    let mut from: Vec<u32> = order.collect();
+    for start in 0..from.len() {
+        let (mut at, first) = (start, list[start]);
+        // around the ring of those that take each other's places
+        loop {
+            let source = std::mem::replace(&mut from[at], at as u32) as usize;
+            if source == start || source == at {
+                list[at] = first;
+                break;
+            }
+            list[at] = list[source];
+            at = source;
+        }
+    }
+}
+
+/// Finds where samples were, in the order of time.
+struct Loader {
+    profile: Profile,
+    points: Vec<Point>,
+    callers: Vec<(CpuMode, u64)>,
+    places: Places,
+    data: Places,
+    known: Known,
+}
+
+impl Loader {
+    fn place_sample(&mut self, index: usize, spaces: &AddressSpaces) {
+        let Point { pid, tid, mode, ip, address, caller, data_place, .. } = self.points[index];
+        let place = self.place(spaces, pid, mode, ip);
+        let caller = match self.callers.get(caller as usize) {
+            Some((mode, address)) => self.place(spaces, pid, *mode, *address),
+            None => NONE,
+        };
+        let data_place = match data_place {
+            NONE => NONE,
+            _ => {
+                let location = spaces.resolve_data(pid, mode, address);
                 // who accessed it makes no other place of it
-                let place = place_of(spaces, location, pid, sample.mode, address);
+                let place = place_of(spaces, location, pid, mode, address);
                 let index = self.data.intern(Place { pid: 0, ..place });
                 if index as usize == self.profile.data_raw.len() {
                     self.profile.data_raw.push(address);
                 }
                 index
             }
-            None => NONE,
         };
         let comm = self.comm(spaces, tid);
-        let held = self.profile.held.keep(sample, &self.profile.arch);
-        self.profile.points.push(Point {
-            event: event as u32,
-            pid,
-            tid,
-            comm,
-            cpu: sample.cpu.unwrap_or(NONE),
-            exact: sample.exact,
-            ip,
-            place,
-            charged: place,
-            caller,
-            time: sample.time.unwrap_or(0),
-            period: sample.period.unwrap_or(period),
-            address: sample.addr.unwrap_or(0),
-            data_place,
-            held,
-            physical_address: sample.physical_address.unwrap_or(0),
-            weight: sample.weight.unwrap_or_default(),
-            source: sample.data_source,
-            data_page_size: sample.data_page_size.unwrap_or(0),
-            code_page_size: sample.code_page_size.unwrap_or(0),
-        });
+        let point = &mut self.points[index];
+        (point.place, point.charged, point.caller) = (place, place, caller);
+        (point.data_place, point.comm) = (data_place, comm);
     }
 
     fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
@@ -239,6 +352,17 @@ fn place_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_put_in_order_is_where_the_order_has_it() {
+        let orders: [&[u32]; 5] = [&[], &[0], &[0, 1, 2], &[2, 0, 1, 3], &[5, 3, 0, 4, 1, 2]];
+        for order in orders {
+            let mut list: Vec<u32> = (100..).take(order.len()).collect();
+            put_in_order(&mut list, order.iter().copied());
+            let expected: Vec<u32> = order.iter().map(|index| 100 + index).collect();
+            assert_eq!(list, expected);
+        }
+    }
 
     #[test]
     fn what_was_lost_is_counted_once() {

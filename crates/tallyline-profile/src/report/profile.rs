@@ -26,6 +26,8 @@ pub struct Point {
     pub cpu: u32,
     /// Whether the address is that of the very instruction.
     pub exact: bool,
+    /// In whose code.
+    pub mode: CpuMode,
     /// Where the program was, as recorded.
     pub ip: u64,
     /// The same as an index into [`Profile::places`].
@@ -42,7 +44,7 @@ pub struct Point {
     pub address: u64,
     /// Where it was, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
     pub data_place: u32,
-    /// What registers held, in [`Profile::held`]; [`NONE`] where it is not recorded.
+    /// What says in [`Profile::held`] what registers held; [`NONE`] where it is not recorded.
     pub held: u32,
     /// The physical address of the data.
     pub physical_address: u64,

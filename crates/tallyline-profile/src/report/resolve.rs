@@ -6,6 +6,7 @@ use super::lines;
 use super::names::NameId;
 use super::profile::{NONE, Place, Profile, Symbol};
 use super::programs::{Program, Programs};
+use crate::perfdata::file::Records;
 use crate::perfdata::jit::JitMap;
 use crate::perfdata::spaces::{Dso, DsoKind};
 use rayon::prelude::*;
@@ -31,9 +32,16 @@ impl Binaries {
 }
 
 impl Profile {
-    /// Opens the programs, and looks up what is needed of each place. Each file is read once.
+    /// Opens the programs, and looks up what is needed of each place. Each file is read once; of the
+    /// records, which are those that it was loaded from, only those whose registers are looked at.
     /// With `correct_skid` samples of imprecise events are charged to the instruction before.
-    pub fn resolve(&mut self, programs: &dyn Programs, needs: Needs, correct_skid: bool) -> Binaries {
+    pub fn resolve(
+        &mut self,
+        records: &dyn Records,
+        programs: &dyn Programs,
+        needs: Needs,
+        correct_skid: bool,
+    ) -> Binaries {
         let binaries = self.open(programs, needs);
         let slides = self.slides(&binaries);
         let addresses: Vec<u64> =
@@ -42,7 +50,7 @@ impl Profile {
             resolved.address = *address;
         }
         if needs.types {
-            super::join::join(self, &binaries, correct_skid);
+            super::join::join(self, records, &binaries, correct_skid);
         }
         let mut finder = Finder::new(programs);
         if needs.symbols {

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tallyline_profile::perfdata::Recording;
+use tallyline_profile::perfdata::file::{Pieces, Records};
 use tallyline_profile::report::keys::Needs;
 use tallyline_profile::report::{Binaries, Profile};
 
@@ -24,10 +25,40 @@ pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)
 
 /// Reads another recording with the same programs.
 pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
-    let bytes = read(path)?;
     let cannot = || format!("cannot read {}", path.display());
-    let recording = Recording::parse(&bytes).with_context(cannot)?;
-    let mut profile = Profile::load(&recording).with_context(cannot)?;
+    let advice =
+        || format!("{}; record first (tallyline record -- COMMAND), or name a file with -i", cannot());
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).with_context(advice)?;
+        return load_whole(&bytes, path, args, needs);
+    }
+    let mut file = File::open(path).with_context(advice)?;
+    if let Some(pieces) = Pieces::open(&file).with_context(cannot)?
+        && let Some(profile) = Profile::load_pieces(&pieces).with_context(cannot)?
+    {
+        return Ok(look_up(profile, &pieces, path, args, needs));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).with_context(advice)?;
+    load_whole(&bytes, path, args, needs)
+}
+
+fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+    let cannot = || format!("cannot read {}", path.display());
+    let recording = Recording::parse(bytes).with_context(cannot)?;
+    let profile = Profile::load(&recording).with_context(cannot)?;
+    Ok(look_up(profile, &recording, path, args, needs))
+}
+
+/// Looks up what is needed of a profile that was loaded from these records.
+fn look_up(
+    mut profile: Profile,
+    records: &dyn Records,
+    path: &Path,
+    args: &InputArgs,
+    needs: Needs,
+) -> (Profile, Binaries) {
     for warning in &profile.warnings {
         eprintln!("tallyline: {}: {warning}", path.display());
     }
@@ -38,26 +69,10 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
             profile.unknown_events
         );
     }
-    let files = Files::new(args, &recording.features);
-    let binaries = profile.resolve(&files, needs.and(args.needs()), args.corrects_skid());
+    let files = Files::new(args, &records.about().features);
+    let binaries = profile.resolve(records, &files, needs.and(args.needs()), args.corrects_skid());
     for warning in &profile.joined.warnings {
         eprintln!("tallyline: {warning}");
     }
-    Ok((profile, binaries))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let advice = || {
-        format!(
-            "cannot read {}; record first (tallyline record -- COMMAND), or name a file with -i",
-            path.display()
-        )
-    };
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes).with_context(advice)?;
-    } else {
-        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).with_context(advice)?;
-    }
-    Ok(bytes)
+    (profile, binaries)
 }

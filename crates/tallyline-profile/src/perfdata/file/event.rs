@@ -33,6 +33,14 @@ pub struct Group {
     pub members: usize,
 }
 
+/// The kind of update that is a name.
+const NAME: u64 = 2;
+
+/// Whether an update is a name.
+pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
+    body.u64("kind of an update").is_ok_and(|kind| kind == NAME)
+}
+
 /// All events of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
@@ -129,7 +137,6 @@ impl Events {
 
     /// A stream's name for an event that was described before.
     pub(super) fn update(&mut self, mut body: Cursor<'_>) -> Result<()> {
-        const NAME: u64 = 2;
         let kind = body.u64("kind of an update")?;
         let id = body.u64("id of an update")?;
         if kind == NAME && !until_nul(body.rest()).is_empty() {

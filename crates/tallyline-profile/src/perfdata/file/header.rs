@@ -16,6 +16,39 @@ pub(crate) const STREAM_HEADER: u64 = 16;
 /// More events than any recording has.
 const MAX_EVENTS: u64 = 1 << 20;
 
+/// The bytes of a file, but perhaps for its records.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'b> {
+    /// What comes first.
+    pub(super) head: &'b [u8],
+    /// What comes last, and where that starts.
+    pub(super) tail: &'b [u8],
+    pub(super) tail_start: usize,
+}
+
+impl<'b> Around<'b> {
+    /// All of them.
+    pub(super) fn whole(bytes: &'b [u8]) -> Around<'b> {
+        Around { head: bytes, tail: &[], tail_start: bytes.len() }
+    }
+
+    /// How many the file has.
+    fn len(&self) -> usize {
+        self.tail_start + self.tail.len()
+    }
+
+    /// Those in a range of the file.
+    pub(super) fn get(&self, range: &Range<usize>) -> Result<&'b [u8]> {
+        let bytes = match range.start.checked_sub(self.tail_start) {
+            Some(start) if range.end > self.head.len() => {
+                self.tail.get(start..).and_then(|rest| rest.get(..range.len()))
+            }
+            _ => self.head.get(range.clone()),
+        };
+        bytes.ok_or_else(|| Error::damaged(range.start as u64, "a section that reaches into the records"))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) order: ByteOrder,
@@ -28,13 +61,9 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
-        let order = match bytes.first_chunk::<8>() {
-            Some(b"PERFILE2") => ByteOrder::Little,
-            Some(b"2ELIFREP") => ByteOrder::Big,
-            _ => return Err(Error::NotPerfData),
-        };
-        let mut at = Cursor::new(bytes, order, 0);
+    pub(super) fn parse(bytes: Around<'_>) -> Result<Self> {
+        let order = byte_order(bytes.head).ok_or(Error::NotPerfData)?;
+        let mut at = Cursor::new(bytes.head, order, 0);
         at.take(8, "magic number")?;
         match at.u64("size of the header")? {
             STREAM_HEADER => Ok(Self {
@@ -52,7 +81,7 @@ impl Header {
         }
     }
 
-    fn sections(bytes: &[u8], mut at: Cursor<'_>) -> Result<Self> {
+    fn sections(bytes: Around<'_>, mut at: Cursor<'_>) -> Result<Self> {
         let mut warnings = Vec::new();
         at.u64("size of an event's entry")?;
         let attrs = section(&mut at, bytes, "events")?;
@@ -98,9 +127,10 @@ impl Header {
     }
 
     /// The table of features follows the records: an offset and a size for each bit.
-    fn find_features(&mut self, bytes: &[u8], bitmap: &[u8]) {
+    fn find_features(&mut self, bytes: Around<'_>, bitmap: &[u8]) {
         let start = self.data.end;
-        let mut at = Cursor::new(&bytes[start..], self.order, start as u64);
+        let table = bytes.get(&(start..bytes.len())).unwrap_or_default();
+        let mut at = Cursor::new(table, self.order, start as u64);
         for number in feature_numbers(bitmap, self.order) {
             let place = at.offset();
             match section(&mut at, bytes, "a feature") {
@@ -115,14 +145,14 @@ impl Header {
     }
 
     /// Each entry: the attributes, then where the ids are.
-    pub(super) fn read_attrs(&self, bytes: &[u8], events: &mut Events) -> Result<()> {
-        let mut at = Cursor::new(&bytes[self.attrs.clone()], self.order, self.attrs.start as u64);
+    pub(super) fn read_attrs(&self, bytes: Around<'_>, events: &mut Events) -> Result<()> {
+        let mut at = Cursor::new(bytes.get(&self.attrs)?, self.order, self.attrs.start as u64);
         let mut count = 0;
         while !at.is_empty() {
             let attr = Attr::read(&mut at)?;
             let range = section(&mut at, bytes, "ids of an event")?;
             let len = range.len() as u64 / 8;
-            let ids = Cursor::new(&bytes[range.clone()], self.order, range.start as u64)
+            let ids = Cursor::new(bytes.get(&range)?, self.order, range.start as u64)
                 .words(len, "ids of an event")?;
             events.add(attr, ids);
             count += 1;
@@ -134,8 +164,24 @@ impl Header {
     }
 }
 
+fn byte_order(bytes: &[u8]) -> Option<ByteOrder> {
+    match bytes.first_chunk::<8>()? {
+        b"PERFILE2" => Some(ByteOrder::Little),
+        b"2ELIFREP" => Some(ByteOrder::Big),
+        _ => None,
+    }
+}
+
+/// Where a file's first bytes say that its records are; none for what is no file with sections.
+pub(super) fn data_range(first: &[u8]) -> Option<Range<u64>> {
+    let mut at = Cursor::new(first, byte_order(first)?, 0);
+    let words = at.words(7, "header").ok()?;
+    let (size, start, len) = (words.get(1)?, words.get(5)?, words.get(6)?);
+    (size == FILE_HEADER).then_some(start..start.checked_add(len)?)
+}
+
 /// An offset and a size, which must be within the file.
-fn section(at: &mut Cursor<'_>, bytes: &[u8], what: &str) -> Result<Range<usize>> {
+fn section(at: &mut Cursor<'_>, bytes: Around<'_>, what: &str) -> Result<Range<usize>> {
     let place = at.offset();
     let (offset, size) = (at.u64(what)?, at.u64(what)?);
     let end = offset.checked_add(size).filter(|end| *end <= bytes.len() as u64);

@@ -11,7 +11,9 @@ mod features;
 mod header;
 mod inflate;
 mod order;
+mod pieces;
 mod record;
+mod records;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,14 +22,17 @@ pub use build_id::{BuildId, BuildIds};
 pub use event::{Event, Events, Group};
 pub use features::{CacheLevel, Feature, Features};
 pub use order::Ordered;
+pub use pieces::Pieces;
 pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};
+pub use records::{Read, Records};
 
 use super::abi::record as kind;
 use super::bytes::{ByteOrder, Cursor};
 use crate::Result;
+use header::{Around, Header};
 use record::Decoder;
 use std::ops::Range;
-use stream::{RawRecord, RawRecords};
+use stream::{INFLATED, RawRecord, RawRecords};
 
 /// A recording: its events, what is known about the machine, and its records.
 ///
@@ -58,28 +63,40 @@ impl<'a> Recording<'a> {
     /// Bytes that are not a recording, and damaged ones. A recording that ends early is not an
     /// error but a warning: what is there is kept.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
-        let header = header::Header::parse(bytes)?;
-        let mut recording = Self {
-            bytes,
+        let around = Around::whole(bytes);
+        let header = Header::parse(around)?;
+        let mut recording = Self { bytes, data: header.data.clone(), ..Recording::described_by(&header) };
+        if !header.is_stream {
+            recording.read_sections(around, &header)?;
+        }
+        recording.read_descriptions()?;
+        recording.finish()?;
+        Ok(recording)
+    }
+
+    /// What a header says of a recording whose records are elsewhere.
+    fn described_by(header: &Header) -> Self {
+        Self {
+            bytes: &[],
             order: header.order,
-            data: header.data.clone(),
+            data: 0..0,
             inflated: Vec::new(),
             is_stream: header.is_stream,
             events: Events::default(),
             features: Features::default(),
             build_ids: BuildIds::default(),
             warnings: header.warnings.clone(),
-        };
-        if !header.is_stream {
-            recording.read_sections(&header)?;
         }
-        recording.read_descriptions()?;
-        recording.events.finish();
-        if recording.events.is_empty() {
+    }
+
+    /// When all is read that describes the records.
+    fn finish(&mut self) -> Result<()> {
+        self.events.finish();
+        if self.events.is_empty() {
             return Err(crate::Error::damaged(0, "a recording without events"));
         }
-        recording.build_ids.add_table(&recording.features, recording.order, &mut recording.warnings);
-        Ok(recording)
+        self.build_ids.add_table(&self.features, self.order, &mut self.warnings);
+        Ok(())
     }
 
     /// The byte order of the machine recorded.
@@ -119,18 +136,19 @@ impl<'a> Recording<'a> {
         plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
     }
 
-    /// The record at an offset that one of [`raw`](Self::raw) has.
-    fn raw_at(&self, offset: u64, is_inflated: bool) -> Result<RawRecord<'_>> {
+    /// The record at a position that one of [`raw`](Self::raw) has.
+    fn raw_at(&self, position: u64) -> Result<RawRecord<'_>> {
+        let (offset, is_inflated) = (position & !INFLATED, position & INFLATED != 0);
         let bytes = if is_inflated { &self.inflated[..] } else { self.bytes };
         let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
         RawRecords::at(Cursor::new(rest, self.order, offset), is_inflated)
     }
 
-    fn read_sections(&mut self, header: &header::Header) -> Result<()> {
+    fn read_sections(&mut self, bytes: Around<'_>, header: &Header) -> Result<()> {
         for (feature, range) in &header.features {
-            self.features.add(*feature, &self.bytes[range.clone()], range.start as u64);
+            self.features.add(*feature, bytes.get(range)?, range.start as u64);
         }
-        header.read_attrs(self.bytes, &mut self.events)?;
+        header.read_attrs(bytes, &mut self.events)?;
         self.features.parse(self.order, &mut self.warnings);
         self.events.take_names(&self.features, self.order, &mut self.warnings);
         Ok(())

@@ -6,9 +6,6 @@ use super::{Events, Recording};
 use crate::Result;
 use crate::perfdata::abi::{record as kind, sample as bit};
 
-/// Marks a place in the inflated records; no file is so long.
-const INFLATED: u64 = 1 << 63;
-
 /// The records of the kernel in the order of time.
 ///
 /// Those without a time, which perf made up for what was there before, come first; equal times
@@ -27,8 +24,7 @@ impl<'r> Ordered<'r> {
         for raw in recording.raw() {
             let raw = raw?;
             if raw.kind < kind::USER_TYPES {
-                let mark = if raw.is_inflated { INFLATED } else { 0 };
-                records.push((time(&raw, events)?, raw.offset | mark));
+                records.push((time(&raw, events)?, raw.position()));
             }
         }
         // a stable sort: what was written first stays first
@@ -41,8 +37,8 @@ impl<'r> Iterator for Ordered<'r> {
     type Item = Result<Record<'r>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (_, at) = self.records.next()?;
-        let raw = self.recording.raw_at(at & !INFLATED, at & INFLATED != 0);
+        let (_, position) = self.records.next()?;
+        let raw = self.recording.raw_at(position);
         Some(raw.and_then(|raw| Decoder { events: &self.recording.events }.decode(&raw)))
     }
 }

@@ -15,6 +15,16 @@ pub(super) struct RawRecord<'a> {
     pub(super) body: Cursor<'a>,
 }
 
+/// Marks the position of an inflated record; no file is so long.
+pub(super) const INFLATED: u64 = 1 << 63;
+
+impl RawRecord<'_> {
+    /// Where it is, as one number.
+    pub(super) fn position(&self) -> u64 {
+        self.offset | if self.is_inflated { INFLATED } else { 0 }
+    }
+}
+
 /// An iterator that ends at the first error.
 pub(super) struct RawRecords<'a> {
     at: Cursor<'a>,
@@ -32,6 +42,11 @@ impl<'a> RawRecords<'a> {
     /// These come from compressed records: offsets count from their start.
     pub(super) fn inflated(self) -> Self {
         Self { is_inflated: true, ..self }
+    }
+
+    /// Where what was not read yet starts, in the file.
+    pub(super) fn end(&self) -> usize {
+        usize::try_from(self.at.offset()).unwrap_or(usize::MAX)
     }
 
     /// One record.

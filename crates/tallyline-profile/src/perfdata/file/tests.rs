@@ -280,3 +280,98 @@ fn garbage_between_records_says_where() {
         format!("damaged perf.data at offset {data:#x}: a record of 3 bytes: its header alone has 8")
     );
 }
+
+/// A file of its own with these bytes; it is gone when it is closed.
+fn stored(bytes: &[u8]) -> std::fs::File {
+    use std::io::Write;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("tallyline-pieces-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.read(true).write(true).create_new(true).open(&path).expect("writable");
+    file.write_all(bytes).expect("writable");
+    std::fs::remove_file(path).expect("own file");
+    file
+}
+
+/// What records say, with their positions.
+fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
+    let mut found = Vec::new();
+    let read = records.each(&mut |position, record| {
+        found.push((position, format!("{record:?}")));
+        Ok(())
+    })?;
+    assert_eq!(read, Read::All);
+    Ok(found)
+}
+
+#[test]
+fn a_file_in_pieces_has_the_records_of_its_bytes() {
+    // longer than some pieces
+    let mut writer = Writer::new(
+        File::new(Vec::new()),
+        vec![EventDescription { name: "e".into(), attr: attr(0), ids: vec![1] }],
+    )
+    .expect("memory");
+    for time in 0..100 {
+        let mut record = match time % 10 {
+            0 => Encoder::comm(&Comm { pid: 7, tid: 8, name: &[b'n'; 700], is_exec: false }, &attr(0), time),
+            _ => Encoder::sample(&sample(1, 1000 - time, 0x40_0000 + time), &attr(0)),
+        };
+        writer.records(record.finish()).expect("memory");
+    }
+    let long = writer.finish(&machine(), &[]).expect("memory").into_inner();
+    for bytes in [recording(), long] {
+        let whole = Recording::parse(&bytes).expect("well-formed");
+        let file = stored(&bytes);
+        let pieces = Pieces::open(&file).expect("readable").expect("not a stream");
+        let expected = all(&whole).expect("well-formed");
+        assert_eq!(all(&pieces).expect("well-formed"), expected);
+        assert!(pieces.about().events.iter().eq(whole.events.iter()));
+        assert_eq!(format!("{:?}", pieces.about().features), format!("{:?}", whole.features));
+        // forward and backward
+        let order = (0..expected.len()).chain((0..expected.len()).rev()).step_by(3);
+        let mut asked = order.clone();
+        let mut positions = order.map(|index| expected[index].0);
+        pieces
+            .at(&mut positions, &mut |record| {
+                let index = asked.next().expect("as many as were asked for");
+                assert_eq!(format!("{record:?}"), expected[index].1);
+                Ok(())
+            })
+            .expect("well-formed");
+        assert_eq!(asked.next(), None);
+    }
+}
+
+#[test]
+fn a_damaged_file_in_pieces_says_what_its_bytes_say_or_is_read_as_a_whole() {
+    let bytes = recording();
+    let data = Recording::parse(&bytes).expect("well-formed").data;
+    for at in (0..bytes.len()).step_by(3) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        let file = stored(&damaged);
+        let Ok(Some(pieces)) = Pieces::open(&file) else { continue };
+        let whole = Recording::parse(&damaged).map(|whole| all(&whole));
+        // kinds of records that describe others are not read in pieces
+        let in_pieces = pieces.each(&mut |_, _| Ok(()));
+        match (in_pieces, whole) {
+            (Ok(Read::NeedsWhole), _) => assert!(data.contains(&at)),
+            (Ok(Read::All), whole) => {
+                let whole = whole.expect("it has no damage").expect("it has no damage");
+                assert_eq!(all(&pieces).expect("the same"), whole, "{at}");
+            }
+            (Err(_), whole) => assert!(whole.map_or(true, |all| all.is_err()), "{at}"),
+        }
+    }
+    for len in (0..bytes.len()).step_by(5) {
+        let file = stored(&bytes[..len]);
+        // cut: whoever reads it as a whole warns
+        if let Some(pieces) = Pieces::open(&file).expect("readable") {
+            assert!(len > data.end, "{len}");
+            assert_eq!(all(&pieces).expect("all records are there").len(), 7);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 use super::*;
 use crate::infer::{Debug, Wanted, infer};
+use crate::perfdata::file::{Read, Record, Recording};
 use crate::perfdata::jit::JitMap;
 use crate::perfdata::sample::Weight;
 use crate::perfdata::spaces::Dso;
@@ -70,7 +71,7 @@ impl Drop for Compiled {
 }
 
 impl Programs for Compiled {
-    fn open(&self, _: &Dso) -> Result<Program, String> {
+    fn open(&self, _: &Dso) -> std::result::Result<Program, String> {
         let file = File::open(self.0.join("program")).expect("the program");
         let debug = programs::Debug { file, companions: Box::new(NoCompanions), symbols: None };
         Ok(Program { image: self.image(), debug: Some(debug), btf: None, store: None })
@@ -82,6 +83,27 @@ impl Programs for Compiled {
 
     fn kernel(&self) -> Option<JitMap> {
         None
+    }
+}
+
+/// No recording: what is to be known is in the profile.
+struct Unrecorded;
+
+impl Records for Unrecorded {
+    fn about(&self) -> &Recording<'_> {
+        unreachable!("nothing is loaded")
+    }
+
+    fn each(&self, _: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read> {
+        Ok(Read::All)
+    }
+
+    fn at(
+        &self,
+        _: &mut dyn Iterator<Item = u64>,
+        _: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -139,12 +161,11 @@ impl Made {
             true => Place { offset: self.offset(address), ..place },
             false => Place { dso: NONE, offset: address, ..place },
         });
-        let held = if registers.is_empty() { NONE } else { (self.profile.held.values.len() / 16) as u32 };
+        let held = if registers.is_empty() { NONE } else { self.profile.held.values.len() as u32 };
         if held != NONE {
-            self.profile.held.each = 16;
             let mut values = [0; 16];
             registers.iter().for_each(|(register, value)| values[usize::from(*register)] = *value);
-            self.profile.held.values.extend(values);
+            self.profile.held.values.insert(held, values.into());
         }
         let index = self.profile.places.len() as u32;
         self.profile.places.push(place);
@@ -161,6 +182,7 @@ impl Made {
             comm: NameId::default(),
             cpu: 0,
             exact: true,
+            mode: CpuMode::User,
             ip,
             place: index,
             charged: index,
@@ -214,7 +236,7 @@ fn addresses_and_registers_decide_where_the_instruction_does_not() {
         made.sample(function, address, registers);
     }
     let mut profile = made.profile;
-    profile.resolve(&program, Needs { types: true, ..Needs::NONE }, true);
+    profile.resolve(&Unrecorded, &program, Needs { types: true, ..Needs::NONE }, true);
     for (point, (sample, expected)) in profile.points[1..].iter().zip(expected) {
         let found = profile.outcome(point).operand().map(|operand| profile.text(operand.text));
         assert_eq!(found, expected, "{sample:?}");

@@ -1,0 +1,176 @@
+//! A recording in a file that is read a piece at a time, so that it takes no more memory than a piece.
+
+use super::header::{Around, Header};
+use super::inflate::is_compressed;
+use super::record::{Decoder, Record};
+use super::records::{Read, Records};
+use super::stream::{RawRecord, RawRecords};
+use super::{Recording, event};
+use crate::Result;
+use crate::perfdata::abi::record as kind;
+use crate::perfdata::bytes::Cursor;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// How much is read at once: it stays in the second-level cache.
+const PIECE: usize = if cfg!(any(test, fuzzing)) { 256 } else { 1 << 18 };
+
+/// How much is read for a record that is asked for alone; mostly with others near it.
+const NEAR: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 14 };
+
+/// The most bytes before the records, and behind them, that are kept.
+const AROUND_LIMIT: u64 = 64 << 20;
+
+/// A file with a recording of which only what describes the records is in memory.
+#[derive(Debug)]
+pub struct Pieces<'f> {
+    file: &'f File,
+    /// It has no records of its own.
+    about: Recording<'static>,
+    data: Range<usize>,
+    /// Whether the last record must be whole.
+    is_whole: bool,
+}
+
+impl<'f> Pieces<'f> {
+    /// Reads what describes the records. None for what has to be read as a whole: what perf writes to a
+    /// pipe, compressed records, and what is no recording or a damaged one, as who reads all says why.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open(file: &'f File) -> Result<Option<Pieces<'f>>> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let Some(range) = data_range(file, metadata.len())? else { return Ok(None) };
+        let (mut head, mut tail) = (vec![0; range.start], vec![0; metadata.len() as usize - range.end]);
+        file.read_exact_at(&mut head, 0)?;
+        file.read_exact_at(&mut tail, range.end as u64)?;
+        let around = Around { head: &head, tail: &tail, tail_start: range.end };
+        let Ok(header) = Header::parse(around) else { return Ok(None) };
+        // a header that says nothing of the records' end, or a wrong one
+        if header.is_stream || header.data != range {
+            return Ok(None);
+        }
+        let mut about = Recording::described_by(&header);
+        if about.read_sections(around, &header).is_err() || about.finish().is_err() {
+            return Ok(None);
+        }
+        let is_whole = !tail.is_empty() || about.warnings.is_empty();
+        Ok(Some(Pieces { file, about, data: range, is_whole }))
+    }
+
+    /// Hands on the records, with those that describe others; false as soon as there is one that says how
+    /// to read others.
+    fn each_raw(&self, each: &mut dyn FnMut(&RawRecord<'_>) -> Result<()>) -> Result<bool> {
+        let mut buffer = Vec::new();
+        let (mut start, mut size) = (self.data.start, PIECE);
+        while start < self.data.end {
+            let end = start.saturating_add(size).min(self.data.end);
+            let is_last = end == self.data.end;
+            let mut records = self.piece(&mut buffer, start..end, self.is_whole || !is_last)?;
+            for raw in records.by_ref() {
+                match raw {
+                    Ok(raw) if describes(&raw) => return Ok(false),
+                    Ok(raw) => each(&raw)?,
+                    Err(error) if is_last => return Err(error),
+                    // the next piece starts with it
+                    Err(_) => {}
+                }
+            }
+            if is_last {
+                break;
+            }
+            let next = records.end();
+            // a record that is longer than a piece: with a trace
+            size = if next == start { size.saturating_mul(2) } else { PIECE };
+            start = next;
+        }
+        Ok(true)
+    }
+
+    fn piece<'b>(
+        &self,
+        buffer: &'b mut Vec<u8>,
+        range: Range<usize>,
+        is_whole: bool,
+    ) -> Result<RawRecords<'b>> {
+        buffer.resize(range.len(), 0);
+        self.file.read_exact_at(buffer, range.start as u64)?;
+        Ok(RawRecords::new(Cursor::new(buffer, self.about.order, range.start as u64), is_whole))
+    }
+
+    fn decode<'b>(&self, raw: &RawRecord<'b>) -> Result<Record<'b>> {
+        Decoder { events: &self.about.events }.decode(raw)
+    }
+}
+
+impl Records for Pieces<'_> {
+    fn about(&self) -> &Recording<'_> {
+        &self.about
+    }
+
+    fn each(&self, each: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read> {
+        let is_through = self.each_raw(&mut |raw| each(raw.offset, &self.decode(raw)?))?;
+        Ok(if is_through { Read::All } else { Read::NeedsWhole })
+    }
+
+    fn at(
+        &self,
+        positions: &mut dyn Iterator<Item = u64>,
+        each: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut there = 0..0;
+        for position in positions {
+            let start = usize::try_from(position).unwrap_or(usize::MAX);
+            let mut size = NEAR;
+            loop {
+                if there.contains(&start) {
+                    let near = buffer.get(start - there.start..).unwrap_or_default();
+                    let raw = RawRecords::at(Cursor::new(near, self.about.order, position), false);
+                    match raw {
+                        Ok(raw) => break each(&self.decode(&raw)?)?,
+                        Err(error) if there.end >= self.data.end => return Err(error),
+                        Err(_) => {}
+                    }
+                }
+                let end = start.saturating_add(size).min(self.data.end);
+                let _ = self.piece(&mut buffer, start.min(end)..end, true)?;
+                there = start..end;
+                if there.is_empty() {
+                    break;
+                }
+                size = size.saturating_mul(2);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the records are, by the file's first bytes; none where that does not say it or makes no sense.
+fn data_range(file: &File, len: u64) -> Result<Option<Range<usize>>> {
+    let mut first = [0; super::header::FILE_HEADER as usize];
+    if len < first.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut first, 0)?;
+    let Some(range) = super::header::data_range(&first) else { return Ok(None) };
+    let is_there = range.start >= first.len() as u64 && range.start < range.end && range.end <= len;
+    if !is_there || range.start > AROUND_LIMIT || len - range.end > AROUND_LIMIT {
+        return Ok(None);
+    }
+    let (start, end) = (usize::try_from(range.start), usize::try_from(range.end));
+    Ok(start.ok().zip(end.ok()).map(|(start, end)| start..end))
+}
+
+/// Whether a record says how others are to be read.
+fn describes(raw: &RawRecord<'_>) -> bool {
+    match raw.kind {
+        kind::HEADER_ATTR | kind::HEADER_BUILD_ID | kind::HEADER_FEATURE => true,
+        kind::EVENT_UPDATE => event::is_name(raw.body),
+        other => is_compressed(other),
+    }
+}
