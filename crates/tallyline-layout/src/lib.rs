@@ -109,6 +109,9 @@ pub struct Request {
     /// Whether sizes and holes are all that is asked about: classes that other units define are then not
     /// read from there, and are as large as there.
     pub sizes_only: bool,
+    /// Whether of what types are made of it is enough to know how large it is: what their members' types
+    /// are called and hold may be left out, and what these and others point to.
+    pub shallow: bool,
     /// Whether to read in which file, line and unit types are declared.
     pub positions: bool,
 }
@@ -125,6 +128,7 @@ impl Default for Request {
             pointed_to: false,
             pointees: false,
             sizes_only: false,
+            shallow: false,
             positions: false,
         }
     }

@@ -3,6 +3,7 @@
 //! This is the program; the counters are the crate `statctr`. One folder or file per sub-command;
 //! results go to standard output, progress and complaints to standard error.
 
+mod allocator;
 mod annotate;
 mod bench;
 mod browser;
@@ -37,6 +38,7 @@ const FINDINGS: u8 = 1;
 const ERROR: u8 = 2;
 
 fn main() -> ExitCode {
+    allocator::give_large_blocks_back();
     let words: Vec<OsString> = std::env::args_os().collect();
     match words.as_slice() {
         [program, rest @ ..] if pahole::is_called(program) => return pahole::run(rest),

@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 pub(super) struct Abbreviations {
     // by code: compilers count from 1
     dense: Vec<Abbreviation>,
+    // how far it is from one entry to the next, of the same
+    steps: Vec<Step>,
+    runs: Vec<Run>,
     others: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Attribute>,
     members: Vec<Fields>,
@@ -28,6 +31,8 @@ pub(super) struct Abbreviation {
     pub(super) sibling: Option<Sibling>,
     start: u32,
     end: u32,
+    // of what is not of one size: the runs that it is made of
+    runs: [u32; 2],
     // which of the members it is, counted from 1
     member: u32,
 }
@@ -69,6 +74,34 @@ pub(super) struct Sibling {
     pub(super) before: Option<u32>,
 }
 
+/// How far it is from an entry behind its code to the next one, where that is the same for all, and whether
+/// that one is a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step(u32);
+
+impl Step {
+    /// It has to be looked at.
+    const UNKNOWN: Step = Step(u32::MAX);
+
+    fn of(abbreviation: &Abbreviation) -> Step {
+        let known = abbreviation.size.filter(|size| *size < 1 << 31 && abbreviation.sibling.is_none());
+        known.map_or(Step::UNKNOWN, |size| Step(size << 1 | u32::from(abbreviation.has_children)))
+    }
+
+    /// The bytes, and how much deeper the next entry is.
+    #[inline]
+    pub(super) fn get(self) -> Option<(usize, isize)> {
+        (self != Step::UNKNOWN).then_some(((self.0 >> 1) as usize, (self.0 & 1) as isize))
+    }
+}
+
+/// Values of an entry: some that are always of one size together, and one that is not.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    pub(super) size: u32,
+    pub(super) then: Option<DwForm>,
+}
+
 /// An attribute, and how its value is stored.
 #[derive(Clone, Copy)]
 pub(super) struct Attribute {
@@ -81,8 +114,15 @@ pub(super) struct Attribute {
 impl Abbreviations {
     /// Reads a table.
     pub(super) fn parse(mut table: Slice<'_>, encoding: Encoding) -> Result<Abbreviations> {
-        let (dense, others) = (Vec::new(), FxHashMap::default());
-        let mut all = Abbreviations { dense, others, attributes: Vec::new(), members: Vec::new(), encoding };
+        let mut all = Abbreviations {
+            dense: Vec::new(),
+            steps: Vec::new(),
+            runs: Vec::new(),
+            others: FxHashMap::default(),
+            attributes: Vec::new(),
+            members: Vec::new(),
+            encoding,
+        };
         loop {
             let code = table.read_uleb128()?;
             if code == 0 {
@@ -91,6 +131,7 @@ impl Abbreviations {
             let abbreviation = all.parse_one(&mut table)?;
             if code == all.dense.len() as u64 + 1 && all.others.is_empty() {
                 all.dense.push(abbreviation);
+                all.steps.push(Step::of(&abbreviation));
             } else if all.get(code).is_some() {
                 return Err(Error::DuplicateAbbreviationCode(code));
             } else {
@@ -128,13 +169,42 @@ impl Abbreviations {
             self.attributes.push(Attribute { name, form, constant });
         }
         let end = self.attributes.len() as u32;
-        let mut abbreviation = Abbreviation { tag, has_children, size, sibling, start, end, member: 0 };
+        let runs = if size.is_none() { self.add_runs(start as usize) } else { [0, 0] };
+        let mut abbreviation = Abbreviation { tag, has_children, size, sibling, start, end, runs, member: 0 };
         if matches!(tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) && size.is_some() {
             let fields = fields(self.attributes(&abbreviation), self.encoding);
             self.members.extend(fields);
             abbreviation.member = self.members.len() as u32 * u32::from(fields.is_some());
         }
         Ok(abbreviation)
+    }
+
+    /// Makes runs of the attributes from one on.
+    fn add_runs(&mut self, start: usize) -> [u32; 2] {
+        let first = self.runs.len() as u32;
+        let mut run = 0_u32;
+        for Attribute { form, .. } in self.attributes.get(start..).unwrap_or(&[]) {
+            match size_of(*form, self.encoding).and_then(|size| run.checked_add(size)) {
+                Some(sum) => run = sum,
+                None => {
+                    self.runs.push(Run { size: run, then: Some(*form) });
+                    run = 0;
+                }
+            }
+        }
+        self.runs.push(Run { size: run, then: None });
+        [first, self.runs.len() as u32]
+    }
+
+    /// How far it is from an entry with a code to the next one.
+    #[inline]
+    pub(super) fn step(&self, code: usize) -> Option<(usize, isize)> {
+        self.steps.get(code.wrapping_sub(1))?.get()
+    }
+
+    /// What the values of such entries are made of, if they are not all of one size.
+    pub(super) fn runs(&self, of: &Abbreviation) -> &[Run] {
+        self.runs.get(of.runs[0] as usize..of.runs[1] as usize).unwrap_or(&[])
     }
 
     /// What entries with a code look like.

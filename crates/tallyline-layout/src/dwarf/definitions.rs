@@ -92,7 +92,7 @@ impl Loader<'_, '_> {
             return Ok(true);
         }
         while !entries.is_empty() && entries.depth() > 0 {
-            self.spend()?;
+            self.spend(1)?;
             let depth = entries.depth();
             if entries.read(&mut entry)? && depth == 1 && is_template_argument(entry.tag) {
                 return Ok(false);

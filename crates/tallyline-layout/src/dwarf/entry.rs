@@ -1,6 +1,6 @@
 //! One debugging information entry, and how its attributes are understood.
 
-use super::abbreviations::{Abbreviation, Abbreviations, Attribute, Field, PLACES, skip, usize_of};
+use super::abbreviations::{Abbreviation, Abbreviations, Attribute, Field, PLACES, Run, skip, usize_of};
 use super::units::{Context, Place, Units};
 use super::{Slice, damaged};
 use crate::error::Result;
@@ -209,8 +209,16 @@ impl<'u, 'a> Entries<'u, 'a> {
     fn skip_attributes(&mut self, abbreviation: &Abbreviation) -> gimli::Result<()> {
         match abbreviation.size {
             Some(size) => self.input.skip(size as usize),
-            None => self.skip_one_by_one(self.abbreviations.attributes(abbreviation)),
+            None => self.skip_runs(self.abbreviations.runs(abbreviation)),
         }
+    }
+
+    fn skip_runs(&mut self, runs: &[Run]) -> gimli::Result<()> {
+        let encoding = self.abbreviations.encoding;
+        runs.iter().try_for_each(|run| {
+            self.input.skip(run.size as usize)?;
+            run.then.map_or(Ok(()), |form| skip(&mut self.input, form, encoding))
+        })
     }
 
     fn skip_one_by_one(&mut self, attributes: &[Attribute]) -> gimli::Result<()> {
@@ -238,7 +246,7 @@ impl<'u, 'a> Entries<'u, 'a> {
             self.skip_attributes(abbreviation)?;
         }
         let depth = self.depth;
-        while abbreviation.has_children && !self.is_empty() && self.depth >= depth {
+        while abbreviation.has_children && self.skim(depth) {
             if let Some(below) = self.abbreviation()? {
                 match below.sibling {
                     Some(_) => self.leave_below(below)?,
@@ -247,6 +255,33 @@ impl<'u, 'a> Entries<'u, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves out entries that are of one size, down to a depth; whether there is another one to leave out.
+    fn skim(&mut self, until: isize) -> bool {
+        let bytes = self.input.slice();
+        let (mut next, mut depth) = (0, self.depth);
+        while depth >= until {
+            // real codes have one byte or two
+            let (code, start) = match bytes.get(next..) {
+                Some([code, ..]) if *code < 0x80 => (usize::from(*code), next + 1),
+                Some([low, high, ..]) if *high < 0x80 => {
+                    (usize::from(*low & 0x7f) | usize::from(*high) << 7, next + 2)
+                }
+                _ => break,
+            };
+            if code == 0 {
+                (next, depth) = (start, depth - 1);
+                continue;
+            }
+            let Some((size, deeper)) = self.abbreviations.step(code) else { break };
+            if size > bytes.len() - start {
+                break;
+            }
+            (next, depth) = (start + size, depth + deeper);
+        }
+        self.depth = depth;
+        self.input.skip(next).is_ok() && !self.is_empty() && depth >= until
     }
 
     /// The same of an entry in another one, as far as that needs no walk.

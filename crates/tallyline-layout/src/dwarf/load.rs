@@ -1,7 +1,7 @@
 //! The second pass: types of the entries that were found, and of what they need.
 
 use super::definitions::{Definitions, Names};
-use super::entry::{Entries, Entry};
+use super::entry::{Entries, Entry, Interest, Step};
 use super::position::Paths;
 use super::scan::{Found, is_record};
 use super::units::{Context, Place, Units};
@@ -12,7 +12,7 @@ use crate::model::{
     Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
     Scope, Type, TypeId, Types,
 };
-use gimli::constants::{self, DwAt};
+use gimli::constants::{self, DwAt, DwTag};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -21,6 +21,8 @@ use std::collections::VecDeque;
 pub(super) enum Need {
     /// What it is called, for what only points to it.
     Name,
+    /// How large it is, for what is made of it, and nothing else is asked about that.
+    Size,
     /// How it is laid out.
     Layout,
 }
@@ -33,6 +35,9 @@ struct Known {
 
 /// Contexts of units that were read last; entries of one unit mostly refer to each other.
 const CONTEXTS: usize = 8;
+
+/// How many bytes an entry that is left out with others counts: as many as entries have or more.
+const BYTES_AN_ENTRY: usize = 16;
 
 /// One worker's types.
 pub(super) struct Loader<'u, 'a> {
@@ -53,6 +58,8 @@ pub(super) struct Loader<'u, 'a> {
     pub(super) paths: Option<Paths<'a>>,
     pointed_to: bool,
     pointees: bool,
+    // whether of what types are made of only the size is read
+    shallow: bool,
     // where classes are defined that units only declare; none before it is known that there are any
     pub(super) definitions: Option<&'u Definitions>,
     // or that they are looked for later: the types that are only declared so far, and where
@@ -115,6 +122,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             paths: request.positions.then(Paths::default),
             pointed_to: request.pointed_to,
             pointees: request.pointees,
+            shallow: request.shallow,
             definitions: None,
             later: false,
             wanted: Vec::new(),
@@ -192,9 +200,9 @@ impl<'u, 'a> Loader<'u, 'a> {
         self.by_id.get(id.index()).copied().filter(|place| *place != Place::MISSING)
     }
 
-    /// Counts an entry that is read.
-    pub(super) fn spend(&mut self) -> Result<()> {
-        self.budget = self.budget.checked_sub(1).ok_or(Error::Limit {
+    /// Counts entries that are read.
+    pub(super) fn spend(&mut self, entries: usize) -> Result<()> {
+        self.budget = self.budget.checked_sub(entries).ok_or(Error::Limit {
             what: "entries read again and again",
             limit: self.units.total_bytes() as u64 * 2,
         })?;
@@ -231,7 +239,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let context = self.context(unit)?;
         let mut entries = Entries::at(self.units, unit, &context, place)?;
         let mut entry = Entry::default();
-        self.spend()?;
+        self.spend(1)?;
         if entries.is_empty() || !entries.read(&mut entry)? {
             return Err(damaged(place.0, "a reference to no entry"));
         }
@@ -262,7 +270,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     fn type_of(&mut self, cursor: &mut Cursor<'_, '_, 'a>, id: TypeId, need: Need) -> Result<Type> {
         use constants as c;
         Ok(match cursor.entry.tag {
-            c::DW_TAG_base_type => self.base(cursor)?,
+            c::DW_TAG_base_type => self.base(cursor, need)?,
             c::DW_TAG_pointer_type => self.pointer(cursor, Pointer::Pointer)?,
             c::DW_TAG_reference_type => self.pointer(cursor, Pointer::Reference)?,
             c::DW_TAG_rvalue_reference_type => self.pointer(cursor, Pointer::RvalueReference)?,
@@ -275,10 +283,10 @@ impl<'u, 'a> Loader<'u, 'a> {
             c::DW_TAG_restrict_type => self.qualified(cursor, Qualifier::Restrict, need)?,
             c::DW_TAG_atomic_type => self.qualified(cursor, Qualifier::Atomic, need)?,
             c::DW_TAG_typedef | c::DW_TAG_template_alias => {
-                let name = self.name(cursor)?;
+                let name = self.name_for(cursor, need)?;
                 let of = match need {
                     _ if self.pointed_to => self.refer_by(cursor, c::DW_AT_type, Need::Layout)?,
-                    Need::Layout => self.refer_by(cursor, c::DW_AT_type, need)?,
+                    Need::Layout | Need::Size => self.refer_by(cursor, c::DW_AT_type, need)?,
                     Need::Name => TypeId::VOID,
                 };
                 Type::Typedef { name, of }
@@ -310,6 +318,23 @@ impl<'u, 'a> Loader<'u, 'a> {
         name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
     }
 
+    /// The name of the entry, if more than its size is needed.
+    fn name_for(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<NameId> {
+        if need == Need::Size { Ok(NameId::NONE) } else { self.name(cursor) }
+    }
+
+    /// Whether nobody asks for more than the sizes of what types in this unit are made of. In other
+    /// languages how a type is laid out depends on what is in its members.
+    fn is_shallow(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
+        let language = cursor.context.language();
+        self.shallow && (language.is_rust() || language.is_c())
+    }
+
+    /// What is needed of the type of a member.
+    pub(super) fn need_of_part(&self, cursor: &Cursor<'_, '_, 'a>) -> Need {
+        if self.is_shallow(cursor) { Need::Size } else { Need::Layout }
+    }
+
     /// The type that an attribute of the entry refers to.
     pub(super) fn refer_by(&mut self, cursor: &Cursor<'_, '_, 'a>, name: DwAt, need: Need) -> Result<TypeId> {
         let place = cursor.entry.target(self.units, cursor.unit, name);
@@ -332,13 +357,16 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(entry.target(self.units, unit, constants::DW_AT_signature).unwrap_or(place))
     }
 
-    fn base(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Type> {
-        let name = self.name(cursor)?;
+    fn base(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
+        let name = self.name_for(cursor, need)?;
         let bytes = cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0);
         Ok(Type::Base { name, bits: u32::try_from(bytes.saturating_mul(8)).unwrap_or(0) })
     }
 
     fn pointer(&mut self, cursor: &Cursor<'_, '_, 'a>, kind: Pointer) -> Result<Type> {
+        if self.is_shallow(cursor) {
+            return Ok(Type::Pointer { kind, to: TypeId::VOID });
+        }
         let need = if self.pointees { Need::Layout } else { Need::Name };
         Ok(Type::Pointer { kind, to: self.refer_by(cursor, constants::DW_AT_type, need)? })
     }
@@ -351,21 +379,23 @@ impl<'u, 'a> Loader<'u, 'a> {
         let of = self.refer_by(cursor, constants::DW_AT_type, need)?;
         let vector = cursor.entry.flag(constants::DW_AT_GNU_vector);
         let mut dimensions = Vec::new();
-        self.children(cursor, |_, child| {
-            if matches!(child.entry.tag, constants::DW_TAG_subrange_type | constants::DW_TAG_enumeration_type)
-            {
-                dimensions.push(dimension(&child.entry));
-            }
+        let bounds = [constants::DW_TAG_subrange_type, constants::DW_TAG_enumeration_type];
+        self.children(cursor, &bounds, |_, child| {
+            dimensions.push(dimension(&child.entry));
             Ok(())
         })?;
         Ok(Type::Array(self.types.push_array(of, &dimensions, vector)?))
     }
 
     fn function(&mut self, cursor: &mut Cursor<'_, '_, 'a>) -> Result<Type> {
-        let returns = self.refer_by(cursor, constants::DW_AT_type, Need::Name)?;
         let mut parameters = Vec::new();
+        if self.is_shallow(cursor) {
+            return Ok(Type::Function(self.types.push_function(TypeId::VOID, &parameters, false)?));
+        }
+        let returns = self.refer_by(cursor, constants::DW_AT_type, Need::Name)?;
         let mut variadic = false;
-        self.children(cursor, |loader, child| {
+        let tags = [constants::DW_TAG_formal_parameter, constants::DW_TAG_unspecified_parameters];
+        self.children(cursor, &tags, |loader, child| {
             match child.entry.tag {
                 constants::DW_TAG_formal_parameter => parameters.push(Parameter {
                     name: loader.name(child)?,
@@ -380,7 +410,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     fn enumeration(&mut self, cursor: &mut Cursor<'_, '_, 'a>, id: TypeId, need: Need) -> Result<Type> {
-        let name = self.name(cursor)?;
+        let name = self.name_for(cursor, need)?;
         let size = match cursor.entry.number(constants::DW_AT_byte_size).filter(|size| *size != 0) {
             Some(size) => size,
             None => self.underlying(cursor)?.map_or(4, |under| under.size),
@@ -390,13 +420,12 @@ impl<'u, 'a> Loader<'u, 'a> {
         let declared_at = self.position(cursor)?;
         let mut items = Vec::new();
         // an anonymous one is printed where it is used
-        if need == Need::Layout || !name.is_some() || self.pointed_to {
-            self.children(cursor, |loader, child| {
-                if child.entry.tag == constants::DW_TAG_enumerator {
-                    let name = loader.name(child)?;
-                    let value = child.entry.number(constants::DW_AT_const_value).unwrap_or(0);
-                    items.push(Enumerator { name, value });
-                }
+        let is_shown = need == Need::Layout || need == Need::Name && !name.is_some();
+        if is_shown || self.pointed_to {
+            self.children(cursor, &[constants::DW_TAG_enumerator], |loader, child| {
+                let name = loader.name(child)?;
+                let value = child.entry.number(constants::DW_AT_const_value).unwrap_or(0);
+                items.push(Enumerator { name, value });
                 Ok(())
             })?;
         }
@@ -422,7 +451,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let Some(unit) = self.units.index_of(place) else { return Ok(None) };
         let context = self.context(unit)?;
         let mut entry = Entry::default();
-        self.spend()?;
+        self.spend(1)?;
         let mut entries = Entries::at(self.units, unit, &context, place)?;
         if entries.is_empty() || !entries.read(&mut entry)? {
             return Ok(None);
@@ -439,10 +468,11 @@ impl<'u, 'a> Loader<'u, 'a> {
         }))
     }
 
-    /// Goes over the entries directly below the one that was read.
+    /// Goes over the entries of some tags directly below the one that was read.
     pub(super) fn children(
         &mut self,
         cursor: &mut Cursor<'_, '_, 'a>,
+        tags: &[DwTag],
         mut each: impl FnMut(&mut Self, &mut Cursor<'_, '_, 'a>) -> Result<()>,
     ) -> Result<()> {
         if !cursor.entry.has_children {
@@ -450,10 +480,16 @@ impl<'u, 'a> Loader<'u, 'a> {
         }
         let depth = cursor.entries.depth();
         while !cursor.entries.is_empty() && cursor.entries.depth() >= depth {
-            self.spend()?;
             let below = cursor.entries.depth() > depth;
             cursor.place = cursor.entries.place();
-            if cursor.entries.read(&mut cursor.entry)? && !below {
+            let interest = |tag| match tags.contains(&tag) {
+                _ if below => Interest::Inside,
+                true => Interest::Read,
+                false => Interest::Leave,
+            };
+            let step = cursor.entries.read_as(&mut cursor.entry, interest)?;
+            self.spend(1 + (cursor.entries.place().0 - cursor.place.0) / BYTES_AN_ENTRY)?;
+            if step == Step::Wanted {
                 each(self, cursor)?;
             }
         }
@@ -467,7 +503,10 @@ impl<'u, 'a> Loader<'u, 'a> {
         id: TypeId,
         need: Need,
     ) -> Result<Type> {
-        let name = self.record_name(cursor)?;
+        // without a size its own, it has to be found
+        let has_size = cursor.entry.has(constants::DW_AT_byte_size);
+        let need = if need == Need::Size && !has_size { Need::Layout } else { need };
+        let name = if need == Need::Size { NameId::NONE } else { self.record_name(cursor)? };
         let mut record = Record {
             language: Language(cursor.context.language as u16),
             declaration: true,
@@ -480,7 +519,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             record.size = record.size.checked_next_multiple_of(record.align.max(1)).unwrap_or(record.size);
         }
         // an anonymous one is printed where it is used
-        if need == Need::Layout || !name.is_some() {
+        if need == Need::Layout || need == Need::Name && !name.is_some() {
             record.declaration = cursor.entry.flag(constants::DW_AT_declaration);
             self.record_members(cursor, &mut record)?;
         }
@@ -506,7 +545,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let Some(unit) = self.units.index_of(place) else { return Ok(name) };
         let context = self.context(unit)?;
         let mut entry = Entry::default();
-        self.spend()?;
+        self.spend(1)?;
         let mut entries = Entries::at(self.units, unit, &context, place)?;
         if entries.is_empty() || !entries.read(&mut entry)? {
             return Ok(name);

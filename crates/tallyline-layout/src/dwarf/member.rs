@@ -31,12 +31,18 @@ impl<'a> Loader<'_, 'a> {
             true => None,
             false => self.underlying(cursor)?,
         };
-        self.children(cursor, |loader, child| {
+        let parts = [
+            constants::DW_TAG_member,
+            constants::DW_TAG_inheritance,
+            constants::DW_TAG_variable,
+            constants::DW_TAG_variant_part,
+        ];
+        self.children(cursor, &parts, |loader, child| {
             match child.entry.tag {
                 constants::DW_TAG_member | constants::DW_TAG_inheritance => {
                     members.push(Member {
                         declared: u16::try_from(members.len()).unwrap_or(u16::MAX),
-                        ..loader.member(child, kind)?
+                        ..loader.member(child, kind, loader.need_of_part(child))?
                     });
                 }
                 // since version 5, what is static in a class is a variable
@@ -60,7 +66,12 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Reads a member or a base.
-    pub(super) fn member(&mut self, cursor: &Cursor<'_, '_, 'a>, record: RecordKind) -> Result<Member> {
+    pub(super) fn member(
+        &mut self,
+        cursor: &Cursor<'_, '_, 'a>,
+        record: RecordKind,
+        need: Need,
+    ) -> Result<Member> {
         let entry = &cursor.entry;
         let kind = match entry.tag {
             constants::DW_TAG_inheritance => match entry.number(constants::DW_AT_virtuality) {
@@ -98,7 +109,7 @@ impl<'a> Loader<'_, 'a> {
                 let base = self.one_for_all(base)?;
                 self.refer(base, Need::Layout)?
             }
-            _ => self.refer_by(cursor, constants::DW_AT_type, Need::Layout)?,
+            _ => self.refer_by(cursor, constants::DW_AT_type, need)?,
         };
         // in Rust nobody asks for the alignment of a member: it is the natural one of its type
         let align = if self.is_rust(cursor) { None } else { entry.number(constants::DW_AT_alignment) };

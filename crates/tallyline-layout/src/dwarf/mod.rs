@@ -174,10 +174,10 @@ fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Type
     let mut found = scan::scan(units, request, before)?.found;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());
-    let mut parts = load_found(units, request, &found, Classes::OfTheirUnits)?;
+    let mut parts = load_found(units, request, &found, Parts::OfUnits, Classes::OfTheirUnits)?;
     if units.has_undefined() {
         let definitions = Definitions::find(units)?;
-        parts = load_found(units, request, &found, Classes::Defined(&definitions))?;
+        parts = load_found(units, request, &found, Parts::OfUnits, Classes::Defined(&definitions))?;
     }
     for part in parts {
         types.append(part.types)?;
@@ -192,21 +192,38 @@ fn load_found(
     units: &Units<'_>,
     request: &Request,
     found: &[Found],
+    parts: Parts,
     classes: Classes<'_>,
 ) -> Result<Vec<Loaded>> {
     let load = |chunk| Loader::new(units, request).with(classes).load(chunk);
-    chunks(found).into_par_iter().map(load).collect()
+    chunks(found, parts).into_par_iter().map(load).collect()
 }
 
-/// Cuts what was found into parts for the workers, between units: entries of one unit share types.
-fn chunks(found: &[Found]) -> Vec<&[Found]> {
-    let wanted = rayon::current_num_threads() * 4;
-    let size = found.len().div_ceil(wanted).max(64);
+/// Where what was found may be cut into parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parts {
+    /// Between units: entries of one unit share types, which have one id then.
+    OfUnits,
+    /// Also in a unit that would leave workers without work. What its halves share is read for each.
+    Even,
+}
+
+/// Fewer types are not worth another worker.
+const FEW: usize = 256;
+
+/// Cuts what was found into parts for the workers.
+fn chunks(found: &[Found], parts: Parts) -> Vec<&[Found]> {
+    let workers = rayon::current_num_threads();
+    let size = found.len().div_ceil(workers * 4).max(64);
+    let most = match parts {
+        Parts::OfUnits => found.len(),
+        Parts::Even => found.len().div_ceil(workers).max(FEW),
+    };
     let mut chunks = Vec::new();
     let mut rest = found;
     while !rest.is_empty() {
         let mut end = size.min(rest.len());
-        while end < rest.len() && rest[end].unit == rest[end - 1].unit {
+        while end < rest.len().min(most) && rest[end].unit == rest[end - 1].unit {
             end += 1;
         }
         let (chunk, tail) = rest.split_at(end);

@@ -41,15 +41,25 @@ pub(super) enum Use {
 /// Strings that are read from the file when they are asked for, and stay.
 struct Asked<'a> {
     part: &'a Part<'a>,
-    // by a hash of their offsets, in the first free slot from there on
-    slots: Box<[Slot]>,
+    // by a hash of their offsets, in the first free slot from there on; each table is twice as large as
+    // the one before, and is there once that has no slot for a string
+    tables: [OnceLock<Box<[Slot]>>; TABLES],
+    // of the first table
+    slots: usize,
 }
 
-/// A string's offset, and the string with its end.
-type Slot = OnceLock<(u32, Box<[u8]>)>;
+/// The four bytes of a string's offset, and the string with its end.
+type Slot = OnceLock<Box<[u8]>>;
 
-/// There is a slot for so many bytes of a section.
-const BYTES_A_SLOT: usize = 256;
+/// There is a slot for so many bytes of a section, in the first table.
+const BYTES_A_SLOT: usize = 512;
+
+/// The most tables.
+const TABLES: usize = 3;
+
+/// How many bytes are read of what may be a string: nearly all are shorter, and more reads take longer than
+/// more bytes.
+const MOSTLY: usize = 1 << 10;
 
 /// Strings longer than this are looked for in all of the section.
 const LONG: usize = 1 << 20;
@@ -66,7 +76,12 @@ impl<'a> Asked<'a> {
             offset += part.read_at(offset as u64, &mut piece)?.max(1);
         }
         let slots = (size / BYTES_A_SLOT).max(PROBES).next_power_of_two();
-        Ok(Asked { part, slots: (0..slots).map(|_| OnceLock::new()).collect() })
+        Ok(Asked { part, tables: Default::default(), slots })
+    }
+
+    fn table(&self, number: usize) -> &[Slot] {
+        let slots = self.slots << number;
+        self.tables[number].get_or_init(|| (0..slots).map(|_| OnceLock::new()).collect())
     }
 
     /// The string at an offset and its end; none if it cannot be read, or there is no slot left for it.
@@ -74,33 +89,38 @@ impl<'a> Asked<'a> {
         let key = u32::try_from(offset).ok()?;
         // the high bits are the mixed ones
         let first = (FxBuildHasher.hash_one(key) >> 32) as usize;
-        for probe in 0..PROBES {
-            let slot = &self.slots[first.wrapping_add(probe) & (self.slots.len() - 1)];
-            let (taken, string) = match slot.get() {
-                Some(taken) => taken,
-                None => {
-                    let string = self.read(offset)?;
-                    slot.get_or_init(|| (key, string))
+        for number in 0..TABLES {
+            let table = self.table(number);
+            for probe in 0..PROBES {
+                let slot = &table[first.wrapping_add(probe) & (table.len() - 1)];
+                let taken = match slot.get() {
+                    Some(taken) => taken,
+                    None => {
+                        let string = self.read(key)?;
+                        slot.get_or_init(|| string)
+                    }
+                };
+                if let Some(string) = taken.strip_prefix(&key.to_ne_bytes()) {
+                    return Some(string);
                 }
-            };
-            if *taken == key {
-                return Some(string);
             }
         }
         None
     }
 
-    fn read(&self, offset: usize) -> Option<Box<[u8]>> {
-        let mut near = [0; 128];
-        let read = self.part.read_at(offset as u64, &mut near).ok()?;
+    /// What a slot has of the string at an offset.
+    fn read(&self, key: u32) -> Option<Box<[u8]>> {
+        let with_key = |string: &[u8]| [&key.to_ne_bytes(), string].concat().into_boxed_slice();
+        let mut near = [0; MOSTLY];
+        let read = self.part.read_at(key.into(), &mut near).ok()?;
         if let Some(end) = memchr::memchr(0, &near[..read]) {
-            return Some(near[..=end].into());
+            return Some(with_key(&near[..=end]));
         }
-        let mut bytes = vec![0; 1 << 12];
+        let mut bytes = vec![0; 4 * MOSTLY];
         loop {
-            let read = self.part.read_at(offset as u64, &mut bytes).ok()?;
+            let read = self.part.read_at(key.into(), &mut bytes).ok()?;
             if let Some(end) = memchr::memchr(0, &bytes[..read]) {
-                return Some(bytes[..=end].into());
+                return Some(with_key(&bytes[..=end]));
             }
             if read < bytes.len() || read >= LONG {
                 return None;

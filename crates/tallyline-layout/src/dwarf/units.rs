@@ -69,14 +69,19 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// The unit's language.
+    pub(super) fn language(&self) -> Language {
+        Language(u16::try_from(self.language).unwrap_or(0))
+    }
+
     /// Whether the unit's types are declared in scopes.
     pub(super) fn has_scopes(&self) -> bool {
-        u16::try_from(self.language).is_ok_and(|language| Language(language).has_scopes())
+        self.language().has_scopes()
     }
 
     /// Whether the unit is C++'s.
     pub(super) fn is_cpp(&self) -> bool {
-        u16::try_from(self.language).is_ok_and(|language| Language(language).is_cpp())
+        self.language().is_cpp()
     }
 }
 

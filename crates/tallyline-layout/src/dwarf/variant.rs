@@ -3,7 +3,7 @@
 //! A variant part has a member that tells the variants apart, and of each variant the value that
 //! selects it and one member, which lies over the whole record.
 
-use super::load::{Cursor, Loader};
+use super::load::{Cursor, Loader, Need};
 use crate::error::Result;
 use crate::model::{Record, RecordKind, Type, TypeId, Types, Variant};
 use gimli::{AttributeValue, constants};
@@ -19,11 +19,13 @@ impl<'a> Loader<'_, 'a> {
         let mut tag = None;
         let mut signed = false;
         let mut variants = Vec::new();
-        self.children(cursor, |loader, child| {
+        let tags = [constants::DW_TAG_member, constants::DW_TAG_variant];
+        self.children(cursor, &tags, |loader, child| {
             match child.entry.tag {
                 constants::DW_TAG_member if place == Some(child.place) => {
                     signed = loader.is_signed(child)?;
-                    tag = Some(loader.member(child, RecordKind::Struct)?);
+                    let need = loader.need_of_part(child);
+                    tag = Some(loader.member(child, RecordKind::Struct, need)?);
                 }
                 constants::DW_TAG_variant => variants.push(loader.variant(child)?),
                 _ => {}
@@ -45,10 +47,9 @@ impl<'a> Loader<'_, 'a> {
             _ => cursor.entry.number(constants::DW_AT_discr_value).map(i128::from),
         });
         let mut members = Vec::new();
-        self.children(cursor, |loader, child| {
-            if child.entry.tag == constants::DW_TAG_member {
-                members.push(loader.member(child, RecordKind::Struct)?);
-            }
+        self.children(cursor, &[constants::DW_TAG_member], |loader, child| {
+            // what a variant holds is a part of the record itself
+            members.push(loader.member(child, RecordKind::Struct, Need::Layout)?);
             Ok(())
         })?;
         let (name, ty) = match members[..] {

@@ -150,6 +150,9 @@ impl Job {
             Ask::Containers { .. } | Ask::PointersTo(_) => Wanted::Records,
             Ask::Enumerator(name) => Wanted::Enumerator(name.clone().into()),
         };
+        let sizes_only = !matches!(self.show, Show::Definition | Show::Compilable);
+        let Filter { packed, flexible, embedded_flexible, .. } = self.filter;
+        let looks_inside = packed || flexible || embedded_flexible;
         let sources = self.positions || matches!(self.show, Show::Definitions | Show::Unit);
         Request {
             wanted,
@@ -160,7 +163,8 @@ impl Job {
             anonymous: self.anonymous || self.nested_anonymous,
             pointed_to: self.show == Show::Compilable,
             pointees: self.style.expand_pointers,
-            sizes_only: !matches!(self.show, Show::Definition | Show::Compilable),
+            sizes_only,
+            shallow: sizes_only && matches!(self.ask, Ask::Types(_)) && !looks_inside,
             positions: sources || self.filter.declared_exclude.is_some(),
         }
     }

@@ -1,0 +1,105 @@
+//! The first pass over windows: which types are in them that were in none before.
+
+use super::super::outlines::{Outlines, Seen};
+use super::super::scan::{self, Before, Found, Known, Scanned};
+use super::super::split;
+use super::super::units::Units;
+use super::{End, Inputs};
+use crate::Request;
+use crate::error::Result;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+/// A window, and what was found in it.
+pub(super) struct Window {
+    pub(super) bytes: Vec<u8>,
+    /// Where it starts in the section.
+    pub(super) start: usize,
+    pub(super) found: Vec<Found>,
+    pub(super) classes: Seen,
+}
+
+/// What comes next.
+pub(super) enum Next {
+    Window(Window),
+    /// It cannot be read so.
+    Ends(End),
+}
+
+/// Finds types in windows, one after the other.
+pub(super) struct Finder<'r> {
+    request: &'r Request,
+    inputs: Inputs<'r>,
+    // the names of compilers, by which it is found out whether equal strings are one string
+    producers: FxHashMap<Vec<u8>, usize>,
+    // how large classes are that units may only declare, if that is of interest
+    outlines: Option<Outlines>,
+    // what was found so far
+    seen: Known,
+}
+
+impl<'r> Finder<'r> {
+    pub(super) fn new(request: &'r Request, inputs: Inputs<'r>, outlined: bool) -> Finder<'r> {
+        let outlines = outlined.then(Outlines::default);
+        Finder { request, inputs, producers: FxHashMap::default(), outlines, seen: Known::default() }
+    }
+
+    /// Sends what is found in each window until there are no more, nobody takes them, or all that is
+    /// wanted is found. Says how large the classes of all of them are.
+    pub(super) fn run(
+        mut self,
+        windows: Receiver<io::Result<Vec<u8>>>,
+        send: &SyncSender<Result<Next>>,
+    ) -> Outlines {
+        let mut start: usize = 0;
+        for bytes in windows {
+            let next = bytes.map_err(Into::into).and_then(|bytes| self.window(bytes, start));
+            let goes_on = match &next {
+                Ok(Next::Window(window)) => {
+                    start = start.saturating_add(window.bytes.len());
+                    !self.request.wanted.is_complete(self.seen.len())
+                }
+                Ok(Next::Ends(_)) | Err(_) => false,
+            };
+            if send.send(next).is_err() || !goes_on {
+                break;
+            }
+        }
+        self.outlines.unwrap_or_default()
+    }
+
+    fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<Next> {
+        let units = self.inputs.units(&bytes, start)?;
+        if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
+            return Ok(Next::Ends(End::From(start)));
+        }
+        let found = self.find(&units).map_err(|error| units.localized(error))?;
+        let Some((found, classes)) = found else { return Ok(Next::Ends(End::NotMerged)) };
+        if units.refers_outside() {
+            return Ok(Next::Ends(End::From(start)));
+        }
+        drop(units);
+        Ok(Next::Window(Window { bytes, start, found, classes }))
+    }
+
+    /// What is found in units; nothing if equal strings turn out to be several.
+    fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, Seen)>> {
+        let before = Before { known: &self.seen, outlines: self.outlines.as_ref() };
+        let Scanned { mut found, classes, producers } = scan::scan(units, self.request, before)?;
+        if self.inputs.merged && !self.are_merged(units, producers) {
+            return Ok(None);
+        }
+        found.retain(|found| self.seen.insert(found.key));
+        self.outlines.iter_mut().for_each(|outlines| outlines.add(&classes));
+        Ok(Some((found, classes)))
+    }
+
+    /// Whether the names of compilers, which units repeat, are one string each.
+    fn are_merged(&mut self, units: &Units<'_>, producers: FxHashSet<usize>) -> bool {
+        producers.into_iter().all(|offset| {
+            let name = units.string_at(offset).unwrap_or_default();
+            *self.producers.entry(name.to_vec()).or_insert(offset) == offset
+        })
+    }
+}

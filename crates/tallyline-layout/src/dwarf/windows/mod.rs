@@ -1,0 +1,271 @@
+//! Reading a file a window of units at a time: what takes memory is two windows and the names, not
+//! all of the file.
+//!
+//! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
+//! out that they do not, or that types are in other files, the rest is read as a whole.
+
+mod cut;
+mod find;
+
+use self::cut::{Cut, cut};
+use self::find::{Finder, Next, Window};
+use super::load::{Classes, Loaded};
+use super::outlines::{Held, Outlines, Seen};
+use super::sections::{Reading, Sections};
+use super::source::Source;
+use super::strings::{Strings, Use};
+use super::units::Units;
+use super::{Parts, load_found};
+use crate::elf::{File, Naming};
+use crate::error::Result;
+use crate::model::Types;
+use crate::{Request, Wanted};
+use gimli::SectionId;
+use object::ReadRef;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+/// How many bytes of units are looked at at once: of the first window, as what is sought by name is
+/// mostly found early, and of the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) first: usize,
+    pub(super) most: usize,
+}
+
+impl Default for Windows {
+    fn default() -> Windows {
+        // what is fuzzed is small
+        match cfg!(fuzzing) {
+            true => Windows { first: 64, most: 256 },
+            false => Windows { first: 1 << 20, most: 4 << 20 },
+        }
+    }
+}
+
+impl Windows {
+    /// The same, with less at once of a section that is small itself.
+    fn for_section(self, size: u64) -> Windows {
+        let share = usize::try_from(size / 32).unwrap_or(usize::MAX);
+        Windows { most: self.most.min(share.max(self.first)), ..self }
+    }
+}
+
+/// How far reading came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// To the end, or to where no more was wanted.
+    Done,
+    /// From this offset on the file has to be read as a whole.
+    From(usize),
+}
+
+/// Reads the wanted types, and hands them on as they come, in the order of the file.
+pub(super) fn read<'a, R: ReadRef<'a>>(
+    file: &File<'a, R>,
+    naming: Naming,
+    request: &Request,
+    sizes: Windows,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<Outcome> {
+    let as_a_whole = Ok(Outcome::From(0));
+    // how many units define a type is known at the end only
+    if naming == Naming::Split || request.positions || file.alternate()?.is_some() {
+        return as_a_whole;
+    }
+    let types = file.parts(SectionId::DebugTypes, naming)?;
+    let infos = file.parts(SectionId::DebugInfo, naming)?;
+    let ([], [info]) = (&types[..], &infos[..]) else { return as_a_whole };
+    if info.size() <= sizes.first as u64 {
+        return as_a_whole;
+    }
+    let strings = file.parts(SectionId::DebugStr, naming)?;
+    let reading = Reading { in_windows: true, ..Reading::default() };
+    // how often it is read does not count
+    if info.stream(&reading.budget)?.is_none() || strings.len() > 1 {
+        return as_a_whole;
+    }
+    let little_endian = file.is_little_endian();
+    let sizes = sizes.for_section(info.size());
+    thread::scope(|scope| {
+        // the first windows are read beside the other sections
+        let mut cut = cut(scope, info, sizes, little_endian)?;
+        let is_merged = file.merges(SectionId::DebugStr, naming);
+        // names are told apart by where they are, and written once
+        let few = is_merged && request.sizes_only && matches!(request.wanted, Wanted::Records);
+        let used = if few { Use::Few } else { Use::Many };
+        let Some(strings) = Strings::load(strings.first(), used, &reading.budget)? else { return as_a_whole };
+        let sections = Sections::load(file, naming, &reading)?;
+        let mut merged = is_merged && strings.end();
+        while let Some(windows) = cut {
+            let inputs = Inputs { sections: &sections, strings: &strings, little_endian, merged };
+            let read = read_windows(windows, request, inputs, &mut |mut part| {
+                part.target = file.target();
+                each(part)
+            })?;
+            match read {
+                End::Done => return Ok(Outcome::Done),
+                End::From(start) => return Ok(Outcome::From(start)),
+                // what was handed on is handed on again: whoever takes it knows it
+                End::NotMerged => merged = false,
+            }
+            cut = self::cut(scope, info, sizes, little_endian)?;
+        }
+        as_a_whole
+    })
+}
+
+/// How far a reader came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Done,
+    /// From this offset on the file has to be read as a whole.
+    From(usize),
+    /// Equal strings are not one string, although the file says so.
+    NotMerged,
+}
+
+/// What windows are read with.
+#[derive(Clone, Copy)]
+struct Inputs<'r> {
+    sections: &'r Sections<'r>,
+    strings: &'r Strings<'r>,
+    little_endian: bool,
+    // whether equal strings are one string
+    merged: bool,
+}
+
+impl<'r> Inputs<'r> {
+    /// The units of a window that starts at an offset of the section.
+    fn units<'w>(&self, bytes: &'w [u8], start: usize) -> Result<Units<'w>>
+    where
+        'r: 'w,
+    {
+        let source = Source::window(self.sections, self.strings, bytes, start);
+        let mut units = Units::index(source, self.little_endian)?;
+        if self.merged {
+            units.set_merged();
+        }
+        Ok(units)
+    }
+}
+
+/// Reads windows, one after the other: while the types of one are loaded, those of the next are found.
+fn read_windows(
+    mut cut: Cut<'_>,
+    request: &Request,
+    inputs: Inputs<'_>,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<End> {
+    let Some(windows) = cut.windows.take() else { return Ok(End::From(0)) };
+    let all = matches!(request.wanted, Wanted::Records) && request.units.is_everything();
+    let outlined = request.sizes_only && all && !request.anonymous;
+    let finder = Finder::new(request, inputs, outlined);
+    thread::scope(|scope| {
+        let (send, found) = sync_channel(0);
+        let started = thread::Builder::new().spawn_scoped(scope, move || finder.run(windows, &send));
+        let Ok(finding) = started else { return Ok(End::From(0)) };
+        let how = if outlined { Classes::Later } else { Classes::OfTheirUnits };
+        let mut reader = Reader { request, inputs, how, held: Vec::new() };
+        let end = reader.read(found, &cut, each);
+        let outlines = finding.join().unwrap_or_else(|panic| resume_unwind(panic));
+        match end? {
+            Some(end) => Ok(end),
+            None => reader.complete(&outlines, each),
+        }
+    })
+}
+
+/// The second pass over windows: loads the types that were found.
+struct Reader<'r> {
+    request: &'r Request,
+    inputs: Inputs<'r>,
+    how: Classes<'r>,
+    // what waits for classes of other units and what comes behind it, with where their windows start
+    held: Vec<(usize, Vec<Held>)>,
+}
+
+impl Reader<'_> {
+    /// Reads windows to the last one, or to where it ends before.
+    fn read(
+        &mut self,
+        windows: Receiver<Result<Next>>,
+        cut: &Cut<'_>,
+        each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+    ) -> Result<Option<End>> {
+        for next in windows {
+            let end = match next? {
+                Next::Ends(end) => Some(end),
+                Next::Window(window) => match self.types(&window)? {
+                    Some(parts) => {
+                        cut.give_back(window.bytes);
+                        if parts.into_iter().any(|part| each(part).is_break()) {
+                            return Ok(Some(End::Done));
+                        }
+                        None
+                    }
+                    None => Some(End::From(window.start)),
+                },
+            };
+            match end {
+                None => {}
+                Some(End::From(start)) => {
+                    return Ok(Some(End::From(self.held.first().map_or(start, |(first, _)| *first))));
+                }
+                end => return Ok(end),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The types of a window, as far as they are complete; none if it cannot be read by itself.
+    fn types(&mut self, window: &Window) -> Result<Option<Vec<Types>>> {
+        let units = self.inputs.units(&window.bytes, window.start)?;
+        let parts = load_found(&units, self.request, &window.found, Parts::Even, self.how);
+        if units.refers_outside() || units.has_undefined() {
+            return Ok(None);
+        }
+        let parts = parts.map_err(|error| units.localized(error))?;
+        Ok(Some(self.hold(parts, &window.classes, window.start)))
+    }
+
+    /// Keeps what cannot be completed yet, and what comes behind that; the rest can be handed on.
+    fn hold(&mut self, parts: Vec<Loaded>, classes: &Seen, start: usize) -> Vec<Types> {
+        if self.held.is_empty() && parts.iter().all(|part| part.wanted.is_empty()) {
+            return parts.into_iter().map(|part| part.types).collect();
+        }
+        let held = parts.into_iter().map(|part| Held::new(part, classes, self.inputs.little_endian));
+        self.held.push((start, held.collect()));
+        Vec::new()
+    }
+
+    /// Completes what had to wait for the end of the file.
+    fn complete(self, outlines: &Outlines, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+        for (start, held) in self.held {
+            let parts = held.into_par_iter().map(|held| held.complete(outlines));
+            let Some(parts) = parts.collect::<Result<Option<Vec<_>>>>()? else {
+                return Ok(End::From(start));
+            };
+            if parts.into_iter().any(|part| each(part).is_break()) {
+                break;
+            }
+        }
+        Ok(End::Done)
+    }
+}
+
+impl Wanted {
+    /// Whether so many types are all that there can be.
+    pub(super) fn is_complete(&self, found: usize) -> bool {
+        match self {
+            Wanted::Records | Wanted::Enumerator(_) => false,
+            Wanted::Named(names) => found >= names.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
