@@ -181,7 +181,17 @@ pub fn explore<T>(
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
     let headers = object::ReadCache::new(file);
-    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, each)
+    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
+}
+
+/// The same as [`explore`] without the sections that say lines: units are opened by [`DebugInfo::open`].
+pub fn explore_without_lines<T>(
+    file: &std::fs::File,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    let headers = object::ReadCache::new(file);
+    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
 /// The same as [`explore`], of bytes in memory.
@@ -190,15 +200,16 @@ pub fn explore_bytes<T>(
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    explore_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, each)
+    explore_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, true, each)
 }
 
 fn explore_elf<'a, R: object::ReadRef<'a>, T>(
     file: &elf::File<'a, R>,
     companions: &dyn Companions,
+    lines: bool,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, each)
+    dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
 }
 
 /// Reads the types of an open ELF file or raw BTF, and of the files that belong to it, and hands them

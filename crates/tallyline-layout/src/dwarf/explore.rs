@@ -26,9 +26,10 @@ pub(crate) fn explore<'a, R: ReadRef<'a>, T>(
     file: &File<'a, R>,
     naming: Naming,
     companions: &dyn Companions,
+    lines: bool,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    let reading = Reading { code: true, ..Reading::default() };
+    let reading = Reading { code: true, lines, ..Reading::default() };
     let opened = with_units(file, naming, &reading, companions, |units| each(&DebugInfo { units }))?;
     let mut warnings = opened.warnings;
     warnings.extend(opened.missing);
@@ -58,6 +59,64 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     /// The same of a unit of which at least the first entry is wanted and perhaps no more was read.
     pub fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
+    }
+
+    /// A unit by its header and the sections it is in, as gimli wants it, but without its lines, names and
+    /// folders: those need not be there.
+    pub fn open(
+        header: &UnitHeader<Slice<'a>>,
+        dwarf: &gimli::Dwarf<Slice<'a>>,
+    ) -> gimli::Result<gimli::Unit<Slice<'a>>> {
+        use gimli::UnitType::{Skeleton, SplitCompilation};
+        let (encoding, file) = (header.encoding(), dwarf.file_type);
+        let mut unit = gimli::Unit {
+            header: *header,
+            abbreviations: dwarf.abbreviations(header)?,
+            name: None,
+            comp_dir: None,
+            low_pc: 0,
+            str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(encoding, file),
+            addr_base: gimli::DebugAddrBase(0),
+            loclists_base: gimli::DebugLocListsBase::default_for_encoding_and_file(encoding, file),
+            rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(encoding, file),
+            line_program: None,
+            dwo_id: match header.type_() {
+                Skeleton(id) | SplitCompilation(id) => Some(id),
+                _ => None,
+            },
+        };
+        let mut low = None;
+        let mut root = header.entries(&unit.abbreviations);
+        root.next_dfs()?;
+        for attribute in root.current().ok_or(gimli::Error::MissingUnitDie)?.attrs() {
+            match (attribute.name(), attribute.value()) {
+                (constants::DW_AT_low_pc, value) => low = Some(value),
+                (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
+                (_, AttributeValue::DebugAddrBase(base)) => unit.addr_base = base,
+                (_, AttributeValue::DebugLocListsBase(base)) => unit.loclists_base = base,
+                (_, AttributeValue::DebugRngListsBase(base)) => unit.rnglists_base = base,
+                (_, AttributeValue::DwoId(id)) => unit.dwo_id = unit.dwo_id.or(Some(id)),
+                _ => {}
+            }
+        }
+        if let Some(low) = low.map(|low| dwarf.attr_address(&unit, low)).transpose()?.flatten() {
+            unit.low_pc = low;
+        }
+        Ok(unit)
+    }
+
+    /// The list of places that an attribute of a unit leads to, which is open; none for what is no list.
+    pub fn locations(
+        &self,
+        index: usize,
+        dwarf: &gimli::Dwarf<Slice<'a>>,
+        unit: &gimli::Unit<Slice<'a>>,
+        value: &AttributeValue<Slice<'a>>,
+    ) -> gimli::Result<Option<gimli::LocListIter<Slice<'a>>>> {
+        match self.units.lists(index) {
+            Some(lists) => lists.list(dwarf, unit, value),
+            None => dwarf.attr_locations(unit, *value),
+        }
     }
 
     /// The unit that a unit was split off from, if it was.

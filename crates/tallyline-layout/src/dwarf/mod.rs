@@ -18,6 +18,7 @@ mod entry;
 mod explore;
 mod finish;
 mod hierarchy;
+mod lists;
 mod load;
 mod member;
 mod on_demand;
@@ -44,6 +45,7 @@ use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
+use lists::Lists;
 use load::{Classes, Loaded, Loader};
 use object::ReadRef;
 use on_demand::OnDemand;
@@ -139,15 +141,21 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     let role = if naming == Naming::Split { Role::Split } else { Role::Main };
     let mut warnings = Vec::new();
     let little_endian = file.is_little_endian();
-    let there = if reading.code { OnDemand::find(file, naming)? } else { None };
-    let left_out = there.as_ref().map(|_| gimli::SectionId::DebugInfo);
-    let sections = Sections::load_without(left_out, file, naming, reading)?;
-    let units = match &there {
+    let (there, lists) = match reading.code {
+        true => (OnDemand::find(file, naming)?, Lists::find(file, naming)?),
+        false => (None, None),
+    };
+    let mut left_out = Vec::new();
+    left_out.extend(there.as_ref().map(|_| gimli::SectionId::DebugInfo));
+    left_out.extend(lists.as_ref().map(|_| gimli::SectionId::DebugLocLists));
+    let sections = Sections::load_without(&left_out, file, naming, reading)?;
+    let mut units = match &there {
         Some(there) => {
             Units::on_demand(Source::without_units(&sections, role, there.size())?, there, little_endian)?
         }
         None => Units::index(Source::new(&sections, role, String::new(), 0)?, little_endian)?,
     };
+    units.set_lists(lists.as_ref());
 
     let alternate = alternate::open(file, companions, &mut warnings)?;
     let alternate_sections = alternate.as_ref().and_then(|file| file.load(reading, &mut warnings));

@@ -41,6 +41,8 @@ pub(super) struct Reading {
     pub(super) positions: bool,
     /// Whether sections that only code needs are read too.
     pub(super) code: bool,
+    /// Whether those of code are read that say its lines.
+    pub(super) lines: bool,
     /// How many bytes may still be inflated.
     pub(super) budget: AtomicU64,
 }
@@ -48,7 +50,7 @@ pub(super) struct Reading {
 impl Default for Reading {
     fn default() -> Reading {
         let budget = AtomicU64::new(INFLATED_LIMIT);
-        Reading { in_windows: false, positions: false, code: false, budget }
+        Reading { in_windows: false, positions: false, code: false, lines: false, budget }
     }
 }
 
@@ -56,7 +58,7 @@ impl Reading {
     fn needs(&self, section: SectionId) -> bool {
         match section {
             SectionId::DebugInfo | SectionId::DebugStr => !self.in_windows,
-            SectionId::DebugLine => self.positions || self.code,
+            SectionId::DebugLine => self.positions || self.lines,
             SectionId::DebugAranges
             | SectionId::DebugAddr
             | SectionId::DebugLoc
@@ -83,17 +85,17 @@ impl<'a> Sections<'a> {
         naming: Naming,
         reading: &Reading,
     ) -> Result<Sections<'a>> {
-        Self::load_without(None, file, naming, reading)
+        Self::load_without(&[], file, naming, reading)
     }
 
-    /// The same without one of them.
+    /// The same without some of them.
     pub(super) fn load_without<R: ReadRef<'a>>(
-        left_out: Option<SectionId>,
+        left_out: &[SectionId],
         file: &File<'a, R>,
         naming: Naming,
         reading: &Reading,
     ) -> Result<Sections<'a>> {
-        let parts = |id: &SectionId| match reading.needs(*id) && left_out != Some(*id) {
+        let parts = |id: &SectionId| match reading.needs(*id) && !left_out.contains(id) {
             true => file.parts(*id, naming),
             false => Ok(Vec::new()),
         };

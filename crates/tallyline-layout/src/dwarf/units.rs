@@ -2,6 +2,7 @@
 
 use super::abbreviations::Abbreviations;
 use super::entry::{Entries, Entry};
+use super::lists::Lists;
 use super::on_demand::{OnDemand, Slots};
 use super::source::{Contribution, Role, Source};
 use super::{Slice, damaged};
@@ -56,6 +57,8 @@ pub(super) struct Units<'a> {
     merged: bool,
     // the first units, where they are read when they are asked for
     slots: Option<Slots<'a>>,
+    // the file's lists of places, where they are not in its sections
+    lists: Option<&'a Lists<'a>>,
 }
 
 /// What an entry of one unit needs to be read.
@@ -97,6 +100,7 @@ impl<'a> Units<'a> {
             undefined: AtomicBool::new(false),
             merged: false,
             slots: None,
+            lists: None,
         };
         units.order = units.add(source)?.collect();
         Ok(units)
@@ -119,6 +123,17 @@ impl<'a> Units<'a> {
         units.order = (0..units.units.len()).collect();
         units.slots = Some(Slots::new(there));
         Ok(units)
+    }
+
+    /// Says that the lists of places of the first file are not in its sections.
+    pub(super) fn set_lists(&mut self, lists: Option<&'a Lists<'a>>) {
+        self.lists = lists;
+    }
+
+    /// The lists of places of a unit, where they are not in its sections.
+    pub(super) fn lists(&self, unit: usize) -> Option<&'a Lists<'a>> {
+        let Unit { source, header, .. } = &self.units[unit];
+        self.lists.filter(|_| *source == 0 && header.version() >= 5)
     }
 
     /// Adds the units of a companion. Types are not looked for in them until their order is said.

@@ -60,23 +60,22 @@ impl Body {
         for range in sorted {
             let start = body.instructions.last().map_or(range.start, |last| range.start.max(last.end()));
             let size = range.end.saturating_sub(start).min(left);
-            let Some((region, bytes)) = image.bytes(start) else { continue };
-            let size = usize::try_from(size).unwrap_or(usize::MAX).min(bytes.len());
-            if !region.code || size == 0 {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            let Some((_, bytes)) = image.bytes(start, size).filter(|(region, _)| region.code) else {
                 continue;
-            }
-            left -= size as u64;
+            };
+            left -= bytes.len() as u64;
             match image.machine() {
                 Machine::X86_64 => {
-                    x86::decode(&bytes[..size], start, &mut body.instructions, &mut body.effects);
+                    x86::decode(&bytes, start, &mut body.instructions, &mut body.effects);
                 }
                 Machine::Aarch64 => {
-                    aarch64::decode(&bytes[..size], start, &mut body.instructions, &mut body.effects);
+                    aarch64::decode(&bytes, start, &mut body.instructions, &mut body.effects);
                 }
             }
         }
         let tables = body.find_tables(image, ranges);
-        let ways: Vec<Way> = ranges.iter().flat_map(|range| image.ways(range)).copied().collect();
+        let ways: Vec<Way> = ranges.iter().flat_map(|range| image.ways(range)).collect();
         body.find_blocks(entry, &tables, &ways);
         body
     }

@@ -1,7 +1,8 @@
 //! What is read of an ELF file: its code, its read-only data, its symbols.
 
 use super::instruction::Register;
-use super::symbols::Symbols;
+use super::region::{Region, SMALL, read_at};
+use super::symbols::{Name, Symbols};
 use super::ways;
 use crate::error::{Error, Result};
 use object::elf;
@@ -11,8 +12,9 @@ use object::{
     SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The most bytes of code and read-only data that are kept of one file.
 const BYTES_LIMIT: u64 = 1 << 30;
@@ -43,17 +45,6 @@ impl Machine {
             Machine::Aarch64 => format!("x{number}"),
         }
     }
-}
-
-/// A part of the program that is loaded as it is in the file.
-#[derive(Clone, Debug)]
-pub struct Region {
-    /// Where it is loaded.
-    pub address: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Whether it is code.
-    pub code: bool,
 }
 
 /// How a part of the file is mapped.
@@ -88,7 +79,7 @@ pub struct Symbol {
     /// What it names.
     pub kind: SymbolKind,
     /// Its name, as the linker knows it.
-    pub name: String,
+    pub name: Name,
 }
 
 /// Symbols may have been stripped that only their own unit knows.
@@ -105,6 +96,8 @@ pub struct Image {
     regions: Vec<Region>,
     segments: Vec<Segment>,
     symbols: Symbols,
+    // those that were stripped from it
+    stripped: Option<Symbols>,
     // sections of tables that the linker fills with addresses
     tables: Vec<(u64, u64)>,
     // what the dynamic linker puts where
@@ -114,21 +107,22 @@ pub struct Image {
     // looked for when it is first asked for
     runtime_types: OnceLock<Option<u64>>,
     // by start: ways that a kernel's tables tell of
-    ways: Vec<ways::Way>,
+    ways: Vec<ways::Entry>,
 }
 
 impl Image {
     /// Reads an open file; of it only what is needed.
     pub fn read(file: &std::fs::File) -> Result<Image> {
-        Image::new(&object::ReadCache::new(file))
+        Image::new(&object::ReadCache::new(file), Some(file))
     }
 
     /// Reads a file's bytes.
     pub fn parse(bytes: &[u8]) -> Result<Image> {
-        Image::new(bytes)
+        Image::new(bytes, None)
     }
 
-    fn new<'a, R: ReadRef<'a>>(data: R) -> Result<Image> {
+    /// Reads what is needed; code from the open file, if it is one.
+    fn new<'a, R: ReadRef<'a>>(data: R, open: Option<&std::fs::File>) -> Result<Image> {
         let file: ElfFile64<'a, object::Endianness, R> =
             ElfFile64::parse(data).map_err(|error| Error::Program(error.to_string()))?;
         let machine = match file.architecture() {
@@ -138,9 +132,10 @@ impl Image {
         };
         let mut image = Image {
             machine,
-            regions: regions(&file)?,
+            regions: regions(&file, open)?,
             segments: Vec::new(),
             symbols: Symbols::read(&file),
+            stripped: None,
             tables: Vec::new(),
             slots: FxHashMap::default(),
             thread_local: None,
@@ -206,10 +201,14 @@ impl Image {
     }
 
     /// Where control can go from instructions in a range, besides where they say: addresses, by start.
-    pub(super) fn ways(&self, range: &Range<u64>) -> &[ways::Way] {
-        let start = self.ways.partition_point(|(from, _)| *from < range.start);
-        let end = self.ways.partition_point(|(from, _)| *from < range.end);
-        self.ways.get(start..end).unwrap_or(&[])
+    pub(super) fn ways(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
+        let start = self.ways.partition_point(|way| way.from < range.start);
+        let end = self.ways.partition_point(|way| way.from < range.end);
+        let entries = self.ways.get(start..end).unwrap_or(&[]);
+        let mut ways: Vec<_> = entries.iter().filter_map(|way| way.find(self)).collect();
+        ways.sort_unstable();
+        ways.dedup();
+        ways
     }
 
     /// Which machine the code is for.
@@ -236,22 +235,26 @@ impl Image {
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
-    /// The bytes from an address to the end of the region that it is in.
-    pub fn bytes(&self, address: u64) -> Option<(&Region, &[u8])> {
+    /// The region that an address is in.
+    pub fn region(&self, address: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
-        let region = &self.regions[index];
-        let offset = usize::try_from(address - region.address).ok()?;
-        Some((region, region.bytes.get(offset..).filter(|bytes| !bytes.is_empty())?))
+        Some(&self.regions[index]).filter(|region| region.contains(address))
+    }
+
+    /// The bytes from an address on, as many or up to the end of the region that it is in.
+    pub fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
+        let region = self.region(address)?;
+        Some((region, region.bytes(address - region.address, most)?))
     }
 
     /// Whether there is code at an address.
     pub fn is_code(&self, address: u64) -> bool {
-        self.bytes(address).is_some_and(|(region, _)| region.code)
+        self.region(address).is_some_and(|region| region.code)
     }
 
     /// Whether an address is in data that nobody writes.
     pub fn is_constant(&self, address: u64) -> bool {
-        self.bytes(address).is_some_and(|(region, _)| !region.code)
+        self.region(address).is_some_and(|region| !region.code)
     }
 
     /// Whether an address is in a table of addresses that the linker makes.
@@ -276,9 +279,12 @@ impl Image {
 
     /// The variables by symbols, by address; not those that threads have of their own.
     pub fn data(&self) -> &[Symbol] {
-        let all = &self.symbols.ordered().data;
-        // kinds are sorted: data, then what threads have
-        &all[..all.partition_point(|symbol| symbol.kind == SymbolKind::Data)]
+        in_memory(&self.symbols.ordered().data)
+    }
+
+    /// Says which file has the symbols that were stripped from this one.
+    pub fn set_stripped(&mut self, file: &Image) {
+        self.stripped = Some(file.symbols.clone());
     }
 
     /// The function that an address is in, by symbols.
@@ -294,10 +300,11 @@ impl Image {
     /// The variable that an address is in, by symbols that name all variables. An error where symbols may
     /// be missing.
     pub fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
-        if !self.symbols.ordered().has_locals {
+        let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).ordered();
+        if !symbols.has_locals {
             return Err(SymbolsMissing);
         }
-        let data = self.data();
+        let data = in_memory(&symbols.data);
         let direct = covering(data, address);
         // some symbols lie in what others name
         let before = data.partition_point(|symbol| symbol.address <= address);
@@ -344,6 +351,12 @@ impl Image {
     }
 }
 
+/// Those variables that threads do not have of their own.
+fn in_memory(data: &[Symbol]) -> &[Symbol] {
+    // kinds are sorted: data, then what threads have
+    &data[..data.partition_point(|symbol| symbol.kind == SymbolKind::Data)]
+}
+
 fn covering(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
     let index = symbols.partition_point(|symbol| symbol.address <= address).checked_sub(1)?;
     let symbol = &symbols[index];
@@ -352,9 +365,12 @@ fn covering(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
     (address < end).then_some(symbol)
 }
 
-fn regions<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> Result<Vec<Region>> {
+fn regions<'a, R: ReadRef<'a>>(
+    file: &ElfFile64<'a, object::Endianness, R>,
+    open: Option<&std::fs::File>,
+) -> Result<Vec<Region>> {
     let mut left = BYTES_LIMIT;
-    let mut regions = Vec::new();
+    let mut sections = Vec::new();
     for section in file.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_loaded = sh_flags.contains(elf::SHF_ALLOC) && section.kind() != SectionKind::UninitializedData;
@@ -365,10 +381,39 @@ fn regions<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> R
         left = left
             .checked_sub(section.size())
             .ok_or(Error::Limit { what: "bytes of code and constants", limit: BYTES_LIMIT })?;
-        let bytes = section.data().map_err(|error| Error::Program(error.to_string()))?;
-        regions.push(Region { address: section.address(), bytes: bytes.to_vec(), code });
+        sections.push((section, code));
+    }
+    let kept = match open.filter(|_| BYTES_LIMIT - left > SMALL) {
+        Some(file) => Some(Arc::new(file.try_clone()?)),
+        None => None,
+    };
+    let mut regions = Vec::new();
+    for (section, code) in sections {
+        let address = section.address();
+        regions.push(match (open, &kept, section.file_range()) {
+            (Some(file), kept, Some((offset, size))) => {
+                let end = offset.checked_add(size).filter(|end| *end <= length(file));
+                let size = end.map(|end| end - offset).ok_or_else(beyond)?;
+                match kept {
+                    Some(kept) => Region::in_file(address, kept, offset, size, code),
+                    None => Region::new(address, read_at(file, offset, size as usize)?, code),
+                }
+            }
+            _ => {
+                let bytes = section.data().map_err(|error| Error::Program(error.to_string()))?;
+                Region::new(address, bytes.to_vec(), code)
+            }
+        });
     }
     Ok(regions)
+}
+
+fn length(file: &std::fs::File) -> u64 {
+    file.metadata().map_or(0, |data| data.len())
+}
+
+fn beyond() -> Error {
+    Error::Program("a section beyond the end of the file".into())
 }
 
 fn is_table<'a, R: ReadRef<'a>>(

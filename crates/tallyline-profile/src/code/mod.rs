@@ -8,6 +8,7 @@ mod aarch64;
 mod body;
 mod image;
 mod instruction;
+mod region;
 mod symbols;
 mod tables;
 mod text;
@@ -15,5 +16,7 @@ mod ways;
 mod x86;
 
 pub use body::{Block, Body, Predecessors};
-pub use image::{Image, Machine, Region, Segment, Symbol, SymbolKind, SymbolsMissing};
+pub use image::{Image, Machine, Segment, Symbol, SymbolKind, SymbolsMissing};
 pub use instruction::{Access, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase};
+pub use region::Region;
+pub use symbols::Name;

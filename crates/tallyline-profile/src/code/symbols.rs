@@ -4,7 +4,8 @@
 use super::image::{Symbol, SymbolKind};
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, ReadRef, elf};
-use std::sync::OnceLock;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Symbols, and the tables that they are in.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +19,57 @@ pub(super) struct Symbols {
 #[derive(Clone, Debug)]
 struct Table {
     entries: Vec<elf::Sym64<Endianness>>,
-    names: Vec<u8>,
+    names: Arc<[u8]>,
+}
+
+/// The name of a symbol, in a table that those of a file share: a kernel has a hundred thousand.
+#[derive(Clone)]
+pub struct Name {
+    table: Arc<[u8]>,
+    start: u32,
+    end: u32,
+}
+
+impl std::ops::Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        let bytes = self.table.get(self.start as usize..self.end as usize).unwrap_or_default();
+        // it was looked at when the symbol was made
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &**self)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Name) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        **self == **other
+    }
 }
 
 /// By address, kind by kind; each place once, but for labels.
@@ -61,41 +112,82 @@ impl Symbols {
     }
 
     fn order(&self) -> Ordered {
-        let mut ordered = Ordered::default();
+        let count: usize = self.tables.iter().map(|table| table.entries.len()).sum();
+        if count < MANY {
+            return Ordered { functions: self.sorted(Sort::Functions), ..self.others() };
+        }
+        // not by the pool of threads: who waits for that here could be given work that waits for this
+        std::thread::scope(|scope| {
+            let functions = scope.spawn(|| self.sorted(Sort::Functions));
+            let others = self.others();
+            let functions = functions.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ordered { functions, ..others }
+        })
+    }
+
+    fn others(&self) -> Ordered {
+        let all = || self.tables.iter().flat_map(|table| &table.entries);
+        let is_local = |entry: &elf::Sym64<Endianness>| {
+            self.is_defined(entry) && entry.st_bind() == elf::STB_LOCAL && sort(entry) == Some(Sort::Data)
+        };
+        Ordered {
+            functions: Vec::new(),
+            data: self.sorted(Sort::Data),
+            labels: self.sorted(Sort::Labels),
+            has_locals: all().any(is_local),
+        }
+    }
+
+    /// The symbols of a sort by address.
+    fn sorted(&self, wanted: Sort) -> Vec<Symbol> {
+        let mut sorted = Vec::new();
         for table in &self.tables {
             for entry in table.entries.iter().filter(|entry| self.is_defined(entry)) {
-                let kind = match entry.st_type() {
-                    elf::STT_FUNC | elf::STT_GNU_IFUNC => SymbolKind::Function,
-                    elf::STT_OBJECT | elf::STT_COMMON => SymbolKind::Data,
-                    elf::STT_TLS => SymbolKind::ThreadLocal,
-                    elf::STT_NOTYPE => SymbolKind::Data,
-                    _ => continue,
-                };
-                ordered.has_locals |= kind == SymbolKind::Data && entry.st_bind() == elf::STB_LOCAL;
-                let name = table.name(entry.st_name.get(self.endian));
-                let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { continue };
-                let symbol = Symbol {
+                if sort(entry) != Some(wanted) {
+                    continue;
+                }
+                let Some(name) = table.name(entry.st_name.get(self.endian)) else { continue };
+                sorted.push(Symbol {
                     address: entry.st_value.get(self.endian),
                     size: entry.st_size.get(self.endian),
-                    kind,
-                    name: name.to_owned(),
-                };
-                match kind {
-                    _ if entry.st_type() == elf::STT_NOTYPE => ordered.labels.push(symbol),
-                    SymbolKind::Function => ordered.functions.push(symbol),
-                    SymbolKind::Data | SymbolKind::ThreadLocal => ordered.data.push(symbol),
-                }
+                    kind: match entry.st_type() {
+                        elf::STT_FUNC | elf::STT_GNU_IFUNC => SymbolKind::Function,
+                        elf::STT_TLS => SymbolKind::ThreadLocal,
+                        _ => SymbolKind::Data,
+                    },
+                    name,
+                });
             }
         }
         // the larger of two at one place, and of those the first
-        let key = |symbol: &Symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size));
-        for table in [&mut ordered.functions, &mut ordered.data] {
-            table.sort_by_key(key);
-            table.dedup_by_key(|symbol| (symbol.kind, symbol.address));
-        }
+        sorted.sort_by_key(|symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size)));
         // linkers put the end of one thing where another starts
-        ordered.labels.sort_by_key(key);
-        ordered
+        if wanted != Sort::Labels {
+            sorted.dedup_by_key(|symbol| (symbol.kind, symbol.address));
+        }
+        sorted
+    }
+}
+
+/// As many symbols as are worth a second thread.
+const MANY: usize = 1 << 14;
+
+/// What symbols are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Functions,
+    /// What is in memory, and what threads have.
+    Data,
+    /// Those that do not say what they name.
+    Labels,
+}
+
+fn sort(entry: &elf::Sym64<Endianness>) -> Option<Sort> {
+    match entry.st_type() {
+        elf::STT_FUNC | elf::STT_GNU_IFUNC => Some(Sort::Functions),
+        elf::STT_OBJECT | elf::STT_COMMON | elf::STT_TLS => Some(Sort::Data),
+        elf::STT_NOTYPE => Some(Sort::Labels),
+        _ => None,
     }
 }
 
@@ -105,9 +197,12 @@ impl Table {
         rest.and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    fn name(&self, offset: u32) -> Option<&[u8]> {
-        let name = self.names.get(usize::try_from(offset).ok()?..)?;
-        Some(&name[..memchr::memchr(0, name)?])
+    fn name(&self, start: u32) -> Option<Name> {
+        let rest = self.names.get(usize::try_from(start).ok()?..)?;
+        let length = memchr::memchr(0, rest)?;
+        std::str::from_utf8(&rest[..length]).ok()?;
+        let end = start.checked_add(u32::try_from(length).ok()?)?;
+        Some(Name { table: self.names.clone(), start, end })
     }
 }
 
@@ -120,5 +215,5 @@ fn table<'a, R: ReadRef<'a>>(
     let symbols = sections.symbols(endian, data, kind).ok()?;
     let names = sections.section(symbols.string_section()).ok()?;
     let names = object::read::elf::SectionHeader::data(names, endian, data).ok()?;
-    Some(Table { entries: symbols.symbols().to_vec(), names: names.to_vec() })
+    Some(Table { entries: symbols.symbols().to_vec(), names: names.into() })
 }

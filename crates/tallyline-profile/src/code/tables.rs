@@ -51,7 +51,7 @@ pub(super) fn targets<'e>(
 
 /// Bytes of data that nobody writes.
 fn word<const SIZE: usize>(image: &Image, address: u64) -> Option<[u8; SIZE]> {
-    let (region, bytes) = image.bytes(address)?;
+    let (region, bytes) = image.bytes(address, SIZE)?;
     bytes.first_chunk().copied().filter(|_| !region.code)
 }
 

@@ -8,13 +8,14 @@ impl Image {
     /// An instruction in the syntax of the machine's assembler; its bytes where that is not known.
     pub fn text(&self, instruction: &Instruction) -> String {
         let length = usize::from(instruction.length);
-        let Some(bytes) = self.bytes(instruction.address).and_then(|(_, bytes)| bytes.get(..length)) else {
+        let bytes = self.bytes(instruction.address, length).map(|(_, bytes)| bytes);
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() == length) else {
             return String::new();
         };
         if self.machine() != Machine::X86_64 {
             return bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
         }
-        let mut decoder = Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE);
+        let mut decoder = Decoder::with_ip(64, &bytes, instruction.address, DecoderOptions::NONE);
         let mut text = String::new();
         GasFormatter::new().format(&decoder.decode(), &mut text);
         text

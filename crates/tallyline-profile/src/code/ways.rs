@@ -5,29 +5,73 @@
 
 use super::image::{Image, Machine};
 
-/// Where control can go from an instruction, besides where the instruction says: addresses.
+/// Where control can go from an instruction, besides where the instruction says.
 pub(super) type Way = (u64, u64);
 
+/// An entry of a table: from which instruction, and whereto unless the code there says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub(super) from: u64,
+    to: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Key,
+    Warning,
+    Fixup,
+}
+
 /// Reads an entry that is at an address.
-type Read = fn(&Image, u64, &[u8]) -> Option<Way>;
+type Read = fn(u64, &[u8]) -> Option<Entry>;
 
 /// The tables: the section, the size of an entry, and how one is read.
 const TABLES: [(&str, usize, Read); 3] =
     [("__jump_table", 16, key), ("__bug_table", 12, warning), ("__ex_table", 12, fixup)];
 
-/// Reads the tables; `section` finds where a section is, and its bytes.
-pub(super) fn read(image: &Image, section: impl Fn(&str) -> Option<(u64, Vec<u8>)>) -> Vec<Way> {
+/// Reads the tables; `section` finds where a section is, and its bytes. Of the code nothing is read yet.
+pub(super) fn read(image: &Image, section: impl Fn(&str) -> Option<(u64, Vec<u8>)>) -> Vec<Entry> {
     let mut ways = Vec::new();
     for (name, size, way) in TABLES {
         let Some((start, bytes)) = section(name) else { continue };
         let entries = (start..).step_by(size).zip(bytes.chunks_exact(size));
-        ways.extend(entries.filter_map(|(at, entry)| way(image, at, entry)));
+        ways.extend(entries.filter_map(|(at, entry)| way(at, entry)));
     }
-    // what is not linked yet has zeros, which lead nowhere
-    ways.retain(|(from, to)| from != to && image.is_code(*from) && image.is_code(*to));
+    ways.retain(|way| image.is_code(way.from));
     ways.sort_unstable();
-    ways.dedup();
     ways
+}
+
+impl Entry {
+    /// The way that the entry and the code tell of; none where that leads nowhere.
+    pub(super) fn find(&self, image: &Image) -> Option<Way> {
+        let to = match self.kind {
+            // where it jumps from the start it goes on behind the jump once it is turned
+            Kind::Key => {
+                let (_, bytes) = image.bytes(self.from, 4)?;
+                let jump = match (image.machine(), &bytes[..]) {
+                    (Machine::X86_64, [0xeb, ..]) => Some(2),
+                    (Machine::X86_64, [0xe9, ..]) => Some(5),
+                    (Machine::Aarch64, [_, _, _, 0x14..=0x17, ..]) => Some(4),
+                    _ => None,
+                };
+                jump.map_or(self.to, |length| self.from.wrapping_add(length))
+            }
+            Kind::Warning => {
+                let known: &[u8] = match image.machine() {
+                    Machine::X86_64 => &[0x0f, 0x0b],
+                    // brk #0x800
+                    Machine::Aarch64 => &[0x00, 0x00, 0x21, 0xd4],
+                };
+                let (_, code) = image.bytes(self.from, known.len())?;
+                code.starts_with(known).then(|| self.from.wrapping_add(known.len() as u64))?
+            }
+            Kind::Fixup => self.to,
+        };
+        // what is not linked yet has zeros, which lead nowhere
+        (self.from != to && image.is_code(to)).then_some((self.from, to))
+    }
 }
 
 /// An address that is stored as its distance from where it is stored.
@@ -36,38 +80,23 @@ fn relative(at: u64, entry: &[u8], offset: usize) -> Option<u64> {
     Some(at.wrapping_add(offset as u64).wrapping_add_signed(i32::from_le_bytes(bytes).into()))
 }
 
-/// `struct jump_entry`: the code, and where it jumps to once the key is turned. Where it jumps from the start it
-/// goes on behind the jump then.
-fn key(image: &Image, at: u64, entry: &[u8]) -> Option<Way> {
-    let (code, target) = (relative(at, entry, 0)?, relative(at, entry, 4)?);
-    let (_, bytes) = image.bytes(code)?;
-    let jump = match (image.machine(), bytes) {
-        (Machine::X86_64, [0xeb, ..]) => Some(2),
-        (Machine::X86_64, [0xe9, ..]) => Some(5),
-        (Machine::Aarch64, [_, _, _, 0x14..=0x17, ..]) => Some(4),
-        _ => None,
-    };
-    Some((code, jump.map_or(target, |length| code.wrapping_add(length))))
+/// `struct jump_entry`: the code, and where it jumps to once the key is turned.
+fn key(at: u64, entry: &[u8]) -> Option<Entry> {
+    Some(Entry { from: relative(at, entry, 0)?, to: relative(at, entry, 4)?, kind: Kind::Key })
 }
 
 /// `struct exception_table_entry`: the instruction that may fault, and where it goes on then.
-fn fixup(_: &Image, at: u64, entry: &[u8]) -> Option<Way> {
-    Some((relative(at, entry, 0)?, relative(at, entry, 4)?))
+fn fixup(at: u64, entry: &[u8]) -> Option<Entry> {
+    Some(Entry { from: relative(at, entry, 0)?, to: relative(at, entry, 4)?, kind: Kind::Fixup })
 }
 
 /// `struct bug_entry`, with file and line: a trap, and by a flag whether it only warns.
-fn warning(image: &Image, at: u64, entry: &[u8]) -> Option<Way> {
+fn warning(at: u64, entry: &[u8]) -> Option<Entry> {
     const FLAGS: usize = 10;
     const WARNS: u8 = 1;
-    let trap = relative(at, entry, 0)?;
-    let (_, code) = image.bytes(trap)?;
-    let known: &[u8] = match image.machine() {
-        Machine::X86_64 => &[0x0f, 0x0b],
-        // brk #0x800
-        Machine::Aarch64 => &[0x00, 0x00, 0x21, 0xd4],
-    };
+    let from = relative(at, entry, 0)?;
     let warns = entry.get(FLAGS).is_some_and(|flags| flags & WARNS != 0);
-    (warns && code.starts_with(known)).then_some((trap, trap.wrapping_add(known.len() as u64)))
+    warns.then_some(Entry { from, to: from, kind: Kind::Warning })
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn analyse(
     let ranges: Vec<Range<u64>> =
         std::iter::once(symbol).chain(cold).map(|symbol| range_of(image, symbol)).collect();
     let body = Body::decode(image, &ranges, symbol.address);
-    let function = Function { name: symbol.name.clone(), ..Function::default() };
+    let function = Function { name: symbol.name.to_string(), ..Function::default() };
     let at_entry = prototypes.get(&symbol.address).map_or(Vec::new(), |ty| arguments(image, catalog, *ty));
     let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
     analysis.at_entry = at_entry;
@@ -90,10 +90,10 @@ fn analyse(
 /// The code of a symbol; where the file does not say how much, up to the next.
 fn range_of(image: &Image, symbol: &Symbol) -> Range<u64> {
     let end = match symbol.size {
-        0 => image.bytes(symbol.address).map_or(symbol.address, |(_, bytes)| {
+        0 => image.region(symbol.address).map_or(symbol.address, |region| {
             let after = image.functions().partition_point(|function| function.address <= symbol.address);
             let next = image.functions().get(after).map_or(u64::MAX, |next| next.address);
-            symbol.address.saturating_add(bytes.len() as u64).min(next)
+            region.address.saturating_add(region.size).min(next)
         }),
         size => symbol.address.saturating_add(size),
     };
@@ -115,7 +115,7 @@ impl<'s> Split<'s> {
     fn new(image: &'s Image) -> Split<'s> {
         let mut by_name: FxHashMap<&str, Option<&Symbol>> = FxHashMap::default();
         for symbol in image.functions() {
-            by_name.entry(&symbol.name).and_modify(|known| *known = None).or_insert(Some(symbol));
+            by_name.entry(&*symbol.name).and_modify(|known| *known = None).or_insert(Some(symbol));
         }
         let mut split = Split::default();
         for (name, cold) in &by_name {

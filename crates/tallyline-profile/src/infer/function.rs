@@ -8,6 +8,7 @@ use gimli::AttributeValue;
 use gimli::constants;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use tallyline_layout::DebugInfo;
 
 /// The most places of variables of one function.
 const LOCATIONS_LIMIT: usize = 1 << 18;
@@ -98,7 +99,7 @@ impl Function {
                     if let Some(value) = entry.value(constants::DW_AT_location) {
                         let scope = function.scopes.get(parent).map_or(&[][..], |scope| &scope.ranges);
                         let scope = scope.to_vec();
-                        locate(&mut function, unit, base, &value, &scope, variable as u32);
+                        locate(&mut function, (info, unit), base, &value, &scope, variable as u32);
                         if let AttributeValue::Exprloc(expression) = value {
                             function.globals.extend(unit.fixed(expression, place));
                         }
@@ -167,7 +168,7 @@ fn frame_base<'a>(entry: &super::entries::Entry<'a>, unit: &Unit<'_, 'a>) -> Fra
 /// Adds the places that an attribute says a variable is at.
 fn locate<'a>(
     function: &mut Function,
-    unit: &Unit<'_, 'a>,
+    (info, unit): (&DebugInfo<'_, 'a>, &Unit<'_, 'a>),
     base: FrameBase,
     value: &AttributeValue<tallyline_layout::Slice<'a>>,
     scope: &[Range<u64>],
@@ -187,7 +188,8 @@ fn locate<'a>(
     match value {
         AttributeValue::Exprloc(expression) => add(scope, *expression),
         value => {
-            let Ok(Some(mut list)) = unit.dwarf().attr_locations(&unit.unit, *value) else { return };
+            let list = info.locations(unit.index, unit.dwarf(), &unit.unit, value);
+            let Ok(Some(mut list)) = list else { return };
             let mut left = LOCATIONS_LIMIT;
             while let (Ok(Some(entry)), true) = (list.next(), left > 0) {
                 left -= 1;

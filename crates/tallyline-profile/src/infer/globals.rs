@@ -195,7 +195,7 @@ fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
     let mut found = Vec::new();
     // the first entry is mostly in the first bytes
     let ((head, dwarf), whole) = (info.head(source), || info.unit(source));
-    let unit = dwarf.unit(*head).or_else(|_| dwarf.unit(*whole().0));
+    let unit = DebugInfo::open(head, dwarf).or_else(|_| DebugInfo::open(whole().0, dwarf));
     let Ok(unit) = unit else { return found };
     if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
         while let Ok(Some(range)) = ranges.next() {

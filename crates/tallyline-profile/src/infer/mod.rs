@@ -79,7 +79,7 @@ impl Debug<'_> {
         each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_layout::Result<T>,
     ) -> Result<(T, Vec<String>)> {
         Ok(match self {
-            Debug::File(file) => tallyline_layout::explore(file, companions, each)?,
+            Debug::File(file) => tallyline_layout::explore_without_lines(file, companions, each)?,
             Debug::Bytes(bytes) => tallyline_layout::explore_bytes(bytes, companions, each)?,
         })
     }

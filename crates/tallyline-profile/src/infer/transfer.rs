@@ -289,7 +289,7 @@ impl Analysis<'_, '_, '_, '_> {
     ) -> After {
         let instruction = &self.body.instructions()[position];
         let symbol = target.and_then(|target| self.image.function_at(target));
-        let name = symbol.map_or("", |symbol| symbol.name.as_str());
+        let name = symbol.map_or("", |symbol| &*symbol.name);
         if TRANSPARENT.contains(&name) {
             return After::GoesOn;
         }

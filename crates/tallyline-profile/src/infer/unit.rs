@@ -86,11 +86,11 @@ impl<'u, 'a> Unit<'u, 'a> {
             Some(skeleton) => {
                 let (skeleton_header, parent) = info.unit(skeleton);
                 let joined = join(&info.own_sections(index), parent, header.version());
-                let mut unit = joined.unit(*header).ok()?;
-                unit.copy_relocated_attributes(&parent.unit(*skeleton_header).ok()?);
+                let mut unit = DebugInfo::open(header, &joined).ok()?;
+                unit.copy_relocated_attributes(&DebugInfo::open(skeleton_header, parent).ok()?);
                 (unit, Some(joined))
             }
-            None => (dwarf.unit(*header).ok()?, None),
+            None => (DebugInfo::open(header, dwarf).ok()?, None),
         };
         let mut unit = Unit {
             index,

@@ -48,15 +48,18 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the start of bytes that lie at `offset` in the file.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { bytes, order, offset }
     }
 
     /// What was not read yet.
+    #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -74,39 +77,50 @@ impl<'a> Cursor<'a> {
         Error::damaged(self.offset, reason)
     }
 
+    #[cold]
+    fn too_short(&self, what: &str, wanted: u64) -> Error {
+        self.error(format!("{what}: {wanted} bytes wanted, {} left", self.bytes.len()))
+    }
+
     /// The next `len` bytes, which are `what`.
+    #[inline]
     pub(crate) fn take(&mut self, len: u64, what: &str) -> Result<&'a [u8]> {
         let split = usize::try_from(len).ok().and_then(|len| self.bytes.split_at_checked(len));
         let Some((taken, rest)) = split else {
-            return Err(self.error(format!("{what}: {len} bytes wanted, {} left", self.bytes.len())));
+            return Err(self.too_short(what, len));
         };
         self.bytes = rest;
         self.offset = self.offset.saturating_add(len);
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
         let Some((taken, rest)) = self.bytes.split_first_chunk::<N>() else {
-            return Err(self.error(format!("{what}: {N} bytes wanted, {} left", self.bytes.len())));
+            return Err(self.too_short(what, N as u64));
         };
         self.bytes = rest;
         self.offset = self.offset.saturating_add(N as u64);
         Ok(*taken)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, what: &str) -> Result<u16> {
         Ok(self.order.u16(self.array(what)?))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, what: &str) -> Result<u32> {
         Ok(self.order.u32(self.array(what)?))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, what: &str) -> Result<u64> {
         Ok(self.order.u64(self.array(what)?))
     }
 
     /// The next `count` words of 8 bytes.
+    #[inline]
     pub(crate) fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
         let len = count.checked_mul(8).ok_or_else(|| self.error(format!("{what}: {count} words")))?;
         Ok(Words { bytes: self.take(len, what)?, order: self.order })

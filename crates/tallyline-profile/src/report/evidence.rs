@@ -37,10 +37,9 @@ pub struct Held {
 impl Held {
     /// Notes where a sample has its registers, those at its own place in the code; [`NONE`] if it does not
     /// have all.
-    pub(super) fn note(&mut self, sample: &Sample<'_>, arch: &str, position: u64) -> u32 {
-        let has_all = |numbers: &[u8], mask: u64| numbers.iter().all(|number| mask & 1 << number != 0);
-        match (registers(sample), numbers(arch)) {
-            (Some(registers), Some(numbers)) if has_all(numbers, registers.mask()) => {
+    pub(super) fn note(&mut self, sample: &Sample<'_>, needed: Option<u64>, position: u64) -> u32 {
+        match (registers(sample), needed) {
+            (Some(registers), Some(needed)) if registers.mask() & needed == needed => {
                 self.records.push(position);
                 u32::try_from(self.records.len() - 1).unwrap_or(NONE)
             }
@@ -83,6 +82,11 @@ impl Held {
 fn registers<'s, 'a>(sample: &'s Sample<'a>) -> Option<&'s Registers<'a>> {
     let user = sample.user_registers.as_ref().filter(|_| sample.mode == CpuMode::User);
     sample.interrupt_registers.as_ref().or(user)
+}
+
+/// The general registers, a bit for each of the kernel's numbers.
+pub(super) fn needed(arch: &str) -> Option<u64> {
+    numbers(arch).map(|numbers| numbers.iter().fold(0, |mask, number| mask | 1 << number))
 }
 
 /// The kernel's numbers of the general registers, in DWARF's order.

@@ -5,7 +5,7 @@ use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
-use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records};
+use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
 use crate::perfdata::sample::{CpuMode, Sample};
 use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
 use crate::{Error, Result};
@@ -37,7 +37,14 @@ impl Profile {
 fn read(records: &dyn Records) -> Result<Option<Profile>> {
     let about = records.about();
     let mut samples = Samples { profile: described(about), ..Samples::default() };
-    let through = records.each(&mut |position, record| samples.add(position, record, &about.events))?;
+    samples.registers = super::evidence::needed(&samples.profile.arch);
+    let through = records.each(&mut |position, seen| match seen {
+        Seen::Sample(event, sample) => samples.add(position, event, sample, &about.events),
+        Seen::Other(record) => {
+            samples.note(position, record);
+            Ok(())
+        }
+    })?;
     if through == Read::NeedsWhole {
         return Ok(None);
     }
@@ -99,6 +106,8 @@ struct Samples {
     is_disordered: bool,
     // what changes address spaces: when, how many samples come before it in the file, its position
     changes: Vec<(u64, usize, u64)>,
+    // which registers have to be there
+    registers: Option<u64>,
     // addresses that functions return to
     callers: Vec<(CpuMode, u64)>,
     lost: Losses,
@@ -138,35 +147,35 @@ impl Places {
 }
 
 /// The time that counts: all ones is perf's mark for none, and what has none comes first.
-fn time_of(record: &Record<'_>) -> u64 {
-    record.time.filter(|time| *time != u64::MAX).unwrap_or(0)
+fn time_of(time: Option<u64>) -> u64 {
+    time.filter(|time| *time != u64::MAX).unwrap_or(0)
 }
 
 impl Samples {
-    fn add(&mut self, position: u64, record: &Record<'_>, events: &Events) -> Result<()> {
+    fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &Events) -> Result<()> {
+        let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| &event.attr) {
+            Some(attr) if !attr.is_frequency() => attr.period,
+            _ => 1,
+        });
+        let time = time_of(sample.time);
+        self.is_disordered |= self.order.last().is_some_and(|(last, _)| *last > time);
+        let number = u32::try_from(self.order.len()).ok().filter(|number| *number != NONE);
+        self.order.push((time, number.ok_or(Error::Limit { what: "samples", limit: NONE.into() })?));
+        let point = self.point(event, sample, period, position);
+        self.profile.points.push(point);
+        Ok(())
+    }
+
+    fn note(&mut self, position: u64, record: &Record<'_>) {
         match &record.body {
-            Body::Sample(index, sample) => {
-                let period = events.get(*index).map_or(1, |event| match &event.attr {
-                    attr if attr.is_frequency() => 1,
-                    attr => attr.period,
-                });
-                let time = time_of(record);
-                self.is_disordered |= self.order.last().is_some_and(|(last, _)| *last > time);
-                let number = u32::try_from(self.order.len()).ok().filter(|number| *number != NONE);
-                let limit = NONE.into();
-                self.order.push((time, number.ok_or(Error::Limit { what: "samples", limit })?));
-                let point = self.point(*index, sample, period, position);
-                self.profile.points.push(point);
-            }
             Body::Mapping(_) | Body::Comm(_) | Body::Fork(_) | Body::KernelSymbol(_) => {
-                self.changes.push((time_of(record), self.order.len(), position));
+                self.changes.push((time_of(record.time), self.order.len(), position));
             }
             Body::UnknownEvent(_) => self.profile.unknown_events += 1,
             Body::Lost(found) => self.lost.records = self.lost.records.saturating_add(found.count),
             Body::LostSamples(found) => self.lost.samples = self.lost.samples.saturating_add(found.count),
             _ => {}
         }
-        Ok(())
     }
 
     /// A sample whose places are not known yet: `caller` is an index into `callers`, and `data_place` only
@@ -180,7 +189,6 @@ impl Samples {
             }
             None => NONE,
         };
-        let Profile { held, arch, .. } = &mut self.profile;
         Point {
             event: event as u32,
             pid: sample.pid.unwrap_or(-1),
@@ -194,10 +202,10 @@ impl Samples {
             charged: NONE,
             caller,
             time: sample.time.unwrap_or(0),
-            period: sample.period.unwrap_or(period),
+            period,
             address: sample.addr.unwrap_or(0),
             data_place: if sample.addr.is_some() { 0 } else { NONE },
-            held: held.note(sample, arch, position),
+            held: self.profile.held.note(sample, self.registers, position),
             physical_address: sample.physical_address.unwrap_or(0),
             weight: sample.weight.unwrap_or_default(),
             source: sample.data_source,

@@ -55,12 +55,14 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
             );
         }
     }
-    output.write(|out| {
+    let written = output.write(|out| {
         if args.type_stat {
             statistics(&profile, out)?;
         }
         text::write(args, &types, profile.line_size.into(), out)
-    })
+    });
+    profile::keep_to_the_end(profile, binaries);
+    written
 }
 
 fn found(args: &AnnotateArgs, types: &[TypeUse], file: &Path) -> Result<()> {

@@ -164,7 +164,7 @@ impl Programs for Files {
 /// Opens a program, if it is of the build recorded; its debug file may be under another root.
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
-    let image = Image::read(&file).map_err(|error| error.to_string())?;
+    let mut image = Image::read(&file).map_err(|error| error.to_string())?;
     if let (Some(recorded), Some(own)) = (&dso.build_id, image.build_id())
         && !own.starts_with(recorded.as_bytes())
     {
@@ -180,11 +180,12 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
         Some(Debug { file, companions: Box::new(Beside::new(path)), symbols: None })
     } else {
         match debug_file::find(path, &file, root) {
-            Some(Ok((debug_path, debug))) => Some(Debug {
-                symbols: Image::read(&debug).ok(),
-                file: debug,
-                companions: Box::new(Beside::of_debug_file(&debug_path, path)),
-            }),
+            Some(Ok((debug_path, debug))) => {
+                let symbols = Image::read(&debug).ok();
+                symbols.iter().for_each(|symbols| image.set_stripped(symbols));
+                let companions = Box::new(Beside::of_debug_file(&debug_path, path));
+                Some(Debug { symbols, file: debug, companions })
+            }
             _ => {
                 if dso.kind == DsoKind::Kernel {
                     btf = Image::section(&file, ".BTF").map_err(|error| error.to_string())?;

@@ -23,6 +23,11 @@ pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)
     load_from(&args.input, args, needs)
 }
 
+/// Leaves a profile to the end of the process, which gives back its memory at once.
+pub(crate) fn keep_to_the_end(profile: Profile, binaries: Binaries) {
+    std::mem::forget((profile, binaries));
+}
+
 /// Reads another recording with the same programs.
 pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
     let cannot = || format!("cannot read {}", path.display());

@@ -69,12 +69,15 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         let pages = browse::Pages::new(&profile, &binaries, filter, weighing(args), start);
         return browser::run(&pages, output.has_colors());
     }
-    output.write(|out| match () {
+    let written = output.write(|out| match () {
         () if args.json => json::write(&views, out),
         () if args.csv => csv::write(&views, out),
         () if args.html => html::write(&views, &args.input.input, out),
         () => stdio::write(&views, args.hierarchy, out),
-    })
+    });
+    std::mem::forget(views);
+    profile::keep_to_the_end(profile, binaries);
+    written
 }
 
 /// All tables of a recording.

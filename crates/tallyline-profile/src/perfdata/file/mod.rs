@@ -24,7 +24,7 @@ pub use features::{CacheLevel, Feature, Features};
 pub use order::Ordered;
 pub use pieces::Pieces;
 pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};
-pub use records::{Read, Records};
+pub use records::{Each, Read, Records, Seen};
 
 use super::abi::record as kind;
 use super::bytes::{ByteOrder, Cursor};

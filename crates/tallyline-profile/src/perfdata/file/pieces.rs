@@ -3,12 +3,13 @@
 use super::header::{Around, Header};
 use super::inflate::is_compressed;
 use super::record::{Decoder, Record};
-use super::records::{Read, Records};
+use super::records::{Each, Read, Records, hand_on};
 use super::stream::{RawRecord, RawRecords};
 use super::{Recording, event};
 use crate::Result;
 use crate::perfdata::abi::record as kind;
 use crate::perfdata::bytes::Cursor;
+use crate::perfdata::sample::Sample;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -62,19 +63,20 @@ impl<'f> Pieces<'f> {
         Ok(Some(Pieces { file, about, data: range, is_whole }))
     }
 
-    /// Hands on the records, with those that describe others; false as soon as there is one that says how
-    /// to read others.
-    fn each_raw(&self, each: &mut dyn FnMut(&RawRecord<'_>) -> Result<()>) -> Result<bool> {
+    /// Hands on the records; false as soon as there is one that says how to read others.
+    fn each_raw(&self, each: &mut Each<'_>) -> Result<bool> {
+        let decoder = Decoder { events: &self.about.events };
         let mut buffer = Vec::new();
         let (mut start, mut size) = (self.data.start, PIECE);
         while start < self.data.end {
             let end = start.saturating_add(size).min(self.data.end);
             let is_last = end == self.data.end;
             let mut records = self.piece(&mut buffer, start..end, self.is_whole || !is_last)?;
+            let mut sample = Sample::default();
             for raw in records.by_ref() {
                 match raw {
                     Ok(raw) if describes(&raw) => return Ok(false),
-                    Ok(raw) => each(&raw)?,
+                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, each)?,
                     Err(error) if is_last => return Err(error),
                     // the next piece starts with it
                     Err(_) => {}
@@ -112,9 +114,8 @@ impl Records for Pieces<'_> {
         &self.about
     }
 
-    fn each(&self, each: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read> {
-        let is_through = self.each_raw(&mut |raw| each(raw.offset, &self.decode(raw)?))?;
-        Ok(if is_through { Read::All } else { Read::NeedsWhole })
+    fn each(&self, each: &mut Each<'_>) -> Result<Read> {
+        Ok(if self.each_raw(each)? { Read::All } else { Read::NeedsWhole })
     }
 
     fn at(

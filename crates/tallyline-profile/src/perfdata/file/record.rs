@@ -126,12 +126,21 @@ pub(super) struct Decoder<'e> {
 
 impl Decoder<'_> {
     pub(super) fn decode<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
-        self.decode_body(raw).map_err(|error| match error {
-            Error::Damaged { offset, reason } if raw.is_inflated => {
-                Error::Damaged { offset, reason: format!("in the inflated records: {reason}") }
-            }
-            error => error,
-        })
+        self.decode_body(raw).map_err(|error| said(raw, error))
+    }
+
+    /// Decodes a sample in the place of another one, and says which event's it is. None for what is no
+    /// sample, or one of an unknown event.
+    pub(super) fn decode_sample<'a>(
+        &self,
+        raw: &RawRecord<'a>,
+        sample: &mut Sample<'a>,
+    ) -> Result<Option<usize>> {
+        let index = (raw.kind == kind::SAMPLE).then(|| self.events.of_record(true, raw.body));
+        let Some(Ok(index)) = index else { return Ok(None) };
+        let Some(event) = self.events.get(index) else { return Ok(None) };
+        sample.decode_over(raw.misc, raw.body, &event.attr).map_err(|error| said(raw, error))?;
+        Ok(Some(index))
     }
 
     fn decode_body<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
@@ -160,6 +169,16 @@ impl Decoder<'_> {
         let (body, trailer) = split_trailer(raw.body, &event.attr)?;
         let body = decode_other(raw, body)?;
         Ok(Record { offset: raw.offset, time: trailer.time, tid: trailer.tid, body })
+    }
+}
+
+/// An error with where its offset counts.
+fn said(raw: &RawRecord<'_>, error: Error) -> Error {
+    match error {
+        Error::Damaged { offset, reason } if raw.is_inflated => {
+            Error::Damaged { offset, reason: format!("in the inflated records: {reason}") }
+        }
+        error => error,
     }
 }
 

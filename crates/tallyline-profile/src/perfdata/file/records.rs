@@ -1,8 +1,10 @@
 //! Records wherever they are: in memory, or in a file.
 
 use super::Recording;
-use super::record::Record;
+use super::record::{Decoder, Record};
+use super::stream::RawRecord;
 use crate::Result;
+use crate::perfdata::sample::Sample;
 
 /// How far reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,31 @@ pub enum Read {
     NeedsWhole,
 }
 
+/// A record that is handed on.
+#[derive(Debug)]
+pub enum Seen<'s, 'a> {
+    /// A sample of the event with this index.
+    Sample(usize, &'s Sample<'a>),
+    /// Another record.
+    Other(&'s Record<'a>),
+}
+
+/// Hands on a record; `sample` is where samples are decoded.
+pub(super) fn hand_on<'a>(
+    decoder: &Decoder<'_>,
+    raw: &RawRecord<'a>,
+    sample: &mut Sample<'a>,
+    each: &mut Each<'_>,
+) -> Result<()> {
+    match decoder.decode_sample(raw, sample)? {
+        Some(event) => each(raw.position(), Seen::Sample(event, sample)),
+        None => each(raw.position(), Seen::Other(&decoder.decode(raw)?)),
+    }
+}
+
+/// What takes records, with their positions.
+pub type Each<'e> = dyn FnMut(u64, Seen<'_, '_>) -> Result<()> + 'e;
+
 /// The records of a recording.
 pub trait Records {
     /// What describes them.
@@ -22,7 +49,7 @@ pub trait Records {
     ///
     /// # Errors
     /// Damaged records, a file that cannot be read, and what `each` says.
-    fn each(&self, each: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read>;
+    fn each(&self, each: &mut Each<'_>) -> Result<Read>;
 
     /// Hands on those at positions, in their order.
     ///
@@ -40,10 +67,10 @@ impl Records for Recording<'_> {
         self
     }
 
-    fn each(&self, each: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read> {
+    fn each(&self, each: &mut Each<'_>) -> Result<Read> {
+        let (decoder, mut sample) = (Decoder { events: &self.events }, Sample::default());
         for raw in self.raw() {
-            let raw = raw?;
-            each(raw.position(), &self.decode(&raw)?)?;
+            hand_on(&decoder, &raw?, &mut sample, each)?;
         }
         Ok(Read::All)
     }

@@ -54,6 +54,7 @@ impl<'a> RawRecords<'a> {
         Self { at, is_whole: true, is_inflated, failed: false }.read()
     }
 
+    #[inline]
     fn read(&mut self) -> Result<RawRecord<'a>> {
         let mut at = self.at;
         let offset = at.offset();
@@ -90,6 +91,7 @@ impl<'a> RawRecords<'a> {
 impl<'a> Iterator for RawRecords<'a> {
     type Item = Result<RawRecord<'a>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed || self.at.is_empty() {
             return None;

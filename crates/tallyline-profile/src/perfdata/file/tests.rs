@@ -299,7 +299,11 @@ fn stored(bytes: &[u8]) -> std::fs::File {
 fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
     let mut found = Vec::new();
     let read = records.each(&mut |position, record| {
-        found.push((position, format!("{record:?}")));
+        let text = match record {
+            Seen::Sample(_, sample) => format!("{sample:?}"),
+            Seen::Other(record) => format!("{record:?}"),
+        };
+        found.push((position, text));
         Ok(())
     })?;
     assert_eq!(read, Read::All);
@@ -337,7 +341,11 @@ fn a_file_in_pieces_has_the_records_of_its_bytes() {
         pieces
             .at(&mut positions, &mut |record| {
                 let index = asked.next().expect("as many as were asked for");
-                assert_eq!(format!("{record:?}"), expected[index].1);
+                let text = match &record.body {
+                    Body::Sample(_, sample) => format!("{sample:?}"),
+                    _ => format!("{record:?}"),
+                };
+                assert_eq!(text, expected[index].1);
                 Ok(())
             })
             .expect("well-formed");

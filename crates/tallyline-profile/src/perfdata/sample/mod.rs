@@ -146,14 +146,21 @@ pub struct Sample<'a> {
 
 impl<'a> Sample<'a> {
     /// Decodes the body of a sample (what follows its header) of the event `attr`.
-    pub(crate) fn decode(header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<Self> {
+    pub(crate) fn decode(header_misc: u16, at: Cursor<'a>, attr: &Attr) -> Result<Self> {
+        let mut sample = Self::default();
+        sample.decode_over(header_misc, at, attr)?;
+        Ok(sample)
+    }
+
+    /// The same in the place of another one: there are many, and a sample takes some hundred bytes.
+    pub(crate) fn decode_over(&mut self, header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<()> {
         let asked = |field: u64| attr.sample_type & field != 0;
-        let mut sample = Self {
+        *self = Self {
             mode: CpuMode::of(header_misc),
             exact: header_misc & misc::EXACT_IP != 0,
             ..Self::default()
         };
-        let at = &mut at;
+        let (sample, at) = (self, &mut at);
         if attr.sample_type & !bit::KNOWN != 0 {
             return Err(at.error(format!(
                 "a sample with fields {:#x} that are newer than this program",
@@ -192,9 +199,10 @@ impl<'a> Sample<'a> {
         if !at.is_empty() {
             return Err(at.error(format!("{} bytes after the last field of a sample", at.rest().len())));
         }
-        Ok(sample)
+        Ok(())
     }
 
+    #[inline]
     fn who_and_when(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool) -> Result<()> {
         if asked(bit::IDENTIFIER) {
             self.id = Some(at.u64("identifier")?);
@@ -228,6 +236,7 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
+    #[inline]
     fn memory(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool, attr: &Attr) -> Result<()> {
         if asked(bit::WEIGHT_STRUCT) {
             let word = at.u64("weights")?;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::infer::{Debug, Wanted, infer};
-use crate::perfdata::file::{Read, Record, Recording};
+use crate::perfdata::file::{Each, Read, Record, Recording};
 use crate::perfdata::jit::JitMap;
 use crate::perfdata::sample::Weight;
 use crate::perfdata::spaces::Dso;
@@ -94,7 +94,7 @@ impl Records for Unrecorded {
         unreachable!("nothing is loaded")
     }
 
-    fn each(&self, _: &mut dyn FnMut(u64, &Record<'_>) -> Result<()>) -> Result<Read> {
+    fn each(&self, _: &mut Each<'_>) -> Result<Read> {
         Ok(Read::All)
     }
 
