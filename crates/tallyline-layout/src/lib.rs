@@ -110,7 +110,8 @@ pub struct Request {
     /// read from there, and are as large as there.
     pub sizes_only: bool,
     /// Whether of what types are made of it is enough to know how large it is: what their members' types
-    /// are called and hold may be left out, and what these and others point to.
+    /// are called and hold may be left out, and what these and others point to. The types of one unit may
+    /// then come in several parts.
     pub shallow: bool,
     /// Whether to read in which file, line and unit types are declared.
     pub positions: bool,

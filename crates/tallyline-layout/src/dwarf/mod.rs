@@ -210,7 +210,8 @@ fn load_found(
 /// Where what was found may be cut into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parts {
-    /// Between units: entries of one unit share types, which have one id then.
+    /// Between units: entries of one unit share types, which have one id then, and say of each other
+    /// whether they are packed.
     OfUnits,
     /// Also in a unit that would leave workers without work. What its halves share is read for each.
     Even,

@@ -224,7 +224,9 @@ impl Reader<'_> {
     /// The types of a window, as far as they are complete; none if it cannot be read by itself.
     fn types(&mut self, window: &Window) -> Result<Option<Vec<Types>>> {
         let units = self.inputs.units(&window.bytes, window.start)?;
-        let parts = load_found(&units, self.request, &window.found, Parts::Even, self.how);
+        // what is packed is inferred from the other types of the unit, if more than sizes is shown
+        let parts = if self.request.shallow { Parts::Even } else { Parts::OfUnits };
+        let parts = load_found(&units, self.request, &window.found, parts, self.how);
         if units.refers_outside() || units.has_undefined() {
             return Ok(None);
         }
