@@ -246,3 +246,25 @@ fn chunks(found: &[Found], parts: Parts) -> Vec<&[Found]> {
 fn damaged(offset: usize, reason: impl ToString) -> Error {
     Error::Dwarf { section: ".debug_info", offset: offset as u64, reason: reason.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_cut_between_units_and_evenly_only_where_that_is_asked_for() {
+        let units = [10, 5000, 1, 1, 300, 0, 70];
+        let of_unit = |(unit, count)| std::iter::repeat_n(Found { unit, ..Found::default() }, count);
+        let found: Vec<Found> = units.into_iter().enumerate().flat_map(of_unit).collect();
+        for parts in [Parts::OfUnits, Parts::Even] {
+            let chunks = chunks(&found, parts);
+            assert_eq!(chunks.iter().map(|chunk| chunk.len()).sum::<usize>(), found.len());
+            let ends = || chunks.windows(2).map(|pair| (pair[0].last(), pair[1].first()));
+            let shared = ends().filter(|(end, start)| end.map(|one| one.unit) == start.map(|one| one.unit));
+            let workers = rayon::current_num_threads();
+            assert_eq!(shared.count() != 0, parts == Parts::Even && workers > 1, "{parts:?}");
+            let even = found.len().div_ceil(workers).max(FEW);
+            assert!(parts == Parts::OfUnits || chunks.iter().all(|chunk| chunk.len() <= even));
+        }
+    }
+}
