@@ -1,18 +1,20 @@
 //! `tallyline bench record`: what it costs a program to be recorded.
 //!
 //! This process does the same work again and again, now with `tallyline record` attached to it, now
-//! without; each pair of phases gives one ratio. Time is that on the CPU, as the scheduler counts it:
+//! without; each pair of phases gives one ratio. In a third phase the same event interrupts it as often and
+//! writes nothing: what no recorder can do without. Time is that on the CPU, as the scheduler counts it:
 //! what other programs take away is not in it, what interrupts and cold caches take is.
 
 use super::report::{Bound, Case, Report, Scale, Target};
 use super::{os, progress};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tallyline_profile::perfdata::recorder::{Interrupts, Pmus, parse};
 
 /// Pairs where nobody says otherwise.
 const ROUNDS: usize = 15;
@@ -57,6 +59,8 @@ pub(crate) struct Options {
 #[derive(Default)]
 struct Times {
     alone: Vec<f64>,
+    /// With nothing but the event's interrupts.
+    interrupted: Vec<f64>,
     recorded: Vec<f64>,
     /// Of the recorder itself while it records.
     recorder: Vec<f64>,
@@ -79,27 +83,40 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     let Some(times) = result? else { return Ok(()) };
 
     let title = format!("{} samples a second", options.frequency);
-    let (alone, recorded, both) =
-        (format!("{title}/alone"), format!("{title}/recorded"), format!("{title}/with recorder"));
+    let [alone, interrupted, recorded, both] =
+        ["alone", "only interrupted", "recorded", "with recorder"].map(|side| format!("{title}/{side}"));
     let total =
         times.recorded.iter().zip(&times.recorder).map(|(program, recorder)| program + recorder).collect();
-    for (name, series) in [(&alone, times.alone), (&recorded, times.recorded), (&both, total)] {
+    let series = [
+        (&alone, times.alone),
+        (&interrupted, times.interrupted),
+        (&recorded, times.recorded),
+        (&both, total),
+    ];
+    for (name, series) in series {
         report.cases.extend(Case::new(name, 1, Scale::default(), "ns", series));
     }
+    report.compare(&interrupted, &alone);
     report.compare(&recorded, &alone);
+    report.compare(&recorded, &interrupted);
     report.compare(&both, &alone);
-    for (what, over) in
-        [("the program recorded over alone", &recorded), ("with the recorder's own time", &both)]
-    {
-        if let Some(figure) = report.find_ratio(over, &alone, 1, None) {
+    for (what, over, under) in [
+        ("the program recorded over alone", &recorded, &alone),
+        ("recorded over only interrupted", &recorded, &interrupted),
+        ("with the recorder's own time", &both, &alone),
+    ] {
+        if let Some(figure) = report.find_ratio(over, under, 1, None) {
             report.targets.push(Target::new(format!("{title}, {what}"), Bound::AtMost, 1.01, "x", figure));
         }
     }
     report.note("time on the CPU for the same work, phases with and without the recorder in turn");
+    report.note("only interrupted: the same event as often, which writes nothing; no recorder costs less");
     Ok(())
 }
 
 fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Option<Times>> {
+    let events: Vec<String> = options.event.iter().cloned().collect();
+    let events = parse(&events, &Pmus::default()).map_err(|reason| anyhow!("{reason}"))?;
     let rounds = options.rounds.unwrap_or(if options.quick { 2 } else { ROUNDS });
     let phase = Duration::from_millis(if options.quick { 50 } else { 1000 });
     let mut work = Work::new();
@@ -109,9 +126,18 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
     for round in 0..rounds {
         bar.show(round as u64, rounds as u64);
         // each comes first in turn
-        for with_recorder in [round % 2 == 0, round % 2 != 0] {
-            if !with_recorder {
+        let mut sides = [Side::Alone, Side::Interrupted, Side::Recorded];
+        sides.rotate_left(round % 3);
+        for side in sides {
+            if side == Side::Alone {
                 times.alone.push(work.time(steps)?);
+                continue;
+            }
+            if side == Side::Interrupted {
+                // where it is forbidden recording is, too, and says why
+                if let Ok(_interrupts) = Interrupts::start(&events, options.frequency) {
+                    times.interrupted.push(work.time(steps)?);
+                }
                 continue;
             }
             let recorder = match Recorder::start(options, &folder.join("perf.data")) {
@@ -128,6 +154,14 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
         }
     }
     Ok(Some(times))
+}
+
+/// What happens to the work of a phase.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Alone,
+    Interrupted,
+    Recorded,
 }
 
 /// Nanoseconds that a task was on a CPU.

@@ -30,6 +30,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,23 @@ pub struct Options {
     pub ring_pages: usize,
     /// What to write into the file as the command line.
     pub command_line: Vec<String>,
+}
+
+/// Events of the calling thread that interrupt it as often as a recording by them would, and write
+/// nothing: what a recording costs whatever the recorder does. They end when this is dropped.
+#[derive(Debug)]
+pub struct Interrupts {
+    _events: Vec<OwnedFd>,
+}
+
+impl Interrupts {
+    /// Starts events, those that [`record`] takes where none are named, so often a second.
+    ///
+    /// # Errors
+    /// What the kernel forbids or does not know.
+    pub fn start(events: &[EventRequest], frequency: u64) -> std::io::Result<Interrupts> {
+        Ok(Interrupts { _events: open::without_records(events, frequency)? })
+    }
 }
 
 /// What was recorded.

@@ -114,6 +114,23 @@ fn default_events(notes: &mut Vec<String>) -> Vec<EventRequest> {
     named("cpu-clock")
 }
 
+/// Opens events for the calling thread that count up to a sample and then write nothing.
+pub(super) fn without_records(requests: &[EventRequest], frequency: u64) -> io::Result<Vec<OwnedFd>> {
+    let requests = if requests.is_empty() { default_events(&mut Vec::new()) } else { requests.to_vec() };
+    let open = |request: EventRequest| {
+        let mut attr = request.attr;
+        if !request.has_period {
+            attr.period = frequency;
+            attr.flags |= attr_flag::FREQ;
+        }
+        os::open_event(&attr, 0, -1, None).or_else(|_| {
+            attr.flags |= attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV;
+            os::open_event(&attr, 0, -1, None)
+        })
+    };
+    requests.into_iter().map(open).collect()
+}
+
 fn new_event(request: EventRequest, options: &Options) -> OpenEvent {
     let mut attr = request.attr.clone();
     if !request.has_period {
