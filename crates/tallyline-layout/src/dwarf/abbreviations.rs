@@ -11,7 +11,7 @@ pub(super) struct Abbreviations {
     // by code: compilers count from 1
     dense: Vec<Abbreviation>,
     // how far it is from one entry to the next, of the same
-    steps: Vec<Step>,
+    strides: Vec<Stride>,
     runs: Vec<Run>,
     others: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Attribute>,
@@ -77,21 +77,21 @@ pub(super) struct Sibling {
 /// How far it is from an entry behind its code to the next one, where that is the same for all, and whether
 /// that one is a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step(u32);
+pub(super) struct Stride(u32);
 
-impl Step {
+impl Stride {
     /// It has to be looked at.
-    const UNKNOWN: Step = Step(u32::MAX);
+    const UNKNOWN: Stride = Stride(u32::MAX);
 
-    fn of(abbreviation: &Abbreviation) -> Step {
+    fn of(abbreviation: &Abbreviation) -> Stride {
         let known = abbreviation.size.filter(|size| *size < 1 << 31 && abbreviation.sibling.is_none());
-        known.map_or(Step::UNKNOWN, |size| Step(size << 1 | u32::from(abbreviation.has_children)))
+        known.map_or(Stride::UNKNOWN, |size| Stride(size << 1 | u32::from(abbreviation.has_children)))
     }
 
     /// The bytes, and how much deeper the next entry is.
     #[inline]
     pub(super) fn get(self) -> Option<(usize, isize)> {
-        (self != Step::UNKNOWN).then_some(((self.0 >> 1) as usize, (self.0 & 1) as isize))
+        (self != Stride::UNKNOWN).then_some(((self.0 >> 1) as usize, (self.0 & 1) as isize))
     }
 }
 
@@ -116,7 +116,7 @@ impl Abbreviations {
     pub(super) fn parse(mut table: Slice<'_>, encoding: Encoding) -> Result<Abbreviations> {
         let mut all = Abbreviations {
             dense: Vec::new(),
-            steps: Vec::new(),
+            strides: Vec::new(),
             runs: Vec::new(),
             others: FxHashMap::default(),
             attributes: Vec::new(),
@@ -131,7 +131,7 @@ impl Abbreviations {
             let abbreviation = all.parse_one(&mut table)?;
             if code == all.dense.len() as u64 + 1 && all.others.is_empty() {
                 all.dense.push(abbreviation);
-                all.steps.push(Step::of(&abbreviation));
+                all.strides.push(Stride::of(&abbreviation));
             } else if all.get(code).is_some() {
                 return Err(Error::DuplicateAbbreviationCode(code));
             } else {
@@ -198,8 +198,8 @@ impl Abbreviations {
 
     /// How far it is from an entry with a code to the next one.
     #[inline]
-    pub(super) fn step(&self, code: usize) -> Option<(usize, isize)> {
-        self.steps.get(code.wrapping_sub(1))?.get()
+    pub(super) fn stride(&self, code: usize) -> Option<(usize, isize)> {
+        self.strides.get(code.wrapping_sub(1))?.get()
     }
 
     /// What the values of such entries are made of, if they are not all of one size.

@@ -274,7 +274,7 @@ impl<'u, 'a> Entries<'u, 'a> {
                 (next, depth) = (start, depth - 1);
                 continue;
             }
-            let Some((size, deeper)) = self.abbreviations.step(code) else { break };
+            let Some((size, deeper)) = self.abbreviations.stride(code) else { break };
             if size > bytes.len() - start {
                 break;
             }
