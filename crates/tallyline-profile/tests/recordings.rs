@@ -2,10 +2,11 @@
 //! stream, a group; and one with data sources that the example `memory_profile` wrote. The numbers
 //! are those of `perf script`.
 
-use tallyline_profile::perfdata::file::Body;
+use tallyline_profile::perfdata::file::{Body, Pieces};
 use tallyline_profile::perfdata::sample::CpuMode;
 use tallyline_profile::perfdata::spaces::DsoKind;
 use tallyline_profile::perfdata::{AddressSpaces, Recording};
+use tallyline_profile::report::{Apart, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
@@ -155,4 +156,45 @@ fn damaged_recordings_are_read_or_refused() {
         }
     }
     assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+}
+
+/// Where samples were, by whom, with which period, and how many: by file, offset, thread, name and event.
+type Found = std::collections::BTreeMap<(u32, u64, i32, String, u32), (u64, u64)>;
+
+fn found(profile: &Profile) -> Found {
+    let mut found = Found::new();
+    for point in &profile.points {
+        let place = profile.places[point.place as usize];
+        let name = profile.text(point.comm).to_owned();
+        let entry = found.entry((place.dso, place.offset, point.tid, name, point.event)).or_default();
+        *entry = (entry.0 + point.samples, entry.1 + point.period);
+    }
+    found
+}
+
+#[test]
+fn samples_that_become_one_point_are_all_there() {
+    for name in ["ours", "compressed", "group", "memory", "stream"] {
+        let bytes = bytes(name);
+        let recording = Recording::parse(&bytes).expect("well-formed");
+        let apart = Profile::load(&recording, Apart::Samples).expect("well-formed");
+        assert_eq!(apart.points.len(), count_samples(&recording), "{name}");
+        assert!(apart.points.iter().all(|point| point.samples == 1));
+        assert!(apart.points.is_sorted_by_key(|point| point.time), "{name}");
+        let together = Profile::load(&recording, Apart::None).expect("well-formed");
+        assert_eq!(found(&together), found(&apart), "{name}");
+        // a file a piece at a time has the same, where it can be read so
+        let path = format!("{}/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
+        let file = std::fs::File::open(path).expect("there");
+        let pieces = Pieces::open(&file).expect("readable");
+        let pieces =
+            pieces.and_then(|pieces| Profile::load_pieces(&pieces, Apart::Cpus).expect("well-formed"));
+        assert_eq!(pieces.is_none(), ["compressed", "stream"].contains(&name), "{name}");
+        assert!(pieces.is_none_or(|pieces| found(&pieces) == found(&apart)), "{name}");
+    }
+}
+
+fn count_samples(recording: &Recording<'_>) -> usize {
+    let is_sample = |body: &Body<'_>| matches!(body, Body::Sample(..));
+    recording.records().filter(|record| is_sample(&record.as_ref().expect("well-formed").body)).count()
 }

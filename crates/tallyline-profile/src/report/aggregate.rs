@@ -42,11 +42,11 @@ pub enum Weighing {
 }
 
 impl Weighing {
-    /// What a sample weighs.
+    /// What a point weighs.
     pub fn of(self, point: &Point) -> u64 {
         match self {
             Weighing::Period => point.period,
-            Weighing::Weight => point.weight.weight.max(1),
+            Weighing::Weight => point.weight.weight.max(1).saturating_mul(point.samples),
         }
     }
 }
@@ -97,7 +97,8 @@ pub fn aggregate(
             let mut values: Vec<u64> = vec![0; keys.len()];
             for point in points {
                 let Some(event) = number_of(point) else { continue };
-                let counts = Counts { samples: 1, period: point.period, total: weighing.of(point) };
+                let counts =
+                    Counts { samples: point.samples, period: point.period, total: weighing.of(point) };
                 whole[event].add(counts);
                 if !filter.accepts(profile, point) {
                     continue;
@@ -224,6 +225,7 @@ mod tests {
                 comm: names[random.below(4) as usize],
                 cpu: random.below(4) as u32,
                 exact: true,
+                samples: 1,
                 mode: CpuMode::User,
                 ip: random.below(50),
                 place,

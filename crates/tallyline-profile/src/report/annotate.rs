@@ -46,17 +46,17 @@ impl Use {
 
     fn count(&mut self, point: &Point, operand: &Operand, weighing: Weighing) {
         let total = weighing.of(point);
-        self.samples += 1;
+        self.samples += point.samples;
         self.total = self.total.saturating_add(total);
         if is_store(point, operand) {
-            self.stores += 1;
+            self.stores += point.samples;
             self.stored = self.stored.saturating_add(total);
         } else {
-            self.loads += 1;
+            self.loads += point.samples;
         }
-        self.weight = self.weight.saturating_add(point.weight.weight);
+        self.weight = self.weight.saturating_add(point.weight.weight.saturating_mul(point.samples));
         if let Some(source) = point.source {
-            *self.sources.entry(source.0).or_insert(0) += 1;
+            *self.sources.entry(source.0).or_insert(0) += point.samples;
         }
         if point.cpu != NONE {
             self.cpus.insert(point.cpu);

@@ -29,42 +29,16 @@ const LENGTH_LIMIT: u64 = 16;
 /// What general registers held: where the recording says it, and what it says of samples that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    // the position of each record that says it
-    records: Vec<u64>,
+    // the point of each sample that says it, and the position of its record
+    records: Vec<(u32, u64)>,
     values: FxHashMap<u32, Box<[u64]>>,
 }
 
 impl Held {
-    /// Notes where a sample has its registers, those at its own place in the code; [`NONE`] if it does not
-    /// have all.
-    pub(super) fn note(&mut self, sample: &Sample<'_>, needed: Option<u64>, position: u64) -> u32 {
-        match (registers(sample), needed) {
-            (Some(registers), Some(needed)) if registers.mask() & needed == needed => {
-                self.records.push(position);
-                u32::try_from(self.records.len() - 1).unwrap_or(NONE)
-            }
-            _ => NONE,
-        }
-    }
-
-    /// Reads what registers held of some of the samples that were noted.
-    fn read(&mut self, records: &dyn Records, arch: &str, mut wanted: Vec<u32>) -> Result<()> {
-        let Some(numbers) = numbers(arch) else { return Ok(()) };
-        // those near each other in the file are read together
-        wanted.sort_unstable_by_key(|index| self.records.get(*index as usize));
-        wanted.dedup();
-        let known = |index: &u32| Some((*index, *self.records.get(*index as usize)?));
-        let places: Vec<(u32, u64)> = wanted.iter().filter_map(known).collect();
-        let mut indices = places.iter().map(|(index, _)| *index);
-        records.at(&mut places.iter().map(|(_, position)| *position), &mut |record| {
-            if let (Some(index), Said::Sample(_, sample)) = (indices.next(), &record.body)
-                && let Some(registers) = registers(sample)
-            {
-                let values = numbers.iter().map_while(|number| registers.get((*number).into()));
-                self.values.insert(index, values.collect());
-            }
-            Ok(())
-        })
+    /// Notes where a sample of a point has its registers.
+    pub(super) fn note(&mut self, point: u32, position: u64) -> u32 {
+        self.records.push((point, position));
+        u32::try_from(self.records.len() - 1).unwrap_or(NONE)
     }
 
     /// Whether no sample says it.
@@ -75,6 +49,14 @@ impl Held {
     /// What a register held, of a sample that was asked for.
     pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
         self.values.get(&sample)?.get(usize::from(register.0)).copied()
+    }
+}
+
+/// Whether a sample has these registers, at its own place in the code.
+pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {
+    match (registers(sample), needed) {
+        (Some(registers), Some(needed)) => registers.mask() & needed == needed,
+        _ => false,
     }
 }
 
@@ -124,7 +106,8 @@ pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<
     if profile.data_places.is_empty() {
         return found;
     }
-    for point in profile.points.iter().filter(|point| point.data_place != NONE) {
+    let has_address = |point: &&Point| point.data_place != NONE && point.address != 0;
+    for point in profile.points.iter().filter(has_address) {
         if let Some((dso, address)) = linked(profile, binaries, point) {
             found.entry(dso).or_default().push(address);
         }
@@ -185,12 +168,11 @@ fn alone(image: &Image, address: u64) -> Option<Alone> {
     Some(Alone { memory, keeps_registers })
 }
 
-/// The samples whose registers may say what their instruction does not.
-fn wanted(profile: &Profile, objects: &Objects) -> Vec<u32> {
+/// Which points have an instruction that registers may say more about.
+fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
     let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
-    let mut wanted = Vec::new();
-    for point in profile.points.iter().filter(|point| point.held != NONE) {
-        let asks = *asks.entry(point.charged).or_insert_with(|| {
+    let mut asks = |point: &Point| {
+        *asks.entry(point.charged).or_insert_with(|| {
             let dso = profile.places[point.charged as usize].dso;
             let table = profile.joined.tables.get(&dso);
             let asks = table.is_some_and(|table| table.asks_registers(profile.at(point.charged).address));
@@ -199,10 +181,46 @@ fn wanted(profile: &Profile, objects: &Objects) -> Vec<u32> {
                 Outcome::Typed(Operand { or: Some(_), .. }) => asks,
                 _ => false,
             }
-        });
-        wanted.extend(asks.then_some(point.held));
+        })
+    };
+    profile.points.iter().map(|point| point.held != NONE && asks(point)).collect()
+}
+
+/// Reads what registers held of samples whose instructions ask for it; each becomes a point of its own.
+fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Objects) -> Result<()> {
+    let asks = asking(profile, objects);
+    let Profile { points, held, arch, .. } = profile;
+    let Some(numbers) = numbers(arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
+    // points, records, and where those are
+    let mut wanted: Vec<(u32, u32, u64)> = Vec::new();
+    for (record, (point, position)) in (0..).zip(&held.records) {
+        if asks[*point as usize] {
+            wanted.push((*point, record, *position));
+        }
     }
-    wanted
+    // those near each other in the file are read together
+    wanted.sort_unstable_by_key(|(.., position)| *position);
+    let mut samples = wanted.iter();
+    records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
+        let (Some((index, held_by, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
+            return Ok(());
+        };
+        let registers = registers(sample);
+        let values = registers
+            .map(|registers| numbers.iter().map_while(|number| registers.get((*number).into())).collect());
+        held.values.extend(values.map(|values| (*held_by, values)));
+        let point = &mut points[*index as usize];
+        if point.samples > 1 {
+            let period = sample.period.unwrap_or(point.period / point.samples);
+            let (samples, left) = (point.samples - 1, point.period.saturating_sub(period));
+            let own = Point { samples: 1, period, held: *held_by, ..*point };
+            (point.samples, point.period) = (samples, left);
+            points.push(own);
+        } else {
+            point.held = *held_by;
+        }
+        Ok(())
+    })
 }
 
 /// Looks for evidence for each sample that has no type. How many have one by it.
@@ -211,10 +229,8 @@ pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Bin
         return 0;
     }
     let objects = objects(profile);
-    let wanted = wanted(profile, &objects);
-    let Profile { held, arch, joined, .. } = profile;
-    if let Err(error) = held.read(records, arch, wanted) {
-        joined.warnings.push(format!("registers of samples: {error}"));
+    if let Err(error) = read_registers(profile, records, &objects) {
+        profile.joined.warnings.push(format!("registers of samples: {error}"));
     }
     let mut instructions: FxHashMap<u32, Option<Alone>> = FxHashMap::default();
     let mut made: FxHashMap<(u32, u32, u64), u32> = FxHashMap::default();
@@ -243,7 +259,7 @@ pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Bin
         let key = (point.charged, ty, u64::from(typed.offset));
         let charged = *made.entry(key).or_insert_with(|| add_place(profile, point.charged, dso, ty, &typed));
         profile.points[index].charged = charged;
-        samples += u64::from(open.is_none());
+        samples += if open.is_none() { point.samples } else { 0 };
     }
     samples
 }

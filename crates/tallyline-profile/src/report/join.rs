@@ -188,7 +188,7 @@ fn charge(profile: &mut Profile, answers: &All) {
             })
         });
         profile.points[index].charged = charged;
-        samples += u64::from(charged != point.place);
+        samples += if charged == point.place { 0 } else { point.samples };
     }
     profile.skid = Skid::Corrected { samples };
 }

@@ -1,12 +1,13 @@
 //! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
 
+use super::evidence::has_registers;
 use super::names::NameId;
 use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
-use crate::perfdata::sample::{CpuMode, Sample};
+use crate::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
 use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -19,24 +20,37 @@ impl Profile {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load(recording: &Recording<'_>) -> Result<Profile> {
-        Ok(read(recording)?.unwrap_or_default())
+    pub fn load(recording: &Recording<'_>, apart: Apart) -> Result<Profile> {
+        Ok(read(recording, apart)?.unwrap_or_default())
     }
 
     /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load_pieces(pieces: &Pieces<'_>) -> Result<Option<Profile>> {
-        read(pieces)
+    pub fn load_pieces(pieces: &Pieces<'_>, apart: Apart) -> Result<Option<Profile>> {
+        read(pieces, apart)
     }
+}
+
+/// Which samples are kept apart that are the same but for this. Others that are the same become one
+/// [`Point`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Apart {
+    /// None.
+    #[default]
+    None,
+    /// Those of different CPUs.
+    Cpus,
+    /// Each sample is a point, in the order of time.
+    Samples,
 }
 
 /// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
 /// those of the time of each.
-fn read(records: &dyn Records) -> Result<Option<Profile>> {
+fn read(records: &dyn Records, apart: Apart) -> Result<Option<Profile>> {
     let about = records.about();
-    let mut samples = Samples { profile: described(about), ..Samples::default() };
+    let mut samples = Samples { profile: described(about), apart, ..Samples::default() };
     samples.registers = super::evidence::needed(&samples.profile.arch);
     let through = records.each(&mut |position, seen| match seen {
         Seen::Sample(event, sample) => samples.add(position, event, sample, &about.events),
@@ -100,17 +114,56 @@ fn described(recording: &Recording<'_>) -> Profile {
 #[derive(Default)]
 struct Samples {
     profile: Profile,
-    // when each was taken, and which one it is
-    order: Vec<(u64, u32)>,
-    // whether that is the order of time already
+    apart: Apart,
+    list: Vec<Brief>,
+    // whether that is not the order of time
     is_disordered: bool,
+    extras: Vec<Extra>,
     // what changes address spaces: when, how many samples come before it in the file, its position
     changes: Vec<(u64, usize, u64)>,
     // which registers have to be there
     registers: Option<u64>,
     // addresses that functions return to
     callers: Vec<(CpuMode, u64)>,
+    caller_ids: FxHashMap<(CpuMode, u64), u32>,
     lost: Losses,
+}
+
+/// What all samples have.
+#[derive(Clone, Copy)]
+struct Brief {
+    time: u64,
+    period: u64,
+    // of the record with its registers
+    position: u64,
+    same: Same,
+}
+
+/// What is the same in samples that become one point, as long as nothing is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Same {
+    ip: u64,
+    pid: i32,
+    tid: i32,
+    cpu: u32,
+    event: u32,
+    // these are indices
+    caller: u32,
+    extra: u32,
+    mode: CpuMode,
+    exact: bool,
+    has_registers: bool,
+}
+
+/// What samples of memory accesses have.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Extra {
+    address: Option<u64>,
+    physical_address: u64,
+    weight: Weight,
+    source: Option<DataSource>,
+    data_page_size: u64,
+    code_page_size: u64,
 }
 
 /// What was found before, and holds until something is mapped or gets another name: samples of one
@@ -122,6 +175,8 @@ struct Known {
     places: FxHashMap<(i32, CpuMode, u64), (u32, u32)>,
     // names by thread
     comms: FxHashMap<i32, (u32, NameId)>,
+    // points that more samples may be part of
+    points: FxHashMap<Same, (u32, u32)>,
 }
 
 impl Known {
@@ -157,19 +212,20 @@ impl Samples {
             Some(attr) if !attr.is_frequency() => attr.period,
             _ => 1,
         });
+        if self.list.len() >= NONE as usize {
+            return Err(Error::Limit { what: "samples", limit: NONE.into() });
+        }
         let time = time_of(sample.time);
-        self.is_disordered |= self.order.last().is_some_and(|(last, _)| *last > time);
-        let number = u32::try_from(self.order.len()).ok().filter(|number| *number != NONE);
-        self.order.push((time, number.ok_or(Error::Limit { what: "samples", limit: NONE.into() })?));
-        let point = self.point(event, sample, period, position);
-        self.profile.points.push(point);
+        let same = self.same(event, sample);
+        self.is_disordered |= self.list.last().is_some_and(|last| last.time > time);
+        self.list.push(Brief { time, period, position, same });
         Ok(())
     }
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
         match &record.body {
             Body::Mapping(_) | Body::Comm(_) | Body::Fork(_) | Body::KernelSymbol(_) => {
-                self.changes.push((time_of(record.time), self.order.len(), position));
+                self.changes.push((time_of(record.time), self.list.len(), position));
             }
             Body::UnknownEvent(_) => self.profile.unknown_events += 1,
             Body::Lost(found) => self.lost.records = self.lost.records.saturating_add(found.count),
@@ -178,78 +234,78 @@ impl Samples {
         }
     }
 
-    /// A sample whose places are not known yet: `caller` is an index into `callers`, and `data_place` only
-    /// says whether there is one.
-    fn point(&mut self, event: usize, sample: &Sample<'_>, period: u64, position: u64) -> Point {
-        // the first entry is the address of the sample itself
-        let caller = match sample.callers().nth(1) {
-            Some((mode, address)) => {
-                self.callers.push((mode, address.saturating_sub(1)));
-                (self.callers.len() - 1) as u32
-            }
-            None => NONE,
-        };
-        Point {
-            event: event as u32,
-            pid: sample.pid.unwrap_or(-1),
-            tid: sample.tid.unwrap_or(-1),
-            comm: NameId::default(),
-            cpu: sample.cpu.unwrap_or(NONE),
-            exact: sample.exact,
-            mode: sample.mode,
-            ip: sample.ip.unwrap_or(0),
-            place: NONE,
-            charged: NONE,
-            caller,
-            time: sample.time.unwrap_or(0),
-            period,
-            address: sample.addr.unwrap_or(0),
-            data_place: if sample.addr.is_some() { 0 } else { NONE },
-            held: self.profile.held.note(sample, self.registers, position),
+    fn same(&mut self, event: usize, sample: &Sample<'_>) -> Same {
+        let extra = Extra {
+            address: sample.addr,
             physical_address: sample.physical_address.unwrap_or(0),
             weight: sample.weight.unwrap_or_default(),
             source: sample.data_source,
             data_page_size: sample.data_page_size.unwrap_or(0),
             code_page_size: sample.code_page_size.unwrap_or(0),
+        };
+        // most recordings have the same in all
+        if self.extras.last() != Some(&extra) {
+            self.extras.push(extra);
+        }
+        // the first entry is the address of the sample itself
+        let caller = sample.callers().nth(1).map_or(NONE, |(mode, address)| {
+            let caller = (mode, address.saturating_sub(1));
+            *self.caller_ids.entry(caller).or_insert_with(|| {
+                self.callers.push(caller);
+                (self.callers.len() - 1) as u32
+            })
+        });
+        Same {
+            ip: sample.ip.unwrap_or(0),
+            pid: sample.pid.unwrap_or(-1),
+            tid: sample.tid.unwrap_or(-1),
+            cpu: if self.apart == Apart::None { NONE } else { sample.cpu.unwrap_or(NONE) },
+            event: event as u32,
+            caller,
+            extra: (self.extras.len() - 1) as u32,
+            mode: sample.mode,
+            exact: sample.exact,
+            has_registers: has_registers(sample, self.registers),
         }
     }
 
-    /// Finds the places of all samples, and puts them in order.
-    fn place(self, records: &dyn Records) -> Result<Profile> {
-        let Samples { mut profile, mut order, is_disordered, mut changes, callers, .. } = self;
-        if is_disordered {
+    /// The samples in the order of time: which come when.
+    fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..).take(self.list.len()).collect();
+        if self.is_disordered {
             // a stable sort: what was written first stays first
-            order.sort_by_key(|(time, _)| *time);
+            let mut by_time: Vec<(u64, u32)> =
+                order.iter().map(|index| (self.list[*index as usize].time, *index)).collect();
+            by_time.sort_by_key(|(time, _)| *time);
+            order.clear();
+            order.extend(by_time.into_iter().map(|(_, index)| index));
         }
-        changes.sort_by_key(|(time, ..)| *time);
-        let points = std::mem::take(&mut profile.points);
-        let mut loader = Loader {
-            profile,
-            points,
-            callers,
-            places: Places::default(),
-            data: Places::default(),
-            known: Known::default(),
-        };
+        order
+    }
+
+    /// Finds the places of all samples in the order of time.
+    fn place(mut self, records: &dyn Records) -> Result<Profile> {
+        let order = self.order();
+        self.changes.sort_by_key(|(time, ..)| *time);
+        let Samples { profile, apart, list, extras, changes, callers, .. } = self;
+        let (places, data, known) = (Places::default(), Places::default(), Known::default());
+        let mut loader = Loader { profile, apart, extras, callers, places, data, known };
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
         records.at(&mut positions, &mut |record| {
             let Some((time, before, _)) = next.next() else { return Ok(()) };
-            let is_earlier = |(own, index): &&(u64, u32)| (*own, *index as usize) < (*time, *before);
-            while let Some((_, index)) = samples.next_if(is_earlier) {
-                loader.place_sample(*index as usize, &spaces);
+            let is_earlier =
+                |index: &&u32| (list[**index as usize].time, **index as usize) < (*time, *before);
+            while let Some(index) = samples.next_if(is_earlier) {
+                loader.add(&list[*index as usize], &spaces);
             }
             spaces.apply(&record.body)?;
             loader.known.may_have_changed();
             Ok(())
         })?;
-        samples.for_each(|(_, index)| loader.place_sample(*index as usize, &spaces));
-        let Loader { mut profile, mut points, places, data, .. } = loader;
-        if is_disordered {
-            put_in_order(&mut points, order.iter().map(|(_, index)| *index));
-        }
-        profile.points = points;
+        samples.for_each(|index| loader.add(&list[*index as usize], &spaces));
+        let Loader { mut profile, places, data, .. } = loader;
         profile.places = places.list;
         profile.data_places = data.list;
         profile.resolved = vec![Resolved::default(); profile.places.len()];
@@ -259,28 +315,11 @@ impl Samples {
     }
 }
 
-/// Moves each to where an order, by index, has it: in place, as there are many and they are large.
-fn put_in_order<T: Copy>(list: &mut [T], order: impl Iterator<Item = u32>) {
-    let mut from: Vec<u32> = order.collect();
-    for start in 0..from.len() {
-        let (mut at, first) = (start, list[start]);
-        // around the ring of those that take each other's places
-        loop {
-            let source = std::mem::replace(&mut from[at], at as u32) as usize;
-            if source == start || source == at {
-                list[at] = first;
-                break;
-            }
-            list[at] = list[source];
-            at = source;
-        }
-    }
-}
-
-/// Finds where samples were, in the order of time.
+/// Makes points of samples, in the order of time.
 struct Loader {
     profile: Profile,
-    points: Vec<Point>,
+    apart: Apart,
+    extras: Vec<Extra>,
     callers: Vec<(CpuMode, u64)>,
     places: Places,
     data: Places,
@@ -288,30 +327,73 @@ struct Loader {
 }
 
 impl Loader {
-    fn place_sample(&mut self, index: usize, spaces: &AddressSpaces) {
-        let Point { pid, tid, mode, ip, address, caller, data_place, .. } = self.points[index];
-        let place = self.place(spaces, pid, mode, ip);
-        let caller = match self.callers.get(caller as usize) {
-            Some((mode, address)) => self.place(spaces, pid, *mode, *address),
-            None => NONE,
-        };
-        let data_place = match data_place {
-            NONE => NONE,
+    fn add(&mut self, sample: &Brief, spaces: &AddressSpaces) {
+        let point = match self.known.points.get(&sample.same) {
+            Some((generation, point)) if *generation == self.known.generation => {
+                let known = &mut self.profile.points[*point as usize];
+                known.samples += 1;
+                known.period = known.period.saturating_add(sample.period);
+                *point
+            }
             _ => {
-                let location = spaces.resolve_data(pid, mode, address);
-                // who accessed it makes no other place of it
-                let place = place_of(spaces, location, pid, mode, address);
-                let index = self.data.intern(Place { pid: 0, ..place });
-                if index as usize == self.profile.data_raw.len() {
-                    self.profile.data_raw.push(address);
+                let point = self.point(sample, spaces);
+                self.profile.points.push(point);
+                let index = (self.profile.points.len() - 1) as u32;
+                if self.apart != Apart::Samples {
+                    self.known.points.insert(sample.same, (self.known.generation, index));
                 }
                 index
             }
         };
-        let comm = self.comm(spaces, tid);
-        let point = &mut self.points[index];
-        (point.place, point.charged, point.caller) = (place, place, caller);
-        (point.data_place, point.comm) = (data_place, comm);
+        if sample.same.has_registers {
+            let held = self.profile.held.note(point, sample.position);
+            let known = &mut self.profile.points[point as usize];
+            known.held = known.held.min(held);
+        }
+    }
+
+    fn point(&mut self, sample: &Brief, spaces: &AddressSpaces) -> Point {
+        let Same { ip, pid, tid, mode, cpu, event, exact, .. } = sample.same;
+        let extra = self.extras.get(sample.same.extra as usize).copied().unwrap_or_default();
+        let place = self.place(spaces, pid, mode, ip);
+        let caller = match self.callers.get(sample.same.caller as usize) {
+            Some((mode, address)) => self.place(spaces, pid, *mode, *address),
+            None => NONE,
+        };
+        let data_place = extra.address.map_or(NONE, |address| {
+            let location = spaces.resolve_data(pid, mode, address);
+            // who accessed it makes no other place of it
+            let place = place_of(spaces, location, pid, mode, address);
+            let index = self.data.intern(Place { pid: 0, ..place });
+            if index as usize == self.profile.data_raw.len() {
+                self.profile.data_raw.push(address);
+            }
+            index
+        });
+        Point {
+            event,
+            samples: 1,
+            pid,
+            tid,
+            comm: self.comm(spaces, tid),
+            cpu,
+            exact,
+            mode,
+            ip,
+            place,
+            charged: place,
+            caller,
+            time: sample.time,
+            period: sample.period,
+            address: extra.address.unwrap_or(0),
+            data_place,
+            held: NONE,
+            physical_address: extra.physical_address,
+            weight: extra.weight,
+            source: extra.source,
+            data_page_size: extra.data_page_size,
+            code_page_size: extra.code_page_size,
+        }
     }
 
     fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
@@ -360,17 +442,6 @@ fn place_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_put_in_order_is_where_the_order_has_it() {
-        let orders: [&[u32]; 5] = [&[], &[0], &[0, 1, 2], &[2, 0, 1, 3], &[5, 3, 0, 4, 1, 2]];
-        for order in orders {
-            let mut list: Vec<u32> = (100..).take(order.len()).collect();
-            put_in_order(&mut list, order.iter().copied());
-            let expected: Vec<u32> = order.iter().map(|index| 100 + index).collect();
-            assert_eq!(list, expected);
-        }
-    }
 
     #[test]
     fn what_was_lost_is_counted_once() {

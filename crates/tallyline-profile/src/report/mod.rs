@@ -24,5 +24,6 @@ pub mod sharing;
 pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
 pub use filter::Filter;
 pub use hierarchy::{Node, hierarchy};
+pub use load::Apart;
 pub use profile::Profile;
 pub use resolve::Binaries;

@@ -11,18 +11,20 @@ use std::fmt;
 /// What stands for a CPU, a place or a time that the recording does not have.
 pub const NONE: u32 = u32::MAX;
 
-/// One sample.
+/// One sample, or several that are the same in all that is kept apart ([`Apart`](super::Apart)).
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     /// The event, by index.
     pub event: u32,
+    /// How many samples.
+    pub samples: u64,
     /// The process.
     pub pid: i32,
     /// The thread.
     pub tid: i32,
     /// The thread's name at the time.
     pub comm: NameId,
-    /// The CPU; [`NONE`] where it is not known.
+    /// The CPU; [`NONE`] where it is not known, or not kept apart.
     pub cpu: u32,
     /// Whether the address is that of the very instruction.
     pub exact: bool,
@@ -36,15 +38,16 @@ pub struct Point {
     pub charged: u32,
     /// Where the function returns to; [`NONE`] without call chains.
     pub caller: u32,
-    /// When, in nanoseconds of the recording's clock; 0 where it is not known.
+    /// When the first was, in nanoseconds of the recording's clock; 0 where it is not known.
     pub time: u64,
-    /// How many events it stands for.
+    /// How many events it stands for: all samples together.
     pub period: u64,
     /// The address of the data.
     pub address: u64,
     /// Where it was, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
     pub data_place: u32,
-    /// What says in [`Profile::held`] what registers held; [`NONE`] where it is not recorded.
+    /// What says in [`Profile::held`] what registers held, or of several samples that something does;
+    /// [`NONE`] where it is not recorded.
     pub held: u32,
     /// The physical address of the data.
     pub physical_address: u64,
@@ -144,7 +147,7 @@ impl fmt::Display for Skid {
 pub struct Profile {
     /// The events.
     pub events: Vec<EventInfo>,
-    /// The samples in the order of time.
+    /// The samples in the order of time, where they are kept apart.
     pub points: Vec<Point>,
     /// Where they were, each once.
     pub places: Vec<Place>,

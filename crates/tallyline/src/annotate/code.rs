@@ -41,7 +41,7 @@ pub(crate) fn functions(profile: &Profile, binaries: &Binaries, filter: &Filter)
     for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
         let at = profile.at(point.charged);
         let samples = functions.entry(at.symbol).or_default().entry(at.address).or_insert((0, point.charged));
-        samples.0 += 1;
+        samples.0 += point.samples;
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
     let size = |samples: &BTreeMap<u64, (u64, u32)>| samples.values().map(|(n, _)| *n).sum::<u64>();

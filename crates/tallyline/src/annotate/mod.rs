@@ -31,6 +31,8 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     }
     let is_browsed = args.is_browsable() && browser::is_wanted();
     let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
+    // it says on how many CPUs
+    let needs = needs.and(if is_browsed { Needs::SAMPLES } else { Needs::CPUS });
     let (profile, binaries) = profile::load(&args.input, needs)?;
     let filter = args.input.filter()?;
     if args.code {

@@ -111,7 +111,8 @@ impl InputArgs {
 
     /// What the filters have to know.
     pub(crate) fn needs(&self) -> Needs {
-        Needs { symbols: !self.symbol.is_empty(), types: !self.types.is_empty(), ..Needs::NONE }
+        let needs = Needs { symbols: !self.symbol.is_empty(), types: !self.types.is_empty(), ..Needs::NONE };
+        if self.cpu.is_some() { needs.and(Needs::CPUS) } else { needs }
     }
 }
 

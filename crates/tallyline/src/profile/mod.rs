@@ -40,7 +40,8 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
     }
     let mut file = File::open(path).with_context(advice)?;
     if let Some(pieces) = Pieces::open(&file).with_context(cannot)?
-        && let Some(profile) = Profile::load_pieces(&pieces).with_context(cannot)?
+        && let Some(profile) =
+            Profile::load_pieces(&pieces, needs.and(args.needs()).apart).with_context(cannot)?
     {
         return Ok(look_up(profile, &pieces, path, args, needs));
     }
@@ -52,7 +53,7 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
     let cannot = || format!("cannot read {}", path.display());
     let recording = Recording::parse(bytes).with_context(cannot)?;
-    let profile = Profile::load(&recording).with_context(cannot)?;
+    let profile = Profile::load(&recording, needs.and(args.needs()).apart).with_context(cannot)?;
     Ok(look_up(profile, &recording, path, args, needs))
 }
 

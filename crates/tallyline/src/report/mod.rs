@@ -50,9 +50,11 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let output = Output::open(args.output.as_deref(), color)?;
     let needs =
         columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
-    let needs = if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS) } else { needs };
+    let needs =
+        if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS).and(Needs::SAMPLES) } else { needs };
     let is_browsed = args.is_text() && browser::is_wanted();
-    let needs = if is_browsed { needs.and(Needs::TYPES).and(Needs::LINES) } else { needs };
+    let needs =
+        if is_browsed { needs.and(Needs::TYPES).and(Needs::LINES).and(Needs::SAMPLES) } else { needs };
     let (profile, binaries) = profile::load(&args.input, needs)?;
     if let Some(subject) = args.explain {
         return output.write(|out| explain::write(&profile, &binaries, subject, out));

@@ -104,7 +104,7 @@ impl Account {
         let mut samples = vec![0_u64; profile.outcomes.len() + 1];
         for point in profile.points.iter().filter(|point| events.contains(&(point.event as usize))) {
             if filter.accepts(profile, point) {
-                samples[(point.charged as usize).min(profile.outcomes.len())] += 1;
+                samples[(point.charged as usize).min(profile.outcomes.len())] += point.samples;
             }
         }
         let (mut pseudo, mut untyped) = (HashMap::new(), HashMap::new());

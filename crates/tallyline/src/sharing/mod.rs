@@ -58,7 +58,7 @@ fn line_size(text: &str) -> Result<u32, String> {
 /// Does what the command line says.
 pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
-    let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA);
+    let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA).and(Needs::SAMPLES);
     let (mut profile, _) = profile::load(&args.input, needs)?;
     if let Some(size) = args.cacheline_size {
         profile.line_size = size;

@@ -177,6 +177,7 @@ impl Made {
         });
         self.profile.points.push(Point {
             event: 0,
+            samples: 1,
             pid: 5,
             tid: 5,
             comm: NameId::default(),

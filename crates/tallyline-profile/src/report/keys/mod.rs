@@ -11,6 +11,7 @@ mod task;
 mod types;
 
 use super::aggregate::Counts;
+use super::load::Apart;
 use super::profile::{Point, Profile};
 use std::fmt;
 
@@ -43,11 +44,14 @@ pub struct Needs {
     pub lines: bool,
     /// Types.
     pub types: bool,
+    /// Which samples are not to be counted together.
+    pub apart: Apart,
 }
 
 impl Needs {
     /// Nothing.
-    pub const NONE: Needs = Needs { symbols: false, data_symbols: false, lines: false, types: false };
+    pub const NONE: Needs =
+        Needs { symbols: false, data_symbols: false, lines: false, types: false, apart: Apart::None };
     /// Symbols of code.
     pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
     /// Symbols of data.
@@ -56,6 +60,10 @@ impl Needs {
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
     /// Types.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
+    /// On which CPU.
+    pub const CPUS: Needs = Needs { apart: Apart::Cpus, ..Needs::NONE };
+    /// Each sample for itself.
+    pub const SAMPLES: Needs = Needs { apart: Apart::Samples, ..Needs::NONE };
 
     /// What either needs.
     pub fn and(self, other: Needs) -> Needs {
@@ -64,6 +72,7 @@ impl Needs {
             data_symbols: self.data_symbols || other.data_symbols,
             lines: self.lines || other.lines,
             types: self.types || other.types,
+            apart: self.apart.max(other.apart),
         }
     }
 }
