@@ -312,6 +312,15 @@ impl Image {
         Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
+    /// All names of a variable that [`variable_at`](Self::variable_at) has found.
+    pub fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s Name> {
+        let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;
+        let key = |symbol: &Symbol| (symbol.kind, symbol.address);
+        let first = aliases.partition_point(|alias| key(alias) < key(variable));
+        let others = aliases[first..].iter().take_while(move |alias| key(alias) == key(variable));
+        std::iter::once(variable).chain(others).map(|symbol| &symbol.name)
+    }
+
     /// The symbols that data at an address may have: the variable's, and those that do not say what they
     /// name, of which there may be several at one place.
     pub fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {

@@ -77,6 +77,8 @@ impl PartialEq<&str> for Name {
 pub(super) struct Ordered {
     pub(super) functions: Vec<Symbol>,
     pub(super) data: Vec<Symbol>,
+    /// Further symbols of what is in `data`.
+    pub(super) aliases: Vec<Symbol>,
     /// Those that do not say what they name.
     pub(super) labels: Vec<Symbol>,
     /// Whether those that only their own unit knows are there, too: they can be stripped.
@@ -114,14 +116,14 @@ impl Symbols {
     fn order(&self) -> Ordered {
         let count: usize = self.tables.iter().map(|table| table.entries.len()).sum();
         if count < MANY {
-            return Ordered { functions: self.sorted(Sort::Functions), ..self.others() };
+            return Ordered { functions: self.sorted(Sort::Functions).0, ..self.others() };
         }
         // not by the pool of threads: who waits for that here could be given work that waits for this
         std::thread::scope(|scope| {
             let functions = scope.spawn(|| self.sorted(Sort::Functions));
             let others = self.others();
             let functions = functions.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ordered { functions, ..others }
+            Ordered { functions: functions.0, ..others }
         })
     }
 
@@ -130,16 +132,18 @@ impl Symbols {
         let is_local = |entry: &elf::Sym64<Endianness>| {
             self.is_defined(entry) && entry.st_bind() == elf::STB_LOCAL && sort(entry) == Some(Sort::Data)
         };
+        let (data, aliases) = self.sorted(Sort::Data);
         Ordered {
             functions: Vec::new(),
-            data: self.sorted(Sort::Data),
-            labels: self.sorted(Sort::Labels),
+            data,
+            aliases,
+            labels: self.sorted(Sort::Labels).0,
             has_locals: all().any(is_local),
         }
     }
 
-    /// The symbols of a sort by address.
-    fn sorted(&self, wanted: Sort) -> Vec<Symbol> {
+    /// The symbols of a sort by address: one for each place, and the others there.
+    fn sorted(&self, wanted: Sort) -> (Vec<Symbol>, Vec<Symbol>) {
         let mut sorted = Vec::new();
         for table in &self.tables {
             for entry in table.entries.iter().filter(|entry| self.is_defined(entry)) {
@@ -161,11 +165,18 @@ impl Symbols {
         }
         // the larger of two at one place, and of those the first
         sorted.sort_by_key(|symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size)));
+        let mut others = Vec::new();
         // linkers put the end of one thing where another starts
         if wanted != Sort::Labels {
-            sorted.dedup_by_key(|symbol| (symbol.kind, symbol.address));
+            sorted.dedup_by(|symbol, first| {
+                let is_other = (symbol.kind, symbol.address) == (first.kind, first.address);
+                if is_other && wanted == Sort::Data {
+                    others.push(symbol.clone());
+                }
+                is_other
+            });
         }
-        sorted
+        (sorted, others)
     }
 }
 

@@ -366,12 +366,18 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(global) = of_unit.or_else(|| starting(start, unit.statics(shelf.info), &[])) {
             return found(global);
         }
-        let declared = unit.unplaced.iter().find(|(name, _)| *name == symbol.name.as_bytes());
-        let inside = u32::try_from(address - symbol.address);
-        if let (Some((_, entry)), Ok(inside)) = (declared, inside)
-            && self.variable_at(*entry, inside).is_some_and(|pointer| self.catalog.size(pointer.to) != 0)
-        {
-            return Near::Found(*entry, inside);
+        let Ok(inside) = u32::try_from(address - symbol.address) else { return Near::Unknown };
+        for (name, entry) in self.image.names_of(symbol).filter_map(|name| {
+            let own = unit.unplaced.iter().find(|(own, _)| *own == name.as_bytes());
+            own.map(|(_, entry)| (name, *entry))
+        }) {
+            let Some(pointer) = self.variable_at(entry, inside) else { continue };
+            // a number may have another type by another name: the kernel's `jiffies`
+            let ty = self.catalog.strip(pointer.to);
+            let is_alike = *name == symbol.name || self.catalog.types().as_record(ty).is_some();
+            if is_alike && self.catalog.size(pointer.to) != 0 {
+                return Near::Found(entry, inside);
+            }
         }
         Near::Unknown
     }

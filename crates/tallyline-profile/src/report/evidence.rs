@@ -200,8 +200,11 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
     }
     // those near each other in the file are read together
     wanted.sort_unstable_by_key(|(.., position)| *position);
+    let is_together = wanted.iter().any(|(point, ..)| points[*point as usize].samples > 1);
+    // what becomes of points: their samples, one by one
+    let mut own: Vec<(u32, Point)> = Vec::new();
     let mut samples = wanted.iter();
-    records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
+    let read = records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
         let (Some((index, held_by, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
             return Ok(());
         };
@@ -210,17 +213,24 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
             .map(|registers| numbers.iter().map_while(|number| registers.get((*number).into())).collect());
         held.values.extend(values.map(|values| (*held_by, values)));
         let point = &mut points[*index as usize];
-        if point.samples > 1 {
-            let period = sample.period.unwrap_or(point.period / point.samples);
-            let (samples, left) = (point.samples - 1, point.period.saturating_sub(period));
-            let own = Point { samples: 1, period, held: *held_by, ..*point };
-            (point.samples, point.period) = (samples, left);
-            points.push(own);
+        if is_together {
+            let period = sample.period.unwrap_or(point.period / point.samples.max(1));
+            own.push((*index, Point { samples: 1, period, held: *held_by, ..*point }));
         } else {
             point.held = *held_by;
         }
         Ok(())
-    })
+    });
+    for (of, sample) in &own {
+        let point = &mut points[*of as usize];
+        point.samples = point.samples.saturating_sub(1);
+        point.period = point.period.saturating_sub(sample.period);
+    }
+    // in the order of time, as they were noted
+    own.sort_unstable_by_key(|(_, sample)| sample.held);
+    points.retain(|point| point.samples > 0);
+    points.extend(own.into_iter().map(|(_, sample)| sample));
+    read
 }
 
 /// Looks for evidence for each sample that has no type. How many have one by it.
