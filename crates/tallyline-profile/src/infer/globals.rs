@@ -4,7 +4,10 @@ use super::unit::{Fixed, GO, Global, Unit};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use tallyline_layout::model::TypeId;
 use tallyline_layout::{DebugInfo, VariablesOf};
 
@@ -141,9 +144,35 @@ fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
         Some((variables, _)) => Some(variables),
         None => Unit::open(info, *index).map(|unit| unit.statics(info).to_vec()),
     };
-    let mut all: Vec<Global> = info.units().par_iter().filter_map(read).flatten_iter().collect();
+    let mut all: Vec<Global> = of_each(info.units(), read).into_iter().flatten().collect();
     all.sort_by_key(|global| global.at);
     all
+}
+
+/// What is found in units, in their order. Not by the pool: its threads may all be waiting for this answer,
+/// and one that waits for a part of it would take up a function that asks for it again.
+fn of_each<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(index) else { return found };
+            found.extend(read(unit).map(|one| (index, one)));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others = (1..rayon::current_num_threads().min(units.len())).filter_map(start);
+        let others: Vec<_> = others.collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
 /// The entry of a variable, and the byte of it that is at a place; none behind the end of a piece.
@@ -176,7 +205,7 @@ impl Everything {
                 if unit.entries.language() == GO { unit.runtime_types(info) } else { Default::default() };
             Some((unit.globals, types))
         };
-        let parts: Vec<_> = info.units().par_iter().filter_map(read).collect();
+        let parts = of_each(info.units(), read);
         let mut all = Everything::default();
         for (variables, types) in parts {
             all.variables.extend(variables);
@@ -209,3 +238,25 @@ fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
 
 /// The most ranges of one unit.
 const RANGES_LIMIT: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_answer_that_threads_of_the_pool_wait_for_is_found_without_them() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(16).build().expect("a pool");
+        let units: Vec<usize> = (0..40).collect();
+        let read = |unit: &usize| {
+            thread::sleep(Duration::from_micros(200));
+            (unit % 10 != 3).then_some(unit * 2)
+        };
+        let expected: Vec<usize> = (0..40).filter(|unit| unit % 10 != 3).map(|unit| unit * 2).collect();
+        for _ in 0..5 {
+            let answer = OnceLock::new();
+            let ask = || answer.get_or_init(|| of_each(&units, read)) == &expected;
+            pool.install(|| assert!((0..64).into_par_iter().all(|_| ask())));
+        }
+    }
+}
