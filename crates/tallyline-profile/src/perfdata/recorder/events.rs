@@ -30,6 +30,16 @@ pub struct EventRequest {
     pub has_scope: bool,
 }
 
+impl EventRequest {
+    /// Whether the hardware writes packets of its own, and no samples into the rings.
+    pub(super) fn writes_packets(&self) -> bool {
+        self.name.starts_with(SPE)
+    }
+}
+
+/// How the PMUs are called that Arm's statistical profiling has.
+const SPE: &str = "arm_spe";
+
 /// How `mem-loads` is asked for where the text does not say it: loads of 30 cycles and more.
 const LATENCY: &str = "ldlat=30";
 
@@ -216,7 +226,7 @@ fn pmu_event(
     event.cpus = pmu.cpus();
     event.is_memory = words().any(|term| term.starts_with("mem-") && term != AUXILIARY)
         || pmu.name.starts_with("ibs_op")
-        || pmu.name.starts_with("arm_spe");
+        || pmu.name.starts_with(SPE);
     modify(&mut event, modifiers)?;
     push(event, events)?;
     if needs_leader {
@@ -439,6 +449,7 @@ mod tests {
         assert_eq!((events[1].attr.kind, events[1].attr.config, events[1].is_memory), (11, 1 << 19, true));
         let spe = machine.parse(&["arm_spe_0/load_filter,min_latency=30/"]).expect("known terms");
         assert_eq!((spe[0].attr.config, spe[0].attr.config2), (1 << 33, 30));
+        assert!(spe[0].writes_packets() && spe[0].is_memory);
     }
 
     #[test]

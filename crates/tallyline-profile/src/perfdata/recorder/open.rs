@@ -66,6 +66,12 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
     if requests.is_empty() {
         requests = default_events(&mut notes);
     }
+    if let Some(event) = requests.iter().find(|event| event.writes_packets()) {
+        // without that buffer there would be no sample, and no word of it
+        let reason = "it writes packets into a buffer of its own, which is not recorded here; perf record does, \
+                      and perf mem report and perf c2c report read them";
+        return Err(RecordError::Event { name: event.name.clone(), reason: reason.to_owned() });
+    }
     let mut events: Vec<_> = requests.into_iter().map(|request| new_event(request, options)).collect();
     // the first event is not on all CPUs: threads and mappings would be missed on the others
     if events.iter().all(|event| event.request.cpus.is_some()) {
