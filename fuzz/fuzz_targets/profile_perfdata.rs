@@ -1,13 +1,41 @@
 //! Recordings: whatever the bytes are, all records are read or there is an error, and every address
-//! is resolved or not.
+//! is resolved or not. Read a piece at a time they have the same samples.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_profile::perfdata::file::Body;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
+use tallyline_profile::perfdata::file::{Body, Pieces};
 use tallyline_profile::perfdata::{AddressSpaces, Recording};
+use tallyline_profile::report::{Apart, Profile};
+
+/// A file without a name.
+static FILE: LazyLock<File> = LazyLock::new(|| {
+    let path = std::env::temp_dir().join(format!("tallyline-fuzz-{}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path).expect("writable");
+    std::fs::remove_file(path).expect("own file");
+    file
+});
+
+fn samples(profile: &Profile) -> u64 {
+    profile.points.iter().map(|point| point.samples).sum()
+}
+
+fn read_in_pieces(bytes: &[u8], recording: &Recording<'_>) {
+    FILE.set_len(bytes.len() as u64).expect("writable");
+    FILE.write_all_at(bytes, 0).expect("writable");
+    let Ok(Some(pieces)) = Pieces::open(&FILE) else { return };
+    for apart in [Apart::None, Apart::Samples] {
+        let Ok(Some(in_pieces)) = Profile::load_pieces(&pieces, apart) else { continue };
+        let Ok(whole) = Profile::load(recording, apart) else { continue };
+        assert_eq!(samples(&in_pieces), samples(&whole));
+    }
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(recording) = Recording::parse(bytes) else { return };
+    read_in_pieces(bytes, &recording);
     let _ = recording.records().take_while(|record| record.is_ok()).count();
     let Ok(ordered) = recording.in_time_order() else { return };
     let mut spaces = AddressSpaces::new(&recording);
