@@ -2,8 +2,8 @@
 //!
 //! `{"schema":1,"events":[…],"weighs","skid","by_evidence","lost","samples","eligible","typed",
 //! "rows":[…],"pseudo":[…],"untyped":[{"reason","samples"}]}`. A row has `event` (its name), `keys` (a
-//! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by side, `events` with
-//! the same for each.
+//! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by
+//! side, `events` with the same for each.
 
 use super::view::{View, Views};
 use anyhow::Result;
