@@ -1,8 +1,9 @@
 //! Prints the samples of a recording, a line each, in the order of time: `cargo run --example samples FILE`.
+//! Then the memory accesses that traces of the hardware have.
 
 use std::error::Error;
 use std::io::Write;
-use tallyline_profile::perfdata::file::Body;
+use tallyline_profile::perfdata::file::{Body, Records, Seen};
 use tallyline_profile::perfdata::{AddressSpaces, Recording, Sample};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,6 +23,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             writeln!(out, "{}", line(event, sample, &spaces))?;
         }
     }
+    let mut accesses = Vec::new();
+    recording.each(&mut |_, seen| {
+        match seen {
+            Seen::Access(sample) => accesses.push((sample.time, line("memory", sample, &spaces))),
+            Seen::Traces(tally) => tally.notes().iter().for_each(|note| eprintln!("{note}")),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    accesses.sort_by_key(|(time, _)| *time);
+    accesses.iter().try_for_each(|(_, line)| writeln!(out, "{line}"))?;
     Ok(out.flush()?)
 }
 

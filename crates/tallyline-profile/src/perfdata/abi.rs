@@ -66,6 +66,7 @@ pub mod attr_flag {
     pub const MMAP2: u64 = 1 << 23;
     pub const COMM_EXEC: u64 = 1 << 24;
     pub const USE_CLOCKID: u64 = 1 << 25;
+    pub const CONTEXT_SWITCH: u64 = 1 << 26;
     pub const KSYMBOL: u64 = 1 << 30;
     pub const BUILD_ID: u64 = 1 << 34;
 
@@ -91,6 +92,7 @@ pub mod misc {
     pub const GUEST_USER: u16 = 5;
     pub const COMM_EXEC: u16 = 1 << 13;
     pub const MMAP_DATA: u16 = 1 << 13;
+    pub const SWITCH_OUT: u16 = 1 << 13;
     pub const EXACT_IP: u16 = 1 << 14;
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
@@ -109,7 +111,11 @@ pub mod record {
     pub const READ: u32 = 8;
     pub const SAMPLE: u32 = 9;
     pub const MMAP2: u32 = 10;
+    pub const AUX: u32 = 11;
+    pub const ITRACE_START: u32 = 12;
     pub const LOST_SAMPLES: u32 = 13;
+    pub const SWITCH: u32 = 14;
+    pub const SWITCH_CPU_WIDE: u32 = 15;
     pub const KSYMBOL: u32 = 17;
     pub const TEXT_POKE: u32 = 20;
     pub const USER_TYPES: u32 = 64;
@@ -118,12 +124,23 @@ pub mod record {
     pub const HEADER_TRACING_DATA: u32 = 66;
     pub const HEADER_BUILD_ID: u32 = 67;
     pub const FINISHED_ROUND: u32 = 68;
+    pub const AUXTRACE_INFO: u32 = 70;
     pub const AUXTRACE: u32 = 71;
     pub const EVENT_UPDATE: u32 = 78;
+    pub const TIME_CONV: u32 = 79;
     pub const HEADER_FEATURE: u32 = 80;
     pub const COMPRESSED: u32 = 81;
     pub const FINISHED_INIT: u32 = 82;
     pub const COMPRESSED2: u32 = 83;
+}
+
+/// Traces of hardware: which, `PERF_AUXTRACE_*` of perf; and what became of them, `PERF_AUX_FLAG_*`.
+pub mod auxtrace {
+    #![allow(missing_docs, reason = "the names are perf's and the kernel's")]
+    pub const ARM_SPE: u32 = 4;
+    pub const TRUNCATED: u64 = 1;
+    pub const PARTIAL: u64 = 4;
+    pub const COLLISION: u64 = 8;
 }
 
 /// Bits that make a word of a call chain a mark instead of an address.

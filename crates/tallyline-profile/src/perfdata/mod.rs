@@ -2,6 +2,7 @@
 //!
 //! `bytes` is the cursor that everything reads through; [`abi`] the kernel's numbers, [`attr`] what
 //! an event was asked for, [`sample`] what it then recorded; [`mod@file`] the container and its records,
+//! [`spe`] what Arm's hardware writes instead of samples,
 //! [`spaces`] which file an address belonged to, [`jit`] the names of code that has no file;
 //! [`writer`] makes such files, [`recorder`] fills them.
 
@@ -14,6 +15,7 @@ mod names;
 pub mod recorder;
 pub mod sample;
 pub mod spaces;
+pub mod spe;
 pub mod writer;
 
 pub use attr::Attr;

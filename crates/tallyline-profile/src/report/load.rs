@@ -12,6 +12,9 @@ use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 
+/// What accesses are called that traces of the hardware have, as perf calls them.
+const MEMORY: &str = "memory";
+
 /// The line size where the recording does not say one.
 const LINE_SIZE: u32 = 64;
 
@@ -54,6 +57,15 @@ fn read(records: &dyn Records, apart: Apart) -> Result<Option<Profile>> {
     samples.registers = super::evidence::needed(&samples.profile.arch);
     let through = records.each(&mut |position, seen| match seen {
         Seen::Sample(event, sample) => samples.add(position, event, sample, &about.events),
+        Seen::Access(sample) => {
+            let event = samples.memory_event(about.events.len());
+            samples.add(position, event, sample, &about.events)
+        }
+        Seen::Traces(tally) => {
+            samples.profile.warnings.extend(tally.notes());
+            samples.profile.traces = *tally;
+            Ok(())
+        }
         Seen::Other(record) => {
             samples.note(position, record);
             Ok(())
@@ -207,6 +219,20 @@ fn time_of(time: Option<u64>) -> u64 {
 }
 
 impl Samples {
+    /// The event of accesses that traces of the hardware have, behind those of the recording.
+    fn memory_event(&mut self, index: usize) -> usize {
+        if self.profile.events.len() == index {
+            self.profile.events.push(EventInfo {
+                name: MEMORY.to_owned(),
+                is_precise: true,
+                has_weight: true,
+                has_source: true,
+                has_address: true,
+            });
+        }
+        index
+    }
+
     fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &Events) -> Result<()> {
         let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| &event.attr) {
             Some(attr) if !attr.is_frequency() => attr.period,

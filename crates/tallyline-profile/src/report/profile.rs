@@ -6,6 +6,7 @@ use super::names::{NameId, Names};
 use super::operand::Outcome;
 use crate::perfdata::sample::{CpuMode, DataSource, Weight};
 use crate::perfdata::spaces::Dso;
+use crate::perfdata::spe::Tally;
 use std::fmt;
 
 /// What stands for a CPU, a place or a time that the recording does not have.
@@ -185,6 +186,8 @@ pub struct Profile {
     pub skid: Skid,
     /// Samples that were lost.
     pub lost: u64,
+    /// What became of traces by the hardware.
+    pub traces: Tally,
     /// Samples of events that the recording does not describe.
     pub unknown_events: u64,
     /// Whether the machine was emulated: clock samples fall on starts of blocks there.

@@ -63,6 +63,8 @@ pub struct Features {
     pub cpus: Option<(u32, u32)>,
     /// The model's name.
     pub cpu_description: Option<String>,
+    /// perf's number for the model: of Arm's `MIDR_EL1`.
+    pub cpu_id: Option<String>,
     /// Kilobytes of memory.
     pub total_memory: Option<u64>,
     /// The command line that recorded.
@@ -126,6 +128,7 @@ impl Features {
             Feature::ARCH => self.arch = Some(text(at)?),
             Feature::CPUS => self.cpus = Some((at.u32("number of CPUs")?, at.u32("number of CPUs")?)),
             Feature::CPU_DESCRIPTION => self.cpu_description = Some(text(at)?),
+            Feature::CPU_ID => self.cpu_id = Some(text(at)?),
             Feature::TOTAL_MEMORY => self.total_memory = Some(at.u64("size of the memory")?),
             Feature::COMMAND_LINE => self.command_line = texts(at)?,
             Feature::CPU_TOPOLOGY => {

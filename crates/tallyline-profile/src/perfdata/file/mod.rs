@@ -28,7 +28,8 @@ pub use records::{Each, Read, Records, Seen};
 
 use super::abi::record as kind;
 use super::bytes::{ByteOrder, Cursor};
-use crate::Result;
+use super::spe::Source;
+use crate::{Error, Result};
 use header::{Around, Header};
 use record::Decoder;
 use std::ops::Range;
@@ -93,7 +94,7 @@ impl<'a> Recording<'a> {
     fn finish(&mut self) -> Result<()> {
         self.events.finish();
         if self.events.is_empty() {
-            return Err(crate::Error::damaged(0, "a recording without events"));
+            return Err(Error::damaged(0, "a recording without events"));
         }
         self.build_ids.add_table(&self.features, self.order, &mut self.warnings);
         Ok(())
@@ -136,12 +137,17 @@ impl<'a> Recording<'a> {
         plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
     }
 
+    /// The bytes from a position of a record on.
+    fn bytes_at(&self, position: u64) -> &[u8] {
+        let bytes = if position & INFLATED != 0 { &self.inflated[..] } else { self.bytes };
+        let start = usize::try_from(position & !INFLATED);
+        start.ok().and_then(|start| bytes.get(start..)).unwrap_or_default()
+    }
+
     /// The record at a position that one of [`raw`](Self::raw) has.
     fn raw_at(&self, position: u64) -> Result<RawRecord<'_>> {
         let (offset, is_inflated) = (position & !INFLATED, position & INFLATED != 0);
-        let bytes = if is_inflated { &self.inflated[..] } else { self.bytes };
-        let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        RawRecords::at(Cursor::new(rest, self.order, offset), is_inflated)
+        RawRecords::at(Cursor::new(self.bytes_at(position), self.order, offset), is_inflated)
     }
 
     fn read_sections(&mut self, bytes: Around<'_>, header: &Header) -> Result<()> {
@@ -177,6 +183,15 @@ impl<'a> Recording<'a> {
             self.features.parse(self.order, &mut self.warnings);
             self.events.take_names(&self.features, self.order, &mut self.warnings);
         }
+        Ok(())
+    }
+}
+
+impl Source for Recording<'_> {
+    fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
+        let bytes = self.bytes_at(position).get(..buffer.len());
+        let ends_early = || Error::damaged(position & !INFLATED, "a trace that ends early");
+        buffer.copy_from_slice(bytes.ok_or_else(ends_early)?);
         Ok(())
     }
 }

@@ -3,13 +3,14 @@
 use super::header::{Around, Header};
 use super::inflate::is_compressed;
 use super::record::{Decoder, Record};
-use super::records::{Each, Read, Records, hand_on};
+use super::records::{Each, Read, Records, hand_on, hand_on_traces};
 use super::stream::{RawRecord, RawRecords};
 use super::{Recording, event};
 use crate::Result;
 use crate::perfdata::abi::record as kind;
 use crate::perfdata::bytes::Cursor;
 use crate::perfdata::sample::Sample;
+use crate::perfdata::spe::{Source, Traces};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -66,7 +67,7 @@ impl<'f> Pieces<'f> {
     /// Hands on the records; false as soon as there is one that says how to read others.
     fn each_raw(&self, each: &mut Each<'_>) -> Result<bool> {
         let decoder = Decoder { events: &self.about.events };
-        let mut buffer = Vec::new();
+        let (mut buffer, mut traces) = (Vec::new(), Traces::default());
         let (mut start, mut size) = (self.data.start, PIECE);
         while start < self.data.end {
             let end = start.saturating_add(size).min(self.data.end);
@@ -76,7 +77,7 @@ impl<'f> Pieces<'f> {
             for raw in records.by_ref() {
                 match raw {
                     Ok(raw) if describes(&raw) => return Ok(false),
-                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, each)?,
+                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, &mut traces, each)?,
                     Err(error) if is_last => return Err(error),
                     // the next piece starts with it
                     Err(_) => {}
@@ -86,10 +87,11 @@ impl<'f> Pieces<'f> {
                 break;
             }
             let next = records.end();
-            // a record that is longer than a piece: with a trace
+            // a record that is longer than a piece
             size = if next == start { size.saturating_mul(2) } else { PIECE };
             start = next;
         }
+        hand_on_traces(&self.about, traces, self, each)?;
         Ok(true)
     }
 
@@ -101,11 +103,18 @@ impl<'f> Pieces<'f> {
     ) -> Result<RawRecords<'b>> {
         buffer.resize(range.len(), 0);
         self.file.read_exact_at(buffer, range.start as u64)?;
-        Ok(RawRecords::new(Cursor::new(buffer, self.about.order, range.start as u64), is_whole))
+        let records = RawRecords::new(Cursor::new(buffer, self.about.order, range.start as u64), is_whole);
+        Ok(records.with_more(self.data.end.saturating_sub(range.end) as u64))
     }
 
     fn decode<'b>(&self, raw: &RawRecord<'b>) -> Result<Record<'b>> {
         Decoder { events: &self.about.events }.decode(raw)
+    }
+}
+
+impl Source for Pieces<'_> {
+    fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
+        Ok(self.file.read_exact_at(buffer, position)?)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::perfdata::abi::{misc, record as kind, sample as bit};
 use crate::perfdata::attr::Attr;
 use crate::perfdata::bytes::Cursor;
 use crate::perfdata::sample::{CpuMode, Sample};
+use crate::perfdata::spe::{Traces, Who};
 use crate::{Error, Result};
 
 /// A record.
@@ -143,6 +144,18 @@ impl Decoder<'_> {
         Ok(Some(index))
     }
 
+    /// Has traces take a record into account.
+    pub(super) fn note(&self, raw: &RawRecord<'_>, traces: &mut Traces) -> Result<()> {
+        let (mut body, mut who) = (raw.body, Who::default());
+        if raw.kind < kind::USER_TYPES {
+            let index = self.events.of_record(false, raw.body).unwrap_or(0);
+            let event = self.events.get(index);
+            (body, who) = event.map_or(Ok((body, who)), |event| split_trailer(body, &event.attr))?;
+        }
+        let noted = traces.note(raw.kind, raw.misc, body, who, raw.end());
+        noted.map_err(|error| said(raw, error))
+    }
+
     fn decode_body<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
         let other = |body| Record { offset: raw.offset, time: None, tid: None, body };
         if raw.kind >= kind::USER_TYPES {
@@ -254,29 +267,27 @@ fn task(mut at: Cursor<'_>) -> Result<Task> {
     })
 }
 
-/// Who and when, at the end of records that are not samples.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trailer {
-    pub(super) time: Option<u64>,
-    tid: Option<i32>,
-}
-
-/// What is before the trailer, and the trailer. Records that perf makes up may lack it.
-pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, Trailer)> {
+/// What is before the trailer, and who and when it says it was. Records that perf makes up may lack it.
+pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, Who)> {
     let len = attr.trailer_len();
     let Some(before) = body.rest().len().checked_sub(len).filter(|_| len > 0) else {
-        return Ok((body, Trailer::default()));
+        return Ok((body, Who::default()));
     };
     let (offset, order) = (body.offset(), body.order());
     let before = Cursor::new(body.take(before as u64, "a record")?, order, offset);
     let has = |field: u64| attr.sample_type & field != 0;
-    let mut trailer = Trailer::default();
+    let mut trailer = Who::default();
     if has(bit::TID) {
-        body.u32("pid")?;
+        trailer.pid = Some(body.u32("pid")?.cast_signed());
         trailer.tid = Some(body.u32("tid")?.cast_signed());
     }
     if has(bit::TIME) {
         trailer.time = Some(body.u64("time")?);
+    }
+    // the CPU comes behind these
+    body.words([bit::ID, bit::STREAM_ID].iter().filter(|field| has(**field)).count() as u64, "ids")?;
+    if has(bit::CPU) {
+        trailer.cpu = Some(body.u32("cpu")?);
     }
     Ok((before, trailer))
 }

@@ -4,7 +4,9 @@ use super::Recording;
 use super::record::{Decoder, Record};
 use super::stream::RawRecord;
 use crate::Result;
+use crate::perfdata::abi::sample as bit;
 use crate::perfdata::sample::Sample;
+use crate::perfdata::spe::{self, Source, Tally, Traces};
 
 /// How far reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,11 @@ pub enum Read {
 pub enum Seen<'s, 'a> {
     /// A sample of the event with this index.
     Sample(usize, &'s Sample<'a>),
+    /// A memory access that a trace of the hardware has: a sample of no event of the recording. They come
+    /// when all records were handed on, and in no order.
+    Access(&'s Sample<'a>),
+    /// What became of traces, if there are any: the last that is handed on.
+    Traces(&'s Tally),
     /// Another record.
     Other(&'s Record<'a>),
 }
@@ -29,12 +36,30 @@ pub(super) fn hand_on<'a>(
     decoder: &Decoder<'_>,
     raw: &RawRecord<'a>,
     sample: &mut Sample<'a>,
+    traces: &mut Traces,
     each: &mut Each<'_>,
 ) -> Result<()> {
-    match decoder.decode_sample(raw, sample)? {
-        Some(event) => each(raw.position(), Seen::Sample(event, sample)),
-        None => each(raw.position(), Seen::Other(&decoder.decode(raw)?)),
+    if let Some(event) = decoder.decode_sample(raw, sample)? {
+        return each(raw.position(), Seen::Sample(event, sample));
     }
+    if spe::concerns(raw.kind) {
+        decoder.note(raw, traces)?;
+    }
+    each(raw.position(), Seen::Other(&decoder.decode(raw)?))
+}
+
+/// Hands on what is in traces.
+pub(super) fn hand_on_traces(
+    about: &Recording<'_>,
+    traces: Traces,
+    source: &dyn Source,
+    each: &mut Each<'_>,
+) -> Result<()> {
+    let has_time = about.events.iter().any(|event| event.attr.sample_type & bit::TIME != 0);
+    let cpu_id = about.features.cpu_id.as_deref();
+    let mut access = |sample: &Sample<'_>| each(0, Seen::Access(sample));
+    let tally = traces.each(source, cpu_id, has_time, &mut access)?;
+    if tally.is_empty() { Ok(()) } else { each(0, Seen::Traces(&tally)) }
 }
 
 /// What takes records, with their positions.
@@ -45,7 +70,8 @@ pub trait Records {
     /// What describes them.
     fn about(&self) -> &Recording<'_>;
 
-    /// Hands on each, and its position, in the order of the file.
+    /// Hands on each, and its position, in the order of the file; then what is in traces of the hardware,
+    /// which has no position.
     ///
     /// # Errors
     /// Damaged records, a file that cannot be read, and what `each` says.
@@ -69,9 +95,11 @@ impl Records for Recording<'_> {
 
     fn each(&self, each: &mut Each<'_>) -> Result<Read> {
         let (decoder, mut sample) = (Decoder { events: &self.events }, Sample::default());
+        let mut traces = Traces::default();
         for raw in self.raw() {
-            hand_on(&decoder, &raw?, &mut sample, each)?;
+            hand_on(&decoder, &raw?, &mut sample, &mut traces, each)?;
         }
+        hand_on_traces(self, traces, self, each)?;
         Ok(Read::All)
     }
 

@@ -23,6 +23,11 @@ impl RawRecord<'_> {
     pub(super) fn position(&self) -> u64 {
         self.offset | if self.is_inflated { INFLATED } else { 0 }
     }
+
+    /// Where it ends, but for the trace behind it.
+    pub(super) fn end(&self) -> u64 {
+        self.position() + 8 + self.body.rest().len() as u64
+    }
 }
 
 /// An iterator that ends at the first error.
@@ -32,16 +37,23 @@ pub(super) struct RawRecords<'a> {
     is_whole: bool,
     is_inflated: bool,
     failed: bool,
+    /// How many bytes of the records are behind those that are here.
+    behind: u64,
 }
 
 impl<'a> RawRecords<'a> {
     pub(super) fn new(at: Cursor<'a>, is_whole: bool) -> Self {
-        Self { at, is_whole, is_inflated: false, failed: false }
+        Self { at, is_whole, is_inflated: false, failed: false, behind: 0 }
     }
 
     /// These come from compressed records: offsets count from their start.
     pub(super) fn inflated(self) -> Self {
         Self { is_inflated: true, ..self }
+    }
+
+    /// So many bytes more are in the file: traces need not be here as a whole, only records.
+    pub(super) fn with_more(self, behind: u64) -> Self {
+        Self { behind, ..self }
     }
 
     /// Where what was not read yet starts, in the file.
@@ -51,7 +63,7 @@ impl<'a> RawRecords<'a> {
 
     /// One record.
     pub(super) fn at(at: Cursor<'a>, is_inflated: bool) -> Result<RawRecord<'a>> {
-        Self { at, is_whole: true, is_inflated, failed: false }.read()
+        Self { at, is_whole: true, is_inflated, failed: false, behind: 0 }.read()
     }
 
     #[inline]
@@ -76,7 +88,10 @@ impl<'a> RawRecords<'a> {
             }
             _ => 0,
         };
-        at.take(extra, "the data of a trace")?;
+        match extra.checked_sub(at.rest().len() as u64) {
+            Some(missing) if missing <= self.behind => at = Cursor::new(&[], order, at.offset() + extra),
+            _ => drop(at.take(extra, "the data of a trace")?),
+        }
         self.at = at;
         Ok(RawRecord {
             offset,

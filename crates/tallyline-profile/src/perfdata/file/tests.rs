@@ -301,6 +301,8 @@ fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
     let read = records.each(&mut |position, record| {
         let text = match record {
             Seen::Sample(_, sample) => format!("{sample:?}"),
+            Seen::Access(sample) => format!("{sample:?}"),
+            Seen::Traces(tally) => format!("{tally:?}"),
             Seen::Other(record) => format!("{record:?}"),
         };
         found.push((position, text));

@@ -12,6 +12,7 @@ pub use records::Encoder;
 use super::abi::record as kind;
 use super::attr::Attr;
 use super::file::{BuildId, Group};
+use super::spe::Part;
 use std::collections::BTreeMap;
 use std::io::{Result, Seek, SeekFrom, Write};
 
@@ -85,6 +86,20 @@ impl<W: Write + Seek> Writer<W> {
         self.out.write_all(bytes)?;
         self.written += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Appends a part of a trace: its bytes may be in two pieces, as they are where a buffer begins anew.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn trace(&mut self, part: &Part, pieces: [&[u8]; 2]) -> Result<()> {
+        const FILL: usize = 8;
+        let size: usize = pieces.iter().map(|piece| piece.len()).sum();
+        // records begin at multiples of 8; zeroes are no packets
+        let filled = size.next_multiple_of(FILL);
+        self.records(Encoder::auxtrace(&Part { size: filled as u64, ..*part }).finish())?;
+        pieces.iter().try_for_each(|piece| self.records(piece))?;
+        self.records(&[0; FILL][..filled - size])
     }
 
     /// Says that what follows is not older than what was written before the last such mark.

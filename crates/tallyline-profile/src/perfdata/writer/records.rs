@@ -4,6 +4,7 @@ use crate::perfdata::abi::{misc, record as kind, sample as bit};
 use crate::perfdata::attr::Attr;
 use crate::perfdata::file::{Comm, Lost, Mapping, Task};
 use crate::perfdata::sample::Sample;
+use crate::perfdata::spe::{Clock, Part, Who};
 
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
@@ -86,6 +87,54 @@ impl Encoder {
         record
     }
 
+    /// What traces of the hardware are: the kind (`abi::auxtrace`), and words of its own.
+    pub fn auxtrace_info(kind: u32, words: &[u64]) -> Self {
+        let mut record = Self::new(kind::AUXTRACE_INFO, 0);
+        record.halves(kind.cast_signed(), 0);
+        record.words(words);
+        record
+    }
+
+    /// How the counter of the CPUs becomes the time of the recording.
+    pub fn time_conversion(clock: &Clock) -> Self {
+        let mut record = Self::new(kind::TIME_CONV, 0);
+        record.words(&clock.words());
+        record
+    }
+
+    /// What the kernel says when the hardware has written to its buffer: where, how many bytes, and flags
+    /// (`abi::auxtrace`).
+    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &Who) -> Self {
+        let mut record = Self::new(kind::AUX, 0);
+        record.words(&[offset, size, flags]);
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A thread whose trace begins.
+    pub fn itrace_start(attr: &Attr, who: &Who) -> Self {
+        let mut record = Self::new(kind::ITRACE_START, 0);
+        record.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1));
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A thread that begins to run on a CPU, or does no longer.
+    pub fn switch(leaves: bool, attr: &Attr, who: &Who) -> Self {
+        let mut record = Self::new(kind::SWITCH, if leaves { misc::SWITCH_OUT } else { 0 });
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A part of a trace, which follows ([`Writer::trace`](super::Writer::trace)).
+    pub(super) fn auxtrace(part: &Part) -> Self {
+        let mut record = Self::new(kind::AUXTRACE, 0);
+        record.words(&[part.size, part.offset, 0]);
+        record.halves(part.index.cast_signed(), part.tid.unwrap_or(-1));
+        record.halves(part.cpu.map_or(-1, u32::cast_signed), 0);
+        record
+    }
+
     /// The record with its size. A path that would make it too long was cut.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.truncate(LONGEST);
@@ -113,6 +162,10 @@ impl Encoder {
     /// Who and when, as the event's other records carry it. No CPU and no id: perf knows that this
     /// was made up by it.
     fn trailer(&mut self, attr: &Attr, pid: i32, tid: i32, time: u64) {
+        self.trailer_of(attr, &Who { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
+    }
+
+    fn trailer_of(&mut self, attr: &Attr, who: &Who) {
         if !attr.has_trailer() {
             return;
         }
@@ -121,8 +174,9 @@ impl Encoder {
                 continue;
             }
             match field {
-                bit::TID => self.halves(pid, tid),
-                bit::TIME => self.words(&[time]),
+                bit::TID => self.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1)),
+                bit::TIME => self.words(&[who.time.unwrap_or(0)]),
+                bit::CPU => self.halves(who.cpu.map_or(-1, u32::cast_signed), 0),
                 _ => self.words(&[0]),
             }
         }

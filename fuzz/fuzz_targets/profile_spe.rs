@@ -1,0 +1,80 @@
+//! Traces of Arm's SPE: whatever the packets are, records are decoded or counted; the same in parts as in one
+//! piece, and from a file as from memory.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::fs::File;
+use std::io::Cursor;
+use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
+use tallyline_profile::perfdata::abi::{attr_flag, auxtrace, sample as bit};
+use tallyline_profile::perfdata::file::{Pieces, Records, Seen};
+use tallyline_profile::perfdata::spe::{self, Clock, CpuInfo, Part, Tally};
+use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine};
+use tallyline_profile::perfdata::{Attr, Recording, Writer};
+
+/// A file without a name.
+static FILE: LazyLock<File> = LazyLock::new(|| {
+    let path = std::env::temp_dir().join(format!("tallyline-fuzz-spe-{}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path).expect("writable");
+    std::fs::remove_file(path).expect("own file");
+    file
+});
+
+/// A recording of a trace in parts of so many bytes.
+fn recording(trace: &[u8], size: usize) -> Vec<u8> {
+    let attr = Attr {
+        kind: 9,
+        sample_type: bit::IDENTIFIER | bit::TID | bit::TIME | bit::CPU,
+        flags: attr_flag::SAMPLE_ID_ALL,
+        ..Attr::default()
+    };
+    let event = EventDescription { name: "arm_spe_0//".to_owned(), attr, ids: vec![1] };
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    let cpu = CpuInfo { number: 0, midr: 0x410f_d0c0, pmu: Some(9), min_interval: 256, events: u64::MAX };
+    let info = spe::description(9, &[cpu]);
+    writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &info).finish()).expect("memory");
+    let clock = Clock { shift: 20, multiplier: 10 << 20, zero: 7, short: None };
+    writer.records(Encoder::time_conversion(&clock).finish()).expect("memory");
+    for (index, bytes) in trace.chunks(size).enumerate() {
+        let offset = (index * size) as u64;
+        writer.trace(&Part { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]]).expect("memory");
+    }
+    writer.finish(&Machine::default(), &[]).expect("memory").into_inner()
+}
+
+fn read(records: &dyn Records) -> (Vec<String>, Tally) {
+    let (mut samples, mut tally) = (Vec::new(), Tally::default());
+    let outcome = records.each(&mut |_, seen| {
+        match seen {
+            Seen::Access(sample) => samples.push(format!("{sample:?}")),
+            Seen::Traces(found) => tally = *found,
+            _ => {}
+        }
+        Ok(())
+    });
+    outcome.expect("well-formed but for the packets");
+    (samples, tally)
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((size, packets)) = bytes.split_first() else { return };
+    // nothing that fills up the last part belongs to a packet
+    let trace = &[packets, &[0; 32]].concat();
+    let in_parts = recording(trace, usize::from(*size).max(1));
+    let parsed = Recording::parse(&in_parts).expect("well-formed");
+    let (samples, tally) = read(&parsed);
+    assert_eq!(samples.len() as u64, tally.accesses);
+    // each takes two bytes at least
+    let records = tally.accesses + tally.branches + tally.others + tally.incomplete + tally.damaged;
+    assert!(records <= trace.len() as u64 && tally.damaged_bytes <= trace.len() as u64 && tally.cut <= 1);
+    // what fills up a part is bytes of it
+    let at_once = recording(trace, trace.len());
+    let whole = read(&Recording::parse(&at_once).expect("well-formed"));
+    assert_eq!((&whole.0, Tally { bytes: tally.bytes, ..whole.1 }), (&samples, tally));
+
+    FILE.set_len(in_parts.len() as u64).expect("writable");
+    FILE.write_all_at(&in_parts, 0).expect("writable");
+    let pieces = Pieces::open(&FILE).expect("readable").expect("nothing that needs more");
+    assert_eq!(read(&pieces), (samples, tally));
+});
