@@ -47,7 +47,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) max_size: Option<u64>,
 
-    /// Memory of each CPU's ring: a number with K, M or G, rounded up to a power of two
+    /// Memory of each CPU's ring: a number with K, M or G, rounded up to a power of two; Arm's SPE has eight times as
+    /// much
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512K")]
     pub(super) ring_size: u64,
 
@@ -76,8 +77,10 @@ const EXAMPLES: &str = "\
 Events:
   Without -e: the CPUs' cycles where the machine counts them, else the clock, which works everywhere.
   EVENT:u programs only, EVENT:k the kernel only; p to ppp and P: closer to the instruction, where the hardware can.
-  mem-loads, mem-stores   where data came from and how long it took, on Intel; on hybrid CPUs for each kind of core
+  mem-loads, mem-stores   where data came from and how long it took, on Intel; on hybrid CPUs for each kind of core;
+                          on Arm by SPE, both in one event
   ibs_op//                the same on AMD
+  arm_spe_0//             the same on Arm, of all operations; load_filter=1, store_filter=1, min_latency=N, period=N
   mem:0x7f00/8:w          writers of 8 bytes at an address
 
 Examples:

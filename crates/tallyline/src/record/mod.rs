@@ -63,10 +63,21 @@ fn tell(args: &RecordArgs, summary: &Summary) {
     if summary.lost > 0 {
         eprintln!("tallyline: {} samples were lost: use a larger --ring-size, or a lower -F", summary.lost);
     }
+    if summary.packets_full > 0 {
+        eprintln!(
+            "tallyline: the hardware's buffer was full {} times, and accesses were missed: use a larger --ring-size, \
+             or a longer period (period=N among the event's terms)",
+            summary.packets_full
+        );
+    }
     let events: Vec<_> = summary.events.iter().map(|(name, scope)| format!("{name} ({scope})")).collect();
+    let samples = match (summary.samples, summary.packets) {
+        (samples, 0) => format!("{samples} samples"),
+        (0, packets) => format!("{:.1} MB of packets", packets as f64 / 1e6),
+        (samples, packets) => format!("{samples} samples and {:.1} MB of packets", packets as f64 / 1e6),
+    };
     eprintln!(
-        "tallyline: {} samples of {}, {:.1} MB in {}",
-        summary.samples,
+        "tallyline: {samples} of {}, {:.1} MB in {}",
         events.join(", "),
         summary.bytes as f64 / 1e6,
         args.output().display()

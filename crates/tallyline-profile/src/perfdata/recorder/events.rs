@@ -3,6 +3,7 @@
 //! `cpu-clock:u`, `cycles:pp`, `mem-loads`, `cpu_core/mem-loads,ldlat=30/P`, `ibs_op//`,
 //! `mem:0x1000/8:w`, `r1c2`, and groups of them, `{cycles,instructions}`.
 
+use super::spe::{self, Accesses};
 use super::sysfs::{Pmu, Pmus};
 use crate::perfdata::abi::attr_flag;
 use crate::perfdata::attr::Attr;
@@ -28,17 +29,9 @@ pub struct EventRequest {
     pub is_memory: bool,
     /// Whether the text says whose code to sample.
     pub has_scope: bool,
+    /// Whether the hardware writes packets into a buffer of its own, and no samples into the rings.
+    pub writes_packets: bool,
 }
-
-impl EventRequest {
-    /// Whether the hardware writes packets of its own, and no samples into the rings.
-    pub(super) fn writes_packets(&self) -> bool {
-        self.name.starts_with(SPE)
-    }
-}
-
-/// How the PMUs are called that Arm's statistical profiling has.
-const SPE: &str = "arm_spe";
 
 /// How `mem-loads` is asked for where the text does not say it: loads of 30 cycles and more.
 const LATENCY: &str = "ldlat=30";
@@ -66,6 +59,9 @@ pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String>
                         return Err(format!("`{item}`: a group without events"));
                     }
                     events[leader..].iter_mut().for_each(|event| event.leader = leader);
+                    if let Some(event) = events[leader..].iter().find(|event| event.writes_packets) {
+                        return Err(format!("`{item}`: {} cannot be in a group", event.name));
+                    }
                 }
                 None => parse_one(item, "", pmus, &mut events)?,
             }
@@ -154,7 +150,10 @@ fn parse_one(text: &str, group: &str, pmus: &Pmus, events: &mut Vec<EventRequest
     // an event that some PMUs have: mem-loads and mem-stores
     let found = pmus.with_event(name);
     if found.is_empty() {
-        return Err(complain(unknown(name)));
+        return match Accesses::of(name) {
+            Some(accesses) => accesses_by_packets(accesses, &modifiers, pmus, events).map_err(complain),
+            None => Err(complain(unknown(name))),
+        };
     }
     for pmu in found {
         let terms = if name == "mem-loads" { format!("{name},{LATENCY}") } else { name.to_owned() };
@@ -162,6 +161,42 @@ fn parse_one(text: &str, group: &str, pmus: &Pmus, events: &mut Vec<EventRequest
             if modifiers.contains(['p', 'P']) { modifiers.clone() } else { format!("{modifiers}P") };
         let full = format!("{}/{terms}/{modifiers}", pmu.name);
         pmu_event(&pmu, &terms, &modifiers, &full, events).map_err(complain)?;
+    }
+    Ok(())
+}
+
+/// Loads or stores on Arm, on each kind of core: with the other ones where they are asked for already, as the
+/// hardware samples for one event at a time.
+fn accesses_by_packets(
+    accesses: Accesses,
+    modifiers: &str,
+    pmus: &Pmus,
+    events: &mut Vec<EventRequest>,
+) -> Result<(), String> {
+    let found: Vec<_> = pmus.all().into_iter().filter(|pmu| pmu.name.starts_with(spe::NAME)).collect();
+    if found.is_empty() {
+        return Err(unknown("mem-loads"));
+    }
+    let mut wanted = plain(String::new(), Attr::default());
+    modify(&mut wanted, modifiers)?;
+    for pmu in found {
+        let terms = accesses.terms(&pmu);
+        let other = events.iter_mut().find(|event| event.writes_packets && event.attr.kind == pmu.kind);
+        let Some(other) = other else {
+            pmu_event(&pmu, &terms, modifiers, &format!("{}/{terms}/{modifiers}", pmu.name), events)?;
+            continue;
+        };
+        if (wanted.has_scope, wanted.attr.flags) != (other.has_scope, other.attr.flags) {
+            return Err(format!("{} samples loads and stores by one event, of the same code", pmu.name));
+        }
+        for term in terms.split(',') {
+            term_into(&pmu, term, other)?;
+            if !other.name.contains(term)
+                && let Some(end) = other.name.rfind('/')
+            {
+                other.name.insert_str(end, &format!(",{term}"));
+            }
+        }
     }
     Ok(())
 }
@@ -187,6 +222,7 @@ fn plain(name: String, attr: Attr) -> EventRequest {
         has_period: false,
         is_memory: false,
         has_scope: false,
+        writes_packets: false,
     }
 }
 
@@ -224,9 +260,16 @@ fn pmu_event(
     }
     event.attr.kind = pmu.kind;
     event.cpus = pmu.cpus();
+    let is_spe = pmu.name.starts_with(spe::NAME);
     event.is_memory = words().any(|term| term.starts_with("mem-") && term != AUXILIARY)
         || pmu.name.starts_with("ibs_op")
-        || pmu.name.starts_with(SPE);
+        || is_spe;
+    if is_spe {
+        spe::complete(pmu, terms, &mut event)?;
+        if let Some(other) = events.iter().find(|other| other.writes_packets && other.attr.kind == pmu.kind) {
+            return Err(format!("{} samples for one event at a time, and {} is there", pmu.name, other.name));
+        }
+    }
     modify(&mut event, modifiers)?;
     push(event, events)?;
     if needs_leader {
@@ -349,16 +392,14 @@ fn modify(event: &mut EventRequest, modifiers: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::path::PathBuf;
+    use crate::perfdata::recorder::sysfs::tests::Tree;
 
     /// A machine with two kinds of core, as Intel's hybrid ones are: only the large core's PMU wants
     /// an auxiliary leader.
-    struct Hybrid(PathBuf);
+    struct Hybrid(Tree);
 
     impl Hybrid {
         fn new(name: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("tallyline-pmus-{}-{name}", std::process::id()));
             let files = [
                 ("software/type", "1"),
                 ("cpu_core/type", "4"),
@@ -381,23 +422,12 @@ mod tests {
                 ("arm_spe_0/format/load_filter", "config:33"),
                 ("arm_spe_0/format/min_latency", "config2:0-11"),
             ];
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().expect("within the tree")).expect("a temporary folder");
-                fs::write(path, format!("{text}\n")).expect("a temporary file");
-            }
-            Self(root)
+            Self(Tree::new(name, &files))
         }
 
         fn parse(&self, texts: &[&str]) -> Result<Vec<EventRequest>, String> {
             let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
-            super::parse(&texts, &Pmus::at(&self.0))
-        }
-    }
-
-    impl Drop for Hybrid {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            super::parse(&texts, &Pmus::at(self.0.path("")))
         }
     }
 
@@ -449,7 +479,7 @@ mod tests {
         assert_eq!((events[1].attr.kind, events[1].attr.config, events[1].is_memory), (11, 1 << 19, true));
         let spe = machine.parse(&["arm_spe_0/load_filter,min_latency=30/"]).expect("known terms");
         assert_eq!((spe[0].attr.config, spe[0].attr.config2), (1 << 33, 30));
-        assert!(spe[0].writes_packets() && spe[0].is_memory);
+        assert!(spe[0].writes_packets && spe[0].is_memory);
     }
 
     #[test]

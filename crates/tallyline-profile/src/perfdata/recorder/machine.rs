@@ -24,7 +24,8 @@ pub fn describe(command_line: &[String]) -> Machine {
     };
     let vendor = info("vendor_id");
     let cpu_id = match vendor.as_str() {
-        "" => String::new(),
+        // Arm's have no other number
+        "" => read(&format!("{CPUS}/cpu0/regs/identification/midr_el1")),
         vendor => format!("{vendor},{},{},{}", info("cpu family"), info("model"), info("stepping")),
     };
     Machine {

@@ -1,9 +1,10 @@
 //! The recorder: samples of a command, a process or the machine, by `perf_event_open`.
 //!
 //! One ring of memory for each CPU, which all events there share; they are emptied into the file as
-//! they fill. `events` understands what to record, `open` opens it as far as the kernel permits,
-//! `synthesize` writes what was there before, `machine` describes the machine, `os` has the system
-//! calls.
+//! they fill, and the packets of hardware that samples by itself (Arm's SPE) behind them. `events`
+//! understands what to record, `open` opens it as far as the kernel permits, `synthesize` writes what
+//! was there before, `machine` describes the machine, `spe` has what is special there, `os` has the
+//! system calls.
 
 mod error;
 mod events;
@@ -11,6 +12,7 @@ mod machine;
 mod open;
 mod os;
 mod rings;
+mod spe;
 mod synthesize;
 mod sysfs;
 
@@ -104,6 +106,10 @@ impl Interrupts {
 pub struct Summary {
     /// Samples in the file.
     pub samples: u64,
+    /// Bytes of packets in the file, which hardware wrote instead of samples.
+    pub packets: u64,
+    /// How often hardware found no room for its packets.
+    pub packets_full: u64,
     /// Samples that were lost because the file could not be written fast enough.
     pub lost: u64,
     /// The file's bytes.
@@ -158,7 +164,7 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
         }
     }
     if result.is_err() {
-        if session.tally.samples == 0 {
+        if session.tally.samples == 0 && session.tally.packets == 0 {
             take_back(&options.output, older.as_deref());
         } else {
             // the error is said, and what came before it is kept as far as that goes
@@ -211,6 +217,9 @@ impl Session<'_> {
     ) -> Result<(), RecordError> {
         let file_error = |error| RecordError::file(&self.options.output, error);
         let tracking = &self.events[open::tracking(&self.events)].attr;
+        if let Some(event) = self.events.iter().find(|event| event.request.writes_packets) {
+            synthesize::packets(&mut self.writer, event.attr.kind, self.rings.clock()).map_err(file_error)?;
+        }
         synthesize::kernel(&mut self.writer, tracking).map_err(file_error)?;
         if self.options.target != Target::Command {
             for event in self.events.iter().flat_map(|event| &event.leaders) {
@@ -239,6 +248,7 @@ impl Session<'_> {
             waited.retain(|_| !ended.next().unwrap_or(false));
             let is_full = self.options.max_size.is_some_and(|limit| self.writer.written() >= limit);
             summary.reached_limit |= is_full;
+            self.rings.go_on(&mut self.tally);
             let has_ended = match &mut child {
                 Some(child) => child.try_wait(false).is_some(),
                 // every thread of the process has ended
@@ -275,6 +285,7 @@ impl Session<'_> {
             }
         }
         summary.samples = self.tally.samples;
+        (summary.packets, summary.packets_full) = (self.tally.packets, self.tally.full);
         summary.lost = lost.max(self.tally.lost);
         summary.events =
             self.events.iter().filter(|event| !event.is_dummy).map(open::OpenEvent::summary).collect();

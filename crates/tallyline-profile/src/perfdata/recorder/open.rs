@@ -4,6 +4,7 @@
 use super::events::{EventRequest, parse};
 use super::os::{self, Ring};
 use super::rings::Rings;
+use super::spe;
 use super::sysfs::{Pmus, cpu_list, text};
 use super::{Options, RecordError, Scope, Target};
 use crate::perfdata::abi::{attr_flag, read_format, sample as bit};
@@ -66,15 +67,12 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
     if requests.is_empty() {
         requests = default_events(&mut notes);
     }
-    if let Some(event) = requests.iter().find(|event| event.writes_packets()) {
-        // without that buffer there would be no sample, and no word of it
-        let reason = "it writes packets into a buffer of its own, which is not recorded here; perf record does, \
-                      and perf mem report and perf c2c report read them";
-        return Err(RecordError::Event { name: event.name.clone(), reason: reason.to_owned() });
-    }
     let mut events: Vec<_> = requests.into_iter().map(|request| new_event(request, options)).collect();
-    // the first event is not on all CPUs: threads and mappings would be missed on the others
-    if events.iter().all(|event| event.request.cpus.is_some()) {
+    // the first event is not on all CPUs: threads and mappings would be missed on the others; and of traces the
+    // hardware stops now and then
+    if events.iter().all(|event| event.request.cpus.is_some())
+        || events.iter().any(|event| event.request.writes_packets)
+    {
         events.push(dummy(events.len()));
     }
     complete(&mut events, options);
@@ -82,6 +80,7 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
     settle(&mut events, options, threads[0], &cpus, &mut notes)?;
     os::raise_file_limit();
     let rings = open_everywhere(&mut events, options, &threads, &cpus)?;
+    notes.extend(rings.packets_note());
     Ok(Opened { events, rings, notes })
 }
 
@@ -180,7 +179,15 @@ fn complete(events: &mut [OpenEvent], options: &Options) {
     if events.iter().any(|event| event.request.is_memory) {
         fields |= bit::DATA_SRC | bit::WEIGHT_STRUCT;
     }
+    // so perf knows that packets have physical addresses
+    if events
+        .iter()
+        .any(|event| event.request.writes_packets && spe::has_physical(&event.attr, &Pmus::default()))
+    {
+        fields |= bit::PHYS_ADDR;
+    }
     let tracking = tracking(events);
+    let has_packets = events.iter().any(|event| event.request.writes_packets);
     let starts_command = options.target == Target::Command;
     for (index, event) in events.iter_mut().enumerate() {
         let attr = &mut event.attr;
@@ -204,6 +211,8 @@ fn complete(events: &mut [OpenEvent], options: &Options) {
                 | attr_flag::COMM_EXEC
                 | attr_flag::TASK
                 | attr_flag::BUILD_ID;
+            // packets need not say whose they are
+            attr.flags |= if has_packets { attr_flag::CONTEXT_SWITCH } else { 0 };
         }
     }
 }
@@ -276,6 +285,12 @@ fn give_up(
     let name = event.request.name.clone();
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
+            // who may sample the kernel may not have these, but not the other way round
+            if event.request.writes_packets && spe::without_physical(&mut event.attr, &Pmus::default()) {
+                events.iter_mut().for_each(|event| event.attr.sample_type &= !bit::PHYS_ADDR);
+                notes.push("no physical addresses: they need the capability PERFMON".to_owned());
+                return Ok(());
+            }
             let excludes_kernel = event.attr.flags & attr_flag::EXCLUDE_KERNEL != 0;
             if !excludes_kernel && !event.request.has_scope && options.scope == Scope::Permitted {
                 for event in events.iter_mut().filter(|event| !event.request.has_scope) {
@@ -375,7 +390,7 @@ fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
 }
 
 /// Each event on each of its CPUs for each thread; the first on a CPU has the ring, the others write
-/// to it too.
+/// to it too. The first is one that writes packets, as their buffer belongs to the ring's event.
 fn open_everywhere(
     events: &mut [OpenEvent],
     options: &Options,
@@ -406,7 +421,10 @@ fn open_on(
 ) -> Result<(), RecordError> {
     let failed = |what| move |reason| RecordError::System { what, reason };
     let mut leaders: HashMap<usize, OwnedFd> = HashMap::new();
-    for (index, event) in events.iter_mut().enumerate() {
+    let mut order: Vec<usize> = (0..events.len()).collect();
+    order.sort_by_key(|index| !events[*index].request.writes_packets);
+    for index in order {
+        let event = &mut events[index];
         if event.request.cpus.as_ref().is_some_and(|own| !own.contains(&cpu)) {
             continue;
         }
@@ -427,12 +445,17 @@ fn open_on(
         match has_ring {
             Some(first) => os::set_output(&fd, first).map_err(failed("share a ring"))?,
             None => {
-                let ring = Ring::map(&fd, options.ring_pages).map_err(failed(
-                    "get memory for the samples; use a smaller --ring-size, or raise kernel.perf_event_mlock_kb",
-                ))?;
-                rings.add(fd.as_raw_fd(), ring);
+                const MEMORY: &str = "get memory for the samples; use a smaller --ring-size, or raise kernel.perf_event_mlock_kb";
+                let mut ring = Ring::map(&fd, options.ring_pages).map_err(failed(MEMORY))?;
+                if event.request.writes_packets {
+                    rings.map_packets(&mut ring, &fd, options.ring_pages).map_err(failed(MEMORY))?;
+                }
+                rings.add(fd.as_raw_fd(), cpu, ring);
                 *has_ring = Some(fd.try_clone().map_err(failed("copy a descriptor"))?);
             }
+        }
+        if event.request.writes_packets {
+            rings.add_writer(cpu, fd.as_raw_fd());
         }
         if event.request.leader == index {
             leaders.insert(index, fd.try_clone().map_err(failed("copy a descriptor"))?);

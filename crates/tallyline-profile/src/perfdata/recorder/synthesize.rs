@@ -1,9 +1,12 @@
 //! Records about what was there before the recording began: the kernel, processes, their mappings.
 
-use super::sysfs::text;
+use super::spe;
+use super::sysfs::{Pmus, cpu_list, text};
+use crate::perfdata::abi::auxtrace;
 use crate::perfdata::attr::Attr;
 use crate::perfdata::file::{BuildId, Comm, Mapping, Task};
 use crate::perfdata::sample::CpuMode;
+use crate::perfdata::spe::Clock;
 use crate::perfdata::writer::{Encoder, Writer};
 use object::Object;
 use std::collections::HashMap;
@@ -52,6 +55,17 @@ pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What packets are, and their clock: in front of all, as perf expects it.
+pub(super) fn packets(writer: &mut Writer<File>, kind: u32, clock: Option<Clock>) -> Result<()> {
+    if let Some(clock) = clock {
+        writer.records(Encoder::time_conversion(&clock).finish())?;
+    }
+    let folder = Path::new("/sys/devices/system/cpu");
+    let online = text(&folder.join("online")).map(|list| cpu_list(&list)).unwrap_or_default();
+    let words = spe::description(kind, &Pmus::default(), folder, &online);
+    writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &words).finish())
 }
 
 /// From `_text` to `_etext`; nothing where the addresses are hidden (`kernel.kptr_restrict`).

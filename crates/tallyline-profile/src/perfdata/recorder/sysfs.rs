@@ -41,6 +41,11 @@ impl Pmus {
         Some(Pmu { name: name.to_owned(), kind, folder })
     }
 
+    /// The one with a number.
+    pub(super) fn of_kind(&self, kind: u32) -> Option<Pmu> {
+        self.all().into_iter().find(|pmu| pmu.kind == kind)
+    }
+
     /// All, by name.
     pub(super) fn all(&self) -> Vec<Pmu> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -74,6 +79,16 @@ impl Pmu {
     pub(super) fn event(&self, name: &str) -> Option<String> {
         let is_plain = !name.is_empty() && !name.contains(['/', '.']);
         is_plain.then(|| text(&self.folder.join("events").join(name))).flatten()
+    }
+
+    /// Whether it has a term.
+    pub(super) fn has_term(&self, name: &str) -> bool {
+        !name.contains(['/', '.']) && self.folder.join("format").join(name).exists()
+    }
+
+    /// What its driver says of it.
+    pub(super) fn capability(&self, name: &str) -> Option<String> {
+        text(&self.folder.join("caps").join(name))
     }
 
     /// The names of its events and of its terms, for messages.
@@ -147,8 +162,33 @@ pub(super) fn text(path: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A made-up tree of files, each with one line.
+    pub(in super::super) struct Tree(PathBuf);
+
+    impl Tree {
+        pub(in super::super) fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("tallyline-pmus-{}-{name}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().expect("within the tree")).expect("a temporary folder");
+                fs::write(path, format!("{text}\n")).expect("a temporary file");
+            }
+            Self(root)
+        }
+
+        pub(in super::super) fn path(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
 
     #[test]
     fn values_are_spread_over_the_bits_that_sysfs_names() {
