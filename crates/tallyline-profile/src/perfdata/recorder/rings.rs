@@ -263,10 +263,11 @@ mod tests {
         let (mut kinds, mut addresses, mut found) = (Vec::new(), Vec::new(), None);
         let outcome = recording.each(&mut |_, seen| {
             match seen {
-                Seen::Other(record) => match record.body {
-                    Body::Other(kind @ (kind::AUX | kind::AUXTRACE)) => kinds.push(kind),
-                    _ => {}
-                },
+                Seen::Other(record) => {
+                    if let Body::Other(kind @ (kind::AUX | kind::AUXTRACE)) = record.body {
+                        kinds.push(kind);
+                    }
+                }
                 Seen::Access(sample) => addresses.push((sample.addr, sample.cpu)),
                 Seen::Traces(tally) => found = Some(*tally),
                 Seen::Sample(..) => {}
