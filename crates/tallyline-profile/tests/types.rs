@@ -282,6 +282,14 @@ fn a_variable_that_the_compiler_has_split_has_its_fields_where_the_pieces_are() 
 }
 
 #[test]
+fn a_variable_of_another_file_is_what_the_unit_declares() {
+    // clang describes none that it does not define
+    let flags = ["-O2", "-g", "-shared", "-fPIC"];
+    let right = all_right("imports.c", "gcc", &flags, &["allowed"], "imports");
+    assert!(right.is_none_or(|right| right >= 2), "{right:?}");
+}
+
+#[test]
 fn behind_the_head_of_a_list_that_is_in_one_record_only_is_that_record() {
     let right = all_right("hot.c", "gcc", &["-O2", "-g", "-flto"], &["linked"], "listed");
     assert!(right.is_none_or(|right| right >= 2), "{right:?}");

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, RelocationFlags, RelocationTarget,
-    SectionFlags, SectionKind,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadRef, RelocationFlags,
+    RelocationTarget, SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -100,8 +100,12 @@ pub struct Image {
     stripped: Option<Symbols>,
     // sections of tables that the linker fills with addresses
     tables: Vec<(u64, u64)>,
+    // sections of the linker's own, in which no variable lies
+    links: Vec<(u64, u64)>,
     // what the dynamic linker puts where
     slots: FxHashMap<u64, u64>,
+    // where it puts the addresses of variables of other files: their names
+    imports: FxHashMap<u64, String>,
     thread_local: Option<(u64, u64)>,
     build_id: Option<Vec<u8>>,
     // looked for when it is first asked for
@@ -137,7 +141,9 @@ impl Image {
             symbols: Symbols::read(&file),
             stripped: None,
             tables: Vec::new(),
+            links: Vec::new(),
             slots: FxHashMap::default(),
+            imports: FxHashMap::default(),
             thread_local: None,
             runtime_types: OnceLock::new(),
             ways: Vec::new(),
@@ -151,8 +157,17 @@ impl Image {
                 Segment { offset, address: segment.address(), size }
             })
             .collect();
-        for section in file.sections().filter(|section| is_table(section)) {
-            image.tables.push((section.address(), section.address().saturating_add(section.size())));
+        for section in file.sections() {
+            let range = (section.address(), section.address().saturating_add(section.size()));
+            match section.name() {
+                Ok(".got" | ".got.plt") => {
+                    image.tables.push(range);
+                    image.links.push(range);
+                }
+                Ok(".data.rel.ro") => image.tables.push(range),
+                Ok(".dynamic" | ".plt" | ".plt.got" | ".plt.sec") => image.links.push(range),
+                _ => {}
+            }
         }
         image.read_slots(&file);
         image.thread_local = thread_local(&file);
@@ -163,7 +178,8 @@ impl Image {
         Ok(image)
     }
 
-    /// What the dynamic linker writes that is known before: addresses in the program itself.
+    /// What the dynamic linker writes that is known before: addresses in the program itself, and whose
+    /// those in other files are.
     fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
         let names: FxHashMap<usize, u64> = file
             .dynamic_symbols()
@@ -183,8 +199,20 @@ impl Image {
                 }
                 _ => None,
             };
-            if let Some(value) = value {
-                self.slots.insert(place, value);
+            match (value, relocation.target()) {
+                (Some(value), _) => _ = self.slots.insert(place, value),
+                (None, RelocationTarget::Symbol(index)) if relocation.addend() == 0 => {
+                    let symbol =
+                        file.dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok());
+                    let variable = symbol.filter(|symbol| {
+                        // where the other file was not there to link with it is not said what it is
+                        matches!(symbol.kind(), object::SymbolKind::Data | object::SymbolKind::Unknown)
+                    });
+                    if let Some(name) = variable.and_then(|symbol| symbol.name().ok()) {
+                        self.imports.insert(place, name.to_owned());
+                    }
+                }
+                (None, _) => {}
             }
         }
     }
@@ -265,6 +293,16 @@ impl Image {
     /// The address that the dynamic linker writes at a place, if it is in the program itself.
     pub fn slot(&self, place: u64) -> Option<u64> {
         self.slots.get(&place).copied()
+    }
+
+    /// The variable of another file whose address the dynamic linker writes at a place.
+    pub fn import(&self, place: u64) -> Option<&str> {
+        self.imports.get(&place).map(String::as_str)
+    }
+
+    /// Whether an address is in a section of the linker's own: no variable lies there.
+    pub fn is_of_linker(&self, address: u64) -> bool {
+        self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
     /// The functions by symbols, by address.
@@ -423,12 +461,6 @@ fn length(file: &std::fs::File) -> u64 {
 
 fn beyond() -> Error {
     Error::Program("a section beyond the end of the file".into())
-}
-
-fn is_table<'a, R: ReadRef<'a>>(
-    section: &object::read::elf::ElfSection64<'a, '_, object::Endianness, R>,
-) -> bool {
-    matches!(section.name(), Ok(".got" | ".got.plt" | ".data.rel.ro"))
 }
 
 /// The size of the thread-local block, rounded as the loader does, and its alignment.

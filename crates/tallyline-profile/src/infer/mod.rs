@@ -9,6 +9,7 @@
 //! which are looked for once in all of them when a unit does not have one itself. Memory follows the
 //! types that were touched.
 
+mod asked;
 mod btf;
 pub mod cache;
 mod callees;
@@ -33,6 +34,7 @@ mod transfer;
 mod unit;
 mod value;
 
+pub use asked::Asked;
 pub use btf::infer_by_btf;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
@@ -49,7 +51,6 @@ use globals::Globals;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use shelf::Shelf;
-use std::collections::BTreeMap;
 use std::fs::File;
 use table::Part;
 use tallyline_layout::{Companions, DebugInfo};
@@ -94,19 +95,29 @@ pub fn infer(
     companions: &dyn Companions,
     wanted: Wanted<'_>,
 ) -> Result<TypeTable> {
-    infer_with_data(image, debug, companions, wanted, &[])
+    let ((parts, outside), warnings) = debug.explore(companions, |info| {
+        Ok(match wanted {
+            Wanted::All => (all(image, info), Vec::new()),
+            Wanted::At(addresses) => {
+                let asked = Asked { code: addresses.to_vec(), data: Vec::new() };
+                asked::analyse(image, info, &mut std::iter::once(asked), |_| Vec::new())
+            }
+        })
+    })?;
+    TypeTable::join(parts, outside, warnings)
 }
 
-/// The same, and the variables at addresses of data, see [`TypeTable::variable_at`].
-pub fn infer_with_data(
+/// The same for what is asked for as it becomes known, and the variables at addresses of data, see
+/// [`TypeTable::variable_at`]. What comes first is analysed while the rest is waited for; the table is the
+/// same as of all at once.
+pub fn infer_asked(
     image: &Image,
     debug: Debug<'_>,
     companions: &dyn Companions,
-    wanted: Wanted<'_>,
-    data: &[u64],
+    asked: &mut dyn Iterator<Item = Asked>,
 ) -> Result<TypeTable> {
     let ((parts, outside), warnings) =
-        debug.explore(companions, |info| Ok(analyse(image, info, wanted, data, |_| Vec::new())))?;
+        debug.explore(companions, |info| Ok(asked::analyse(image, info, asked, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
 }
 
@@ -126,37 +137,10 @@ pub fn explain(
     Ok(explanation.flatten())
 }
 
-/// Analyses what is wanted, with it what units have there that are opened anyway; also the addresses that
-/// no unit has.
-fn analyse(
-    image: &Image,
-    info: &DebugInfo<'_, '_>,
-    wanted: Wanted<'_>,
-    data: &[u64],
-    also: impl Fn(usize) -> Vec<u64>,
-) -> (Vec<Part>, Vec<u64>) {
+/// Analyses all functions.
+fn all(image: &Image, info: &DebugInfo<'_, '_>) -> Vec<Part> {
     let globals = Globals::new(info);
-    let mut by_unit: BTreeMap<usize, Option<Vec<u64>>> = BTreeMap::new();
-    let mut outside = Vec::new();
-    match wanted {
-        Wanted::All => by_unit.extend(info.units().iter().map(|unit| (*unit, None))),
-        Wanted::At(addresses) => {
-            for address in addresses {
-                match globals.unit_at(*address) {
-                    Some(unit) => by_unit.entry(unit).or_default().get_or_insert_default().push(*address),
-                    None => outside.push(*address),
-                }
-            }
-        }
-    }
-    for (unit, addresses) in &mut by_unit {
-        addresses.iter_mut().for_each(|addresses| addresses.extend(also(*unit)));
-    }
-    let work =
-        |(unit, addresses): (usize, Option<Vec<u64>>)| unit_part(image, info, &globals, unit, addresses);
-    let mut parts: Vec<Part> = by_unit.into_par_iter().map(work).collect();
-    parts.extend(evidence::variables(info, &globals, data));
-    (parts, outside)
+    info.units().par_iter().map(|unit| unit_part(image, info, &globals, *unit, None)).collect()
 }
 
 /// Analyses functions of one unit.

@@ -354,6 +354,9 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(global) = starting(at, &function.globals, &unit.globals) {
             return found(global);
         }
+        if self.image.is_of_linker(address) {
+            return Near::Nothing;
+        }
         let symbol = match self.image.variable_at(address) {
             // what the linker left out is said to be at 0, too
             Ok(Some(symbol)) if symbol.address != 0 => symbol,
@@ -374,7 +377,7 @@ impl Analysis<'_, '_, '_, '_> {
             let Some(pointer) = self.variable_at(entry, inside) else { continue };
             // a number may have another type by another name: the kernel's `jiffies`
             let ty = self.catalog.strip(pointer.to);
-            let is_alike = *name == symbol.name || self.catalog.types().as_record(ty).is_some();
+            let is_alike = is_same_name(name, &symbol.name) || self.catalog.types().as_record(ty).is_some();
             if is_alike && self.catalog.size(pointer.to) != 0 {
                 return Near::Found(entry, inside);
             }
@@ -408,6 +411,13 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let offset = u32::try_from(inside).ok().filter(|_| inside < self.catalog.size(ty))?;
         self.variable_at(*entry, offset)
+    }
+
+    /// A variable of another file, as the unit declares it.
+    fn imported(&mut self, name: &str) -> Option<Pointer> {
+        let unit = self.unit.clone()?;
+        let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name.as_bytes())?;
+        self.variable_at(*entry, 0)
     }
 
     /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
@@ -563,8 +573,15 @@ impl Analysis<'_, '_, '_, '_> {
                 return Value::Constant(0);
             }
             Operand::Address(address) => {
-                let slot = self.image.slot(address).filter(|_| self.image.is_table(address));
-                return slot.map_or(Value::WORD, |value| Value::Constant(value as i64));
+                if !self.image.is_table(address) {
+                    return Value::WORD;
+                }
+                let import = |analysis: &mut Self| {
+                    let pointer = analysis.imported(analysis.image.import(address)?)?;
+                    Some(Value::Pointer(pointer))
+                };
+                let slot = self.image.slot(address).map(|value| Value::Constant(value as i64));
+                return slot.or_else(|| import(self)).unwrap_or(Value::WORD);
             }
             Operand::ThreadPointer => return Value::Thread(0),
             Operand::Table | Operand::Pseudo(_) => return Value::WORD,
@@ -601,6 +618,15 @@ impl Analysis<'_, '_, '_, '_> {
             value => value,
         }
     }
+}
+
+/// What glibc puts before the name of a variable where it is used in the library itself.
+const HIDDEN_ALIAS: &str = "__GI_";
+
+/// Whether two names of symbols are one variable's in the source.
+fn is_same_name(one: &str, other: &str) -> bool {
+    let plain = |name| str::strip_prefix(name, HIDDEN_ALIAS).unwrap_or(name);
+    plain(one) == plain(other)
 }
 
 fn is_address(value: Value) -> bool {

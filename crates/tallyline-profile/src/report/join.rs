@@ -4,6 +4,7 @@
 //! are charged to the instruction that retired before the one they were taken at: the clock's
 //! interrupt comes when an instruction that took long has ended.
 
+use super::ahead::Ahead;
 use super::evidence;
 use super::names::Names;
 use super::operand::{Operand, Outcome, Reason};
@@ -11,7 +12,7 @@ use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
 use super::programs::Program;
 use super::resolve::Binaries;
 use crate::code::{Body, Predecessors};
-use crate::infer::{self, Pseudo, TypeTable, Wanted, field_path, place_text};
+use crate::infer::{self, Asked, Pseudo, TypeTable, Wanted, field_path, place_text};
 use crate::perfdata::file::Records;
 use crate::perfdata::spaces::DsoKind;
 use rayon::prelude::*;
@@ -38,7 +39,7 @@ pub struct Joined {
 }
 
 /// One program's answers.
-struct Answers {
+pub(super) struct Answers {
     table: TypeTable,
     /// What ran before each address.
     before: FxHashMap<u64, Before>,
@@ -54,9 +55,15 @@ enum Before {
 }
 
 /// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
-pub(super) fn join(profile: &mut Profile, records: &dyn Records, binaries: &Binaries, correct: bool) {
+pub(super) fn join(
+    profile: &mut Profile,
+    records: &dyn Records,
+    binaries: &Binaries,
+    correct: bool,
+    ahead: Option<&mut Ahead<'_, '_>>,
+) {
     let correct = correct && !profile.is_emulated;
-    let answers = analyse(profile, binaries, correct);
+    let answers = analyse(profile, binaries, correct, ahead);
     if correct {
         charge(profile, &answers);
     }
@@ -82,8 +89,8 @@ pub(super) fn join(profile: &mut Profile, records: &dyn Records, binaries: &Bina
 type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Analyses the functions with samples of each program that has debug information.
-fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
-    let mut wanted: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+fn analyse(profile: &Profile, binaries: &Binaries, correct: bool, ahead: Option<&mut Ahead<'_, '_>>) -> All {
+    let mut wanted: FxHashMap<u32, Asked> = FxHashMap::default();
     // places of callers are there, too
     let mut is_sampled = vec![false; profile.places.len()];
     profile.points.iter().for_each(|point| is_sampled[point.place as usize] = true);
@@ -91,42 +98,61 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool) -> All {
     for index in sampled {
         let (place, resolved) = (&profile.places[index], &profile.resolved[index]);
         if binaries.get(place.dso).is_some_and(|program| program.has_types()) {
-            wanted.entry(place.dso).or_default().push(resolved.address);
+            wanted.entry(place.dso).or_default().code.push(resolved.address);
         }
     }
-    let mut data = evidence::in_variables(profile, binaries);
-    data.retain(|dso, _| binaries.get(*dso).is_some_and(|program| program.debug.is_some()));
-    for dso in data.keys() {
-        wanted.entry(*dso).or_default();
+    for (dso, data) in evidence::in_variables(profile, binaries) {
+        if binaries.get(dso).is_some_and(|program| program.debug.is_some()) {
+            wanted.entry(dso).or_default().data = data;
+        }
     }
-    wanted
-        .into_par_iter()
-        .filter_map(|(dso, mut addresses)| {
-            addresses.sort_unstable();
-            addresses.dedup();
-            let data = data.get(&dso).map_or(&[][..], Vec::as_slice);
-            Some((dso, answers(binaries.get(dso)?, &addresses, data, correct)))
-        })
-        .collect()
+    // those that were begun with are asked first, as they go on meanwhile
+    let mut asking = Vec::new();
+    if let Some(ahead) = ahead {
+        for (dso, asked) in std::mem::take(&mut wanted) {
+            let about = profile.dso(dso).map(|about| ahead.ask(about, asked));
+            match about {
+                Some(Ok(answers)) => asking.push((dso, answers)),
+                Some(Err(asked)) => _ = wanted.insert(dso, asked),
+                None => {}
+            }
+        }
+    }
+    let answered = wanted.into_par_iter().filter_map(|(dso, asked)| {
+        Some((dso, answers(binaries.get(dso)?, &mut std::iter::once(asked), correct)))
+    });
+    let mut all: All = answered.collect();
+    all.extend(asking.into_iter().map(|(dso, asking)| (dso, asking.wait())));
+    all
 }
 
-fn answers(program: &Program, addresses: &[u64], data: &[u64], correct: bool) -> Result<Answers, String> {
+/// What a program says to what is asked of it, as that becomes known.
+pub(super) fn answers(
+    program: &Program,
+    asked: &mut dyn Iterator<Item = Asked>,
+    correct: bool,
+) -> Result<Answers, String> {
+    let mut addresses = Vec::new();
+    let asked = &mut asked.inspect(|asked| addresses.extend(&asked.code));
     let table = match (&program.debug, &program.btf) {
         (Some(debug), _) => {
             let (image, file) = (&program.image, infer::Debug::File(&debug.file));
             let companions = debug.companions.as_ref();
             match &program.store {
-                Some(store) => {
-                    infer::cache::infer_cached(image, file, companions, addresses, data, store.as_ref())
-                }
-                None => infer::infer_with_data(image, file, companions, Wanted::At(addresses), data),
+                Some(store) => infer::cache::infer_cached(image, file, companions, asked, store.as_ref()),
+                None => infer::infer_asked(image, file, companions, asked),
             }
         }
-        (None, Some(btf)) => infer::infer_by_btf(&program.image, btf, Wanted::At(addresses)),
+        (None, Some(btf)) => {
+            let all: Vec<u64> = asked.flat_map(|asked| asked.code).collect();
+            infer::infer_by_btf(&program.image, btf, Wanted::At(&all))
+        }
         (None, None) => return Err("no debug information".to_owned()),
     };
     let table = table.map_err(|error| error.to_string())?;
-    let before = if correct { before(program, &table, addresses) } else { FxHashMap::default() };
+    addresses.sort_unstable();
+    addresses.dedup();
+    let before = if correct { before(program, &table, &addresses) } else { FxHashMap::default() };
     Ok(Answers { table, before })
 }
 

@@ -1,9 +1,13 @@
 //! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
 
+use super::ahead::{Ahead, First};
 use super::evidence::has_registers;
+use super::keys::Needs;
 use super::names::NameId;
 use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
+use super::programs::Programs;
+use super::resolve::Binaries;
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
@@ -24,7 +28,7 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load(recording: &Recording<'_>, apart: Apart) -> Result<Profile> {
-        Ok(read(recording, apart)?.unwrap_or_default())
+        Ok(read(recording, apart, None)?.unwrap_or_default())
     }
 
     /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
@@ -32,7 +36,33 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load_pieces(pieces: &Pieces<'_>, apart: Apart) -> Result<Option<Profile>> {
-        read(pieces, apart)
+        read(pieces, apart, None)
+    }
+
+    /// Reads all samples, and looks up what is needed of each place, as [`resolve`](Self::resolve) does;
+    /// where types are needed, programs are analysed while the recording is read. None if it has to be read
+    /// as a whole.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load_resolved(
+        records: &dyn Records,
+        programs: &dyn Programs,
+        needs: Needs,
+        correct_skid: bool,
+    ) -> Result<Option<(Profile, Binaries)>> {
+        if !needs.types {
+            let Some(mut profile) = read(records, needs.apart, None)? else { return Ok(None) };
+            let binaries = profile.resolve(records, programs, needs, correct_skid);
+            return Ok(Some((profile, binaries)));
+        }
+        std::thread::scope(|scope| {
+            let correct = correct_skid && !is_emulated(records.about());
+            let mut ahead = Ahead::new(scope, programs, correct);
+            let Some(mut profile) = read(records, needs.apart, Some(&mut ahead))? else { return Ok(None) };
+            let binaries = profile.resolve_after(records, programs, needs, correct_skid, Some(&mut ahead));
+            Ok(Some((profile, binaries)))
+        })
     }
 }
 
@@ -51,12 +81,24 @@ pub enum Apart {
 
 /// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
 /// those of the time of each.
-fn read(records: &dyn Records, apart: Apart) -> Result<Option<Profile>> {
+fn read(
+    records: &dyn Records,
+    apart: Apart,
+    mut ahead: Option<&mut Ahead<'_, '_>>,
+) -> Result<Option<Profile>> {
     let about = records.about();
     let mut samples = Samples { profile: described(about), apart, ..Samples::default() };
     samples.registers = super::evidence::needed(&samples.profile.arch);
+    let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
     let through = records.each(&mut |position, seen| match seen {
-        Seen::Sample(event, sample) => samples.add(position, event, sample, &about.events),
+        Seen::Sample(event, sample) => {
+            if let Some(first) = first.take_if(|first| first.add(sample))
+                && let Some(ahead) = &mut ahead
+            {
+                ahead.begin(&first);
+            }
+            samples.add(position, event, sample, &about.events)
+        }
         Seen::Access(sample) => {
             let event = samples.memory_event(about.events.len());
             samples.add(position, event, sample, &about.events)
@@ -67,6 +109,8 @@ fn read(records: &dyn Records, apart: Apart) -> Result<Option<Profile>> {
             Ok(())
         }
         Seen::Other(record) => {
+            // where that fails it is said in its place
+            let _ = first.take_if(|first| first.spaces().apply(&record.body).is_err());
             samples.note(position, record);
             Ok(())
         }
@@ -99,7 +143,6 @@ impl Losses {
 /// Everything but samples.
 fn described(recording: &Recording<'_>) -> Profile {
     let features = &recording.features;
-    let model = features.cpu_description.as_deref().unwrap_or_default();
     let events = recording.events.iter().map(|event| {
         let has = |field: u64| event.attr.sample_type & field != 0;
         EventInfo {
@@ -116,10 +159,16 @@ fn described(recording: &Recording<'_>) -> Profile {
         nodes: features.nodes.clone(),
         line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
         arch: features.arch.clone().unwrap_or_default(),
-        is_emulated: model.contains("QEMU") || model.contains("TCG"),
+        is_emulated: is_emulated(recording),
         warnings: recording.warnings.clone(),
         ..Profile::default()
     }
+}
+
+/// Whether the machine was emulated.
+fn is_emulated(recording: &Recording<'_>) -> bool {
+    let model = recording.features.cpu_description.as_deref().unwrap_or_default();
+    model.contains("QEMU") || model.contains("TCG")
 }
 
 /// Samples in the order of the file, of which it is not known yet where they were.
@@ -128,6 +177,8 @@ struct Samples {
     profile: Profile,
     apart: Apart,
     list: Vec<Brief>,
+    same: Vec<Same>,
+    same_ids: FxHashMap<Same, u32>,
     // whether that is not the order of time
     is_disordered: bool,
     extras: Vec<Extra>,
@@ -141,14 +192,15 @@ struct Samples {
     lost: Losses,
 }
 
-/// What all samples have.
+/// What each sample has for itself.
 #[derive(Clone, Copy)]
 struct Brief {
     time: u64,
     period: u64,
     // of the record with its registers
     position: u64,
-    same: Same,
+    // an index, as what samples have in common is mostly there already
+    same: u32,
 }
 
 /// What is the same in samples that become one point, as long as nothing is mapped.
@@ -187,8 +239,8 @@ struct Known {
     places: FxHashMap<(i32, CpuMode, u64), (u32, u32)>,
     // names by thread
     comms: FxHashMap<i32, (u32, NameId)>,
-    // points that more samples may be part of
-    points: FxHashMap<Same, (u32, u32)>,
+    // points that more samples may be part of, by what those have in common
+    points: Vec<Option<(u32, u32)>>,
 }
 
 impl Known {
@@ -243,6 +295,10 @@ impl Samples {
         }
         let time = time_of(sample.time);
         let same = self.same(event, sample);
+        let same = *self.same_ids.entry(same).or_insert_with(|| {
+            self.same.push(same);
+            (self.same.len() - 1) as u32
+        });
         self.is_disordered |= self.list.last().is_some_and(|last| last.time > time);
         self.list.push(Brief { time, period, position, same });
         Ok(())
@@ -313,9 +369,10 @@ impl Samples {
     fn place(mut self, records: &dyn Records) -> Result<Profile> {
         let order = self.order();
         self.changes.sort_by_key(|(time, ..)| *time);
-        let Samples { profile, apart, list, extras, changes, callers, .. } = self;
-        let (places, data, known) = (Places::default(), Places::default(), Known::default());
-        let mut loader = Loader { profile, apart, extras, callers, places, data, known };
+        let Samples { profile, apart, list, same, extras, changes, callers, .. } = self;
+        let (places, data) = (Places::default(), Places::default());
+        let known = Known { points: vec![None; same.len()], ..Known::default() };
+        let mut loader = Loader { profile, apart, same, extras, callers, places, data, known };
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
@@ -345,6 +402,7 @@ impl Samples {
 struct Loader {
     profile: Profile,
     apart: Apart,
+    same: Vec<Same>,
     extras: Vec<Extra>,
     callers: Vec<(CpuMode, u64)>,
     places: Places,
@@ -354,35 +412,36 @@ struct Loader {
 
 impl Loader {
     fn add(&mut self, sample: &Brief, spaces: &AddressSpaces) {
-        let point = match self.known.points.get(&sample.same) {
-            Some((generation, point)) if *generation == self.known.generation => {
-                let known = &mut self.profile.points[*point as usize];
+        let same = self.same[sample.same as usize];
+        let point = match self.known.points[sample.same as usize] {
+            Some((generation, point)) if generation == self.known.generation => {
+                let known = &mut self.profile.points[point as usize];
                 known.samples += 1;
                 known.period = known.period.saturating_add(sample.period);
-                *point
+                point
             }
             _ => {
-                let point = self.point(sample, spaces);
+                let point = self.point(sample, &same, spaces);
                 self.profile.points.push(point);
                 let index = (self.profile.points.len() - 1) as u32;
                 if self.apart != Apart::Samples {
-                    self.known.points.insert(sample.same, (self.known.generation, index));
+                    self.known.points[sample.same as usize] = Some((self.known.generation, index));
                 }
                 index
             }
         };
-        if sample.same.has_registers {
+        if same.has_registers {
             let held = self.profile.held.note(point, sample.position);
             let known = &mut self.profile.points[point as usize];
             known.held = known.held.min(held);
         }
     }
 
-    fn point(&mut self, sample: &Brief, spaces: &AddressSpaces) -> Point {
-        let Same { ip, pid, tid, mode, cpu, event, exact, .. } = sample.same;
-        let extra = self.extras.get(sample.same.extra as usize).copied().unwrap_or_default();
+    fn point(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> Point {
+        let Same { ip, pid, tid, mode, cpu, event, exact, .. } = *same;
+        let extra = self.extras.get(same.extra as usize).copied().unwrap_or_default();
         let place = self.place(spaces, pid, mode, ip);
-        let caller = match self.callers.get(sample.same.caller as usize) {
+        let caller = match self.callers.get(same.caller as usize) {
             Some((mode, address)) => self.place(spaces, pid, *mode, *address),
             None => NONE,
         };

@@ -4,6 +4,7 @@
 //! what is known about its places; [`keys`] are what rows are made of, [`aggregate`](mod@aggregate) counts them.
 
 pub mod aggregate;
+mod ahead;
 pub mod annotate;
 mod demangle;
 pub mod evidence;

@@ -1,5 +1,6 @@
 //! What is known about the places of a profile: addresses in files, symbols, source lines.
 
+use super::ahead::Ahead;
 use super::demangle::demangle;
 use super::keys::Needs;
 use super::lines;
@@ -42,15 +43,30 @@ impl Profile {
         needs: Needs,
         correct_skid: bool,
     ) -> Binaries {
-        let binaries = self.open(programs, needs);
-        let slides = self.slides(&binaries);
-        let addresses: Vec<u64> =
-            self.places.iter().map(|place| self.address(&binaries, &slides, place)).collect();
+        self.resolve_after(records, programs, needs, correct_skid, None)
+    }
+
+    /// The same with programs that were begun with.
+    pub(super) fn resolve_after(
+        &mut self,
+        records: &dyn Records,
+        programs: &dyn Programs,
+        needs: Needs,
+        correct_skid: bool,
+        ahead: Option<&mut Ahead<'_, '_>>,
+    ) -> Binaries {
+        let binaries = self.open(programs, needs, ahead.as_deref());
+        let all: Vec<Option<Addresses<'_>>> = self.addresses(&binaries);
+        let address = |place: &Place| address(&all, place);
+        let addresses: Vec<u64> = self.places.iter().map(address).collect();
+        let data_addresses = self.data_places.iter().map(address).collect();
+        drop(all);
+        self.data_addresses = data_addresses;
         for (resolved, address) in self.resolved.iter_mut().zip(&addresses) {
             resolved.address = *address;
         }
         if needs.types {
-            super::join::join(self, records, &binaries, correct_skid);
+            super::join::join(self, records, &binaries, correct_skid, ahead);
         }
         let mut finder = Finder::new(programs);
         if needs.symbols {
@@ -60,8 +76,6 @@ impl Profile {
                 self.resolved[index].symbol = symbol;
             }
         }
-        self.data_addresses =
-            self.data_places.iter().map(|place| self.address(&binaries, &slides, place)).collect();
         if needs.data_symbols {
             for index in 0..self.data_places.len() {
                 let (place, address) = (self.data_places[index], self.data_addresses[index]);
@@ -75,7 +89,7 @@ impl Profile {
         binaries
     }
 
-    fn open(&self, programs: &dyn Programs, needs: Needs) -> Binaries {
+    fn open(&self, programs: &dyn Programs, needs: Needs, ahead: Option<&Ahead<'_, '_>>) -> Binaries {
         let mut wanted = FxHashSet::default();
         if needs.symbols || needs.lines || needs.types {
             wanted.extend(self.places.iter().map(|place| place.dso));
@@ -83,31 +97,51 @@ impl Profile {
         if needs.data_symbols {
             wanted.extend(self.data_places.iter().map(|place| place.dso));
         }
-        let open = |(index, dso): (usize, &Dso)| {
+        let begun: Vec<_> = self.dsos.iter().map(|dso| ahead.and_then(|ahead| ahead.program(dso))).collect();
+        let open = |((index, dso), begun): ((usize, &Dso), Option<_>)| {
             let has_file =
                 matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso);
-            (has_file && wanted.contains(&(index as u32))).then(|| programs.open(dso).map(Arc::new))
+            (has_file && wanted.contains(&(index as u32)))
+                .then(|| begun.unwrap_or_else(|| programs.open(dso).map(Arc::new)))
         };
-        Binaries { list: self.dsos.par_iter().enumerate().map(open).collect() }
+        Binaries { list: self.dsos.par_iter().enumerate().zip(begun).map(open).collect() }
     }
 
-    /// How far each file was moved when it was loaded: kernels are.
-    fn slides(&self, binaries: &Binaries) -> Vec<u64> {
-        let slide = |(index, dso)| binaries.get(index).map_or(0, |program| slide(dso, program));
-        (0..).zip(&self.dsos).map(slide).collect()
+    /// How offsets become addresses, for each file that is there.
+    fn addresses<'p>(&self, binaries: &'p Binaries) -> Vec<Option<Addresses<'p>>> {
+        let of = |(index, dso): (u32, _)| Some(Addresses::of(dso, binaries.get(index)?));
+        (0..).zip(&self.dsos).map(of).collect()
+    }
+}
+
+/// The address of a place as the linker gave it; where the file is not there, the offset.
+fn address(all: &[Option<Addresses<'_>>], place: &Place) -> u64 {
+    match all.get(place.dso as usize) {
+        Some(Some(addresses)) => addresses.at(place.offset),
+        _ => place.offset,
+    }
+}
+
+/// How offsets in a file become addresses as the linker gave them.
+pub(super) struct Addresses<'p> {
+    kind: DsoKind,
+    program: &'p Program,
+    // how far the kernel was moved when it was started
+    slide: u64,
+}
+
+impl<'p> Addresses<'p> {
+    /// Those of a file, with its program.
+    pub(super) fn of(dso: &Dso, program: &'p Program) -> Addresses<'p> {
+        Addresses { kind: dso.kind, program, slide: slide(dso, program) }
     }
 
-    /// The address of a place as the linker gave it; where the file is not there, the offset.
-    fn address(&self, binaries: &Binaries, slides: &[u64], place: &Place) -> u64 {
-        let (Some(dso), Some(program)) = (self.dso(place.dso), binaries.get(place.dso)) else {
-            return place.offset;
-        };
-        match dso.kind {
-            DsoKind::File | DsoKind::Vdso => program.image.address_of(place.offset).unwrap_or(place.offset),
-            DsoKind::Kernel => {
-                place.offset.wrapping_sub(slides.get(place.dso as usize).copied().unwrap_or_default())
-            }
-            _ => place.offset,
+    /// The address of an offset.
+    pub(super) fn at(&self, offset: u64) -> u64 {
+        match self.kind {
+            DsoKind::File | DsoKind::Vdso => self.program.image.address_of(offset).unwrap_or(offset),
+            DsoKind::Kernel => offset.wrapping_sub(self.slide),
+            _ => offset,
         }
     }
 }

@@ -40,10 +40,9 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
     }
     let mut file = File::open(path).with_context(advice)?;
     if let Some(pieces) = Pieces::open(&file).with_context(cannot)?
-        && let Some(profile) =
-            Profile::load_pieces(&pieces, needs.and(args.needs()).apart).with_context(cannot)?
+        && let Some(found) = read(&pieces, path, args, needs)?
     {
-        return Ok(look_up(profile, &pieces, path, args, needs));
+        return Ok(found);
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).with_context(advice)?;
@@ -51,20 +50,30 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
 }
 
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
-    let cannot = || format!("cannot read {}", path.display());
-    let recording = Recording::parse(bytes).with_context(cannot)?;
-    let profile = Profile::load(&recording, needs.and(args.needs()).apart).with_context(cannot)?;
-    Ok(look_up(profile, &recording, path, args, needs))
+    let recording = Recording::parse(bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(read(&recording, path, args, needs)?.unwrap_or_default())
 }
 
-/// Looks up what is needed of a profile that was loaded from these records.
-fn look_up(
-    mut profile: Profile,
+/// Reads the samples of records and looks up what is needed of them; none if they have to be read as a
+/// whole.
+fn read(
     records: &dyn Records,
     path: &Path,
     args: &InputArgs,
     needs: Needs,
-) -> (Profile, Binaries) {
+) -> Result<Option<(Profile, Binaries)>> {
+    let files = Files::new(args, &records.about().features);
+    let needs = needs.and(args.needs());
+    let found = Profile::load_resolved(records, &files, needs, args.corrects_skid())
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if let Some((profile, _)) = &found {
+        warn(profile, path);
+    }
+    Ok(found)
+}
+
+/// Says what is missing.
+fn warn(profile: &Profile, path: &Path) {
     for warning in &profile.warnings {
         eprintln!("tallyline: {}: {warning}", path.display());
     }
@@ -75,10 +84,7 @@ fn look_up(
             profile.unknown_events
         );
     }
-    let files = Files::new(args, &records.about().features);
-    let binaries = profile.resolve(records, &files, needs.and(args.needs()), args.corrects_skid());
     for warning in &profile.joined.warnings {
         eprintln!("tallyline: {warning}");
     }
-    (profile, binaries)
 }

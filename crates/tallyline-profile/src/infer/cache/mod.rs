@@ -9,8 +9,9 @@ mod part;
 #[cfg(test)]
 mod tests;
 
+use super::Debug;
+use super::asked::{Asked, analyse};
 use super::table::TypeTable;
-use super::{Debug, Wanted, analyse};
 use crate::code::Image;
 use crate::error::Result;
 use file::Kept;
@@ -47,22 +48,26 @@ pub fn read_part(bytes: &[u8]) -> bool {
     part.is_some_and(|part| TypeTable::join(vec![part], Vec::new(), Vec::new()).is_ok())
 }
 
-/// Finds the types of memory operands by DWARF, as [`infer_with_data`](super::infer_with_data) does for
-/// functions at addresses, and keeps what it finds. The debug information is only opened for what is not
-/// kept yet; tables of debug information of which something is missing are not kept.
+/// Finds the types of memory operands by DWARF, as [`infer_asked`](super::infer_asked) does for functions at
+/// addresses, and keeps what it finds. The debug information is only opened for what is not kept yet;
+/// tables of debug information of which something is missing are not kept.
 pub fn infer_cached(
     image: &Image,
     debug: Debug<'_>,
     companions: &dyn Companions,
-    addresses: &[u64],
-    data: &[u64],
+    asked: &mut dyn Iterator<Item = Asked>,
     store: &dyn Store,
 ) -> Result<TypeTable> {
-    let request = Request { image, debug, companions, addresses, data, store };
-    match request.answer(&Kept::open(store))? {
+    let request = Request { image, debug, companions, store };
+    let mut all = Asked::default();
+    let mut noted = asked.inspect(|asked| all.add(asked));
+    match request.answer(&Kept::open(store), &mut noted)? {
         Some(table) => Ok(table),
         // what is kept turned out to be damaged
-        None => Ok(request.answer(&Kept::default())?.unwrap_or_default()),
+        None => {
+            noted.by_ref().for_each(drop);
+            Ok(request.answer(&Kept::default(), &mut std::iter::once(all))?.unwrap_or_default())
+        }
     }
 }
 
@@ -70,37 +75,44 @@ struct Request<'r> {
     image: &'r Image,
     debug: Debug<'r>,
     companions: &'r dyn Companions,
-    addresses: &'r [u64],
-    data: &'r [u64],
     store: &'r dyn Store,
 }
 
 impl Request<'_> {
     /// Takes what is kept, and finds the rest. None where what is kept is damaged.
-    fn answer(&self, kept: &Kept) -> Result<Option<TypeTable>> {
-        let missing = kept.missing(self.addresses);
-        let has_data = kept.has_data(self.data);
+    fn answer(&self, kept: &Kept, asked: &mut dyn Iterator<Item = Asked>) -> Result<Option<TypeTable>> {
+        let (mut all, mut sought) = (Asked::default(), Vec::new());
+        // what of each is not kept; variables are kept together
+        let mut missing = asked.map(|asked| {
+            all.add(&asked);
+            let data = if kept.has_data(&asked.data) { Vec::new() } else { asked.data };
+            sought.extend(&data);
+            Asked { code: kept.missing(&asked.code), data }
+        });
         let (mut found, mut outside, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-        if !missing.is_empty() || !has_data {
-            let data = if has_data { &[] } else { self.data };
-            let wanted = Wanted::At(&missing);
+        if let Some(first) = missing.find(|missing| !missing.is_empty()) {
+            let mut missing = std::iter::once(first).chain(missing);
             let also = |unit| kept.entries(unit).collect();
             ((found, outside), warnings) = self
                 .debug
-                .explore(self.companions, |info| Ok(analyse(self.image, info, wanted, data, also)))?;
+                .explore(self.companions, |info| Ok(analyse(self.image, info, &mut missing, also)))?;
+            drop(missing);
+            sought.sort_unstable();
+            sought.dedup();
             if warnings.is_empty()
-                && let Some(file) = kept.with(self.store.stamp(), &found, &outside, data)
+                && let Some(file) = kept.with(self.store.stamp(), &found, &outside, &sought)
             {
                 self.store.keep(&file);
             }
         }
-        let Some((parts, known_outside)) = kept.parts(self.addresses, &found) else { return Ok(None) };
+        all.sort();
+        let Some((parts, known_outside)) = kept.parts(&all.code, &found) else { return Ok(None) };
         outside.extend(known_outside);
         for part in &mut found {
-            part.retain(self.addresses);
+            part.retain(&all.code);
         }
         found.extend(parts);
-        if has_data && !self.data.is_empty() {
+        if sought.is_empty() && !all.data.is_empty() {
             let Some(part) = kept.variables() else { return Ok(None) };
             found.push(part);
         }

@@ -1,6 +1,6 @@
 use super::super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::super::table::Part;
-use super::super::{field_path, infer_with_data};
+use super::super::{field_path, infer_asked};
 use super::*;
 use crate::code::{Access, Register};
 use std::io::{Read, Seek, Write};
@@ -189,8 +189,8 @@ long other(int n) { rates[n & 7].uses++; return rates[(n + 1) & 7].price; }
 ";
 
 /// A program of two units; none where there is no compiler for this machine.
-fn program() -> Option<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("tallyline-cache-program-{}", std::process::id()));
+fn program(test: &str) -> Option<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("tallyline-cache-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, source) in [("one.c", ONE), ("two.c", TWO)] {
         std::fs::write(folder.join(name), source).expect("written");
@@ -230,9 +230,38 @@ fn told(table: &TypeTable, data: &[u64]) -> String {
     text
 }
 
+/// All at once.
+fn asked(code: &[u64], data: &[u64]) -> impl Iterator<Item = Asked> {
+    std::iter::once(Asked { code: code.to_vec(), data: data.to_vec() })
+}
+
+#[test]
+fn answers_are_the_same_whatever_is_asked_first() {
+    let Some(path) = program("asked") else { return };
+    let file = File::open(&path).expect("the program");
+    let image = Image::read(&file).expect("an image");
+    let address = |name: &str| image.address_of_symbol(name).expect("a symbol");
+    let all = ["walk", "mark", "other", "main", "_start"].map(address);
+    let data = [address("orders") + 8];
+    let fresh = infer_asked(&image, Debug::File(&file), &Alone, &mut asked(&all, &data));
+    let fresh = told(&fresh.expect("a table"), &data);
+    for first in [&all[..0], &all[..1], &all[1..3], &all[3..], &all] {
+        let batches = || asked(first, &[]).chain(asked(&all, &data));
+        let table = infer_asked(&image, Debug::File(&file), &Alone, &mut batches());
+        assert_eq!(told(&table.expect("a table"), &data), fresh, "{first:x?}");
+        let store = Memory { stamp: "test", ..Memory::default() };
+        for times in [1, 1] {
+            let table = infer_cached(&image, Debug::File(&file), &Alone, &mut batches(), &store);
+            assert_eq!(told(&table.expect("a table"), &data), fresh, "{first:x?}");
+            assert_eq!(store.times(), times);
+        }
+    }
+    let _ = std::fs::remove_dir_all(path.parent().expect("a folder"));
+}
+
 #[test]
 fn answers_are_the_same_whatever_was_kept_before() {
-    let Some(path) = program() else { return };
+    let Some(path) = program("kept") else { return };
     let file = File::open(&path).expect("the program");
     let image = Image::read(&file).expect("an image");
     let address = |name: &str| image.address_of_symbol(name).expect("a symbol");
@@ -241,12 +270,14 @@ fn answers_are_the_same_whatever_was_kept_before() {
     let mut all = vec![walk, mark, other, main, start];
     all.sort_unstable();
     let fresh = |addresses: &[u64], data: &[u64]| {
-        let table = infer_with_data(&image, Debug::File(&file), &Alone, Wanted::At(addresses), data);
+        let asked = &mut asked(addresses, data);
+        let table = infer_asked(&image, Debug::File(&file), &Alone, asked);
         told(&table.expect("a table"), data)
     };
     let store = Memory { stamp: "test", ..Memory::default() };
     let cached = |addresses: &[u64], data: &[u64], store: &Memory| {
-        let table = infer_cached(&image, Debug::File(&file), &Alone, addresses, data, store);
+        let asked = &mut asked(addresses, data);
+        let table = infer_cached(&image, Debug::File(&file), &Alone, asked, store);
         told(&table.expect("a table"), data)
     };
     assert!(fresh(&all, &[orders + 8]).contains("struct order"));
@@ -280,7 +311,7 @@ fn answers_are_the_same_whatever_was_kept_before() {
     }
     // debug information is not opened for what is there
     let gone = Debug::Bytes(b"not a program");
-    let table = infer_cached(&image, gone, &Alone, &all, &[], &store).expect("kept");
+    let table = infer_cached(&image, gone, &Alone, &mut asked(&all, &[]), &store).expect("kept");
     assert_eq!(told(&table, &[]), fresh(&all, &[]));
     let mut left = Vec::new();
     store.open().expect("kept").read_to_end(&mut left).expect("readable");
