@@ -29,21 +29,29 @@ const LENGTH_LIMIT: u64 = 16;
 /// What general registers held: where the recording says it, and what it says of samples that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    // the point of each sample that says it, and the position of its record
-    records: Vec<(u32, u64)>,
+    // of each sample that says it: the point, and the position of the record
+    points: Vec<u32>,
+    positions: Vec<u64>,
     values: FxHashMap<u32, Box<[u64]>>,
 }
 
 impl Held {
     /// Notes where a sample of a point has its registers.
     pub(super) fn note(&mut self, point: u32, position: u64) -> u32 {
-        self.records.push((point, position));
-        u32::try_from(self.records.len() - 1).unwrap_or(NONE)
+        self.points.push(point);
+        self.positions.push(position);
+        u32::try_from(self.points.len() - 1).unwrap_or(NONE)
+    }
+
+    /// Makes room for more samples.
+    pub(super) fn reserve(&mut self, samples: usize) {
+        self.points.reserve(samples);
+        self.positions.reserve(samples);
     }
 
     /// Whether no sample says it.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.values.is_empty()
+        self.points.is_empty() && self.values.is_empty()
     }
 
     /// What a register held, of a sample that was asked for.
@@ -193,7 +201,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
     let Some(numbers) = numbers(arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
     // points, records, and where those are
     let mut wanted: Vec<(u32, u32, u64)> = Vec::new();
-    for (record, (point, position)) in (0..).zip(&held.records) {
+    for (record, (point, position)) in (0..).zip(held.points.iter().zip(&held.positions)) {
         if asks[*point as usize] {
             wanted.push((*point, record, *position));
         }

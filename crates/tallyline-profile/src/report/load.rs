@@ -22,6 +22,9 @@ const MEMORY: &str = "memory";
 /// The line size where the recording does not say one.
 const LINE_SIZE: u32 = 64;
 
+/// How many samples there is room for from the start.
+const SAMPLES_EXPECTED: usize = 1 << 16;
+
 impl Profile {
     /// Reads all samples.
     ///
@@ -87,7 +90,9 @@ fn read(
     mut ahead: Option<&mut Ahead<'_, '_>>,
 ) -> Result<Option<Profile>> {
     let about = records.about();
-    let mut samples = Samples { profile: described(about), apart, ..Samples::default() };
+    // room that is not used takes no memory; growing would
+    let list = Vec::with_capacity(SAMPLES_EXPECTED);
+    let mut samples = Samples { profile: described(about), apart, list, ..Samples::default() };
     samples.registers = super::evidence::needed(&samples.profile.arch);
     let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
     let through = records.each(&mut |position, seen| match seen {
@@ -351,28 +356,55 @@ impl Samples {
         }
     }
 
-    /// The samples in the order of time: which come when.
+    /// The samples in an order in which each comes after what has changed before it: of time, if they are
+    /// kept apart; or else those between two changes as they are in the file. `changes` are in the order
+    /// of time.
     fn order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..).take(self.list.len()).collect();
-        if self.is_disordered {
+        if !self.is_disordered {
+            return order;
+        }
+        if self.apart == Apart::Samples {
             // a stable sort: what was written first stays first
-            let mut by_time: Vec<(u64, u32)> =
-                order.iter().map(|index| (self.list[*index as usize].time, *index)).collect();
-            by_time.sort_by_key(|(time, _)| *time);
-            order.clear();
-            order.extend(by_time.into_iter().map(|(_, index)| index));
+            order.sort_by_key(|index| self.list[*index as usize].time);
+            return order;
+        }
+        // how many changes come before a sample: mostly as many as before the last one
+        let mut last = 0;
+        let mut changes_before = |(index, sample): (usize, &Brief)| {
+            let is_before = |change: &(u64, usize, u64)| (change.0, change.1) <= (sample.time, index);
+            let is_same = self.changes.get(last).is_none_or(|next| !is_before(next))
+                && last.checked_sub(1).is_none_or(|known| is_before(&self.changes[known]));
+            if !is_same {
+                last = self.changes.partition_point(is_before);
+            }
+            last
+        };
+        // where in the order those start that come after so many
+        let mut starts = vec![0_u32; self.changes.len() + 1];
+        self.list.iter().enumerate().for_each(|sample| starts[changes_before(sample)] += 1);
+        let mut next = 0;
+        for start in &mut starts {
+            next += std::mem::replace(start, next);
+        }
+        for (index, sample) in self.list.iter().enumerate() {
+            let start = &mut starts[changes_before((index, sample))];
+            order[*start as usize] = index as u32;
+            *start += 1;
         }
         order
     }
 
     /// Finds the places of all samples in the order of time.
     fn place(mut self, records: &dyn Records) -> Result<Profile> {
-        let order = self.order();
         self.changes.sort_by_key(|(time, ..)| *time);
+        let order = self.order();
         let Samples { profile, apart, list, same, extras, changes, callers, .. } = self;
         let (places, data) = (Places::default(), Places::default());
         let known = Known { points: vec![None; same.len()], ..Known::default() };
+        let same_has_registers = same.iter().any(|same| same.has_registers);
         let mut loader = Loader { profile, apart, same, extras, callers, places, data, known };
+        loader.profile.held.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
