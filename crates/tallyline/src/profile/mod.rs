@@ -5,7 +5,7 @@ mod cache;
 mod files;
 
 pub(crate) use args::InputArgs;
-pub(crate) use cache::Cache;
+pub(crate) use cache::{Cache, file_of_build};
 pub(crate) use files::open;
 
 use anyhow::{Context, Result};

@@ -2,8 +2,8 @@
 //! resident at once.
 //!
 //! Both are run as programs on the same recording, in turn, with their output thrown away; ours is this
-//! very program, once without types that earlier reports kept and once with them; perf keeps nothing of the
-//! kind. Once before that their rows are read: all have to account for the same samples, and what was kept
+//! very program: without types that earlier reports kept, with those of the libraries but not of the program
+//! itself, and with all of them; perf keeps nothing of the kind. Once before that their rows are read: all have to account for the same samples, and what was kept
 //! may change nothing.
 
 mod program;
@@ -13,12 +13,14 @@ use super::costs;
 use super::report::Report;
 use super::sides::child;
 use super::{Progress, progress};
+use crate::profile::file_of_build;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tallyline_profile::code::Image;
 
 /// Rounds where nobody says otherwise.
 const ROUNDS: usize = 5;
@@ -84,6 +86,8 @@ struct Subject {
     name: String,
     recording: PathBuf,
     vmlinux: Option<PathBuf>,
+    /// What the types of the program itself are kept in, where it is known and uses libraries.
+    own: Option<String>,
 }
 
 /// Runs the benchmark.
@@ -103,9 +107,16 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
         .and_then(|subjects| subjects.iter().try_for_each(|subject| bench.measure(subject, report)));
     let _ = fs::remove_dir_all(&folder);
     result?;
-    report.note(&format!("{COLD} finds all types anew, as the first report on a program does; {WARM} has those that a report before it kept"));
+    report.note(&format!("{COLD} finds all types anew; {NEW} has those of libraries, which a report on another program kept; {WARM} has all that a report before it kept"));
     report.note("time: of the whole program, in seconds; memory: the most that was resident at once, mapped files included");
     Ok(())
+}
+
+/// The name of the file that a program's types are kept in.
+fn kept_as(program: &Path) -> Result<Option<String>> {
+    let image = File::open(program).map(|file| Image::read(&file));
+    let image = image.with_context(|| format!("cannot read {}", program.display()))??;
+    Ok(image.build_id().map(file_of_build))
 }
 
 fn find_perf(perf: &Path, report: &mut Report) -> Option<PathBuf> {
@@ -130,8 +141,12 @@ fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) 
     let samples = if options.quick { options.samples.min(2000) } else { options.samples };
     let mut subjects = Vec::new();
     for recording in &options.recordings {
-        let subject =
-            Subject { name: name(recording), recording: recording.clone(), vmlinux: options.vmlinux.clone() };
+        let subject = Subject {
+            name: name(recording),
+            recording: recording.clone(),
+            vmlinux: options.vmlinux.clone(),
+            own: None,
+        };
         subjects.push(subject);
     }
     let kernel = options.vmlinux.as_ref().filter(|_| options.recordings.is_empty());
@@ -143,12 +158,18 @@ fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) 
         command.args(["--functions", &options.functions.to_string()]);
         output(command.arg("--spread").arg(program).arg("--into").arg(&recording))?;
         let vmlinux = kernel.filter(|kernel| *kernel == program).cloned();
-        subjects.push(Subject { name: format!("{}, made-up samples", name(program)), recording, vmlinux });
+        subjects.push(Subject {
+            name: format!("{}, made-up samples", name(program)),
+            recording,
+            vmlinux,
+            own: None,
+        });
     }
     if subjects.is_empty() || options.recordings.is_empty() && !options.quick {
         match program::record(ours, folder, samples) {
-            Ok(recording) => {
-                subjects.insert(0, Subject { name: "orders.c".to_owned(), recording, vmlinux: None });
+            Ok((program, recording)) => {
+                let own = kept_as(&program)?;
+                subjects.insert(0, Subject { name: "orders.c".to_owned(), recording, vmlinux: None, own });
             }
             Err(error) => report.skip("orders.c", &format!("{error:#}")),
         }
@@ -164,8 +185,9 @@ struct Bench {
     kept: PathBuf,
 }
 
-/// Our two sides.
+/// Our sides.
 const COLD: &str = "tallyline --no-cache";
+const NEW: &str = "tallyline, new program";
 const WARM: &str = "tallyline";
 
 /// What is asked of each side.
@@ -181,7 +203,7 @@ impl Bench {
         for (what, our_words, their_words) in JOBS {
             let title = format!("{}: {what}", subject.name);
             let progress: Progress = progress(&title);
-            let (mut cold, mut warm, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut cold, mut new, mut warm, mut theirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             // the files are in the page cache, as their rows were read, and types are kept
             for round in 0..self.rounds {
                 progress.show(round as u64, self.rounds as u64);
@@ -189,12 +211,17 @@ impl Bench {
                 if let Some(perf) = &self.perf {
                     theirs.push(child::run(&mut command(perf, their_words, subject))?);
                 }
+                if let Some(own) = &subject.own {
+                    fs::remove_file(self.kept.join(own)).context("types were not kept")?;
+                    new.push(child::run(&mut self.own(our_words, subject, true))?);
+                }
                 warm.push(child::run(&mut self.own(our_words, subject, true))?);
             }
             costs::note(report, &title, COLD, &cold);
+            costs::note(report, &title, NEW, &new);
             costs::note(report, &title, WARM, &warm);
             costs::note(report, &title, "perf", &theirs);
-            for (own, ours) in [(COLD, &cold), (WARM, &warm)] {
+            for (own, ours) in [(COLD, &cold), (NEW, &new), (WARM, &warm)] {
                 costs::aim(report, &title, ("perf", own), (&theirs, ours), (Some(FASTER), Some(1.0)));
             }
         }

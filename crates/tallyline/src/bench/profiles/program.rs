@@ -52,8 +52,8 @@ int main(int argc, char **argv) {
 /// Samples a second: as many as kernels let through.
 const FREQUENCY: u64 = 20_000;
 
-/// Compiles the program and records at least so many samples of it.
-pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<PathBuf> {
+/// Compiles the program and records at least so many samples of it: the program, and the recording.
+pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<(PathBuf, PathBuf)> {
     let (source, program) = (folder.join("orders.c"), folder.join("orders"));
     fs::write(&source, SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
@@ -70,7 +70,7 @@ pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<PathBuf
         super::output(&mut command)?;
         let there = count(ours, &recording)?;
         if there >= samples {
-            return Ok(recording);
+            return Ok((program, recording));
         }
         seconds *= samples as f64 / there.max(1) as f64 * 1.2;
         if seconds > 600.0 {
