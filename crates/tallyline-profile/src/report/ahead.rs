@@ -140,6 +140,9 @@ impl Asking<'_> {
 
 /// Whether what is known of two files says that they are one.
 fn is_same(one: &Dso, other: &Dso) -> bool {
-    let what = |dso: &Dso| (dso.kind, dso.build_id.clone(), dso.reference.clone());
+    let what = |dso: &Dso| (dso.kind, dso.build_id, dso.reference.clone());
     one.path == other.path && what(one) == what(other)
 }
+
+#[cfg(test)]
+mod tests;
