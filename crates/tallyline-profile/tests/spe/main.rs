@@ -251,6 +251,40 @@ fn what_the_kernel_says_of_losses_is_counted_and_said() {
 }
 
 #[test]
+fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
+    let (mut load, mut store) = (Vec::new(), Vec::new());
+    PLAIN.packets(&mut load);
+    Sampled { operation: STORE, source: None, thread: Some(PID), ..PLAIN }.packets(&mut store);
+    // in the middle of an address, and the next record begins there
+    let (cut, whole) = (26, store.len() as u64);
+    let who = Who { cpu: Some(0), ..Who::default() };
+    let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
+    for (offset, size, flags) in [(0, cut, auxtrace::PARTIAL | auxtrace::TRUNCATED), (cut, whole, 0)] {
+        let mut aux = Encoder::aux(offset, size, flags, &stream::attr(stream::FIELDS), &who);
+        writer.records(aux.finish()).expect("memory");
+    }
+    writer.trace(&FIRST, [&load[..cut as usize], &store]).expect("memory");
+    let (samples, tally) = read(&stream::end(writer).expect("memory").into_inner());
+    assert_eq!(samples.len(), 1, "{tally:?}");
+    assert_eq!((samples[0].ip, samples[0].addr), (Some(PLAIN.pc), Some(PLAIN.data)));
+    assert!(samples[0].data_source.is_some_and(|source| source.is_store()));
+    assert_eq!((tally.cut, tally.damaged, tally.partial), (1, 0, 1));
+}
+
+#[test]
+fn a_trace_that_is_longer_than_the_file_is_an_error_in_pieces_too() {
+    let mut bytes = recording(&stream::operations(1, 40), &mut || 64 * 40);
+    let header = [71, 0, 0, 0, 0, 0, 48, 0];
+    let at = bytes.windows(8).position(|window| window == header).expect("a trace");
+    bytes[at + 8..at + 16].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let file = stored(&bytes);
+    assert!(Recording::parse(&bytes).is_err(), "all records are looked at");
+    let pieces = Pieces::open(&file).expect("readable").expect("nothing that needs more");
+    let error = pieces.each(&mut |_, _| Ok(())).expect_err("it is not there");
+    assert!(error.to_string().contains("data of a trace"), "{error}");
+}
+
+#[test]
 fn traces_of_other_hardware_are_skipped_and_said() {
     let mut writer = stream::begin(Memory::default(), None).expect("memory");
     stream::traces(&mut writer, &stream::operations(1, 3), &mut || 64).expect("memory");

@@ -4,7 +4,7 @@
 use std::io::{Result, Seek, Write};
 use tallyline_profile::perfdata::abi::{attr_flag, auxtrace, sample as bit};
 use tallyline_profile::perfdata::file::{Comm, Mapping};
-use tallyline_profile::perfdata::sample::CpuMode;
+use tallyline_profile::perfdata::sample::{CpuMode, aarch64};
 use tallyline_profile::perfdata::spe::{self, Clock, CpuInfo, Part, Who};
 use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Node};
 use tallyline_profile::perfdata::{Attr, Writer};
@@ -162,22 +162,24 @@ pub(crate) fn attr(sample_type: u64) -> Attr {
         config: 1 | 3 << 33,
         period: 1024,
         sample_type,
+        user_registers: aarch64::ALL,
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     }
 }
 
-/// All that records may say.
+/// What `tallyline record` asks for.
 pub(crate) const FIELDS: u64 = bit::IDENTIFIER
     | bit::IP
     | bit::TID
     | bit::TIME
+    | bit::ADDR
     | bit::CPU
     | bit::PERIOD
+    | bit::REGS_USER
     | bit::DATA_SRC
-    | bit::PHYS_ADDR
-    | bit::WEIGHT
-    | bit::ADDR;
+    | bit::WEIGHT_STRUCT
+    | bit::PHYS_ADDR;
 
 /// The file in front of its traces, with a program and a kernel.
 pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&Clock>) -> Result<Writer<W>> {

@@ -73,18 +73,21 @@ impl<'f> Pieces<'f> {
             let end = start.saturating_add(size).min(self.data.end);
             let is_last = end == self.data.end;
             let mut records = self.piece(&mut buffer, start..end, self.is_whole || !is_last)?;
-            let mut sample = Sample::default();
+            let (mut sample, mut failure) = (Sample::default(), None);
             for raw in records.by_ref() {
                 match raw {
                     Ok(raw) if describes(&raw) => return Ok(false),
                     Ok(raw) => hand_on(&decoder, &raw, &mut sample, &mut traces, each)?,
-                    Err(error) if is_last => return Err(error),
-                    // the next piece starts with it
-                    Err(_) => {}
+                    // mostly the next piece starts with it
+                    Err(error) => failure = Some(error),
                 }
             }
-            if is_last {
-                break;
+            match failure {
+                Some(error) if is_last || records.is_beyond() && self.is_whole => return Err(error),
+                // a trace that was cut off need not be looked for in memory
+                Some(_) if records.is_beyond() => break,
+                _ if is_last => break,
+                _ => {}
             }
             let next = records.end();
             // a record that is longer than a piece

@@ -56,6 +56,17 @@ impl<'a> RawRecords<'a> {
         Self { behind, ..self }
     }
 
+    /// Whether the record that comes next goes on behind the end of the file.
+    pub(super) fn is_beyond(&self) -> bool {
+        let mut at = self.at;
+        let header = (at.u32(""), at.u16(""), at.u16(""));
+        let (Ok(kind), _, Ok(size)) = header else { return false };
+        let order = at.order();
+        let body = at.take(u64::from(size).saturating_sub(8), "");
+        let left = (at.rest().len() as u64).saturating_add(self.behind);
+        body.is_ok_and(|body| extra(kind, Cursor::new(body, order, 0)).is_ok_and(|extra| extra > left))
+    }
+
     /// Where what was not read yet starts, in the file.
     pub(super) fn end(&self) -> usize {
         usize::try_from(self.at.offset()).unwrap_or(usize::MAX)
@@ -79,15 +90,7 @@ impl<'a> RawRecords<'a> {
         let body_offset = at.offset();
         let body = at.take(len, "a record")?;
         let order = at.order();
-        // what follows these two is not counted in their size
-        let extra = match kind {
-            kind::AUXTRACE => Cursor::new(body, order, body_offset).u64("size of a trace")?,
-            kind::HEADER_TRACING_DATA => {
-                u64::from(Cursor::new(body, order, body_offset).u32("size of tracing data")?)
-                    .next_multiple_of(8)
-            }
-            _ => 0,
-        };
+        let extra = extra(kind, Cursor::new(body, order, body_offset))?;
         match extra.checked_sub(at.rest().len() as u64) {
             Some(missing) if missing <= self.behind => at = Cursor::new(&[], order, at.offset() + extra),
             _ => drop(at.take(extra, "the data of a trace")?),
@@ -101,6 +104,15 @@ impl<'a> RawRecords<'a> {
             body: Cursor::new(body, order, body_offset),
         })
     }
+}
+
+/// What follows a record and is not counted in its size.
+fn extra(kind: u32, mut body: Cursor<'_>) -> Result<u64> {
+    Ok(match kind {
+        kind::AUXTRACE => body.u64("size of a trace")?,
+        kind::HEADER_TRACING_DATA => u64::from(body.u32("size of tracing data")?).next_multiple_of(8),
+        _ => 0,
+    })
 }
 
 impl<'a> Iterator for RawRecords<'a> {

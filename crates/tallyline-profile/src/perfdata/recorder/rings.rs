@@ -18,9 +18,10 @@ pub(super) struct Tally {
     pub(super) last_time: u64,
     /// Bytes of packets.
     pub(super) packets: u64,
-    packets_before: u64,
     /// How often there was no room for them.
     pub(super) full: u64,
+    /// Both when events were let go on last.
+    before: (u64, u64),
 }
 
 /// The ring of a CPU.
@@ -132,7 +133,8 @@ impl Rings {
     /// Lets events go on that write packets, where there were some since the last time: the kernel stops one whose
     /// buffer is full.
     pub(super) fn go_on(&self, tally: &mut Tally) {
-        if std::mem::replace(&mut tally.packets_before, tally.packets) == tally.packets {
+        let now = (tally.packets, tally.full);
+        if std::mem::replace(&mut tally.before, now) == now {
             return;
         }
         for event in self.rings.iter().flat_map(|ring| &ring.writers) {

@@ -177,6 +177,8 @@ struct Written {
     offset: u64,
     size: u64,
     who: Who,
+    /// Whether its last record is damaged.
+    is_partial: bool,
 }
 
 /// Whose buffer it is: a CPU's, or a thread's.
@@ -298,7 +300,8 @@ impl Traces {
         self.tally.partial += has(auxtrace::PARTIAL);
         self.tally.collisions += has(auxtrace::COLLISION);
         for owner in [who.cpu.map(Owner::Cpu), who.tid.map(Owner::Thread)].into_iter().flatten() {
-            self.written.entry(owner).or_default().push(Written { offset, size, who });
+            let is_partial = flags & auxtrace::PARTIAL != 0;
+            self.written.entry(owner).or_default().push(Written { offset, size, who, is_partial });
         }
         Ok(())
     }
@@ -335,12 +338,18 @@ impl Traces {
             let mut run = Run { traces: &self, info: &info, part, context, has_time };
             let mut start = 0;
             while start < size {
-                buffer.resize(usize::try_from(size - start).map_or(PIECE, |left| left.min(PIECE)), 0);
+                // what follows a damaged record is none of its packets
+                let broken = run.next_break(part.offset.wrapping_add(start));
+                let until = broken.map_or(size, |offset| offset.wrapping_sub(part.offset).min(size));
+                buffer.resize(usize::try_from(until - start).map_or(PIECE, |left| left.min(PIECE)), 0);
                 source.read(position.saturating_add(start), &mut buffer)?;
                 decoder.feed(&buffer, &mut tally, &mut |record, offset, tally| {
                     run.sample(record, offset, tally).map_or(Ok(()), |sample| each(&sample))
                 })?;
                 start += buffer.len() as u64;
+                if broken == Some(part.offset.wrapping_add(start)) {
+                    decoder.stop(&mut tally);
+                }
             }
             tally.bytes = tally.bytes.saturating_add(size);
             context = run.context;
@@ -409,15 +418,29 @@ impl Run<'_> {
         })
     }
 
-    /// Who wrote that part of the buffer, and when.
-    fn written(&self, offset: u64) -> Option<Who> {
+    /// What the kernel says of this buffer, by offset, and how many of that begin up to an offset.
+    fn said(&self, offset: u64) -> Option<(&[Written], usize)> {
         let owner = match (self.part.cpu, self.part.tid) {
             (Some(cpu), _) => Owner::Cpu(cpu),
             (None, tid) => Owner::Thread(tid?),
         };
         let written = self.traces.written.get(&owner)?;
-        let behind = written.partition_point(|one| one.offset <= offset);
+        Some((written, written.partition_point(|one| one.offset <= offset)))
+    }
+
+    /// Who wrote that part of the buffer, and when.
+    fn written(&self, offset: u64) -> Option<Who> {
+        let (written, behind) = self.said(offset)?;
         let one = written.get(behind.checked_sub(1)?)?;
         (offset - one.offset < one.size).then_some(one.who)
+    }
+
+    /// Where the damaged record ends that comes next behind an offset.
+    fn next_break(&self, offset: u64) -> Option<u64> {
+        let (written, behind) = self.said(offset)?;
+        let next = written.get(behind.saturating_sub(1)..)?.iter();
+        // no farther than a piece goes
+        let mut next = next.take_while(|one| one.offset.saturating_sub(offset) < PIECE as u64);
+        next.find_map(|one| one.offset.checked_add(one.size).filter(|end| one.is_partial && *end > offset))
     }
 }

@@ -131,6 +131,7 @@ impl Decoder {
     /// At the end: a record that has none is lost.
     pub(super) fn stop(&mut self, tally: &mut Tally) {
         tally.cut += u64::from(self.has_packets || self.is_damaged || !self.rest.is_empty());
+        self.offset = self.offset.wrapping_add(self.rest.len() as u64);
         self.rest.clear();
         self.begin();
     }
@@ -176,6 +177,11 @@ impl Decoder {
                     self.begin();
                 }
                 packet => {
+                    // each has one of these: the end of the one before is missing
+                    if matches!(packet, Packet::Address(address::PC, _)) && self.record.code.is_some() {
+                        tally.cut += 1;
+                        self.begin();
+                    }
                     self.record.take(packet);
                     self.has_packets = true;
                 }
@@ -269,6 +275,14 @@ mod tests {
         assert_eq!(tally.cut, 0, "it goes on there");
         decoder.start(4096, &mut tally);
         assert_eq!(tally.cut, 1);
+    }
+
+    #[test]
+    fn a_record_that_begins_before_the_last_one_ended_is_told_from_it() {
+        // a load without its end, and the store
+        let (records, tally) = decode(&[&TWO[..33], &TWO[44..]]);
+        assert_eq!(records, decode(&[&TWO[44..]]).0);
+        assert_eq!((tally.cut, tally.damaged), (1, 0));
     }
 
     #[test]
