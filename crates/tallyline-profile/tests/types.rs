@@ -290,6 +290,24 @@ fn a_variable_of_another_file_is_what_the_unit_declares() {
 }
 
 #[test]
+fn a_constant_is_no_part_of_another_file_s_variable_that_the_linker_has_put_it_into() {
+    let other = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/merged_other.c");
+    let other = other.to_str().expect("a path");
+    let Some(program) = compile("merged.c", "gcc", &["-O2", "-g", other], "merged") else { return };
+    let found = find(&program, "merged.c");
+    let of = |name: &str| {
+        let function = found.table.functions().iter().find(|function| function.name == name);
+        let range = function.expect("the function").ranges[0].clone();
+        let rows = found.table.rows().iter().filter(move |(address, _)| range.contains(address));
+        rows.map(|(_, outcome)| *outcome).collect::<Vec<_>>()
+    };
+    let is_typed = |outcome: &Outcome| matches!(outcome, Outcome::Typed(_));
+    assert!(of("own").iter().any(is_typed));
+    let others = of("of_other");
+    assert!(!others.is_empty() && !others.iter().any(is_typed), "{others:?}");
+}
+
+#[test]
 fn behind_the_head_of_a_list_that_is_in_one_record_only_is_that_record() {
     let right = all_right("hot.c", "gcc", &["-O2", "-g", "-flto"], &["linked"], "listed");
     assert!(right.is_none_or(|right| right >= 2), "{right:?}");

@@ -350,6 +350,13 @@ impl Image {
         Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
+    /// Whether a variable that [`variable_at`](Self::variable_at) has found is one that a function of another C
+    /// file than `file` has for itself, by the name that the compiler gave it: code of `file` uses what only
+    /// happens to lie there.
+    pub fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
+        self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
+    }
+
     /// All names of a variable that [`variable_at`](Self::variable_at) has found.
     pub fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s Name> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;

@@ -4,6 +4,7 @@
 use super::image::{Symbol, SymbolKind};
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, ReadRef, elf};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,17 @@ pub(super) struct Symbols {
     tables: Vec<Table>,
     endian: Endianness,
     ordered: OnceLock<Ordered>,
+    statics: OnceLock<Statics>,
+}
+
+/// Variables that functions of C files have for themselves, and whose: linkers keep the symbols of a file
+/// together, behind one with its name.
+#[derive(Clone, Debug, Default)]
+struct Statics {
+    /// By address: the file; none where it is not sure.
+    files: FxHashMap<u64, Option<Name>>,
+    /// The names of all C files.
+    all: FxHashSet<String>,
 }
 
 /// A table of symbols as the file has it.
@@ -91,7 +103,12 @@ impl Symbols {
         let sections = file.elf_section_table();
         let tables = [elf::SHT_SYMTAB, elf::SHT_DYNSYM];
         let tables = tables.iter().filter_map(|kind| table(sections, file.endian(), file.data(), *kind));
-        Symbols { tables: tables.collect(), endian: file.endian(), ordered: OnceLock::new() }
+        Symbols {
+            tables: tables.collect(),
+            endian: file.endian(),
+            ordered: OnceLock::new(),
+            statics: OnceLock::new(),
+        }
     }
 
     /// Functions and variables.
@@ -107,6 +124,37 @@ impl Symbols {
             self.is_defined(entry) && table.is_called(entry.st_name.get(self.endian), name.as_bytes())
         };
         all.find(is_it).map(|(_, entry)| entry.st_value.get(self.endian))
+    }
+
+    /// Whether the variable at an address is one that a function of another C file than `file` has for itself.
+    /// Not where the file's own name is not among the symbols, as with link-time optimisation.
+    pub(super) fn is_static_elsewhere(&self, address: u64, file: &str) -> bool {
+        let statics = self.statics.get_or_init(|| self.find_statics());
+        let other = statics.files.get(&address).and_then(Option::as_ref);
+        other.is_some_and(|other| **other != *file) && statics.all.contains(file)
+    }
+
+    fn find_statics(&self) -> Statics {
+        let mut statics = Statics::default();
+        for table in &self.tables {
+            let mut file = None;
+            for entry in table.entries.iter().take_while(|entry| entry.st_bind() == elf::STB_LOCAL) {
+                let name = || table.name(entry.st_name.get(self.endian));
+                match entry.st_type() {
+                    elf::STT_FILE => {
+                        file = name().filter(|name| name.ends_with(".c"));
+                        statics.all.extend(file.iter().map(Name::to_string));
+                    }
+                    elf::STT_OBJECT if name().is_some_and(|name| is_numbered(&name)) => {
+                        let known = statics.files.entry(entry.st_value.get(self.endian));
+                        let known = known.or_insert_with(|| file.clone());
+                        *known = known.take().filter(|known| Some(known) == file.as_ref());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        statics
     }
 
     fn is_defined(&self, entry: &elf::Sym64<Endianness>) -> bool {
@@ -178,6 +226,12 @@ impl Symbols {
         }
         (sorted, others)
     }
+}
+
+/// Whether a compiler has made a name its own by a number: `expected.3`.
+fn is_numbered(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 /// As many symbols as are worth a second thread.

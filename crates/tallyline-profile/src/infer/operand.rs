@@ -382,7 +382,12 @@ impl Analysis<'_, '_, '_, '_> {
                 return Near::Found(entry, inside);
             }
         }
-        Near::Unknown
+        let Some(shelf) = self.catalog.shelf.as_ref() else { return Near::Unknown };
+        match unit.file(shelf.info).is_some_and(|file| self.image.is_static_elsewhere(symbol, file)) {
+            // a constant that the linker has put into another one
+            true => Near::Nothing,
+            false => Near::Unknown,
+        }
     }
 
     /// A variable that the unit only declares, as the linker or assembly makes it: by one of the symbols

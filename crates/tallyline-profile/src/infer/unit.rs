@@ -115,6 +115,16 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.joined.as_ref().unwrap_or(self.dwarf)
     }
 
+    /// The name of its source file, without the folder.
+    pub(super) fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
+        let mut name = None;
+        walk(info, self.index, &self.entries, None, |entry| {
+            name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
+            Go::Stop
+        });
+        std::str::from_utf8(name?).ok()?.rsplit('/').next()
+    }
+
     /// The function that an address is in.
     pub(super) fn function_at(&self, address: u64) -> Option<usize> {
         let index = self.by_range.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
