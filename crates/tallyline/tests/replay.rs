@@ -27,6 +27,25 @@ fn a_committed_trace_is_replayed_as_before() {
 }
 
 #[test]
+fn types_that_were_kept_change_nothing() {
+    let (trace, programs) = pair();
+    let folder = folder("replay-kept");
+    let kept = folder.join("kept");
+    let replay = |more: &[&str]| {
+        let words = ["replay", &trace, "--symfs", &programs];
+        let output = tallyline().args(words).args(more).env("TALLYLINE_CACHE", &kept).output();
+        stdout(&output.expect("the program runs"))
+    };
+    let found = replay(&["--no-cache"]);
+    assert!(!kept.exists(), "--no-cache keeps none");
+    for _ in 0..2 {
+        assert_eq!(replay(&[]), found);
+        assert_eq!(fs::read_dir(&kept).expect("a folder").count(), 1);
+    }
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn the_json_has_the_same_and_its_sums_hold() {
     let (trace, programs) = pair();
     let output = run(&["replay", &trace, "--symfs", &programs, "--json", "--quantum", "50"]);

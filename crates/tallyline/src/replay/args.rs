@@ -52,6 +52,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(super) symfs: Option<PathBuf>,
 
+    /// Find all types anew, and keep none, as with tallyline report
+    #[arg(long)]
+    pub(super) no_cache: bool,
+
     /// How many cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) lines: usize,

@@ -1,8 +1,7 @@
 //! What a replay found, put together for people: totals, types and fields, lines with their conflicts.
 
-use super::places::{Place, places};
+use super::places::{Place, Programs, places};
 use std::collections::BTreeMap;
-use std::path::Path;
 use tallyline_profile::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
 use tallyline_profile::trace::format::Header;
 use tallyline_profile::trace::{Source, Trace};
@@ -31,8 +30,8 @@ const RARE: u64 = 10_000;
 pub(super) struct Shown<'a> {
     /// How many lines.
     pub(super) lines: usize,
-    /// The folder that programs are looked for under.
-    pub(super) symfs: Option<&'a Path>,
+    /// Where programs are looked for.
+    pub(super) programs: Programs<'a>,
 }
 
 /// What was done to a field, by all instructions.
@@ -74,7 +73,8 @@ impl Findings {
         let lines_contended = lines.len();
         lines.sort_by_key(|(line, counts)| (std::cmp::Reverse(counts.sharing()), *line));
         lines.truncate(shown.lines);
-        let known = places(trace, plan.process, shown.symfs, &instructions(&summary, &lines), &mut warnings);
+        let known =
+            places(trace, plan.process, &shown.programs, &instructions(&summary, &lines), &mut warnings);
         missing(trace, plan.process, &summary, &mut warnings);
         Findings {
             header: trace.header().clone(),

@@ -9,8 +9,10 @@ mod text;
 pub(crate) use args::ReplayArgs;
 
 use crate::output::{Color, Output};
+use crate::profile::Cache;
 use anyhow::{Context, Result, anyhow, bail};
 use findings::{Findings, Shown};
+use places::Programs;
 use std::fs::File;
 use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
 use tallyline_profile::trace::Trace;
@@ -40,7 +42,10 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
         geometry,
         plan,
         replayed,
-        &Shown { lines: args.lines, symfs: args.symfs.as_deref() },
+        &Shown {
+            lines: args.lines,
+            programs: Programs { symfs: args.symfs.as_deref(), cache: Cache::of_user(args.no_cache) },
+        },
     );
     for warning in &findings.warnings {
         eprintln!("tallyline: {warning}");

@@ -1,10 +1,11 @@
 //! Where instructions are and what they touch: function, type and field.
 
-use crate::profile::open;
+use crate::profile::{Cache, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tallyline_layout::print::type_text;
-use tallyline_profile::infer::{self, Outcome, TypeTable, Wanted, infer, place_text};
+use tallyline_profile::infer::cache::infer_cached;
+use tallyline_profile::infer::{self, Asked, Outcome, TypeTable, infer_asked, place_text};
 use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
 use tallyline_profile::report::programs::Program;
 use tallyline_profile::trace::{Source, Trace};
@@ -30,11 +31,19 @@ struct Object {
     table: Option<TypeTable>,
 }
 
+/// Where programs are looked for, and what was kept of them.
+pub(super) struct Programs<'p> {
+    /// The folder that they are under.
+    pub(super) symfs: Option<&'p Path>,
+    /// Types that were found before.
+    pub(super) cache: Option<Cache>,
+}
+
 /// The places of some instructions, by their index; warnings about files go to `warnings`.
 pub(super) fn places<S: Source + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
-    symfs: Option<&Path>,
+    programs: &Programs<'_>,
     instructions: &[u32],
     warnings: &mut Vec<String>,
 ) -> BTreeMap<u32, Place> {
@@ -55,7 +64,7 @@ pub(super) fn places<S: Source + ?Sized>(
     }
     for (path, found) in by_file {
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let object = Object::open(&under(symfs, &path), symfs, &found, warnings);
+        let object = programs.open(&path, &found, warnings);
         for (index, address, offset) in found {
             let place = object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| Place {
                 code: format!("{offset:#x}"),
@@ -79,13 +88,9 @@ fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     }
 }
 
-impl Object {
-    fn open(
-        path: &Path,
-        symfs: Option<&Path>,
-        found: &[(u32, u64, u64)],
-        warnings: &mut Vec<String>,
-    ) -> Option<Self> {
+impl Programs<'_> {
+    fn open(&self, path: &str, found: &[(u32, u64, u64)], warnings: &mut Vec<String>) -> Option<Object> {
+        let path = &under(self.symfs, path);
         let dso = Dso {
             path: path.display().to_string(),
             kind: DsoKind::File,
@@ -93,19 +98,27 @@ impl Object {
             reference: None,
             processes: Vec::new(),
         };
-        let program = open(path, &dso, symfs)
+        let program = open(path, &dso, self.symfs)
             .map_err(|why| warnings.push(format!("{}: {why}", path.display())))
             .ok()?;
-        let addresses: Vec<u64> =
-            found.iter().filter_map(|(_, _, offset)| program.image.address_of(*offset)).collect();
+        let image = &program.image;
+        let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
+        let asked = &mut std::iter::once(Asked { code, data: Vec::new() });
+        let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
         // without debug information there are no types: each place says so
         let table = program.debug.as_ref().and_then(|debug| {
-            let wanted = Wanted::At(&addresses);
-            infer(&program.image, infer::Debug::File(&debug.file), &*debug.companions, wanted).ok()
+            let (file, companions) = (infer::Debug::File(&debug.file), &*debug.companions);
+            let table = match kept {
+                Some(kept) => infer_cached(image, file, companions, asked, &kept),
+                None => infer_asked(image, file, companions, asked),
+            };
+            table.ok()
         });
         Some(Object { program, table })
     }
+}
 
+impl Object {
     fn place(&self, offset: u64) -> Option<Place> {
         let address = self.program.image.address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {
