@@ -10,7 +10,8 @@ use super::resolve::Addresses;
 use crate::infer::Asked;
 use crate::perfdata::sample::{CpuMode, Sample};
 use crate::perfdata::spaces::{AddressSpaces, Dso, DsoKind};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::iter;
 use std::panic::resume_unwind;
@@ -21,18 +22,29 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 /// How many samples are looked at before programs are begun with.
 const FIRST: usize = if cfg!(test) { 16 } else { 2048 };
 
+/// How many programs at least are begun with, and with more CPUs as many: all are in memory at once.
+const PROGRAMS: usize = 4;
+
 /// Where the first samples of a recording are.
 pub(super) struct First {
     // as of the last record
     spaces: AddressSpaces,
-    seen: FxHashSet<(i32, CpuMode, u64)>,
+    // how many samples are at each address
+    seen: FxHashMap<(i32, CpuMode, u64), usize>,
+    samples: usize,
+}
+
+/// A file with samples.
+struct Sampled {
+    dso: Dso,
+    offsets: Vec<u64>,
     samples: usize,
 }
 
 impl First {
     /// Nothing was read yet.
     pub(super) fn new(spaces: AddressSpaces) -> First {
-        First { spaces, seen: FxHashSet::default(), samples: 0 }
+        First { spaces, seen: FxHashMap::default(), samples: 0 }
     }
 
     /// What is mapped.
@@ -42,23 +54,29 @@ impl First {
 
     /// Takes a sample; true when that is enough of them.
     pub(super) fn add(&mut self, sample: &Sample<'_>) -> bool {
-        self.seen.extend(sample.ip.map(|ip| (sample.pid.unwrap_or(-1), sample.mode, ip)));
+        if let Some(ip) = sample.ip {
+            *self.seen.entry((sample.pid.unwrap_or(-1), sample.mode, ip)).or_default() += 1;
+        }
         self.samples += 1;
         self.samples >= FIRST
     }
 
-    /// The files, and the places in them.
-    fn places(&self) -> Vec<(Dso, Vec<u64>)> {
-        let mut by_file: BTreeMap<u32, (Dso, Vec<u64>)> = BTreeMap::new();
-        for (pid, mode, ip) in &self.seen {
+    /// The files, those with the most samples first.
+    fn files(&self) -> Vec<Sampled> {
+        let mut by_file: BTreeMap<u32, Sampled> = BTreeMap::new();
+        for ((pid, mode, ip), samples) in &self.seen {
             let Some(found) = self.spaces.resolve(*pid, *mode, *ip) else { continue };
             let dso = self.spaces.dso(found.dso);
             if matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso) {
-                let file = by_file.entry(found.dso.index()).or_insert_with(|| (dso.clone(), Vec::new()));
-                file.1.push(found.offset);
+                let new = || Sampled { dso: dso.clone(), offsets: Vec::new(), samples: 0 };
+                let file = by_file.entry(found.dso.index()).or_insert_with(new);
+                file.offsets.push(found.offset);
+                file.samples += samples;
             }
         }
-        by_file.into_values().collect()
+        let mut files: Vec<Sampled> = by_file.into_values().collect();
+        files.sort_by_key(|file| Reverse(file.samples));
+        files
     }
 }
 
@@ -95,7 +113,8 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
 
     /// Begins with the programs that samples are in.
     pub(super) fn begin(&mut self, first: &First) {
-        for (dso, offsets) in first.places() {
+        let most = rayon::current_num_threads().max(PROGRAMS);
+        for Sampled { dso, offsets, .. } in first.files().into_iter().take(most) {
             let (opened_sender, opened) = channel();
             let (asks, asked) = channel();
             let (programs, correct, file) = (self.programs, self.correct, dso.clone());
