@@ -139,6 +139,11 @@ fn accesses_have_types_fields_and_places_of_data() {
         ("struct pair +0x8 (b), [.] set_b", 20),
     ]);
     assert_eq!(rows(&document, &["typeoff", "sym"]), expected);
+    let traces = &document["traces"];
+    assert_eq!(
+        (&traces["accesses"], &traces["branches"], &traces["cut"]),
+        (&65.into(), &7.into(), &0.into())
+    );
     assert_eq!(document["events"][2], serde_json::json!({"name": "memory", "precise": true}));
 
     let document = json(&data, &["mem", "-s", "typeoff,mem,snoop"]);

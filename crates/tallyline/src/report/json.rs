@@ -3,13 +3,14 @@
 //! `{"schema":1,"events":[…],"weighs","skid","by_evidence","lost","samples","eligible","typed",
 //! "rows":[…],"pseudo":[…],"untyped":[{"reason","samples"}]}`. A row has `event` (its name), `keys` (a
 //! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by
-//! side, `events` with the same for each.
+//! side, `events` with the same for each. Where hardware wrote traces, `traces` says what became of them.
 
 use super::view::{View, Views};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
+use tallyline_profile::perfdata::spe::Tally;
 use tallyline_profile::report::keys::Column;
 use tallyline_profile::report::{Counts, Row};
 
@@ -32,6 +33,9 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
         "samples": sum(|view| view.table.shown.samples),
         "rows": rows,
     });
+    if !profile.traces.is_empty() {
+        document["traces"] = traces(&profile.traces);
+    }
     if views.has_types() {
         document["skid"] = profile.skid.to_string().into();
         document["by_evidence"] = profile.joined.by_evidence.into();
@@ -42,6 +46,23 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     }
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
+}
+
+/// Records of traces by what became of them, and how often the kernel says that some are missing.
+fn traces(tally: &Tally) -> Value {
+    json!({
+        "accesses": tally.accesses,
+        "unknown_threads": tally.unknown_threads,
+        "branches": tally.branches,
+        "others": tally.others,
+        "incomplete": tally.incomplete,
+        "damaged": tally.damaged,
+        "cut": tally.cut,
+        "truncated": tally.truncated,
+        "collisions": tally.collisions,
+        "partial": tally.partial,
+        "foreign_bytes": tally.foreign,
+    })
 }
 
 fn list(name: &str, views: &Views<'_>, of: fn(&View) -> &Vec<(String, u64)>) -> Value {
