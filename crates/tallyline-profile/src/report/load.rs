@@ -299,13 +299,17 @@ impl Samples {
             return Err(Error::Limit { what: "samples", limit: NONE.into() });
         }
         let time = time_of(sample.time);
+        let known = self.extras.len();
         let same = self.same(event, sample);
-        let same = *self.same_ids.entry(same).or_insert_with(|| {
+        // what comes with an address or a latency of its own is found nowhere else
+        let is_new = known > 0 && self.extras.len() > known;
+        let next = self.same.len() as u32;
+        let same_id = if is_new { next } else { *self.same_ids.entry(same).or_insert(next) };
+        if same_id == next {
             self.same.push(same);
-            (self.same.len() - 1) as u32
-        });
+        }
         self.is_disordered |= self.list.last().is_some_and(|last| last.time > time);
-        self.list.push(Brief { time, period, position, same });
+        self.list.push(Brief { time, period, position, same: same_id });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! buffer that records of the type `PERF_RECORD_AUXTRACE` carry.
 //!
 //! `packet` reads bytes, `record` puts packets together, `source` says where data came from, `info` what the CPUs
-//! and their clock are, `threads` who ran. [`Traces`] keeps what the other records say until all are read; then the
+//! and their clock are, `threads` who ran. `Traces` keeps what the other records say until all are read; then the
 //! traces are decoded a piece at a time, one buffer of the hardware after the other.
 //!
 //! A record that is a memory access becomes a sample. Others are counted ([`Tally`]).
