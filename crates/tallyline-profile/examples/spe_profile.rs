@@ -1,6 +1,7 @@
 //! Writes a recording with traces of Arm's SPE, for machines without: `cargo run --example spe_profile FILE [SEED]
-//! [RECORDS]`. Operations of each kind on CPUs of different designs, so many on each; parts of traces end between
-//! records, as perf wants them.
+//! [RECORDS [old]]`. Operations of each kind on CPUs of different designs, so many on each; parts of traces end between
+//! records, as perf wants them. An old one is as perf wrote it before Linux 6.14, on a machine whose packets do not say
+//! which thread it was.
 
 #[path = "../tests/spe/stream.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
@@ -15,10 +16,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let number =
         |index: usize, default: u64| std::env::args().nth(index).map_or(Ok(default), |word| word.parse());
     let (seed, records) = (number(2, 1)?, number(3, 1000)?);
-    let mut writer = stream::begin(BufWriter::new(File::create(path)?), Some(&stream::CLOCK))?;
+    let file = BufWriter::new(File::create(path)?);
+    let mut operations = stream::operations(seed, records);
+    let mut writer = if std::env::args().nth(4).is_some_and(|word| word == "old") {
+        let mut writer = stream::begin_old(file)?;
+        stream::without_threads(&mut writer, &mut operations)?;
+        writer
+    } else {
+        stream::begin(file, Some(&stream::CLOCK))?
+    };
     let mut random = stream::Random(seed | 1);
     let mut size = || 128 * (1 + random.below(64) as usize);
-    stream::traces(&mut writer, &stream::operations(seed, records), &mut size)?;
+    stream::traces(&mut writer, &operations, &mut size)?;
     stream::end(writer)?;
     Ok(())
 }

@@ -190,7 +190,7 @@ fn without_a_context_switches_say_whose_it_was() {
             (false, who(PID + 1, 500, 0)),
             (false, who(PID + 2, 100, 1)),
         ] {
-            writer.records(Encoder::switch(leaves, attr, &who).finish()).expect("memory");
+            writer.records(Encoder::switch(leaves, None, attr, &who).finish()).expect("memory");
         }
     };
     let tid = |time| {
@@ -204,6 +204,25 @@ fn without_a_context_switches_say_whose_it_was() {
     // what the packets say is better
     let bytes = one(Sampled { thread: Some(PID), ..PLAIN }, true, FIRST, &switches);
     assert_eq!(read(&bytes).0[0].tid, Some(PID));
+}
+
+#[test]
+fn old_recordings_have_their_cpus_in_the_header_and_threads_by_turns() {
+    let mut operations = stream::operations(4, 100);
+    let mut writer = stream::begin_old(Memory::default()).expect("memory");
+    stream::without_threads(&mut writer, &mut operations).expect("memory");
+    stream::traces(&mut writer, &operations, &mut || 640).expect("memory");
+    let (samples, tally) = read(&stream::end(writer).expect("memory").into_inner());
+    assert_eq!(tally.unknown_threads, 0);
+    // ten operations each, one thread after the other
+    let each = operations.iter().flat_map(|list| list.iter().enumerate());
+    let accesses = each.filter(|(_, operation)| operation.is_access());
+    for (sample, (index, operation)) in samples.iter().zip(accesses) {
+        assert_eq!((sample.tid, sample.pid), (Some(PID + (index / 10 % 3) as i32), Some(PID)));
+        // all are what the header says of one: Arm's numbers
+        let source = sample.data_source.expect("an access");
+        assert!(operation.source != Some(0xe) || source.level_text().ends_with("RAM hit"), "{source:?}");
+    }
 }
 
 #[test]

@@ -181,24 +181,47 @@ pub(crate) const FIELDS: u64 = bit::IDENTIFIER
     | bit::WEIGHT_STRUCT
     | bit::PHYS_ADDR;
 
+/// A program and a kernel.
+const MAPS: [Map<'static>; 3] = [
+    (-1, KERNEL, 0x200_0000, KERNEL, "[kernel.kallsyms]_text", true),
+    (PID, CODE, 0x10_0000, 0, "/opt/made/sampled", true),
+    (PID, DATA, 0x10_0000, DATA - CODE, "/opt/made/sampled", false),
+];
+
 /// The file in front of its traces, with a program and a kernel.
 pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&Clock>) -> Result<Writer<W>> {
-    let maps = [
-        (-1, KERNEL, 0x200_0000, KERNEL, "[kernel.kallsyms]_text", true),
-        (PID, CODE, 0x10_0000, 0, "/opt/made/sampled", true),
-        (PID, DATA, 0x10_0000, DATA - CODE, "/opt/made/sampled", false),
-    ];
-    begin_with(out, clock, &maps)
+    begin_with(out, clock, &MAPS)
 }
 
 /// What is mapped: process, start, length, where in the file, the file, whether code can run there.
 pub(crate) type Map<'p> = (i32, u64, u64, u64, &'p str, bool);
+
+/// The same as perf wrote it before Linux 6.14: CPUs are what the header says.
+pub(crate) fn begin_old<W: Write + Seek>(out: W) -> Result<Writer<W>> {
+    begin_described(out, Some(&CLOCK), &MAPS, &[PMU.into(), 1])
+}
 
 /// The file in front of its traces.
 pub(crate) fn begin_with<W: Write + Seek>(
     out: W,
     clock: Option<&Clock>,
     maps: &[Map<'_>],
+) -> Result<Writer<W>> {
+    let cpus = MODELS.iter().enumerate().map(|(number, midr)| CpuInfo {
+        number: number as u32,
+        midr: *midr,
+        pmu: Some(PMU),
+        min_interval: 256,
+        events: known_events(number),
+    });
+    begin_described(out, clock, maps, &spe::description(PMU, &cpus.collect::<Vec<_>>()))
+}
+
+fn begin_described<W: Write + Seek>(
+    out: W,
+    clock: Option<&Clock>,
+    maps: &[Map<'_>],
+    description: &[u64],
 ) -> Result<Writer<W>> {
     let attrs = [attr(FIELDS), Attr { kind: 1, config: 9, period: 1, ..attr(FIELDS) }];
     let events =
@@ -212,15 +235,7 @@ pub(crate) fn begin_with<W: Write + Seek>(
     if let Some(clock) = clock {
         writer.records(Encoder::time_conversion(clock).finish())?;
     }
-    let cpus = MODELS.iter().enumerate().map(|(number, midr)| CpuInfo {
-        number: number as u32,
-        midr: *midr,
-        pmu: Some(PMU),
-        min_interval: 256,
-        events: known_events(number),
-    });
-    let words = spe::description(PMU, &cpus.collect::<Vec<_>>());
-    writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &words).finish())?;
+    writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, description).finish())?;
     let attr = &attrs[1];
     for thread in 0..3 {
         let comm = Comm { pid: PID, tid: PID + thread, name: b"sampled", is_exec: thread == 0 };
@@ -242,6 +257,36 @@ pub(crate) fn begin_with<W: Write + Seek>(
         writer.records(Encoder::mapping(&mapping, attr, 0).finish())?;
     }
     Ok(writer)
+}
+
+/// Makes operations into those of an older machine: packets do not say whose they are, the kernel does when threads
+/// take turns.
+pub(crate) fn without_threads<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    operations: &mut [Vec<Sampled>],
+) -> Result<()> {
+    for (cpu, operations) in operations.iter_mut().enumerate() {
+        for (index, operation) in operations.iter_mut().enumerate() {
+            let Some(time) = operation.time.filter(|_| index % 10 == 0) else {
+                operation.thread = None;
+                continue;
+            };
+            let (tid, next) = (PID + (index / 10 % 3) as i32, PID + ((index / 10 + 1) % 3) as i32);
+            operation.thread = None;
+            // the last one before the operation is the one that ran
+            for (turn, tid, next) in [(1, next, tid), (0, tid, next)] {
+                let who = Who {
+                    pid: Some(PID),
+                    tid: Some(tid),
+                    time: Some(CLOCK.zero + time * 40 - 20 * (turn + 1)),
+                    cpu: Some(cpu as u32),
+                };
+                writer
+                    .records(Encoder::switch(turn == 1, Some((PID, next)), &attr(FIELDS), &who).finish())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The traces of all CPUs, each in parts that `size` says, with what the kernel says when it wrote them.

@@ -119,9 +119,14 @@ impl Encoder {
         record
     }
 
-    /// A thread that begins to run on a CPU, or does no longer.
-    pub fn switch(leaves: bool, attr: &Attr, who: &Who) -> Self {
-        let mut record = Self::new(kind::SWITCH, if leaves { misc::SWITCH_OUT } else { 0 });
+    /// A thread that begins to run on a CPU, or does no longer. Of all that run there the record also says process
+    /// and thread of the one before, or of the next one.
+    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, who: &Who) -> Self {
+        let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
+        let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
+        if let Some((pid, tid)) = other {
+            record.halves(pid, tid);
+        }
         record.trailer_of(attr, who);
         record
     }
