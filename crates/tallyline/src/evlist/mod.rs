@@ -1,6 +1,7 @@
 //! `tallyline evlist`: the events of a recording.
 
 use crate::output::{Color, Output, printable};
+use crate::profile::DATA;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::fmt::Write as _;
@@ -33,7 +34,9 @@ Examples:
 /// Prints the events, a line each; a group is one line.
 pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let name = args.input.display();
-    let bytes = std::fs::read(&args.input).with_context(|| format!("cannot read {name}"))?;
+    // of a recording in several files one describes all
+    let path = if args.input.is_dir() { args.input.join(DATA) } else { args.input.clone() };
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     let recording = Recording::parse(&bytes).with_context(|| name.to_string())?;
     for warning in &recording.warnings {
         eprintln!("tallyline: {name}: {warning}");

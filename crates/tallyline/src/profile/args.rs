@@ -8,7 +8,7 @@ use tallyline_profile::report::keys::Needs;
 /// Which recording, which programs, which samples.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// The recording; - for standard input
+    /// The recording, or the folder that perf record --threads writes; - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     pub(crate) input: PathBuf,
 

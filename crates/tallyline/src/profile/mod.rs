@@ -8,7 +8,7 @@ pub(crate) use args::InputArgs;
 pub(crate) use cache::{Cache, file_of_build};
 pub(crate) use files::open;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use files::Files;
 use std::fs::File;
 use std::io::Read;
@@ -38,6 +38,9 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
         std::io::stdin().lock().read_to_end(&mut bytes).with_context(advice)?;
         return load_whole(&bytes, path, args, needs);
     }
+    if path.is_dir() {
+        return load_folder(path, args, needs);
+    }
     let mut file = File::open(path).with_context(advice)?;
     if let Some(pieces) = Pieces::open(&file).with_context(cannot)?
         && let Some(found) = read(&pieces, path, args, needs)?
@@ -48,6 +51,36 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
     file.read_to_end(&mut bytes).with_context(advice)?;
     load_whole(&bytes, path, args, needs)
 }
+
+/// Reads what `perf record --threads` writes: a folder with a file that describes the records, and one with
+/// records of each of its threads.
+fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+    let cannot = || format!("cannot read {}", folder.display());
+    let first = File::open(folder.join(DATA))
+        .with_context(|| format!("{}: a folder without a file `{DATA}` is no recording", cannot()))?;
+    let mut more: Vec<(u32, String)> = Vec::new();
+    for entry in folder.read_dir().with_context(cannot)? {
+        let name = entry.with_context(cannot)?.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix(DATA).and_then(|rest| rest.strip_prefix('.')?.parse().ok());
+        more.extend(number.map(|number| (number, name)));
+    }
+    more.sort_unstable();
+    let open = |(_, name): &(u32, String)| File::open(folder.join(name)).with_context(cannot);
+    let files = more.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let named = files.iter().zip(more.into_iter().map(|(_, name)| name));
+    if let Some(pieces) = Pieces::open(&first).with_context(cannot)?
+        && let Some(found) = read(&pieces.with_more(named).with_context(cannot)?, folder, args, needs)?
+    {
+        return Ok(found);
+    }
+    bail!(
+        "{}: what is compressed or damaged is only read of one file; record without -z, or without --threads",
+        cannot()
+    )
+}
+
+/// The file of a folder that says how to read the others.
+pub(crate) const DATA: &str = "data";
 
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
     let recording = Recording::parse(bytes).with_context(|| format!("cannot read {}", path.display()))?;

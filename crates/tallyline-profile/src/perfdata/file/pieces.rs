@@ -1,4 +1,5 @@
-//! A recording in a file that is read a piece at a time, so that it takes no more memory than a piece.
+//! A recording in a file that is read a piece at a time, so that it takes no more memory than a piece. More
+//! files may have further records: `perf record --threads` writes one for each of its threads.
 
 use super::header::{Around, Header};
 use super::inflate::is_compressed;
@@ -6,11 +7,11 @@ use super::record::{Decoder, Record};
 use super::records::{Each, Read, Records, hand_on, hand_on_traces};
 use super::stream::{RawRecord, RawRecords};
 use super::{Recording, event};
-use crate::Result;
 use crate::perfdata::abi::record as kind;
 use crate::perfdata::bytes::Cursor;
 use crate::perfdata::sample::Sample;
 use crate::perfdata::spe::{Source, Traces};
+use crate::{Error, Result};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -24,15 +25,41 @@ const NEAR: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 14 };
 /// The most bytes before the records, and behind them, that are kept.
 const AROUND_LIMIT: u64 = 64 << 20;
 
+/// The bits of a position that are the offset in a file; those above are the file's number.
+const OFFSET: u64 = (1 << 48) - 1;
+
+/// The most files: their numbers leave out the bits that mark positions elsewhere.
+const FILES_LIMIT: usize = 1 << 14;
+
 /// A file with a recording of which only what describes the records is in memory.
 #[derive(Debug)]
 pub struct Pieces<'f> {
-    file: &'f File,
+    files: Vec<Part<'f>>,
     /// It has no records of its own.
     about: Recording<'static>,
-    data: Range<usize>,
     /// Whether the last record must be whole.
     is_whole: bool,
+}
+
+/// A file, and the positions of its records.
+#[derive(Debug)]
+struct Part<'f> {
+    file: &'f File,
+    data: Range<usize>,
+    /// What it is called where there are several.
+    name: String,
+}
+
+impl Part<'_> {
+    /// Says of an error which file it is in, and where in that.
+    fn locate(&self, error: Error) -> Error {
+        match error {
+            Error::Damaged { offset, reason } if !self.name.is_empty() => {
+                Error::damaged(offset & OFFSET, format!("{reason} (in {})", self.name))
+            }
+            other => other,
+        }
+    }
 }
 
 impl<'f> Pieces<'f> {
@@ -61,23 +88,51 @@ impl<'f> Pieces<'f> {
             return Ok(None);
         }
         let is_whole = !tail.is_empty() || about.warnings.is_empty();
-        Ok(Some(Pieces { file, about, data: range, is_whole }))
+        let part = Part { file, data: range, name: String::new() };
+        Ok(Some(Pieces { files: vec![part], about, is_whole }))
+    }
+
+    /// Adds files with nothing but further records, each with its name.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is larger than any can be; too many of them.
+    pub fn with_more(mut self, files: impl IntoIterator<Item = (&'f File, String)>) -> Result<Pieces<'f>> {
+        for (file, name) in files {
+            let len = file.metadata()?.len();
+            if self.files.len() >= FILES_LIMIT || len > OFFSET {
+                return Err(Error::Limit { what: "files of a recording", limit: FILES_LIMIT as u64 });
+            }
+            let start = self.files.len() << OFFSET.count_ones();
+            self.files.push(Part { file, data: start..start + len as usize, name });
+        }
+        Ok(self)
     }
 
     /// Hands on the records; false as soon as there is one that says how to read others.
     fn each_raw(&self, each: &mut Each<'_>) -> Result<bool> {
+        let mut traces = Traces::default();
+        for part in &self.files {
+            if !self.each_of(part, &mut traces, each).map_err(|error| part.locate(error))? {
+                return Ok(false);
+            }
+        }
+        hand_on_traces(&self.about, traces, self, each)?;
+        Ok(true)
+    }
+
+    fn each_of(&self, part: &Part<'_>, traces: &mut Traces, each: &mut Each<'_>) -> Result<bool> {
         let decoder = Decoder { events: &self.about.events };
-        let (mut buffer, mut traces) = (Vec::new(), Traces::default());
-        let (mut start, mut size) = (self.data.start, PIECE);
-        while start < self.data.end {
-            let end = start.saturating_add(size).min(self.data.end);
-            let is_last = end == self.data.end;
-            let mut records = self.piece(&mut buffer, start..end, self.is_whole || !is_last)?;
+        let mut buffer = Vec::new();
+        let (mut start, mut size) = (part.data.start, PIECE);
+        while start < part.data.end {
+            let end = start.saturating_add(size).min(part.data.end);
+            let is_last = end == part.data.end;
+            let mut records = self.piece(part, &mut buffer, start..end, self.is_whole || !is_last)?;
             let (mut sample, mut failure) = (Sample::default(), None);
             for raw in records.by_ref() {
                 match raw {
                     Ok(raw) if describes(&raw) => return Ok(false),
-                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, &mut traces, each)?,
+                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, traces, each)?,
                     // mostly the next piece starts with it
                     Err(error) => failure = Some(error),
                 }
@@ -94,20 +149,25 @@ impl<'f> Pieces<'f> {
             size = if next == start { size.saturating_mul(2) } else { PIECE };
             start = next;
         }
-        hand_on_traces(&self.about, traces, self, each)?;
         Ok(true)
+    }
+
+    /// The file that a position is in.
+    fn part_at(&self, position: u64) -> Option<&Part<'f>> {
+        self.files.get(usize::try_from(position >> OFFSET.count_ones()).ok()?)
     }
 
     fn piece<'b>(
         &self,
+        part: &Part<'_>,
         buffer: &'b mut Vec<u8>,
         range: Range<usize>,
         is_whole: bool,
     ) -> Result<RawRecords<'b>> {
         buffer.resize(range.len(), 0);
-        self.file.read_exact_at(buffer, range.start as u64)?;
+        part.file.read_exact_at(buffer, range.start as u64 & OFFSET)?;
         let records = RawRecords::new(Cursor::new(buffer, self.about.order, range.start as u64), is_whole);
-        Ok(records.with_more(self.data.end.saturating_sub(range.end) as u64))
+        Ok(records.with_more(part.data.end.saturating_sub(range.end) as u64))
     }
 
     fn decode<'b>(&self, raw: &RawRecord<'b>) -> Result<Record<'b>> {
@@ -117,7 +177,9 @@ impl<'f> Pieces<'f> {
 
 impl Source for Pieces<'_> {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
-        Ok(self.file.read_exact_at(buffer, position)?)
+        let gone = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        let part = self.part_at(position).ok_or_else(gone)?;
+        Ok(part.file.read_exact_at(buffer, position & OFFSET)?)
     }
 }
 
@@ -138,6 +200,7 @@ impl Records for Pieces<'_> {
         let mut buffer = Vec::new();
         let mut there = 0..0;
         for position in positions {
+            let Some(part) = self.part_at(position) else { continue };
             let start = usize::try_from(position).unwrap_or(usize::MAX);
             let mut size = NEAR;
             loop {
@@ -146,12 +209,12 @@ impl Records for Pieces<'_> {
                     let raw = RawRecords::at(Cursor::new(near, self.about.order, position), false);
                     match raw {
                         Ok(raw) => break each(&self.decode(&raw)?)?,
-                        Err(error) if there.end >= self.data.end => return Err(error),
+                        Err(error) if there.end >= part.data.end => return Err(error),
                         Err(_) => {}
                     }
                 }
-                let end = start.saturating_add(size).min(self.data.end);
-                let _ = self.piece(&mut buffer, start.min(end)..end, true)?;
+                let end = start.saturating_add(size).min(part.data.end);
+                let _ = self.piece(part, &mut buffer, start.min(end)..end, true)?;
                 there = start..end;
                 if there.is_empty() {
                     break;

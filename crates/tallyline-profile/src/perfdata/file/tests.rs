@@ -356,6 +356,72 @@ fn a_file_in_pieces_has_the_records_of_its_bytes() {
 }
 
 #[test]
+fn further_files_go_on_where_the_first_one_ends() {
+    let record = |time: u64| match time % 10 {
+        0 => Encoder::comm(&Comm { pid: 7, tid: 8, name: &[b'n'; 300], is_exec: false }, &attr(0), time),
+        _ => Encoder::sample(&sample(1, 1000 - time, 0x40_0000 + time), &attr(0)),
+    };
+    let written = |times: std::ops::Range<u64>| {
+        let event = EventDescription { name: "e".into(), attr: attr(0), ids: vec![1] };
+        let mut writer = Writer::new(File::new(Vec::new()), vec![event]).expect("memory");
+        times.for_each(|time| writer.records(record(time).finish()).expect("memory"));
+        writer.finish(&machine(), &[]).expect("memory").into_inner()
+    };
+    let records = |times: std::ops::Range<u64>| {
+        times.flat_map(|time| record(time).finish().to_vec()).collect::<Vec<u8>>()
+    };
+    let whole = written(0..60);
+    // records but for where they are
+    let text = |record: &Record<'_>| match &record.body {
+        Body::Sample(_, sample) => format!("{sample:?}"),
+        body => format!("{:?} {body:?}", record.time),
+    };
+    let all = |records: &dyn Records| {
+        let mut found = Vec::new();
+        let read = records.each(&mut |position, seen| {
+            found.push(match seen {
+                Seen::Other(record) => (position, text(record)),
+                Seen::Sample(_, sample) => (position, format!("{sample:?}")),
+                Seen::Access(_) | Seen::Traces(_) => panic!("there are no traces"),
+            });
+            Ok(())
+        });
+        read.map(|_| found)
+    };
+    let texts = |found: Vec<(u64, String)>| found.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    let expected = texts(all(&Recording::parse(&whole).expect("well-formed")).expect("well-formed"));
+    let first = stored(&written(0..20));
+    let mut second = records(20..45);
+    let more = [stored(&second), stored(&[]), stored(&records(45..60))];
+    let named = |files: &'static str| files.split(' ').map(str::to_owned);
+    let pieces = || Pieces::open(&first).expect("readable").expect("not a stream");
+    let joined = pieces().with_more(more.iter().zip(named("data.0 data.1 data.2"))).expect("three files");
+    let found = all(&joined).expect("well-formed");
+    assert!(found.is_sorted_by_key(|(position, _)| *position));
+    let positions: Vec<u64> = found.iter().map(|(position, _)| *position).rev().collect();
+    let found = texts(found);
+    assert!(found == expected, "{} records, {} expected", found.len(), expected.len());
+    let mut backward = Vec::new();
+    joined
+        .at(&mut positions.into_iter(), &mut |record| {
+            backward.push(text(record));
+            Ok(())
+        })
+        .expect("well-formed");
+    backward.reverse();
+    assert!(backward == found);
+    // what is cut is named with its file
+    second.truncate(second.len() - 5);
+    let more = [stored(&second)];
+    let joined = pieces().with_more(more.iter().zip(named("data.0"))).expect("a file");
+    let error = all(&joined).expect_err("damaged").to_string();
+    assert!(
+        error.contains("in data.0") && error.contains("offset 0x") && !error.contains("0x1000000000"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_damaged_file_in_pieces_says_what_its_bytes_say_or_is_read_as_a_whole() {
     let bytes = recording();
     let data = Recording::parse(&bytes).expect("well-formed").data;
