@@ -320,6 +320,10 @@ fn give_up(
             let reason = format!("the kernel or the hardware cannot sample it so ({error})");
             Err(RecordError::Event { name, reason })
         }
+        Some(libc::EBUSY) if event.request.writes_packets => {
+            let reason = "another recording has it: the hardware samples for one at a time".to_owned();
+            Err(RecordError::Event { name, reason })
+        }
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
             let reason =
                 "this machine does not have it; without -e the clock is sampled, which works everywhere";

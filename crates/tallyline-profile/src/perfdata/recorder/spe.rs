@@ -28,15 +28,15 @@ impl Accesses {
         }
     }
 
-    /// As perf mem asks for them; loads of 30 cycles and more.
+    /// As perf mem asks for them: loads of 30 cycles and more, with times and physical addresses. What a driver does not
+    /// know is left out.
     pub(super) fn terms(self, pmu: &Pmu) -> String {
-        // physical addresses where the driver can give them
-        let physical = if pmu.has_term("pa_enable") { ",pa_enable=1" } else { "" };
-        let filter = match self {
-            Self::Loads => "load_filter=1,min_latency=30",
-            Self::Stores => "store_filter=1",
+        let terms: &[(&str, u32)] = match self {
+            Self::Loads => &[("ts_enable", 1), ("pa_enable", 1), ("load_filter", 1), ("min_latency", 30)],
+            Self::Stores => &[("ts_enable", 1), ("pa_enable", 1), ("store_filter", 1)],
         };
-        format!("ts_enable=1{physical},{filter}")
+        let known = terms.iter().filter(|(name, _)| pmu.has_term(name));
+        known.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -76,13 +76,15 @@ fn shortest_period(pmu: &Pmu) -> Option<u64> {
     pmu.capability("min_interval")?.parse().ok().filter(|period| *period > 0)
 }
 
-/// The words that describe the CPUs of a PMU: which they are is in a folder for each, as in
-/// `/sys/devices/system/cpu`.
+/// The words that describe the CPUs, of a recording by this PMU and perhaps those of other kinds of core: what they
+/// are is in a folder for each, as in `/sys/devices/system/cpu`.
 pub(super) fn description(kind: u32, pmus: &Pmus, folder: &Path, online: &[u32]) -> Vec<u64> {
-    let pmu = pmus.of_kind(kind);
-    let own = pmu.as_ref().and_then(Pmu::cpus);
+    let pmus = pmus.all().into_iter().filter(|pmu| pmu.name.starts_with(NAME));
+    let pmus: Vec<_> = pmus.map(|pmu| (pmu.cpus(), pmu)).collect();
     let cpus = online.iter().map(|number| {
-        let pmu = pmu.as_ref().filter(|_| own.as_ref().is_none_or(|own| own.contains(number)));
+        let traces =
+            |(cpus, _): &&(Option<Vec<u32>>, Pmu)| cpus.as_ref().is_none_or(|cpus| cpus.contains(number));
+        let pmu = pmus.iter().find(traces).map(|(_, pmu)| pmu);
         CpuInfo {
             number: *number,
             midr: model(folder, *number).unwrap_or(0),
@@ -117,6 +119,10 @@ mod tests {
                 ("pmus/arm_spe_0/cpumask", "0-1,3"),
                 ("pmus/arm_spe_0/caps/min_interval", "256"),
                 ("pmus/arm_spe_0/caps/event_filter", "0x0000000000ff00ff"),
+                ("pmus/arm_spe_1/type", "13"),
+                ("pmus/arm_spe_1/cpumask", "4"),
+                ("pmus/arm_spe_1/format/load_filter", "config:33"),
+                ("pmus/arm_spe_1/format/store_filter", "config:34"),
                 ("pmus/arm_spe_0/format/ts_enable", "config:0"),
                 ("pmus/arm_spe_0/format/pa_enable", "config:1"),
                 ("pmus/arm_spe_0/format/load_filter", "config:33"),
@@ -148,9 +154,11 @@ mod tests {
     fn loads_and_stores_are_one_event() {
         let machine = machine("spe-names");
         let loads = events(&machine, &["mem-loads"]).expect("known");
+        assert_eq!(loads.len(), 2, "one for each kind of core");
+        assert_eq!(loads[1].name, "arm_spe_1/load_filter=1/", "what its driver knows");
         assert_eq!(loads[0].name, "arm_spe_0/ts_enable=1,pa_enable=1,load_filter=1,min_latency=30/");
         assert_eq!((loads[0].attr.config, loads[0].attr.config2), (0b11 | 1 << 33, 30));
-        let [both] = &events(&machine, &["mem-loads:u", "mem-stores:u"]).expect("known")[..] else {
+        let [both, _] = &events(&machine, &["mem-loads:u", "mem-stores:u"]).expect("known")[..] else {
             panic!("the hardware samples for one event at a time")
         };
         assert_eq!((both.attr.config, both.attr.config2), (0b11 | 3 << 33, 30));
@@ -188,12 +196,13 @@ mod tests {
     #[test]
     fn cpus_are_described_as_sysfs_has_them() {
         let machine = machine("spe-cpus");
-        let words = description(12, &Pmus::at(machine.path("pmus")), &machine.path("cpus"), &[0, 1, 2]);
-        assert_eq!(words[..4], [2, 4, 12, 3]);
+        let words = description(12, &Pmus::at(machine.path("pmus")), &machine.path("cpus"), &[0, 1, 2, 4]);
+        assert_eq!(words[..4], [2, 4, 12, 4]);
         let cpus: Vec<_> = words[4..].chunks(7).collect();
         assert_eq!(cpus[0][1..], [0, 4, 0x410f_d490, 12, 256, 0xff_00ff]);
         assert_eq!(cpus[1][1..], [1, 4, 0x413f_d0c1, 12, 256, 0xff_00ff]);
-        // not one of the PMU's, and offline when that was read
+        assert_eq!(cpus[3][1..], [4, 4, 0, 13, 0, 0]);
+        // not one of a PMU's, and offline when that was read
         assert_eq!(cpus[2][1..], [2, 4, 0, u64::MAX, 0, 0]);
     }
 }
