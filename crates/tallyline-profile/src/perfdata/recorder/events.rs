@@ -173,7 +173,8 @@ fn accesses_by_packets(
     pmus: &Pmus,
     events: &mut Vec<EventRequest>,
 ) -> Result<(), String> {
-    let found: Vec<_> = pmus.all().into_iter().filter(|pmu| pmu.name.starts_with(spe::NAME)).collect();
+    let found = pmus.all().into_iter().filter(|pmu| pmu.name.starts_with(spe::NAME));
+    let found: Vec<_> = found.filter(|pmu| accesses.are_told_by(pmu)).collect();
     if found.is_empty() {
         return Err(unknown("mem-loads"));
     }

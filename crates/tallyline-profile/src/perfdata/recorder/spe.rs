@@ -28,6 +28,11 @@ impl Accesses {
         }
     }
 
+    /// Whether the hardware can tell them from others.
+    pub(super) fn are_told_by(self, pmu: &Pmu) -> bool {
+        pmu.has_term(if self == Self::Loads { "load_filter" } else { "store_filter" })
+    }
+
     /// As perf mem asks for them: loads of 30 cycles and more, with times and physical addresses. What a driver does not
     /// know is left out.
     pub(super) fn terms(self, pmu: &Pmu) -> String {
@@ -122,6 +127,7 @@ mod tests {
                 ("pmus/arm_spe_1/type", "13"),
                 ("pmus/arm_spe_1/cpumask", "4"),
                 ("pmus/arm_spe_1/format/load_filter", "config:33"),
+                ("pmus/arm_spe_2/type", "14"),
                 ("pmus/arm_spe_1/format/store_filter", "config:34"),
                 ("pmus/arm_spe_0/format/ts_enable", "config:0"),
                 ("pmus/arm_spe_0/format/pa_enable", "config:1"),
