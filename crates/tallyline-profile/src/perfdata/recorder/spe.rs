@@ -128,6 +128,7 @@ mod tests {
                 ("pmus/arm_spe_1/cpumask", "4"),
                 ("pmus/arm_spe_1/format/load_filter", "config:33"),
                 ("pmus/arm_spe_2/type", "14"),
+                ("pmus/arm_spe_2/cpumask", "9"),
                 ("pmus/arm_spe_1/format/store_filter", "config:34"),
                 ("pmus/arm_spe_0/format/ts_enable", "config:0"),
                 ("pmus/arm_spe_0/format/pa_enable", "config:1"),
