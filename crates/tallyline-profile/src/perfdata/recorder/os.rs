@@ -398,6 +398,7 @@ impl Drop for Child {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perfdata::abi::{attr_flag, sample};
 
     #[test]
     fn what_is_in_a_ring_is_one_piece_or_two() {
@@ -478,6 +479,55 @@ mod tests {
         assert_eq!(sizes, [(0, 128), (128, 128)]);
         let failed = ring.drain_packets(300, |_, _, _| Err(io::ErrorKind::StorageFull.into()));
         assert_eq!(failed.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+    }
+
+    /// The counter that hardware puts into its packets on Arm; on x86-64 the one that Intel's trace has.
+    fn counter() -> Option<u64> {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: reads a counter that every such machine has
+        return Some(unsafe { std::arch::x86_64::_rdtsc() });
+        #[cfg(target_arch = "aarch64")]
+        {
+            let count: u64;
+            // SAFETY: reads a counter that programs may read
+            unsafe { std::arch::asm!("isb", "mrs {count}, cntvct_el0", count = out(reg) count) };
+            return Some(count);
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        None
+    }
+
+    #[test]
+    fn the_kernels_own_times_are_those_of_the_counter() {
+        let attr = Attr {
+            kind: 1,
+            config: 9,
+            sample_type: sample::TIME,
+            flags: attr_flag::COMM | attr_flag::SAMPLE_ID_ALL | attr_flag::EXCLUDE_KERNEL,
+            ..Attr::default()
+        };
+        let Ok(event) = open_event(&attr, 0, -1, None) else {
+            return eprintln!("skipped: it is not permitted");
+        };
+        let Ok(mut ring) = Ring::map(&event, 2) else { return eprintln!("skipped: no memory for it") };
+        let (Some(clock), Some(before)) = (ring.clock(), counter()) else {
+            return eprintln!("skipped: this kernel does not say it");
+        };
+        // a thread that gets a name leaves a record with the time
+        std::fs::write("/proc/thread-self/comm", "renamed").expect("own thread");
+        let after = counter().expect("as before");
+        let mut records = Vec::new();
+        let mut take = |first: &[u8], second: &[u8]| {
+            records.extend_from_slice(first);
+            records.extend_from_slice(second);
+            Ok(())
+        };
+        ring.drain(&mut take).expect("nothing fails");
+        let time = records.last_chunk().copied().map(u64::from_ne_bytes).expect("its time comes last");
+        assert!(
+            (clock.time(before)..=clock.time(after)).contains(&time),
+            "{clock:?} {before} {time} {after}"
+        );
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Clock {
     }
 
     /// Nanoseconds, by the kernel's own arithmetic.
-    pub(super) fn time(&self, mut counter: u64) -> u64 {
+    pub(in crate::perfdata) fn time(&self, mut counter: u64) -> u64 {
         if let Some((cycles, mask)) = self.short {
             counter = cycles.wrapping_add(counter.wrapping_sub(cycles) & mask);
         }
