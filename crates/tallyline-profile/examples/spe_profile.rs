@@ -4,7 +4,7 @@
 //! which thread it was.
 
 #[path = "../tests/spe/stream.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
+#[expect(dead_code, reason = "the tests use more of it")]
 mod stream;
 
 use std::error::Error;

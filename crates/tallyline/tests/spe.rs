@@ -3,7 +3,7 @@
 
 mod common;
 #[path = "../../tallyline-profile/tests/spe/stream.rs"]
-#[allow(dead_code, reason = "other tests use more of it")]
+#[expect(dead_code, reason = "other tests use more of it")]
 mod stream;
 
 use common::{compiles, folder, run, stderr, stdout};

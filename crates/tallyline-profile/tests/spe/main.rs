@@ -304,6 +304,21 @@ fn a_trace_that_is_longer_than_the_file_is_an_error_in_pieces_too() {
 }
 
 #[test]
+fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
+    let who = Who { cpu: Some(0), ..Who::default() };
+    let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
+    let mut aux = Encoder::aux(0, u64::MAX, auxtrace::PARTIAL, &stream::attr(stream::FIELDS), &who);
+    writer.records(aux.finish()).expect("memory");
+    let mut packets = Vec::new();
+    (0..4).for_each(|_| PLAIN.packets(&mut packets));
+    writer.trace(&Part { offset: u64::MAX - 10, ..FIRST }, [&packets, &[]]).expect("memory");
+    let bytes = stream::end(writer).expect("memory").into_inner();
+    let recording = Recording::parse(&bytes).expect("the rest is well-formed");
+    let error = recording.each(&mut |_, _| Ok(())).expect_err("no buffer is so large");
+    assert!(error.to_string().contains("of its buffer"), "{error}");
+}
+
+#[test]
 fn traces_of_other_hardware_are_skipped_and_said() {
     let mut writer = stream::begin(Memory::default(), None).expect("memory");
     stream::traces(&mut writer, &stream::operations(1, 3), &mut || 64).expect("memory");

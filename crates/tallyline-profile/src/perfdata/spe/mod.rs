@@ -241,6 +241,9 @@ impl Traces {
     fn part(&mut self, mut at: Cursor<'_>, position: u64) -> Result<()> {
         const WHAT: &str = "a trace";
         let (size, offset) = (at.u64(WHAT)?, at.u64(WHAT)?);
+        if offset.checked_add(size).is_none() {
+            return Err(at.error(format!("a trace of {size} bytes at {offset:#x} of its buffer")));
+        }
         at.u64(WHAT)?;
         let (index, tid, cpu) = (at.u32(WHAT)?, at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?);
         let tid = Some(tid).filter(|tid| *tid != -1);
