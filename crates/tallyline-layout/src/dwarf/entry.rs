@@ -453,7 +453,11 @@ impl<'a> Entry<'a> {
         };
         let (&operation, rest) = bytes.slice().split_first()?;
         match constants::DwOp(operation) {
-            constants::DW_OP_plus_uconst | constants::DW_OP_constu => uleb(rest),
+            constants::DW_OP_plus_uconst | constants::DW_OP_constu => {
+                // what goes on computes something else
+                let end = rest.iter().position(|byte| byte & 0x80 == 0)?;
+                uleb(rest).filter(|_| end + 1 == rest.len())
+            }
             _ => None,
         }
     }

@@ -23,11 +23,25 @@ pub(super) fn finish(types: &mut Types, first_member: usize, records: &[usize], 
     for record in records {
         complete_unsized(types, *record);
     }
+    for record in records {
+        find_least_size(types, *record);
+    }
     leave_out_natural_alignments(types, records);
     classes::finish(types, records);
     for record in records {
         order(types, *record);
     }
+}
+
+/// A record whose size its contents decide is at least as large as what lies at known places.
+fn find_least_size(types: &mut Types, record: usize) {
+    let record = &mut types.records[record];
+    if !record.is_dynamic {
+        return;
+    }
+    let members = types.members.get(record.members.start as usize..record.members.end as usize);
+    let placed = members.unwrap_or(&[]).iter().filter(|member| member.is_placed());
+    record.size = placed.map(|member| member.offset.saturating_add(member.size)).max().unwrap_or(0);
 }
 
 /// What rustc and Zig write of types without a size: a function's own type takes nothing as a

@@ -292,10 +292,10 @@ impl<'u, 'a> Loader<'u, 'a> {
                 Type::Typedef { name, of }
             }
             // ranges and the like are laid out as what they are based on
-            c::DW_TAG_subrange_type
-            | c::DW_TAG_packed_type
-            | c::DW_TAG_shared_type
-            | c::DW_TAG_immutable_type => Type::Annotated { of: self.refer_by(cursor, c::DW_AT_type, need)? },
+            c::DW_TAG_subrange_type => self.range(cursor, need)?,
+            c::DW_TAG_packed_type | c::DW_TAG_shared_type | c::DW_TAG_immutable_type => {
+                Type::Annotated { of: self.refer_by(cursor, c::DW_AT_type, need)? }
+            }
             c::DW_TAG_array_type => self.array(cursor, need)?,
             c::DW_TAG_subroutine_type | c::DW_TAG_subprogram => self.function(cursor)?,
             c::DW_TAG_structure_type => self.record(cursor, RecordKind::Struct, id, need)?,
@@ -373,18 +373,6 @@ impl<'u, 'a> Loader<'u, 'a> {
 
     fn qualified(&mut self, cursor: &Cursor<'_, '_, 'a>, qualifier: Qualifier, need: Need) -> Result<Type> {
         Ok(Type::Qualified { qualifier, of: self.refer_by(cursor, constants::DW_AT_type, need)? })
-    }
-
-    fn array(&mut self, cursor: &mut Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
-        let of = self.refer_by(cursor, constants::DW_AT_type, need)?;
-        let vector = cursor.entry.flag(constants::DW_AT_GNU_vector);
-        let mut dimensions = Vec::new();
-        let bounds = [constants::DW_TAG_subrange_type, constants::DW_TAG_enumeration_type];
-        self.children(cursor, &bounds, |_, child| {
-            dimensions.push(dimension(&child.entry));
-            Ok(())
-        })?;
-        Ok(Type::Array(self.types.push_array(of, &dimensions, vector)?))
     }
 
     fn function(&mut self, cursor: &mut Cursor<'_, '_, 'a>) -> Result<Type> {
@@ -511,6 +499,8 @@ impl<'u, 'a> Loader<'u, 'a> {
             language: Language(cursor.context.language as u16),
             declaration: true,
             align: cursor.entry.number(constants::DW_AT_alignment).unwrap_or(0),
+            // an expression that needs the object
+            is_dynamic: has_size && cursor.entry.number(constants::DW_AT_byte_size).is_none(),
             declared_at: self.position(cursor)?,
             ..Record::new(kind, name, cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0))
         };
@@ -553,13 +543,4 @@ impl<'u, 'a> Loader<'u, 'a> {
         let name = entry.string(self.units, unit, &context, constants::DW_AT_name);
         name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
     }
-}
-
-/// The length of one dimension; 0 where it is not given.
-fn dimension(entry: &Entry<'_>) -> u64 {
-    if let Some(last) = entry.number(constants::DW_AT_upper_bound) {
-        // -1 of 4 or 8 bytes is how "no elements" is written
-        return if last == u64::from(u32::MAX) { 0 } else { last.wrapping_add(1) };
-    }
-    entry.number(constants::DW_AT_count).unwrap_or(0)
 }

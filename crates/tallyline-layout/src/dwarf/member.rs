@@ -101,6 +101,8 @@ impl<'a> Loader<'_, 'a> {
         let offset = match entry.offset(constants::DW_AT_data_member_location) {
             Some(offset) => offset,
             None if kind == MemberKind::VirtualBase => UNPLACED,
+            // behind what is as long as its contents say
+            None if entry.has(constants::DW_AT_data_member_location) => UNPLACED,
             None => 0,
         };
         let ty = match kind {

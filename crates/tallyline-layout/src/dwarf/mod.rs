@@ -12,6 +12,7 @@
 
 mod abbreviations;
 mod alternate;
+mod array;
 mod classes;
 mod definitions;
 mod entry;

@@ -227,7 +227,12 @@ impl<'u, 'a> Scanner<'u, 'a> {
         if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
             return Ok(());
         }
-        let interest = |tag| if is_record(tag) { Interest::Read } else { Interest::Leave };
+        let interest = |tag| match tag {
+            _ if is_record(tag) => Interest::Read,
+            // what a module of Fortran declares is as global as anything can be there
+            constants::DW_TAG_module => Interest::Inside,
+            _ => Interest::Leave,
+        };
         while !entries.is_empty() && entries.depth() > 0 {
             let place = entries.place();
             if entries.read_as(&mut entry, interest)? != Step::Wanted {

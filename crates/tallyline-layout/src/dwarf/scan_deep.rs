@@ -14,6 +14,8 @@ use std::hash::Hasher;
 struct Open {
     place: Place,
     depth: isize,
+    /// Whether it is declared at the top of its unit, or of a module.
+    is_global: bool,
 }
 
 impl Scanner<'_, '_> {
@@ -25,13 +27,23 @@ impl Scanner<'_, '_> {
         let mut aliases: FxHashMap<Place, Place> = FxHashMap::default();
         let mut open: Vec<Open> = Vec::new();
         let mut closed: Vec<Open> = Vec::new();
-        let of_interest = |tag| is_record(tag) || tag == constants::DW_TAG_typedef;
+        // modules of Fortran add no depth: what they declare is global
+        let mut modules: Vec<isize> = Vec::new();
+        let of_interest =
+            |tag| is_record(tag) || matches!(tag, constants::DW_TAG_typedef | constants::DW_TAG_module);
         while !entries.is_empty() {
             let (place, depth) = (entries.place(), entries.depth());
             while let Some(last) = open.pop_if(|last| last.depth >= depth) {
                 closed.push(last);
             }
+            while modules.pop_if(|module| *module >= depth).is_some() {}
             if entries.read_if(&mut entry, of_interest)? != Step::Wanted {
+                continue;
+            }
+            if entry.tag == constants::DW_TAG_module {
+                if entry.has_children {
+                    modules.push(depth);
+                }
                 continue;
             }
             if !is_record(entry.tag) {
@@ -40,11 +52,11 @@ impl Scanner<'_, '_> {
                 }
                 continue;
             }
-            open.push(Open { place, depth });
+            open.push(Open { place, depth, is_global: depth == 1 + modules.len() as isize });
         }
         closed.extend(open.into_iter().rev());
         for item in closed {
-            if item.depth == 1 || request.inner {
+            if item.is_global || request.inner {
                 self.one(unit, context, &item, request, &aliases)?;
             }
         }
@@ -65,7 +77,7 @@ impl Scanner<'_, '_> {
         let found = self.record(unit, context, item.place, &mut entries, &mut entry)?;
         if let Some(found) = found.filter(|found| found.named || request.anonymous) {
             let alias = if found.named { None } else { aliases.get(&item.place).copied() };
-            self.add(Found { top_level: item.depth == 1, alias, ..found });
+            self.add(Found { top_level: item.is_global, alias, ..found });
         }
         Ok(())
     }

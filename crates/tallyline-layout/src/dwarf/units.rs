@@ -18,6 +18,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The language of a unit without its version, which gimli has no name for.
+const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
+
 /// Where an entry is: an offset that counts through `.debug_info` and `.debug_types` of the file,
 /// and then through those of its companions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -380,6 +383,12 @@ impl<'a> Units<'a> {
         }
         let language = root.number(constants::DW_AT_language);
         context.language = language.filter(|language| *language <= u16::MAX.into()).unwrap_or(0);
+        // since version 6 the language may be said without its version
+        if language.is_none()
+            && let Some(name) = root.number(DW_AT_LANGUAGE_NAME)
+        {
+            context.language = Language::by_name(name).map_or(0, |language| language.0.into());
+        }
         let producer = root.value(constants::DW_AT_producer);
         if let Some(AttributeValue::DebugStrRef(offset)) = producer {
             context.producer = Some(offset.0);

@@ -173,7 +173,9 @@ impl Shift {
                 *class = self.id(*class);
                 *to = self.id(*to);
             }
-            Type::Qualified { of, .. } | Type::Annotated { of } => *of = self.id(*of),
+            Type::Qualified { of, .. } | Type::Annotated { of } | Type::Descriptor { of, .. } => {
+                *of = self.id(*of)
+            }
             Type::Typedef { name, of } => {
                 *name = self.name(*name);
                 *of = self.id(*of);

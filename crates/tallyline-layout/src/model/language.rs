@@ -8,6 +8,40 @@ const C_23: DwLang = DwLang(0x3e);
 /// C++23, which gimli has no name for.
 const CPP_23: DwLang = DwLang(0x3a);
 
+/// Fortran 2023, which gimli has no name for.
+const FORTRAN_23: DwLang = DwLang(0x3f);
+
+/// Algol 68, which gimli has no name for.
+const ALGOL_68: DwLang = DwLang(0x44);
+
+/// Languages by the number that `DW_AT_language_name` has for them, which says nothing of versions:
+/// the first version that has a number of its own stands for them all. Of those that are left out
+/// nothing depends on the language.
+const NAMES: [(u64, DwLang); 22] = [
+    (0x01, c::DW_LANG_Ada83),
+    (0x03, c::DW_LANG_C),
+    (0x04, c::DW_LANG_C_plus_plus),
+    (0x05, c::DW_LANG_Cobol74),
+    (0x07, c::DW_LANG_D),
+    (0x09, c::DW_LANG_Fortran77),
+    (0x0a, c::DW_LANG_Go),
+    (0x0b, c::DW_LANG_Haskell),
+    (0x0c, c::DW_LANG_Java),
+    (0x0d, c::DW_LANG_Julia),
+    (0x0f, c::DW_LANG_Modula2),
+    (0x10, c::DW_LANG_Modula3),
+    (0x11, c::DW_LANG_ObjC),
+    (0x12, c::DW_LANG_ObjC_plus_plus),
+    (0x13, c::DW_LANG_OCaml),
+    (0x15, c::DW_LANG_Pascal83),
+    (0x16, c::DW_LANG_PLI),
+    (0x19, c::DW_LANG_Rust),
+    (0x1a, c::DW_LANG_Swift),
+    (0x1c, c::DW_LANG_Zig),
+    (0x1d, c::DW_LANG_Mips_Assembler),
+    (0x2e, ALGOL_68),
+];
+
 /// The language of a unit, by DWARF's number; 0 where it is not known, as in BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Language(pub u16);
@@ -63,6 +97,52 @@ impl Language {
         self.is_rust() || self.is_zig()
     }
 
+    /// Returns the language that DWARF 6 numbers so, in `DW_AT_language_name`.
+    pub(crate) fn by_name(number: u64) -> Option<Language> {
+        NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
+    }
+
+    /// Whether it is a version of Fortran.
+    pub fn is_fortran(self) -> bool {
+        matches!(
+            DwLang(self.0),
+            c::DW_LANG_Fortran77
+                | c::DW_LANG_Fortran90
+                | c::DW_LANG_Fortran95
+                | c::DW_LANG_Fortran03
+                | c::DW_LANG_Fortran08
+                | c::DW_LANG_Fortran18
+                | FORTRAN_23
+        )
+    }
+
+    /// Returns the index of an array's first element where the file does not say it: table 7.17 of
+    /// DWARF 5, and what was registered since.
+    pub(crate) fn lower_bound(self) -> i64 {
+        let is_one = self.is_fortran()
+            || matches!(
+                DwLang(self.0),
+                c::DW_LANG_Ada83
+                    | c::DW_LANG_Ada95
+                    | c::DW_LANG_Ada2005
+                    | c::DW_LANG_Ada2012
+                    | c::DW_LANG_Cobol74
+                    | c::DW_LANG_Cobol85
+                    | c::DW_LANG_Pascal83
+                    | c::DW_LANG_Modula2
+                    | c::DW_LANG_Modula3
+                    | c::DW_LANG_PLI
+                    | c::DW_LANG_Julia
+                    | ALGOL_68
+            );
+        i64::from(is_one)
+    }
+
+    /// Whether the first index of an array varies fastest, where the file does not say it.
+    pub(crate) fn is_column_major(self) -> bool {
+        self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
+    }
+
     /// What stands between the names of scopes.
     pub fn separator(self) -> &'static [u8] {
         if self.is_zig() { b"." } else { b"::" }
@@ -72,5 +152,31 @@ impl Language {
     /// say which type is meant.
     pub fn has_scopes(self) -> bool {
         self.is_cpp() || self.is_rust() || self.is_zig()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_start_at_one_where_the_language_says_so() {
+        let ones = [0x03, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0d, 0x0e, 0x0f, 0x17, 0x1f, 0x22, 0x23];
+        let later = [0x2d, 0x2e, 0x2f, 0x3f, 0x44];
+        for number in 0..0x80 {
+            let expected = i64::from(ones.contains(&number) || later.contains(&number));
+            assert_eq!(Language(number).lower_bound(), expected, "{number:#x}");
+        }
+    }
+
+    #[test]
+    fn names_of_dwarf_6_lead_to_the_same_bounds() {
+        let ones = [0x01, 0x05, 0x09, 0x0d, 0x0f, 0x10, 0x15, 0x16, 0x2e];
+        for number in 0..0x40 {
+            let bound = Language::by_name(number).map_or(0, Language::lower_bound);
+            assert_eq!(bound, i64::from(ones.contains(&number)), "{number:#x}");
+        }
+        assert!(Language::by_name(0x04).is_some_and(Language::is_cpp));
+        assert!(Language::by_name(0x19).is_some_and(Language::is_rust));
     }
 }

@@ -352,6 +352,7 @@ fn pack_record(out: &mut Packer, names: &Numbers, record: &Record) {
     put(out, &SCOPES, &record.scope);
     out.flag(record.declaration);
     out.number(record.size);
+    out.flag(record.is_dynamic);
     out.number(record.align);
     range(out, record.members);
     range(out, record.variants);
@@ -388,6 +389,7 @@ fn pack_type(out: &mut Packer, names: &Numbers, ty: Type) {
         Type::Annotated { of } => kind(11, &[of.0.into()]),
         Type::Text { length } => kind(12, &[length.into()]),
         Type::Opaque { name } => kind(13, &[names.number(name)]),
+        Type::Descriptor { of, rank, bytes } => kind(14, &[of.0.into(), rank.into(), bytes.into()]),
     }
 }
 
@@ -459,6 +461,7 @@ fn unpack_record(from: &mut Unpacker<'_>, names: Limit, members: usize, variants
         scope: take(from, &SCOPES)?,
         declaration: from.flag()?,
         size: from.number()?,
+        is_dynamic: from.flag()?,
         align: from.number()?,
         members: within(from, members)?,
         variants: within(from, variants)?,
@@ -484,6 +487,7 @@ fn unpack_type(from: &mut Unpacker<'_>, names: Limit) -> Option<Type> {
         11 => Type::Annotated { of: id(from)? },
         12 => Type::Text { length: from.small()? },
         13 => Type::Opaque { name: names.name(from)? },
+        14 => Type::Descriptor { of: id(from)?, rank: from.small()?, bytes: from.small()? },
         _ => return None,
     })
 }

@@ -57,6 +57,15 @@ pub enum Type {
         /// The type without it.
         of: TypeId,
     },
+    /// An array that a descriptor leads to, with its bounds: what Fortran allocates or points to.
+    Descriptor {
+        /// The type of an element.
+        of: TypeId,
+        /// The number of dimensions.
+        rank: u8,
+        /// The size of the descriptor in bytes.
+        bytes: u16,
+    },
     /// Characters of a fixed number (Fortran).
     Text {
         /// How many.
@@ -182,8 +191,10 @@ pub struct Record {
     pub scope: Scope,
     /// Whether the members are not known here: a declaration, or read for its name only.
     pub declaration: bool,
-    /// Its size in bytes.
+    /// Its size in bytes; of one whose size depends on its contents, the least.
     pub size: u64,
+    /// Whether the size depends on the contents, as of Ada's records with discriminants.
+    pub is_dynamic: bool,
     /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
     pub align: u64,
     pub(crate) members: Range,
@@ -206,6 +217,7 @@ impl Record {
             scope: Scope::File,
             declaration: false,
             size,
+            is_dynamic: false,
             align: 0,
             members: Range::default(),
             variants: Range::default(),
@@ -317,7 +329,8 @@ impl Member {
     }
 
     /// Whether [`offset`](Member::offset) is where it lies. A static member lies nowhere, and the
-    /// place of a virtual base may be known at run time only.
+    /// place of a virtual base, or of what follows an array of dynamic length, may be known at run time
+    /// only.
     pub fn is_placed(&self) -> bool {
         self.kind != MemberKind::Static && self.offset != UNPLACED
     }

@@ -58,6 +58,9 @@ fn declare(types: &Types, id: TypeId, inner: String, depth: usize, budget: &mut 
         Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => named(&text(name)),
         Type::Text { length } => named(&format!("string({length})")),
         Type::Annotated { of } => declare(types, of, inner, next, budget),
+        Type::Descriptor { of, rank, .. } => {
+            declare(types, of, inner + &"[:]".repeat(rank.into()), next, budget)
+        }
         Type::Record(record) => {
             let record = types.record(record);
             named(&tagged(keyword(record), &text(record.name)))

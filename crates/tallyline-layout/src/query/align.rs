@@ -42,7 +42,9 @@ impl Alignments {
         for _ in 0..DEPTH_LIMIT {
             match types.get(id) {
                 Type::Array(array) => id = types.strip(types.array(array).of),
-                Type::Pointer { .. } | Type::MemberPointer { .. } => return types.pointer_size(),
+                Type::Pointer { .. } | Type::MemberPointer { .. } | Type::Descriptor { .. } => {
+                    return types.pointer_size();
+                }
                 Type::Base { bits, .. } => return u64::from(bits / 8),
                 Type::Enum(id) => return types.enumeration(id).size,
                 Type::Record(record) => {

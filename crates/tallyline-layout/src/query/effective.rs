@@ -36,7 +36,7 @@ impl Effective {
         for _ in 0..DEPTH_LIMIT {
             match types.get(id) {
                 Type::Array(array) => id = types.strip(types.array(array).of),
-                Type::Pointer { .. } | Type::MemberPointer { .. } => {
+                Type::Pointer { .. } | Type::MemberPointer { .. } | Type::Descriptor { .. } => {
                     return scalar_align(types.target(), types.pointer_size());
                 }
                 Type::Base { bits, .. } => return scalar_align(types.target(), u64::from(bits / 8)),

@@ -21,7 +21,9 @@ pub fn size_of(types: &Types, id: TypeId) -> u64 {
                 id = array.of;
                 continue;
             }
-            Type::Base { bits, .. } => u64::from(bits / 8),
+            // elements of Ada's packed arrays are bits
+            Type::Base { bits, .. } => return times.saturating_mul(bits.into()).div_ceil(8),
+            Type::Descriptor { bytes, .. } => bytes.into(),
             Type::Pointer {
                 kind: Pointer::Pointer | Pointer::Reference | Pointer::RvalueReference, ..
             } => types.pointer_size(),

@@ -62,7 +62,10 @@ impl<'t> Abi<'t> {
                 }
                 Type::Array(array) => id = self.types.array(array).of,
                 Type::Base { bits, .. } => return scalar(u64::from(bits / 8)).max(least),
-                Type::Pointer { .. } | Type::MemberPointer { .. } | Type::Function(_) => {
+                Type::Pointer { .. }
+                | Type::MemberPointer { .. }
+                | Type::Function(_)
+                | Type::Descriptor { .. } => {
                     return scalar(self.types.pointer_size()).max(least);
                 }
                 Type::Enum(item) => return scalar(self.types.enumeration(item).size).max(least),

@@ -19,6 +19,7 @@
 //! | `kind` | `struct`, `class`, `interface`, `union`, `enum`, `typedef`, `other` |
 //! | `size`, `align` | in bytes; the alignment is that in effect, in BTF (`"origin":"btf"`) as inferred |
 //! | `cachelines` | how many lines it takes, if it starts on one |
+//! | `dynamic` | true where the contents decide about the size, as in Ada: `size` is the least; else left out |
 //! | `packed` | whether it shows that it was declared packed |
 //! | `bases` | of C++: `type`, `type_id`, `offset`, `size`, `virtual`; `offset` is null where it is known at run time only |
 //! | `members` | in the order of the file, see below |
@@ -36,8 +37,8 @@
 //! |---|---|
 //! | `name` | null for an anonymous one |
 //! | `type`, `type_id` | the type, of an array that of its element, as C writes it; an id |
-//! | `dims` | the dimensions of an array, outermost first, 0 for one of no given length; `[]` for what is no array |
-//! | `offset` | the byte it starts at; of a bitfield, where the unit that holds it starts |
+//! | `dims` | the dimensions of an array, outermost first, 0 for one of no given length, and of Fortran the last one outermost; `[]` for what is no array |
+//! | `offset` | the byte it starts at; of a bitfield, where the unit that holds it starts; null where that is known at run time only |
 //! | `bit_offset`, `bit_size` | of a bitfield: its first bit, counted from `offset`, and how many; else null |
 //! | `size` | in bytes; of a bitfield, that of the unit |
 //! | `align` | the alignment that was asked for; left out where none was |

@@ -32,6 +32,8 @@ pub(super) struct TypeView<'t> {
     size: u64,
     align: u64,
     cachelines: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dynamic: bool,
     #[serde(flatten)]
     body: Body<'t>,
 }
@@ -79,7 +81,7 @@ struct MemberView<'t> {
     ty: String,
     type_id: u32,
     dims: Vec<u64>,
-    offset: u64,
+    offset: Option<u64>,
     bit_offset: Option<u32>,
     bit_size: Option<u32>,
     size: u64,
@@ -180,7 +182,9 @@ impl<'t> Views<'t> {
         let align = self.alignments.of(types, id);
         let name = self.name(types.type_name(id));
         let scope = types.as_record(id).and_then(|(_, record)| self.name(record.path));
-        TypeView { id: id.0, name, scope, kind, size, align, cachelines: size.div_ceil(self.cacheline), body }
+        let dynamic = types.as_record(id).is_some_and(|(_, record)| record.is_dynamic);
+        let cachelines = size.div_ceil(self.cacheline);
+        TypeView { id: id.0, name, scope, kind, size, align, cachelines, dynamic, body }
     }
 
     fn record(&mut self, id: RecordId, depth: usize) -> RecordView<'t> {
@@ -241,7 +245,7 @@ impl<'t> Views<'t> {
             ty,
             type_id: member.ty.0,
             dims,
-            offset: member.offset,
+            offset: member.is_placed().then_some(member.offset),
             bit_offset: member.bitfield.map(|field| field.offset),
             bit_size: member.bitfield.map(|field| field.size),
             size: member.size,

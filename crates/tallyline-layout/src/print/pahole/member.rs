@@ -121,7 +121,7 @@ impl Printer<'_> {
     fn place(&mut self, member: &Member, offset: u64, width: i64) {
         self.spaces(usize::try_from(width - 1).unwrap_or(0) + 1);
         let mut size_width = 5;
-        if member.kind == MemberKind::VirtualBase && !member.is_placed() {
+        if member.kind != MemberKind::Static && !member.is_placed() {
             // where it lies is known at run time only
             self.put(b"/*     ?");
         } else if self.style.hex {

@@ -52,6 +52,11 @@ impl Printer<'_> {
                 self.put(&name);
             }
             Type::Text { .. } => self.put(b"string"),
+            Type::Descriptor { of, rank, .. } => {
+                self.type_name(of);
+                self.put(b" ");
+                (0..rank).for_each(|_| self.put(b"[:]"));
+            }
         }
         self.leave();
     }

@@ -21,10 +21,10 @@ impl Printer<'_> {
         }
         let types = self.types;
         let record = types.record(id);
-        let keyword = match (types.variants(record).is_empty(), record.language.is_zig()) {
-            (true, _) => self.keyword(record.kind),
-            (false, true) => "union",
-            (false, false) => "enum",
+        let keyword = match types.variants(record).is_empty() {
+            false if record.language.is_zig() => "union",
+            false if record.language.is_rust() => "enum",
+            _ => self.keyword(record.kind),
         };
         self.head(keyword, record, frame);
         let packed = self.packed.infer(types, id);

@@ -118,7 +118,7 @@ impl Printer<'_> {
             });
         }
         let last = frame.base.saturating_add(record.size) % line;
-        if last != 0 {
+        if last != 0 && !record.is_dynamic {
             self.comment(frame, |to| {
                 to.labelled(b"last cacheline: ", last);
                 to.put(b" bytes");
@@ -158,8 +158,13 @@ impl Printer<'_> {
         let record = types.record(id);
         let members = types.members(record);
         let statics = members.iter().filter(|member| member.kind == MemberKind::Static).count();
-        self.labelled(b"size: ", record.size);
-        self.labelled(b", cachelines: ", self.own_size(id).div_ceil(self.style.cacheline.max(1)));
+        if record.is_dynamic {
+            // what its contents add is known at run time only
+            self.labelled(b"size: at least ", record.size);
+        } else {
+            self.labelled(b"size: ", record.size);
+            self.labelled(b", cachelines: ", self.own_size(id).div_ceil(self.style.cacheline.max(1)));
+        }
         self.labelled(b", members: ", (members.len() - statics) as u64);
         if statics != 0 {
             self.labelled(b", static members: ", statics as u64);
@@ -199,7 +204,7 @@ impl Printer<'_> {
         let bits = |bytes: u64| i128::from(bytes) * 8;
         // where virtual bases lie is not known, and so not what is free between them
         let unplaced = |member: &Member| member.is_base() && !member.is_placed();
-        if members.iter().any(unplaced) {
+        if record.is_dynamic || members.iter().any(unplaced) {
             return;
         }
         let rest = bits(record.size)

@@ -87,6 +87,10 @@ impl Printer<'_> {
                 }
                 Type::Function(function) => return self.prototype(function, name, b"", frame.type_width),
                 Type::Array(array) => return self.array(array, name.unwrap_or_default(), &frame),
+                Type::Descriptor { of, rank, .. } => {
+                    self.declaration(of, Some(name.unwrap_or_default()), &Frame { unfold: false, ..frame });
+                    return (0..rank).for_each(|_| self.put(b"[:]"));
+                }
                 Type::Record(record) => {
                     return self.inline_record(record, name, &Frame { stats, ..frame });
                 }

@@ -99,7 +99,11 @@ impl Speller<'_, '_, '_, '_> {
                 Type::Record(record) => {
                     return Some(Spelled::plain(self.writer.shared(record, self.uses)));
                 }
-                Type::Void | Type::Missing | Type::Text { .. } | Type::Opaque { .. } => return None,
+                Type::Void
+                | Type::Missing
+                | Type::Text { .. }
+                | Type::Opaque { .. }
+                | Type::Descriptor { .. } => return None,
             };
             if types.declared_alignment(of).is_some() {
                 return self.spell(of);
