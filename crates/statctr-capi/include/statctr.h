@@ -54,7 +54,12 @@
  * # Switches, to be defined before the inclusion
  * STATCTR_UP         built for one CPU: statctr_t is a plain unsigned long, an update is one
  *                    unlocked instruction, and init refuses with -ENOTSUP where more CPUs are
- *                    possible. All files that share a statctr_t must agree on it.
+ *                    possible. All files that share a statctr_t must agree on it. A second CPU is
+ *                    looked for in /sys/devices/system/cpu/possible and present, /proc/softirqs,
+ *                    /proc/stat, the affinity of all threads of the process and of process 1, and
+ *                    the cpuset (a thread that lives for a moment asks for all CPUs). What cannot
+ *                    be detected: a container in which all of these show one CPU, and whose cpuset
+ *                    grows after the init; counts are lost there.
  * STATCTR_NO_INLINE  every update is a library call: smaller code, and no part of the library's
  *                    memory layout in your binary.
  */
@@ -215,8 +220,8 @@ int statctr_prepare_unload(void);
  * Makes a counter of the value `value`. What `counter` held before is not looked at: to
  * initialise a live counter again loses it (a leak).
  * Cost: a lock and a few hundred instructions; the first call sets the library up (it reads files
- * under /sys and reserves address space). Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP),
- * or what the kernel said when the CPUs could not be found out. The handle is zeroed on error.
+ * under /sys and reserves address space); STATCTR_UP: some files and a thread, about 0.1 ms.
+ * Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP). The handle is zeroed on error.
  * Signals: not safe.
  */
 STATCTR_SETUP_ int statctr_init(statctr_t *counter, unsigned long value);
@@ -299,7 +304,7 @@ STATCTR_UPDATE_ int statctr_dec(statctr_t *counter);
  */
 extern int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value);
 
-/* For the inline code of this header only: 0 where one CPU is possible, else -ENOTSUP. */
+/* For the inline code of this header only: 0 where no source knows of a second CPU, else -ENOTSUP. */
 extern int statctr_up_check(void);
 
 #ifdef __cplusplus

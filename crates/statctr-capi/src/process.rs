@@ -8,8 +8,9 @@
 
 use crate::guard::{errno, guard};
 use statctr::topology::{CpuSet, Topology};
-use statctr::{Mode, Pool};
+use statctr::{Mode, Placement, Pool};
 use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The modes as C numbers them: `enum statctr_mode_value`.
 fn number(mode: Mode) -> Result<c_int, c_int> {
@@ -22,6 +23,9 @@ fn number(mode: Mode) -> Result<c_int, c_int> {
         _ => Err(libc::EPROTO),
     }
 }
+
+/// Set once counters of this process are plain words: code compiled with `STATCTR_UP` was let in.
+static PLAIN_WORDS: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> Result<&'static Pool, c_int> {
     crate::allocator::chosen()
@@ -39,13 +43,14 @@ pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_mode() -> c_int {
-    mode_of(|| Ok(pool()?.mode()))
+    mode_of(|| if PLAIN_WORDS.load(Ordering::Relaxed) { Ok(Mode::Uniprocessor) } else { Ok(pool()?.mode()) })
 }
 
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_thread_mode() -> c_int {
     mode_of(|| match pool()?.mode() {
+        _ if PLAIN_WORDS.load(Ordering::Relaxed) => Ok(Mode::Uniprocessor),
         Mode::Rseq | Mode::ShortOfMemory => Ok(statctr::thread_mode()),
         other => Ok(other),
     })
@@ -71,14 +76,14 @@ pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
         0 => c"no error",
         libc::EINVAL => c"a NULL, a handle that is not initialised, or an argument that makes no sense",
         libc::ENOMEM => c"no memory, or no address space",
-        libc::ENOTSUP => c"built for one CPU, but more are possible on this machine",
+        libc::ENOTSUP => c"built for one CPU, but the files or masks of the kernel know of more (see STATCTR_UP in statctr.h)",
         libc::E2BIG => c"more counters in one piece than a unit of memory holds",
         libc::ENOSPC => c"the target is too small",
         libc::ERANGE => c"an item or event that lies outside the group, or an event that is not aligned",
         libc::EPROTO => c"the library and this part of it do not fit together",
         libc::ENOTRECOVERABLE => c"a fault inside the library",
         libc::EACCES | libc::EPERM => c"the kernel or a sandbox refused an operation",
-        libc::ENOENT => c"the files that describe the CPUs are not there (is /sys mounted?)",
+        libc::ENOENT => c"a file of the kernel's is not there",
         libc::EIO => c"the kernel's account of the memory could not be read",
         _ => c"what the kernel said; strerror() explains its number",
     };
@@ -188,25 +193,13 @@ pub extern "C" fn statctr_prepare_unload() -> c_int {
 }
 
 /// Whether counters may be plain words; see the header.
-///
-/// Two witnesses, as a container can show a list with one CPU on a machine with many: the list of
-/// possible CPUs, and the kernel's own mask of where this thread may run.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_up_check() -> c_int {
     guard(|| {
-        let topology = Topology::current().map_err(|error| errno(&error))?;
-        if topology.possible().len() == 1 && allowed_cpus() == Some(1) { Ok(()) } else { Err(libc::ENOTSUP) }
+        Pool::builder().placement(Placement::Uniprocessor).build().map_err(|error| errno(&error))?;
+        PLAIN_WORDS.store(true, Ordering::Relaxed);
+        Ok(())
     })
-}
-
-/// How many CPUs the calling thread may run on.
-fn allowed_cpus() -> Option<u32> {
-    let mut mask = [0u64; 1024];
-    // SAFETY: the kernel writes at most the given number of bytes into the mask, which is aligned
-    // as its words are.
-    let bytes =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
-    (bytes > 0).then(|| mask.iter().map(|word| word.count_ones()).sum())
 }
 
 #[cfg(test)]
@@ -220,10 +213,5 @@ mod tests {
             let text = unsafe { CStr::from_ptr(statctr_strerror(error)) };
             assert!(!text.is_empty() && text.to_str().is_ok());
         }
-    }
-
-    #[test]
-    fn the_mask_of_this_thread_has_a_cpu() {
-        assert!(allowed_cpus().is_some_and(|count| count >= 1));
     }
 }

@@ -264,19 +264,55 @@ fn built_for_one_cpu() {
         return;
     }
     program.run(&["refused"]);
-    // a list with one CPU is not enough: the kernel's own mask has to agree
-    let list = program.0.with_extension("possible");
-    std::fs::write(&list, "0\n").expect("a list of CPUs");
-    let inside = "mount --bind \"$1\" /sys/devices/system/cpu/possible && shift && exec \"$@\"";
-    let unshare = ["unshare", "-m", "sh", "-c", inside, "sh"];
-    let prefix: Vec<&str> = unshare.into_iter().chain([list.to_str().expect("a plain path")]).collect();
-    if !is_root() || !passes_quietly(Command::new(prefix[0]).args(&prefix[1..]).arg("true")) {
-        println!("skipped in part: needs root and mount namespaces");
+    // a list with one CPU and a thread on one CPU are not enough: the cpuset has more
+    let Some(container) = OneCpuContainer::new() else {
+        println!("skipped in part: needs root, mount namespaces and cpusets");
         return;
+    };
+    let pinned = format!("{}exec taskset -c 0 \"$@\"", OneCpuContainer::hide_files(""));
+    passes(program.command(&["unshare", "-m", "sh", "-ec", &pinned, "sh"]).arg("refused"));
+    // in a container that has one CPU, and shows nothing else, they work
+    let inside = format!("echo $$ > {}/cgroup.procs; {}exec \"$@\"", container.0.display(), {
+        OneCpuContainer::hide_files("/proc/softirqs /proc/stat")
+    });
+    let unshare = ["unshare", "-m", "--pid", "--fork", "--mount-proc", "sh", "-ec", &inside, "sh"];
+    passes(program.command(&unshare).arg("works"));
+}
+
+/// A group of processes that the kernel keeps on CPU 0.
+struct OneCpuContainer(PathBuf);
+
+impl OneCpuContainer {
+    fn new() -> Option<OneCpuContainer> {
+        let [old, new] = ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"].map(Path::new);
+        let parent = if old.is_dir() { old } else { new };
+        let container = OneCpuContainer(parent.join(format!("statctr-one-cpu-{}", std::process::id())));
+        // of the second version only: a group's children have the controller that it passes on
+        let _ = std::fs::write(parent.join("cgroup.subtree_control"), "+cpuset");
+        let memory = std::fs::read_to_string(parent.join("cpuset.mems")).unwrap_or_default();
+        let write = |name: &str, text: &str| std::fs::write(container.0.join(name), text);
+        let made = is_root()
+            && std::fs::create_dir(&container.0).is_ok()
+            && write("cpuset.mems", if memory.trim().is_empty() { "0" } else { memory.trim() }).is_ok()
+            && write("cpuset.cpus", "0").is_ok();
+        (made && passes_quietly(Command::new("unshare").args(["-m", "--pid", "--fork", "true"])))
+            .then_some(container)
     }
-    passes(program.command(&prefix).arg("refused"));
-    let on_one: Vec<&str> = prefix.iter().copied().chain(["taskset", "-c", "0"]).collect();
-    passes(program.command(&on_one).arg("works"));
+
+    /// Shell commands that put a list of one CPU over the kernel's, and the same over `more` files.
+    fn hide_files(more: &str) -> String {
+        format!(
+            "f=$(mktemp); echo 0 > $f; for name in possible present online; do \
+             mount --bind $f /sys/devices/system/cpu/$name; done; for name in {more}; do \
+             [ ! -e $name ] || mount --bind $f $name; done; rm $f; "
+        )
+    }
+}
+
+impl Drop for OneCpuContainer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 fn passes_quietly(command: &mut Command) -> bool {

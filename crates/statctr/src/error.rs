@@ -21,8 +21,11 @@ pub enum Error {
     },
     /// A uniprocessor counter was asked for on a machine that may have more than one CPU.
     NotUniprocessor {
-        /// How many CPUs are possible here.
+        /// How many CPUs there may be.
         possible: usize,
+        /// The source that knows of more than one; see
+        /// [`Placement::Uniprocessor`](crate::Placement::Uniprocessor).
+        source: &'static str,
     },
     /// A file that describes the CPUs could not be read.
     TopologyUnreadable {
@@ -121,9 +124,10 @@ impl fmt::Display for Error {
             Error::OutOfMemory { bytes, errno } => {
                 write!(f, "cannot reserve {bytes} bytes of address space: {}", system(errno))
             }
-            Error::NotUniprocessor { possible } => {
-                write!(f, "built or asked for one CPU, but {possible} CPUs are possible on this machine")
-            }
+            Error::NotUniprocessor { possible, source } => write!(
+                f,
+                "built or asked for one CPU, but {possible} are possible here, by {source}: use another placement"
+            ),
             Error::TopologyUnreadable { path, errno } => {
                 write!(f, "cannot read {}: {}", path.display(), system(errno))
             }

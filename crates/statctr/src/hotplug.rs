@@ -46,7 +46,7 @@ impl Watcher {
     /// Starts to watch for these pools.
     ///
     /// # Errors
-    /// Where the topology cannot be read, and [`Error::System`] where there can be no thread.
+    /// [`Error::System`] where there can be no thread.
     pub fn start(pools: Vec<Pool>) -> Result<Watcher> {
         let online = Topology::current()?.online().clone();
         let failed = |error: std::io::Error| Error::System {
@@ -94,7 +94,7 @@ fn watch(pools: &[Pool], events: Option<&Uevents>, woken: &UnixStream, mut befor
             }
         }
         // a list that cannot be read says nothing
-        let now = Topology::current().map_or_else(|_| before.clone(), |topology| topology.online().clone());
+        let now = Topology::online_by_files().unwrap_or_else(|| before.clone());
         before.iter().filter(|cpu| !now.contains(*cpu)).for_each(|cpu| gone.insert(cpu));
         if now != before {
             pools.iter().for_each(|pool| pool.expect(&now));

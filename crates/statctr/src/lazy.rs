@@ -129,8 +129,7 @@ impl<S: Scope> LazyPool<S> {
     /// A pool of objects whose items are combined like this, on this machine.
     ///
     /// # Errors
-    /// Where the topology cannot be read ([`Topology::current`]), and [`Error::BadSetting`] for
-    /// concurrency ids where the kernel has none.
+    /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
     pub fn new(items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
         Self::on(&Topology::current()?, items)
     }

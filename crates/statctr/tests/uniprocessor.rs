@@ -50,6 +50,14 @@ fn a_build_for_one_cpu_does_not_start_on_more() {
     }
 }
 
+#[test]
+#[cfg(not(feature = "uniprocessor"))]
+fn it_is_never_chosen_unless_asked_for() {
+    let one = Topology::synthetic(1).build().expect("topology");
+    let pool = Pool::builder().topology(one).build().expect("pool");
+    assert_eq!(pool.placement(), Placement::Fixed);
+}
+
 // a container can be shown a list of CPUs that the kernel does not keep to
 #[test]
 fn a_list_with_one_cpu_is_not_believed_where_the_kernel_has_more() {
@@ -83,7 +91,8 @@ fn pool_for(cpu: usize, number: &str) -> Pool {
     assert!(os::pin(0, &[cpu]));
     let only: CpuSet = number.parse().expect("list");
     let topology = Topology::synthetic_sparse(only).build().expect("topology");
-    let pool = Pool::builder().topology(topology).build().expect("pool");
+    let builder = Pool::builder().topology(topology).placement(Placement::Uniprocessor);
+    let pool = builder.build().expect("pool");
     assert_eq!((pool.placement(), pool.mode()), (Placement::Uniprocessor, Mode::Uniprocessor));
     pool
 }

@@ -25,7 +25,18 @@ pub(crate) use usage::resident;
 pub enum Placement {
     /// One atomic word for all CPUs. Small, and slow as soon as two CPUs write.
     Shared,
-    /// A plain word, on machines with one possible CPU. Refused elsewhere.
+    /// A plain word, on machines with one possible CPU. Never chosen unless it is asked for: two
+    /// threads on two CPUs would lose counts.
+    ///
+    /// Refused where any of these knows of a second CPU: the topology's possible and present CPUs
+    /// (`/sys/devices/system/cpu/`), `/proc/softirqs` (possible CPUs) and `/proc/stat` (CPUs online),
+    /// `sched_getaffinity(2)` of every thread of the process and of process 1, and the cpuset, which
+    /// a short-lived thread finds out by asking for all CPUs (`sched_setaffinity(2)`). Files that are
+    /// not there are passed over; without the list of possible CPUs it is refused.
+    ///
+    /// What cannot be detected: a container in which all of these show one CPU, and whose cpuset
+    /// grows, or is another one, after the pool was made (`docker update --cpuset-cpus`, a process
+    /// that is restored on another machine). Updates from two CPUs lose counts there.
     Uniprocessor,
     /// A word per possible CPU, interlaced in chunks of eight counters.
     Fixed,
@@ -44,13 +55,10 @@ impl Placement {
         }
     }
 
-    /// What fits the machine: uniprocessor where one CPU is possible, else fixed.
-    fn fitting(topology: &Topology) -> Placement {
-        // A container can show a list with one CPU on a machine with many; so the kernel's own
-        // mask has to agree before counters become plain words.
-        let one =
-            topology.possible().len() == 1 && (topology.is_synthetic() || rseq::affinity_count() == Some(1));
-        if one || cfg!(feature = "uniprocessor") { Placement::Uniprocessor } else { Placement::Fixed }
+    /// The placement where none is asked for. Never a plain word unless the build says so: whether
+    /// there is one CPU is only ever a guess.
+    fn default_for_build() -> Placement {
+        if cfg!(feature = "uniprocessor") { Placement::Uniprocessor } else { Placement::Fixed }
     }
 }
 
@@ -219,8 +227,8 @@ impl PoolBuilder {
         self
     }
 
-    /// The placement; by default [`Placement::Uniprocessor`] where one CPU is possible, else
-    /// [`Placement::Fixed`].
+    /// The placement; by default [`Placement::Fixed`] ([`Placement::Uniprocessor`] in a build with
+    /// the feature `uniprocessor`).
     ///
     /// A made-up topology with one CPU is taken at its word: threads that count in a uniprocessor
     /// pool must then be kept on one CPU by whoever made it up.
@@ -246,8 +254,7 @@ impl PoolBuilder {
     /// The pool. Takes no memory until the first counter is made.
     ///
     /// # Errors
-    /// Where the topology cannot be read, [`Error::BadSetting`] for a unit size out of range, and
-    /// [`Error::NotUniprocessor`].
+    /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
     pub fn build(self) -> Result<Pool> {
         if !self.unit_bytes.is_multiple_of(4096) || !(4096..=1 << 30).contains(&self.unit_bytes) {
             return Err(Error::BadSetting("unit_bytes is not a multiple of 4096 between 4 KiB and 1 GiB"));
@@ -256,7 +263,7 @@ impl PoolBuilder {
             Some(topology) => topology,
             None => Topology::current()?,
         };
-        let placement = self.placement.unwrap_or_else(|| Placement::fitting(&topology));
+        let placement = self.placement.unwrap_or_else(Placement::default_for_build);
         if cfg!(feature = "uniprocessor") && placement != Placement::Uniprocessor {
             return Err(Error::BadSetting("a build for one CPU has the uniprocessor placement only"));
         }
@@ -294,7 +301,7 @@ impl Pool {
         }
     }
 
-    /// The pool that counters come from where none is named: this machine, fitting placement.
+    /// The pool that counters come from where none is named: this machine, default placement.
     ///
     /// # Errors
     /// As [`PoolBuilder::build`], at each call anew.

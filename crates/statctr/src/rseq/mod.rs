@@ -90,10 +90,12 @@ macro_rules! is_refused {
 }
 pub(crate) use is_refused;
 
+mod affinity;
 mod barrier;
 #[cfg(feature = "inject")]
 pub mod inject;
 
+pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound};
 pub(crate) use barrier::end_sections_on;
 
 use crate::memory::Once;
@@ -168,34 +170,6 @@ pub(crate) fn has_mm_cid() -> bool {
 pub(crate) fn current_cpu() -> Option<u32> {
     let cpu = area_cpu_id(offset()?);
     u32::try_from(cpu).ok()
-}
-
-/// One more than the largest CPU number that this kernel can put into an rseq area.
-///
-/// This bounds an index that the sections do not check, so it must come from the kernel and not
-/// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
-/// whole mask, which has a bit for every possible CPU.
-pub(crate) fn cpu_bound() -> Option<usize> {
-    static BOUND: Once<Option<usize>> = Once::new();
-    *BOUND.get_or_make(|| {
-        let mut mask = [0u64; 1024];
-        // SAFETY: the kernel writes at most the given number of bytes into the mask, which is
-        // aligned as its words are.
-        let bytes = unsafe {
-            libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
-        };
-        usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| bytes * 8)
-    })
-}
-
-/// How many CPUs the calling thread may run on now, by the kernel's own mask.
-pub(crate) fn affinity_count() -> Option<usize> {
-    let mut mask = [0u64; 1024];
-    // SAFETY: as in `cpu_bound`.
-    let bytes = unsafe {
-        libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
-    };
-    usize::try_from(bytes).ok().map(|_| mask.iter().map(|word| word.count_ones() as usize).sum())
 }
 
 /// Makes the calling thread forget the section it was last in.

@@ -5,15 +5,19 @@
 //! fallback cell.
 
 mod cpuset;
+mod single;
 mod synthetic;
 mod sysfs;
 
 pub use cpuset::CpuSet;
+pub(crate) use single::more_than_one;
 pub use synthetic::SyntheticTopology;
 
 use crate::error::Result;
 use std::fmt;
 use std::path::Path;
+
+const SYSFS: &str = "/sys";
 
 /// The number of a CPU, as the kernel counts them. Numbers may have gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,13 +103,51 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The machine we run on, from `/sys`.
+    /// The machine we run on, from `/sys`; CPUs that the kernel lets this process run on belong to
+    /// it, whatever the files say.
+    ///
+    /// Where the files are missing or not what the kernel writes, every number that the kernel's
+    /// own CPU mask has room for (`sched_getaffinity(2)`) counts as possible, the CPUs that the
+    /// process may use as present and online, and no CPU has a node.
     ///
     /// # Errors
-    /// [`Error::TopologyUnreadable`](crate::Error::TopologyUnreadable) where `/sys` is not mounted,
-    /// [`Error::BadCpuList`](crate::Error::BadCpuList) where it is not what the kernel writes.
+    /// None at present.
     pub fn current() -> Result<Self> {
-        Self::from_sysfs(Path::new("/sys"))
+        Ok(Self::of_kernel(Path::new(SYSFS)))
+    }
+
+    /// As [`current`](Self::current), with the tree under `root` for `/sys`.
+    fn of_kernel(root: &Path) -> Self {
+        let mut topology = sysfs::read(root).unwrap_or_else(|_| {
+            let all = 0..crate::rseq::cpu_bound().unwrap_or(1) as u32;
+            Topology {
+                possible: all.map(CpuId::new).collect(),
+                present: CpuSet::new(),
+                online: CpuSet::new(),
+                nodes: Vec::new(),
+                synthetic: false,
+            }
+        });
+        topology.add_allowed();
+        topology
+    }
+
+    /// Adds the CPUs that the calling thread and the process's first one may run on.
+    fn add_allowed(&mut self) {
+        let process = i32::try_from(std::process::id()).unwrap_or(0);
+        let masks = [0, process].into_iter().filter_map(crate::rseq::affinity);
+        for cpu in masks.flat_map(|cpus| cpus.iter().collect::<Vec<_>>()) {
+            [&mut self.possible, &mut self.present, &mut self.online]
+                .into_iter()
+                .for_each(|cpus| cpus.insert(cpu));
+        }
+    }
+
+    /// CPUs that are online, where the kernel's files say so.
+    pub(crate) fn online_by_files() -> Option<CpuSet> {
+        let mut topology = sysfs::read(Path::new(SYSFS)).ok()?;
+        topology.add_allowed();
+        Some(topology.online)
     }
 
     /// The machine that the tree under `root` describes: `root` stands for `/sys`.
@@ -114,7 +156,8 @@ impl Topology {
     /// latter (a kernel without NUMA) no CPU has a node.
     ///
     /// # Errors
-    /// As [`Topology::current`].
+    /// [`Error::TopologyUnreadable`](crate::Error::TopologyUnreadable) where a file is missing,
+    /// [`Error::BadCpuList`](crate::Error::BadCpuList) where it is not what the kernel writes.
     pub fn from_sysfs(root: &Path) -> Result<Self> {
         sysfs::read(root)
     }

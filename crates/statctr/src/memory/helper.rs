@@ -1,0 +1,61 @@
+//! Threads of the library's own that live for a moment.
+//!
+//! POSIX threads: a forked child may make them, while the standard library takes a lock of its own
+//! that another thread of the parent may have held at the fork.
+
+use super::uevents::without_signals;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+extern "C" fn start(work: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: the box that `spawn` gave away, for this thread alone.
+    let work = unsafe { Box::from_raw(work.cast::<Work<'static>>()) };
+    // a panic must not leave the thread's first function
+    let _ = catch_unwind(AssertUnwindSafe(work));
+    std::ptr::null_mut()
+}
+
+/// Starts a thread that blocks all signals; `None` where the system has none to give.
+fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
+    let argument = Box::into_raw(Box::new(work));
+    let mut thread = 0;
+    // SAFETY: `start` takes the box over; where there is no thread, it is taken back.
+    unsafe {
+        let create = || libc::pthread_create(&raw mut thread, std::ptr::null(), start, argument.cast());
+        if without_signals(create) != 0 {
+            drop(Box::from_raw(argument));
+            return None;
+        }
+    }
+    Some(thread)
+}
+
+/// The result of `work` on a thread of its own; `None` where there is none to be had.
+pub(crate) fn run_on_helper_thread<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Option<R> {
+    let slot = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let target = std::sync::Arc::clone(&slot);
+    let thread = spawn(Box::new(move || {
+        let result = work();
+        if let Ok(mut slot) = target.lock() {
+            *slot = Some(result);
+        }
+    }))?;
+    // SAFETY: a thread that was started just now, joined once.
+    unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+    slot.lock().ok()?.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_elsewhere_and_panics_stay_there() {
+        let here = std::thread::current().id();
+        assert_eq!(run_on_helper_thread(move || std::thread::current().id() == here), Some(false));
+        assert_eq!(run_on_helper_thread(|| panic!("on purpose")), None::<()>);
+    }
+}

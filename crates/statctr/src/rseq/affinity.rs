@@ -1,0 +1,84 @@
+//! CPUs as the scheduler's system calls report them: no file can be mounted over these.
+
+use crate::memory::{Once, run_on_helper_thread};
+use crate::topology::{CpuId, CpuSet};
+
+/// Room for the masks of any kernel: 65 536 CPUs.
+type Mask = [u64; 1024];
+
+/// Bytes of the kernel's mask, and the mask of a thread (0: the calling one).
+fn mask_of(thread: i32) -> Option<(usize, Box<Mask>)> {
+    let mut mask = Box::new([0; 1024]);
+    // SAFETY: the kernel writes at most the given number of bytes into the mask, which is aligned
+    // as its words are.
+    let bytes =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, thread, size_of::<Mask>(), mask.as_mut_ptr()) };
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| (bytes, mask))
+}
+
+/// One more than the largest CPU number that this kernel can put into an rseq area.
+///
+/// This bounds an index that the sections do not check, so it must come from the kernel and not
+/// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
+/// whole mask, which has a bit for every possible CPU.
+pub(crate) fn cpu_bound() -> Option<usize> {
+    static BOUND: Once<Option<usize>> = Once::new();
+    *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
+}
+
+/// CPUs that a thread (0: the calling one) may run on now.
+pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
+    let (_, mask) = mask_of(thread)?;
+    let bits = |(index, word): (usize, &u64)| {
+        let word = *word;
+        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| CpuId::new(index as u32 * 64 + bit))
+    };
+    Some(mask.iter().enumerate().flat_map(bits).collect())
+}
+
+/// CPUs that a thread of this process may run on once it asks for all: those of its cpuset,
+/// whatever the threads' masks are. A thread of its own asks, so no other one is moved. `None` where
+/// there can be no such thread, or a sandbox forbids to ask.
+pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
+    run_on_helper_thread(|| {
+        let all: Box<Mask> = Box::new([u64::MAX; 1024]);
+        // SAFETY: the kernel reads the mask, and changes where this thread may run.
+        let asked = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), all.as_ptr()) };
+        if asked == 0 { affinity(0) } else { None }
+    })?
+}
+
+#[cfg(test)]
+/// Restricts the calling thread to one CPU; `false` where the kernel or a sandbox refuses.
+pub(crate) fn pin_to(cpu: CpuId) -> bool {
+    let mut mask: Box<Mask> = Box::new([0; 1024]);
+    let Some(word) = mask.get_mut(cpu.index() / 64) else { return false };
+    *word |= 1 << (cpu.index() % 64);
+    // SAFETY: as in `allowed_by_cpuset`.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpuset_has_the_cpus_of_every_mask() {
+        let mine = affinity(0).expect("a mask");
+        assert!(!mine.is_empty());
+        assert!(mine.last().is_some_and(|cpu| cpu.index() < cpu_bound().expect("a bound")));
+        let all = allowed_by_cpuset().expect("a thread");
+        assert!(mine.is_subset(&all), "{mine} {all}");
+    }
+
+    #[test]
+    fn a_pinned_thread_does_not_hide_the_cpuset() {
+        let all = allowed_by_cpuset().expect("a thread");
+        let one = all.last().expect("a CPU");
+        let seen = run_on_helper_thread(move || (pin_to(one), affinity(0), allowed_by_cpuset()));
+        let (pinned, mine, cpuset) = seen.expect("a thread");
+        assert!(pinned);
+        assert_eq!(mine.map(|cpus| cpus.to_string()), Some(one.to_string()));
+        assert_eq!(cpuset, Some(all));
+    }
+}
