@@ -56,9 +56,16 @@ impl Mapping {
         whole.as_ptr().expose_provenance();
         let mapping = Mapping { whole, len };
         let start = mapping.start().as_ptr().cast::<libc::c_void>();
+        // SAFETY: the mapping just made, which holds nothing.
+        let locked = unsafe { unlock_if_locked(start, len) };
         // SAFETY: [start, start + len) lies inside the mapping just made.
         if unsafe { libc::mprotect(start, len, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(refused(Error::last_errno()));
+        }
+        if locked {
+            // SAFETY: as above. Refused where the process may lock no more, and by kernels before 4.4:
+            // then these pages can be swapped out.
+            unsafe { libc::syscall(libc::SYS_mlock2, start, len, MLOCK_ONFAULT) };
         }
         // SAFETY: as above. Both calls are advice: huge pages would give every unused CPU two
         // megabytes, the name is for readers of /proc/self/smaps. Kernels without them refuse.
@@ -101,6 +108,30 @@ impl Mapping {
         // SAFETY: inside the mapping.
         unsafe { populate(start + offset.min(self.len), len.min(self.len.saturating_sub(offset))) }
     }
+}
+
+/// `MLOCK_ONFAULT` of the kernel: pages are locked when they are there, and are not made to be.
+const MLOCK_ONFAULT: libc::c_uint = 1;
+
+/// Takes the lock from a mapping that the kernel locked as soon as it was made
+/// (`mlockall(MCL_FUTURE)`), and says whether there was one.
+///
+/// A locked mapping is populated, whole, as soon as it becomes accessible: 50 MB for one counter on a
+/// machine with 192 possible CPUs. So it becomes accessible unlocked, and is locked page by page from
+/// then on. No call asks for the lock itself; `MADV_DONTNEED` refuses locked mappings, and these only.
+///
+/// Source: Linux `mm/mprotect.c` (`mprotect_fixup`: private, locked, becoming writable), `mm/mlock.c`.
+///
+/// # Safety
+/// Fresh address space from `start` on, which nobody has anything in.
+unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
+    // SAFETY: by the caller's promise there is nothing to lose.
+    let accepted = unsafe { libc::madvise(start, kernel_page(), libc::MADV_DONTNEED) } == 0;
+    if accepted || Error::last_errno() != libc::EINVAL {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe { libc::munlock(start, len) == 0 }
 }
 
 /// Makes the pages of `len` bytes from an address on be there, writable, without changing what they
@@ -156,11 +187,37 @@ pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
         store_zeros(start, 0..inner - address);
         store_zeros(start, inner_end - address..len);
         let pages = start.add(inner - address).as_ptr().cast();
-        if !is_refused!(Discard) && libc::madvise(pages, inner_end - inner, libc::MADV_DONTNEED) == 0 {
-            return Ok(());
+        if is_refused!(Discard) {
+            return Err(Error::System { operation: "madvise", errno: Error::last_errno() });
         }
+        discard(pages, inner_end - inner)
     }
-    Err(Error::System { operation: "madvise", errno: Error::last_errno() })
+}
+
+/// Gives whole pages back, also locked ones.
+///
+/// # Safety
+/// As [`zero`].
+unsafe fn discard(pages: *mut libc::c_void, len: usize) -> Result<()> {
+    /// `MADV_DONTNEED_LOCKED` of the kernel (Linux 5.18 and later).
+    const DONTNEED_LOCKED: libc::c_int = 24;
+    // SAFETY: passed on.
+    let advised = |advice| unsafe { libc::madvise(pages, len, advice) } == 0;
+    if advised(libc::MADV_DONTNEED) {
+        return Ok(());
+    }
+    let errno = Error::last_errno();
+    if errno != libc::EINVAL {
+        return Err(Error::System { operation: "madvise", errno });
+    }
+    if !advised(DONTNEED_LOCKED)
+        && let Some(start) = NonNull::new(pages.cast())
+    {
+        // locked, and to stay: the words are zero all the same
+        // SAFETY: passed on.
+        unsafe { store_zeros(start, 0..len) };
+    }
+    Ok(())
 }
 
 /// Stores zeros to the words of a range that are not zero.

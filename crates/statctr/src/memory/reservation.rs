@@ -67,6 +67,11 @@ const _: () = assert!(std::mem::offset_of!(Header, area) == 64 - 24);
 /// Bumped when the header, the tags or the sections' view of them change.
 const ABI: u32 = 1;
 
+/// A table has an entry for every CPU number that any kernel so far can put into an rseq area
+/// (`NR_CPUS` of x86-64 is 8192 at most): a process that is restored on a machine with more CPUs
+/// (CRIU) finds zeros there, and counts in the fallback cells. Costs 64 KiB of address space.
+const MOST_CPUS: usize = 8192;
+
 /// Units that are not a CPU's: the home words and the baselines.
 const COMMON_UNITS: usize = 2;
 /// Where CPUs' units are movable, two more: the residues of the two views.
@@ -133,7 +138,8 @@ impl Reservation {
     /// Reserves address space for it. `arena` must outlive it.
     pub(crate) fn new(layout: Layout, arena: *const Arena) -> Result<Box<Reservation>> {
         let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
-        let entries = rseq::cpu_bound().unwrap_or(0).max(last);
+        let bound = rseq::cpu_bound().unwrap_or(0).max(last);
+        let entries = bound.max(MOST_CPUS);
         let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
         // no more than a pointer can be moved by: a matter of 32-bit machines
         let bytes =
@@ -144,7 +150,7 @@ impl Reservation {
         };
         let mapping = Mapping::new(bytes.next_multiple_of(PAGE))?;
         let cpus = if layout.movable {
-            Units::movable(entries)
+            Units::movable(bound)
         } else {
             let mut displacements = vec![0; last];
             for (index, cpu) in layout.cpus.iter().enumerate() {

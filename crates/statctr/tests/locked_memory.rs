@@ -1,0 +1,175 @@
+//! Programs that lock their memory (`mlockall`): what is reserved and not used takes none.
+//!
+//! Each test runs itself again in a process of its own, since a lock is for all of a process.
+
+#![allow(unsafe_code)] // mlockall
+
+mod common;
+
+use common::os;
+use statctr::topology::{CpuId, Topology};
+use statctr::{Combine, Counter, Group, ItemSpec, LazyPool, PerCpu, Placement, Pool, Schema};
+
+const LOCK_ALL: libc::c_int = libc::MCL_CURRENT | libc::MCL_FUTURE;
+
+fn lock(flags: libc::c_int) {
+    // SAFETY: changes no memory's content.
+    let result = unsafe { libc::mlockall(flags) };
+    assert_eq!(result, 0, "mlockall: {}", std::io::Error::last_os_error());
+}
+
+/// Whether this process may lock as much as the tests reserve; says so where it may not.
+fn may_lock() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes a limit; the other call takes nothing.
+    let (asked, root) =
+        unsafe { (libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) == 0, libc::geteuid() == 0) };
+    let may = root || (asked && limit.rlim_cur >= 1 << 30);
+    if !may {
+        println!("skipped: neither root nor RLIMIT_MEMLOCK of 1 GiB");
+    }
+    may
+}
+
+/// Bytes of memory that this process has, by the kernel's account.
+fn resident() -> usize {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("Rss");
+    line.trim().trim_end_matches(" kB").trim().parse::<usize>().expect("a number") << 10
+}
+
+/// What `make` adds to the memory of this process; what it made lives as long as that is measured.
+fn added<R>(make: impl FnOnce() -> R) -> (usize, R) {
+    let before = resident();
+    let made = make();
+    (resident().saturating_sub(before), made)
+}
+
+fn large_machine() -> Topology {
+    Topology::synthetic(192).build().expect("topology")
+}
+
+fn pool(placement: Placement) -> Pool {
+    Pool::builder().topology(large_machine()).placement(placement).build().expect("pool")
+}
+
+const ENOUGH: usize = 100_000;
+
+fn again(name: &str) {
+    if may_lock() {
+        os::expect_child(&os::this_test(name), &[]);
+    }
+}
+
+/// A counter of each placement and a lazy object, made and used: none takes more than 100 kB.
+fn each_takes_little() {
+    // what the process needs at its first counter is not the counter's
+    let warm = Counter::new_in(&pool(Placement::Fixed), 0).expect("counter");
+    warm.inc();
+    assert_eq!((warm.read(), resident() > 0), (1, true));
+    for placement in [Placement::Fixed, Placement::Flexible] {
+        let (bytes, (counter, pool)) = added(|| {
+            let pool = pool(placement);
+            let counter = Counter::new_in(&pool, 0).expect("counter");
+            counter.inc();
+            (counter, pool)
+        });
+        assert_eq!(counter.read(), 1);
+        let own = pool.memory().expect("smaps").resident;
+        println!("{placement:?}: {bytes} bytes, {own} of them the pool's");
+        assert!(bytes <= ENOUGH && own <= ENOUGH && own > 0, "{placement:?}: {bytes} {own}");
+    }
+    let (bytes, (flow, pool)) = added(|| {
+        let pool = LazyPool::<PerCpu>::on(&large_machine(), [Combine::Sum; 4]).expect("pool");
+        let flow = pool.create().expect("flow");
+        flow.update([1, 2, 3, 4]);
+        (flow, pool)
+    });
+    assert_eq!(flow.read(), [1, 2, 3, 4]);
+    let own = pool.memory().expect("smaps").resident;
+    println!("lazy: {bytes} bytes, {own} of them the pool's");
+    assert!(bytes <= ENOUGH && own <= ENOUGH && own > 0, "lazy: {bytes} {own}");
+}
+
+#[test]
+fn without_a_lock_memory_is_what_is_used() {
+    // in a process of its own, as others make memory, too
+    if os::is_child() {
+        return each_takes_little();
+    }
+    os::expect_child(&os::this_test("without_a_lock_memory_is_what_is_used"), &[]);
+}
+
+#[test]
+fn what_is_made_under_a_lock_takes_no_more_than_it_uses() {
+    if os::is_child() {
+        lock(LOCK_ALL);
+        return each_takes_little();
+    }
+    again("what_is_made_under_a_lock_takes_no_more_than_it_uses");
+}
+
+#[test]
+fn a_lock_between_a_pool_and_its_first_counter_costs_nothing() {
+    if os::is_child() {
+        let pool = pool(Placement::Fixed);
+        lock(LOCK_ALL);
+        let (bytes, counter) = added(|| Counter::new_in(&pool, 0).expect("counter"));
+        counter.inc();
+        assert_eq!(counter.read(), 1);
+        assert!(bytes <= ENOUGH, "{bytes}");
+        return;
+    }
+    again("a_lock_between_a_pool_and_its_first_counter_costs_nothing");
+}
+
+#[test]
+fn locked_memory_is_locked_and_given_back() {
+    if os::is_child() {
+        lock(LOCK_ALL);
+        let pool = Pool::builder().placement(Placement::Fixed).build().expect("pool");
+        let items: Vec<_> = (0..8).map(|item| ItemSpec::new(format!("item{item}"))).collect();
+        let (schema, _) = Schema::new(items, &[]).expect("schema");
+        let groups: Vec<_> = (0..2000).map(|_| Group::new_in(&pool, &schema).expect("group")).collect();
+        let item = schema.item(0).expect("an item");
+        groups.iter().for_each(|group| group.inc(item));
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+        let locked = |part: &str| {
+            let line = part.lines().find_map(|line| line.strip_prefix("Locked:"));
+            line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok())
+        };
+        let ours = smaps.split("[anon:statctr]").skip(1).filter_map(locked).max();
+        // kernels without names for mappings show none
+        assert!(ours.is_none_or(|kilobytes| kilobytes >= 128), "{ours:?}");
+        let before = pool.memory().expect("smaps").resident;
+        drop(groups);
+        let trimmed = pool.trim().expect("trimmed");
+        assert!(trimmed.chunks >= 2000, "{trimmed:?}");
+        let after = pool.memory().expect("smaps").resident;
+        println!("{before} bytes, then {after}");
+        let fresh = Group::new_in(&pool, &schema).expect("group");
+        assert_eq!(fresh.read(), [0; 8]);
+        // the kernel gives locked pages back from 5.18 on
+        assert!(after <= before);
+        return;
+    }
+    again("locked_memory_is_locked_and_given_back");
+}
+
+#[test]
+fn drains_under_a_lock_are_exact() {
+    if os::is_child() {
+        lock(LOCK_ALL);
+        let pool = Pool::builder().placement(Placement::Flexible).unit_bytes(8192).build().expect("pool");
+        let counters: Vec<_> = (0..100).map(|_| Counter::new_in(&pool, 0).expect("counter")).collect();
+        for round in 1..=20 {
+            counters.iter().for_each(Counter::inc);
+            for cpu in os::cpus() {
+                pool.drain(CpuId::new(cpu as u32)).expect("drained");
+            }
+            assert!(counters.iter().all(|counter| counter.read() == round));
+        }
+        return;
+    }
+    again("drains_under_a_lock_are_exact");
+}
