@@ -10,6 +10,10 @@ pub enum Error {
     #[error("not a perf.data file: it does not start with PERFILE2")]
     NotPerfData,
 
+    /// There are no bytes.
+    #[error("the file is empty: nothing was recorded, or the recorder could not write it")]
+    Empty,
+
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),

@@ -48,6 +48,8 @@ fn main() -> ExitCode {
     // a command line that cannot be understood ends here, with status 2
     let cli = cli::Cli::parse();
     match cli::run(cli) {
+        // what could be read of a recording was shown
+        Ok(_) if profile::is_damaged() => ExitCode::from(ERROR),
         Ok(status) => status,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -7,6 +7,8 @@ use super::attr::Attr;
 pub(crate) const HARDWARE: u32 = 0;
 /// `PERF_TYPE_SOFTWARE`.
 pub(crate) const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_TRACEPOINT`.
+pub(crate) const TRACEPOINT: u32 = 2;
 /// `PERF_TYPE_RAW`.
 pub(crate) const RAW: u32 = 4;
 /// `PERF_TYPE_BREAKPOINT`.
@@ -44,12 +46,19 @@ pub(crate) const NAMES: [(u32, u64, &str); 25] = [
 /// A name where the recording has none, with perf's modifiers.
 pub(crate) fn of_attr(attr: &Attr) -> String {
     let known = NAMES.iter().find(|(kind, config, _)| (*kind, *config) == (attr.kind, attr.config));
-    let mut name = match (known, attr.kind) {
+    let name = match (known, attr.kind) {
         (Some((_, _, name)), _) => (*name).to_owned(),
         (None, RAW) => format!("raw 0x{:x}", attr.config),
         (None, BREAKPOINT) => format!("mem:0x{:x}", attr.config1),
+        (None, TRACEPOINT) => format!("tracepoint {}", attr.config),
         (None, kind) => format!("type {kind} config 0x{:x}", attr.config),
     };
+    name + &modifiers(attr)
+}
+
+/// perf's modifiers behind a colon; nothing where there are none.
+pub(crate) fn modifiers(attr: &Attr) -> String {
+    let mut name = String::new();
     let excludes = |flag: u64| attr.flags & flag != 0;
     let modifier = match (excludes(attr_flag::EXCLUDE_USER), excludes(attr_flag::EXCLUDE_KERNEL)) {
         (false, true) => "u",

@@ -95,8 +95,10 @@ fn read(
     let mut samples = Samples { profile: described(about), apart, list, ..Samples::default() };
     samples.registers = super::evidence::needed(&samples.profile.arch);
     let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
+    let (mut damage, mut branch_stacks) = (Damage::default(), 0_u64);
     let through = records.each(&mut |position, seen| match seen {
         Seen::Sample(event, sample) => {
+            branch_stacks += u64::from(sample.branches.is_some_and(|branches| !branches.is_empty()));
             if let Some(first) = first.take_if(|first| first.add(sample))
                 && let Some(ahead) = &mut ahead
             {
@@ -119,13 +121,51 @@ fn read(
             samples.note(position, record);
             Ok(())
         }
+        Seen::Damaged(error) => {
+            damage.note(error);
+            Ok(())
+        }
     })?;
     if through == Read::NeedsWhole {
         return Ok(None);
     }
+    samples.profile.is_damaged |= damage.records > 0;
+    samples.profile.warnings.extend(damage.warning());
+    if branch_stacks > 0 {
+        samples.profile.warnings.push(format!(
+            "{branch_stacks} samples have branch stacks, which are read but not shown: rows are of the sampled \
+             instructions; `perf report -b` and `perf script -F brstack` show the branches"
+        ));
+    }
     let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
     samples.profile.lost = samples.lost.total(about.events.iter().any(|event| counts(&event.attr)));
     samples.place(records).map(Some)
+}
+
+/// Damaged records, which are left out.
+#[derive(Debug, Default)]
+struct Damage {
+    records: u64,
+    first: String,
+}
+
+impl Damage {
+    fn note(&mut self, error: &Error) {
+        if self.records == 0 {
+            self.first = error.to_string();
+        }
+        self.records += 1;
+    }
+
+    fn warning(&self) -> Option<String> {
+        match self.records {
+            0 => None,
+            1 => Some(format!("{}; this record is left out", self.first)),
+            count => {
+                Some(format!("{}; this and {} other damaged records are left out", self.first, count - 1))
+            }
+        }
+    }
 }
 
 /// What was lost, as two kinds of records say it.
@@ -166,6 +206,7 @@ fn described(recording: &Recording<'_>) -> Profile {
         arch: features.arch.clone().unwrap_or_default(),
         is_emulated: is_emulated(recording),
         warnings: recording.warnings.clone(),
+        is_damaged: !recording.warnings.is_empty(),
         ..Profile::default()
     }
 }

@@ -194,6 +194,8 @@ pub struct Profile {
     pub is_emulated: bool,
     /// What is wrong with the recording without making it useless.
     pub warnings: Vec<String>,
+    /// Whether parts of the recording are damaged or missing.
+    pub is_damaged: bool,
 }
 
 impl Profile {

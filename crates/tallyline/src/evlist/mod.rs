@@ -1,7 +1,7 @@
 //! `tallyline evlist`: the events of a recording.
 
 use crate::output::{Color, Output, printable};
-use crate::profile::DATA;
+use crate::profile::{self, DATA};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::fmt::Write as _;
@@ -38,6 +38,9 @@ pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let path = if args.input.is_dir() { args.input.join(DATA) } else { args.input.clone() };
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     let recording = Recording::parse(&bytes).with_context(|| name.to_string())?;
+    if !recording.warnings.is_empty() {
+        profile::note_damage();
+    }
     for warning in &recording.warnings {
         eprintln!("tallyline: {name}: {warning}");
     }

@@ -13,6 +13,7 @@ use files::Files;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tallyline_profile::perfdata::Recording;
 use tallyline_profile::perfdata::file::{Pieces, Records};
 use tallyline_profile::report::keys::Needs;
@@ -105,8 +106,24 @@ fn read(
     Ok(found)
 }
 
+/// Set once a recording is read of which parts are damaged or missing.
+static IS_DAMAGED: AtomicBool = AtomicBool::new(false);
+
+/// Remembers that a recording is damaged: its readable part is shown, and the exit status says the rest.
+pub(crate) fn note_damage() {
+    IS_DAMAGED.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether a recording that was read is damaged.
+pub(crate) fn is_damaged() -> bool {
+    IS_DAMAGED.load(Ordering::Relaxed)
+}
+
 /// Says what is missing.
 fn warn(profile: &Profile, path: &Path) {
+    if profile.is_damaged {
+        note_damage();
+    }
     for warning in &profile.warnings {
         eprintln!("tallyline: {}: {warning}", path.display());
     }

@@ -2,6 +2,7 @@
 
 use super::build_id::until_nul;
 use super::features::{Feature, Features};
+use super::tracing;
 use crate::Result;
 use crate::perfdata::abi::{attr_flag, sample as bit};
 use crate::perfdata::attr::Attr;
@@ -155,10 +156,29 @@ impl Events {
                 warnings.push(error.to_string());
             }
         }
+        self.name_tracepoints(features, warnings);
         for group in &features.groups {
             let end = group.leader.saturating_add(group.members).min(self.list.len());
             for event in self.list.get_mut(group.leader..end).unwrap_or_default() {
                 event.group = Some(group.clone());
+            }
+        }
+    }
+
+    /// Names of tracepoints and probes that the recording itself does not name, as streams do not.
+    fn name_tracepoints(&mut self, features: &Features, warnings: &mut Vec<String>) {
+        let is_nameless =
+            |event: &Event| event.attr.kind == names::TRACEPOINT && event.name == names::of_attr(&event.attr);
+        if !self.list.iter().any(is_nameless) {
+            return;
+        }
+        for (bytes, offset) in features.sections(Feature::TRACING_DATA) {
+            let (names, result) = tracing::names(bytes, offset);
+            warnings.extend(result.err().map(|error| error.to_string()));
+            for event in self.list.iter_mut().filter(|event| is_nameless(event)) {
+                if let Some(name) = names.get(&event.attr.config) {
+                    event.name = format!("{name}{}", names::modifiers(&event.attr));
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ pub struct Feature(pub u64);
 
 impl Feature {
     #![allow(missing_docs, reason = "the names are perf's, HEADER_*")]
+    pub const TRACING_DATA: Self = Self(1);
     pub const BUILD_ID: Self = Self(2);
     pub const HOSTNAME: Self = Self(3);
     pub const OS_RELEASE: Self = Self(4);

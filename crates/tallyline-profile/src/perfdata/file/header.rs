@@ -62,6 +62,9 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn parse(bytes: Around<'_>) -> Result<Self> {
+        if bytes.len() == 0 {
+            return Err(Error::Empty);
+        }
         let order = byte_order(bytes.head).ok_or(Error::NotPerfData)?;
         let mut at = Cursor::new(bytes.head, order, 0);
         at.take(8, "magic number")?;

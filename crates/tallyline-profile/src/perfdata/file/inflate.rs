@@ -31,11 +31,17 @@ pub(super) fn payload<'a>(raw: &RawRecord<'a>) -> Result<&'a [u8]> {
     body.take(size, "compressed records")
 }
 
-/// Inflates the pieces as one stream. `offset` is where the records are, for messages.
-pub(super) fn inflate(pieces: &[&[u8]], offset: u64) -> Result<Vec<u8>> {
+/// Inflates the pieces as one stream, as far as that goes, and says what ended it early. `offset` is where the
+/// records are, for messages.
+pub(super) fn inflate(pieces: &[&[u8]], offset: u64) -> (Vec<u8>, Option<Error>) {
+    let mut inflated = Vec::new();
+    let result = inflate_into(&mut inflated, pieces, offset);
+    (inflated, result.err())
+}
+
+fn inflate_into(inflated: &mut Vec<u8>, pieces: &[&[u8]], offset: u64) -> Result<()> {
     let mut source = Pieces { pieces, current: &[], last: &LAST_BLOCK };
     source.skip_empty();
-    let mut inflated = Vec::new();
     let compressed: usize = pieces.iter().map(|piece| piece.len()).sum();
     let limit = INFLATED_LIMIT.min((compressed as u64).saturating_mul(RATIO_LIMIT));
     let damaged =
@@ -47,15 +53,15 @@ pub(super) fn inflate(pieces: &[&[u8]], offset: u64) -> Result<Vec<u8>> {
             decoder
                 .decode_blocks(&mut source, BlockDecodingStrategy::UptoBytes(STEP))
                 .map_err(|error| damaged(&error))?;
-            decoder.collect_to_writer(&mut inflated).map_err(|error| damaged(&error))?;
+            decoder.collect_to_writer(&mut *inflated).map_err(|error| damaged(&error))?;
             if inflated.len() as u64 > limit {
                 return Err(Error::Limit { what: "bytes of inflated records", limit });
             }
         }
-        decoder.collect_to_writer(&mut inflated).map_err(|error| damaged(&error))?;
+        decoder.collect_to_writer(&mut *inflated).map_err(|error| damaged(&error))?;
         source.skip_empty();
     }
-    Ok(inflated)
+    Ok(())
 }
 
 /// Pieces one after the other, then the block that ends the frame.

@@ -17,6 +17,7 @@ mod records;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tracing;
 
 pub use build_id::{BuildId, BuildIds};
 pub use event::{Event, Events, Group};
@@ -35,6 +36,9 @@ use record::Decoder;
 use std::ops::Range;
 use stream::{INFLATED, RawRecord, RawRecords};
 
+/// More parts than a recording falls into that is not damaged on purpose.
+const PARTS_LIMIT: usize = 64;
+
 /// A recording: its events, what is known about the machine, and its records.
 ///
 /// Parsing walks all records once, decoding those that describe the others; cost and memory are
@@ -45,6 +49,8 @@ pub struct Recording<'a> {
     order: ByteOrder,
     /// Where the records are in `bytes`.
     data: Range<usize>,
+    /// The parts of `data` that can be read: one, if nothing is damaged.
+    readable: Vec<Range<usize>>,
     inflated: Vec<u8>,
     is_stream: bool,
     /// What was sampled.
@@ -61,8 +67,8 @@ impl<'a> Recording<'a> {
     /// Reads what describes the records.
     ///
     /// # Errors
-    /// Bytes that are not a recording, and damaged ones. A recording that ends early is not an
-    /// error but a warning: what is there is kept.
+    /// Bytes that are not a recording, and one whose events are damaged. Other damage is a warning, and what is
+    /// in front of it is kept.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let around = Around::whole(bytes);
         let header = Header::parse(around)?;
@@ -81,6 +87,7 @@ impl<'a> Recording<'a> {
             bytes: &[],
             order: header.order,
             data: 0..0,
+            readable: Vec::new(),
             inflated: Vec::new(),
             is_stream: header.is_stream,
             events: Events::default(),
@@ -129,10 +136,10 @@ impl<'a> Recording<'a> {
 
     /// What is in the file, then what was inflated.
     fn raw(&self) -> impl Iterator<Item = Result<RawRecord<'_>>> {
-        let offset = self.data.start as u64;
-        let data = self.bytes.get(self.data.clone()).unwrap_or_default();
-        let is_whole = self.data.end < self.bytes.len() || self.warnings.is_empty() && !self.is_stream;
-        let plain = RawRecords::new(Cursor::new(data, self.order, offset), is_whole);
+        let plain = self.readable.iter().flat_map(|part| {
+            let data = self.bytes.get(part.clone()).unwrap_or_default();
+            RawRecords::new(Cursor::new(data, self.order, part.start as u64), true)
+        });
         let inflated = RawRecords::new(Cursor::new(&self.inflated, self.order, 0), false).inflated();
         plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
     }
@@ -162,28 +169,74 @@ impl<'a> Recording<'a> {
 
     /// The records that describe others; and the compressed ones are inflated.
     fn read_descriptions(&mut self) -> Result<()> {
-        let data = &self.bytes[self.data.clone()];
-        let is_whole = !self.is_stream && self.warnings.is_empty();
+        // of a file that ends early it is said already
+        let is_whole = self.is_stream || self.warnings.is_empty();
         let mut compressed = Vec::new();
-        for raw in RawRecords::new(Cursor::new(data, self.order, self.data.start as u64), is_whole) {
-            let raw = raw?;
-            if inflate::is_compressed(raw.kind) {
-                compressed.push(inflate::payload(&raw)?);
-            } else {
-                describe(&raw, &mut self.events, &mut self.features, &mut self.build_ids)?;
-            }
+        let mut start = Some(self.data.start);
+        while let Some(part) = start {
+            start = self.read_part(part, is_whole, &mut compressed)?;
         }
         if !compressed.is_empty() {
-            self.inflated = inflate::inflate(&compressed, self.data.start as u64)?;
-            for raw in RawRecords::new(Cursor::new(&self.inflated, self.order, 0), false).inflated() {
-                describe(&raw?, &mut self.events, &mut self.features, &mut self.build_ids)?;
+            let (inflated, error) = inflate::inflate(&compressed, self.data.start as u64);
+            self.warnings.extend(damage(error.map_or(Ok(()), Err))?);
+            self.inflated = inflated;
+            let mut records = RawRecords::new(Cursor::new(&self.inflated, self.order, 0), false).inflated();
+            for raw in records.by_ref() {
+                let described = raw.and_then(|raw| {
+                    describe(&raw, &mut self.events, &mut self.features, &mut self.build_ids)
+                });
+                self.warnings.extend(damage(described)?);
             }
+            self.inflated.truncate(records.end());
         }
         if self.is_stream {
             self.features.parse(self.order, &mut self.warnings);
             self.events.take_names(&self.features, self.order, &mut self.warnings);
         }
         Ok(())
+    }
+
+    /// The records from there on, as far as they follow each other. Says where further ones are behind damage.
+    fn read_part(
+        &mut self,
+        start: usize,
+        is_whole: bool,
+        compressed: &mut Vec<&'a [u8]>,
+    ) -> Result<Option<usize>> {
+        let bytes = self.bytes;
+        let data = &bytes[start..self.data.end];
+        let mut records = RawRecords::new(Cursor::new(data, self.order, start as u64), false);
+        for raw in records.by_ref() {
+            let described = raw.and_then(|raw| {
+                if inflate::is_compressed(raw.kind) {
+                    compressed.push(inflate::payload(&raw)?);
+                    return Ok(());
+                }
+                if raw.kind == kind::HEADER_TRACING_DATA {
+                    // it follows its record
+                    let (mut body, end) = (raw.body, raw.end() as usize);
+                    let size = body.u32("size of tracing data")? as usize;
+                    let content = bytes.get(end..end.saturating_add(size)).unwrap_or_default();
+                    self.features.add(Feature::TRACING_DATA, content, end as u64);
+                    return Ok(());
+                }
+                describe(&raw, &mut self.events, &mut self.features, &mut self.build_ids)
+            });
+            self.warnings.extend(damage(described)?);
+        }
+        let end = records.end();
+        self.readable.push(start..end);
+        let left = self.data.end.saturating_sub(end);
+        // compressed records have to be whole
+        let is_last = left == 0 || self.readable.len() >= PARTS_LIMIT || !compressed.is_empty();
+        let next =
+            if is_last { None } else { stream::next_records(&bytes[..self.data.end], end, self.order) };
+        if left > 0 && (is_whole || next.is_some()) {
+            let (which, bytes) = next.map_or(("the last ", left), |next| ("", next - end));
+            self.warnings
+                .push(format!("{which}{bytes} bytes of the records, at offset {end:#x}, cannot be read"));
+        }
+        Ok(next)
     }
 }
 
@@ -193,6 +246,15 @@ impl Source for Recording<'_> {
         let ends_early = || Error::damaged(position & !INFLATED, "a trace that ends early");
         buffer.copy_from_slice(bytes.ok_or_else(ends_early)?);
         Ok(())
+    }
+}
+
+/// The warning that damage is; other errors end reading.
+fn damage(result: Result<()>) -> Result<Option<String>> {
+    match result {
+        Ok(()) => Ok(None),
+        Err(error @ Error::Damaged { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 

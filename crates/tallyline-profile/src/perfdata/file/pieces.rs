@@ -4,7 +4,7 @@
 use super::header::{Around, Header};
 use super::inflate::is_compressed;
 use super::record::{Decoder, Record};
-use super::records::{Each, Read, Records, hand_on, hand_on_traces};
+use super::records::{Each, Read, Records, hand_on, hand_on_damage, hand_on_traces};
 use super::stream::{RawRecord, RawRecords};
 use super::{Recording, event};
 use crate::perfdata::abi::record as kind;
@@ -138,7 +138,14 @@ impl<'f> Pieces<'f> {
                 }
             }
             match failure {
-                Some(error) if is_last || records.is_beyond() && self.is_whole => return Err(error),
+                Some(error) if is_last || records.is_beyond() && self.is_whole => {
+                    // who reads one file as a whole warns of it
+                    if self.files.len() == 1 {
+                        return Ok(false);
+                    }
+                    hand_on_damage(0, part.locate(error), each)?;
+                    break;
+                }
                 // a trace that was cut off need not be looked for in memory
                 Some(_) if records.is_beyond() => break,
                 _ if is_last => break,

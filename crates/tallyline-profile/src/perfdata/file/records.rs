@@ -3,10 +3,10 @@
 use super::Recording;
 use super::record::{Decoder, Record};
 use super::stream::RawRecord;
-use crate::Result;
 use crate::perfdata::abi::sample as bit;
 use crate::perfdata::sample::Sample;
 use crate::perfdata::spe::{self, Source, Tally, Traces};
+use crate::{Error, Result};
 
 /// How far reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Seen<'s, 'a> {
     Traces(&'s Tally),
     /// Another record.
     Other(&'s Record<'a>),
+    /// A record that is damaged, or what ends reading early. Those behind it come as far as they can be read.
+    Damaged(&'s Error),
 }
 
 /// Hands on a record; `sample` is where samples are decoded.
@@ -39,13 +41,25 @@ pub(super) fn hand_on<'a>(
     traces: &mut Traces,
     each: &mut Each<'_>,
 ) -> Result<()> {
-    if let Some(event) = decoder.decode_sample(raw, sample)? {
-        return each(raw.position(), Seen::Sample(event, sample));
+    match decoder.decode_sample(raw, sample) {
+        Ok(Some(event)) => return each(raw.position(), Seen::Sample(event, sample)),
+        Ok(None) => {}
+        Err(error) => return hand_on_damage(raw.position(), error, each),
     }
-    if spe::concerns(raw.kind) {
-        decoder.note(raw, traces)?;
+    if spe::concerns(raw.kind)
+        && let Err(error) = decoder.note(raw, traces)
+    {
+        return hand_on_damage(raw.position(), error, each);
     }
-    each(raw.position(), Seen::Other(&decoder.decode(raw)?))
+    match decoder.decode(raw) {
+        Ok(record) => each(raw.position(), Seen::Other(&record)),
+        Err(error) => hand_on_damage(raw.position(), error, each),
+    }
+}
+
+/// Hands on damage; other errors end reading.
+pub(super) fn hand_on_damage(position: u64, error: Error, each: &mut Each<'_>) -> Result<()> {
+    if matches!(error, Error::Damaged { .. }) { each(position, Seen::Damaged(&error)) } else { Err(error) }
 }
 
 /// Hands on what is in traces.
@@ -58,7 +72,10 @@ pub(super) fn hand_on_traces(
     let has_time = about.events.iter().any(|event| event.attr.sample_type & bit::TIME != 0);
     let cpu_id = about.features.cpu_id.as_deref();
     let mut access = |sample: &Sample<'_>| each(0, Seen::Access(sample));
-    let tally = traces.each(source, cpu_id, has_time, &mut access)?;
+    let tally = match traces.each(source, cpu_id, has_time, &mut access) {
+        Ok(tally) => tally,
+        Err(error) => return hand_on_damage(0, error, each),
+    };
     if tally.is_empty() { Ok(()) } else { each(0, Seen::Traces(&tally)) }
 }
 
@@ -74,13 +91,13 @@ pub trait Records {
     /// which has no position.
     ///
     /// # Errors
-    /// Damaged records, a file that cannot be read, and what `each` says.
+    /// A file that cannot be read, a limit, and what `each` says.
     fn each(&self, each: &mut Each<'_>) -> Result<Read>;
 
     /// Hands on those at positions, in their order.
     ///
     /// # Errors
-    /// As of [`each`](Self::each).
+    /// Damaged records, a file that cannot be read, and what `each` says.
     fn at(
         &self,
         positions: &mut dyn Iterator<Item = u64>,
@@ -97,7 +114,10 @@ impl Records for Recording<'_> {
         let (decoder, mut sample) = (Decoder { events: &self.events }, Sample::default());
         let mut traces = Traces::default();
         for raw in self.raw() {
-            hand_on(&decoder, &raw?, &mut sample, &mut traces, each)?;
+            match raw {
+                Ok(raw) => hand_on(&decoder, &raw, &mut sample, &mut traces, each)?,
+                Err(error) => hand_on_damage(0, error, each)?,
+            }
         }
         hand_on_traces(self, traces, self, each)?;
         Ok(Read::All)

@@ -1,8 +1,9 @@
 //! Records as they follow each other: a header of 8 bytes, and a body.
 
 use crate::perfdata::abi::record as kind;
-use crate::perfdata::bytes::Cursor;
+use crate::perfdata::bytes::{ByteOrder, Cursor};
 use crate::{Error, Result};
+use std::ops::Range;
 
 /// A record whose body was not looked at.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +105,38 @@ impl<'a> RawRecords<'a> {
             body: Cursor::new(body, order, body_offset),
         })
     }
+}
+
+/// How many records that look well are taken for records.
+const CONVINCING: usize = 8;
+
+/// The kernel's and perf's types of records, with room for some more.
+const KINDS: [Range<u32>; 2] = [kind::MMAP..32, kind::USER_TYPES..96];
+
+/// Returns where records go on behind a damaged one: where as many as convince follow each other, or go to the end.
+pub(super) fn next_records(bytes: &[u8], damaged: usize, order: ByteOrder) -> Option<usize> {
+    (damaged + 8..bytes.len()).step_by(8).find(|start| are_convincing(&bytes[*start..], order))
+}
+
+fn are_convincing(bytes: &[u8], order: ByteOrder) -> bool {
+    let mut at = Cursor::new(bytes, order, 0);
+    for count in 0..CONVINCING {
+        if at.is_empty() {
+            return count > 1;
+        }
+        let header = (at.u32(""), at.u16(""), at.u16(""));
+        let (Ok(kind), Ok(_), Ok(size)) = header else { return false };
+        let is_known = KINDS.iter().any(|kinds| kinds.contains(&kind));
+        if !is_known || size < 8 || size % 8 != 0 {
+            return false;
+        }
+        let Ok(body) = at.take(u64::from(size) - 8, "") else { return false };
+        let follows = extra(kind, Cursor::new(body, order, 0)).and_then(|extra| at.take(extra, ""));
+        if follows.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// What follows a record and is not counted in its size.

@@ -263,22 +263,115 @@ fn other_files_are_refused() {
         Recording::parse(b"\x7fELF").expect_err("not a recording").to_string(),
         "not a perf.data file: it does not start with PERFILE2"
     );
+    assert!(Recording::parse(b"").expect_err("no bytes").to_string().contains("empty"));
     let mut odd = recording();
     odd[8] = 50;
     assert!(Recording::parse(&odd).is_err());
 }
 
 #[test]
-fn garbage_between_records_says_where() {
+fn records_in_front_of_garbage_are_read_and_a_warning_says_where_it_is() {
+    let bytes = recording();
+    let whole = Recording::parse(&bytes).expect("well-formed");
+    let expected: Vec<_> = all(&whole).expect("well-formed");
+    for (count, (position, _)) in expected.iter().enumerate() {
+        let (mut bytes, at) = (bytes.clone(), *position as usize);
+        // this record says it has 3 bytes
+        bytes[at + 6..at + 8].copy_from_slice(&3_u16.to_ne_bytes());
+        let damaged = Recording::parse(&bytes).expect("the events are there");
+        assert_eq!(
+            damaged.warnings[0],
+            format!("damaged perf.data at offset {at:#x}: a record of 3 bytes: its header alone has 8")
+        );
+        // where several follow that look well they are read, too
+        let behind = expected.get(count + 1..).filter(|behind| behind.len() > 1).unwrap_or_default();
+        let left = behind.first().map_or(whole.data.end, |(position, _)| *position as usize) - at;
+        let last = if behind.is_empty() { "the last " } else { "" };
+        assert_eq!(
+            damaged.warnings[1],
+            format!("{last}{left} bytes of the records, at offset {at:#x}, cannot be read")
+        );
+        assert_eq!(all(&damaged).expect("no further errors"), [&expected[..count], behind].concat());
+        // in pieces it is left to who reads it as a whole
+        let file = stored(&bytes);
+        let pieces = Pieces::open(&file).expect("readable").expect("a file");
+        assert_eq!(pieces.each(&mut |_, _| Ok(())).expect("readable"), Read::NeedsWhole);
+    }
+}
+
+#[test]
+fn a_record_with_a_damaged_body_is_left_out_and_told() {
     let mut bytes = recording();
-    let data = u64::from_ne_bytes(*bytes[40..].first_chunk().expect("a header"));
-    // the first record says it has 3 bytes
-    bytes[data as usize + 6..data as usize + 8].copy_from_slice(&3_u16.to_ne_bytes());
-    let error = Recording::parse(&bytes).expect_err("a record is shorter than its header").to_string();
-    assert_eq!(
-        error,
-        format!("damaged perf.data at offset {data:#x}: a record of 3 bytes: its header alone has 8")
-    );
+    let whole = Recording::parse(&bytes).expect("well-formed");
+    let mut expected = all(&whole).expect("well-formed");
+    // a name becomes a mapping that has no room for its addresses
+    let comm = whole.raw().map(|raw| raw.expect("well-formed")).find(|raw| raw.kind == kind::COMM);
+    let at = comm.expect("there is a name").offset as usize;
+    let index = expected.iter().position(|(position, _)| *position == at as u64).expect("it is handed on");
+    bytes[at..at + 4].copy_from_slice(&kind::MMAP2.to_ne_bytes());
+    let (mut found, mut told) = (Vec::new(), Vec::new());
+    let damaged = Recording::parse(&bytes).expect("the events are there");
+    let read = damaged.each(&mut |position, seen| {
+        match seen {
+            Seen::Damaged(error) => told.push((position, error.to_string())),
+            _ => found.push(position),
+        }
+        Ok(())
+    });
+    assert_eq!(read.expect("the others are read"), Read::All);
+    expected.remove(index);
+    assert_eq!(found, expected.iter().map(|(position, _)| *position).collect::<Vec<_>>());
+    assert!(told.len() == 1 && told[0].0 == at as u64, "{told:?}");
+}
+
+#[test]
+fn a_stream_that_ends_within_a_record_is_read_with_a_warning() {
+    let whole = stream(&[]);
+    let count = Recording::parse(&whole).expect("well-formed").records().count();
+    let cut = Recording::parse(&whole[..whole.len() - 3]).expect("the events are there");
+    assert!(cut.warnings.iter().any(|warning| warning.contains("cannot be read")), "{:?}", cut.warnings);
+    assert_eq!(cut.records().filter(|record| record.is_ok()).count(), count - 1);
+}
+
+#[test]
+fn probes_of_a_stream_are_named_by_its_tracing_data() {
+    let data = super::tracing::tests::tracing_data("probe_server", &[(0x531, "accept")]);
+    let stream = stream(&data);
+    let recording = Recording::parse(&stream).expect("well-formed");
+    let names: Vec<_> = recording.events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!((names, recording.warnings.as_slice()), (vec!["probe_server:accept"], &[][..]));
+    // a probe that the data does not have
+    let data = super::tracing::tests::tracing_data("probe_server", &[(7, "other")]);
+    let recording = super::tests::stream(&data);
+    let recording = Recording::parse(&recording).expect("well-formed");
+    assert_eq!(recording.events.get(0).map(|event| event.name.as_str()), Some("tracepoint 1329"));
+}
+
+/// What `perf record -e probe:… -o -` writes: an event without a name, perhaps tracing data, and two samples.
+fn stream(tracing_data: &[u8]) -> Vec<u8> {
+    let attr = Attr { kind: 2, config: 0x531, period: 1, sample_type: bit::IP, ..Attr::default() };
+    let mut bytes = b"PERFILE2".to_vec();
+    if cfg!(target_endian = "big") {
+        bytes.reverse();
+    }
+    bytes.extend(16_u64.to_ne_bytes());
+    let mut record = |kind: u32, body: &[u8]| {
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(0_u16.to_ne_bytes());
+        bytes.extend((body.len() as u16 + 8).to_ne_bytes());
+        bytes.extend(body);
+        if kind == super::kind::HEADER_TRACING_DATA {
+            bytes.extend(tracing_data);
+            bytes.resize(bytes.len() + tracing_data.len().next_multiple_of(8) - tracing_data.len(), 0);
+        }
+    };
+    record(kind::HEADER_ATTR, &attr.to_bytes());
+    if !tracing_data.is_empty() {
+        record(kind::HEADER_TRACING_DATA, &(tracing_data.len() as u32).to_ne_bytes());
+    }
+    record(kind::SAMPLE, &0x1000_u64.to_ne_bytes());
+    record(kind::SAMPLE, &0x2000_u64.to_ne_bytes());
+    bytes
 }
 
 /// A file of its own with these bytes; it is gone when it is closed.
@@ -304,6 +397,7 @@ fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
             Seen::Access(sample) => format!("{sample:?}"),
             Seen::Traces(tally) => format!("{tally:?}"),
             Seen::Other(record) => format!("{record:?}"),
+            Seen::Damaged(error) => format!("{error:?}"),
         };
         found.push((position, text));
         Ok(())
@@ -383,6 +477,7 @@ fn further_files_go_on_where_the_first_one_ends() {
                 Seen::Other(record) => (position, text(record)),
                 Seen::Sample(_, sample) => (position, format!("{sample:?}")),
                 Seen::Access(_) | Seen::Traces(_) => panic!("there are no traces"),
+                Seen::Damaged(error) => (position, error.to_string()),
             });
             Ok(())
         });
@@ -414,7 +509,7 @@ fn further_files_go_on_where_the_first_one_ends() {
     second.truncate(second.len() - 5);
     let more = [stored(&second)];
     let joined = pieces().with_more(more.iter().zip(named("data.0"))).expect("a file");
-    let error = all(&joined).expect_err("damaged").to_string();
+    let (_, error) = all(&joined).expect("what is there is read").pop().expect("damage");
     assert!(
         error.contains("in data.0") && error.contains("offset 0x") && !error.contains("0x1000000000"),
         "{error}"
@@ -434,7 +529,10 @@ fn a_damaged_file_in_pieces_says_what_its_bytes_say_or_is_read_as_a_whole() {
         // kinds of records that describe others are not read in pieces
         let in_pieces = pieces.each(&mut |_, _| Ok(()));
         match (in_pieces, whole) {
-            (Ok(Read::NeedsWhole), _) => assert!(data.contains(&at)),
+            (Ok(Read::NeedsWhole), whole) => {
+                let warns = Recording::parse(&damaged).is_ok_and(|whole| !whole.warnings.is_empty());
+                assert!(data.contains(&at) || warns || whole.is_err(), "{at}");
+            }
             (Ok(Read::All), whole) => {
                 let whole = whole.expect("it has no damage").expect("it has no damage");
                 assert_eq!(all(&pieces).expect("the same"), whole, "{at}");

@@ -272,7 +272,7 @@ mod tests {
                 }
                 Seen::Access(sample) => addresses.push((sample.addr, sample.cpu)),
                 Seen::Traces(tally) => found = Some(*tally),
-                Seen::Sample(..) => {}
+                Seen::Sample(..) | Seen::Damaged(_) => {}
             }
             Ok(())
         });
