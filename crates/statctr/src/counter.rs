@@ -13,6 +13,25 @@ use std::fmt;
 /// # Arithmetic
 /// Modulo 2⁶⁴, so that `dec` and `sub` are the opposites of `inc` and `add`; nothing overflows.
 ///
+/// # Counters that go down
+/// A counter that also goes down (connections that are open, bytes in use) can read 2⁶⁴ − 1 or a
+/// little less for a moment, although it never was below 0. A read is a sum over CPUs, one after the
+/// other, and not a moment's value. If a thread increments on CPU 0 after the reader has passed that
+/// CPU, moves to CPU 1 and decrements there before the reader arrives, the reader sees the decrement
+/// without the increment: 0 − 1. The next read has both. So read such a counter as a signed number,
+/// and take what is below 0 for 0:
+/// ```
+/// use statctr::Counter;
+///
+/// let open = Counter::new(0)?;
+/// open.inc();
+/// open.dec();
+/// assert_eq!((open.read() as i64).max(0), 0);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+/// A value above the true one is as possible, and does not show. When writers have stopped, or were
+/// waited for, a read is exact, as always.
+///
 /// # Ordering
 /// An update is relaxed: it orders nothing else. An update that happens before a read (in the sense
 /// of the memory model: same thread, or handed over by a lock, a channel, a join) is in it,
@@ -124,6 +143,14 @@ impl Counter {
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())
+    }
+
+    /// Returns the part that was counted atomically in the fallback cell: for tests of how often it
+    /// is used.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fallback_part(&self) -> u64 {
+        self.0.handle().fallback_part()
     }
 
     /// Adds `value` as if on `cpu`, a CPU of a made-up topology that this kernel cannot have: to

@@ -2,7 +2,7 @@
 //!
 //! An object of which one CPU writes is one cache line (two on aarch64), whatever the number of CPUs. The
 //! second CPU gets an instance of its own, near to it, without waiting; where there is no memory
-//! at once, the object's atomic words serve.
+//! at once, the object's atomic words serve until the next update finds some.
 //!
 //! ```
 //! use statctr::{Combine, LazyPool, PerCpu};
@@ -203,14 +203,20 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// How many updates found no memory for an instance at once, and used the object's own words.
+    /// How many updates found no memory for an instance at once, or another thread taking some, and
+    /// used the object's own words.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
     }
 
-    /// Maps memory ahead for what updates of the objects there are may ask for. Creating objects
-    /// does so, too.
+    /// Maps memory ahead for what updates of the objects there are may ask for: an instance each.
+    ///
+    /// Nobody has to call this. Creating objects does so, too, and an update that finds less than the
+    /// watermark ready maps some itself, which takes some microseconds now and then (once for 16 000
+    /// instances, later more) and a few system calls (`mmap`, `mprotect`, `madvise`, `prctl`, with
+    /// several nodes `mbind`). It is for programs whose updates must not make any: that give up the
+    /// right to these calls, or count in threads of real time.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.
@@ -253,8 +259,9 @@ impl<S: Scope> LazyGroup<S> {
 
     /// Joins one number to each item; 0 leaves an item as it is.
     ///
-    /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds;
-    /// never waits; async-signal-safe.
+    /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
+    /// first of an index takes an instance, and now and then maps memory
+    /// ([`keep_ready`](LazyPool::keep_ready)). Waits for no other thread; async-signal-safe.
     #[inline(always)]
     pub fn update(&self, values: [u64; ITEMS]) {
         self.object.update(values);
@@ -271,6 +278,14 @@ impl<S: Scope> LazyGroup<S> {
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()
+    }
+
+    /// Returns the part of the values that is in the atomic words: for tests of how often they are
+    /// used.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shared_part(&self) -> [u64; ITEMS] {
+        self.object.shared_part()
     }
 
     /// The addresses of the instances, each with the CPU, node (by its place among the nodes) or

@@ -139,6 +139,32 @@ fn slots_that_are_given_back_and_taken_again_start_at_zero() {
 }
 
 #[test]
+fn a_drained_cpu_has_a_block_again_with_its_first_update() {
+    let pool = Pool::builder().placement(Placement::Flexible).unit_bytes(4096).build().expect("pool");
+    if !may_drain(&pool) || pool.mode() != Mode::Rseq {
+        return;
+    }
+    // more parts than a drain makes blocks ready for
+    let counters: Vec<Vec<Counter>> =
+        (0..100).map(|_| (0..512).map(|_| Counter::new_in(&pool, 0).expect("counter")).collect()).collect();
+    let cpu = cpus().next().expect("a CPU");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(os::pin(0, &[cpu.index()]), "pinned");
+            for round in 1..=20 {
+                pool.drain(cpu).expect("drained before");
+                for counter in counters.iter().map(|counters| &counters[0]) {
+                    assert_eq!((counter.read_cpu(cpu), counter.read()), (0, round - 1));
+                    counter.inc();
+                    assert_eq!((counter.read_cpu(cpu), counter.fallback_part()), (1, 0), "round {round}");
+                }
+            }
+        });
+    });
+    assert_eq!((pool.shortfalls(), pool.mode()), (0, Mode::Rseq));
+}
+
+#[test]
 fn a_drained_cpu_leaves_its_memory_and_what_it_counted() {
     let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
     if !may_drain(&pool) || pool.mode() != Mode::Rseq {

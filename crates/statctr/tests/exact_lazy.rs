@@ -182,6 +182,81 @@ fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
     assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
 }
 
+/// The part of updates that used the objects' atomic words, in each round of updates of all objects.
+fn atomic_parts(flows: &[LazyGroup<PerCpu>], rounds: usize, mut round: impl FnMut()) -> Vec<f64> {
+    let mut atomic = 0;
+    let parts = (0..rounds).map(|_| {
+        let before = std::mem::take(&mut atomic);
+        let all: u64 = flows.iter().map(|flow| flow.read()[0]).sum();
+        round();
+        atomic = flows.iter().map(|flow| flow.shared_part()[0]).sum();
+        let updates = flows.iter().map(|flow| flow.read()[0]).sum::<u64>() - all;
+        (atomic - before) as f64 / updates as f64
+    });
+    parts.collect()
+}
+
+/// Rounds after which every object has what it asks for: the second CPU's instance comes with its
+/// first update, the owner's further one with the owner's next.
+const SETTLED: usize = 3;
+
+#[test]
+fn a_million_objects_made_first_are_hardly_ever_updated_atomically() {
+    let pool = pool::<PerCpu>();
+    let cpus = os::cpus();
+    let count = if cfg!(miri) { 100 } else { 1_000_000 };
+    let flows: Vec<_> = (0..count).map(|_| pool.create().expect("object")).collect();
+    let parts = atomic_parts(&flows, SETTLED + 2, || {
+        std::thread::scope(|scope| {
+            // in turns, so that an owner asks for its further instance before others have theirs
+            // for all objects
+            scope.spawn(|| {
+                for part in flows.chunks(1 << 15) {
+                    for &cpu in cpus.iter().chain(&cpus) {
+                        os::pin(0, &[cpu]);
+                        part.iter().for_each(|flow| turn(flow, 0));
+                    }
+                }
+            });
+        });
+        std::thread::scope(|scope| {
+            for &cpu in &cpus {
+                let flows = &flows;
+                scope.spawn(move || {
+                    os::pin(0, &[cpu]);
+                    flows.iter().for_each(|flow| turn(flow, 0));
+                });
+            }
+        });
+    });
+    println!("{} objects, {} CPUs, {}: {parts:.7?}", flows.len(), cpus.len(), pool.mode());
+    let updates = 3 * (cpus.len() * parts.len()) as u64;
+    assert!(flows.iter().all(|flow| flow.read() == [updates, 1500 * updates, 0, 1]));
+    if pool.mode() == Mode::AtomicFallback {
+        return;
+    }
+    assert!(parts[SETTLED..].iter().all(|part| *part < 0.001), "{parts:?}");
+}
+
+#[test]
+fn sixteen_made_up_cpus_get_their_instances_without_being_expected() {
+    let first = os::cpus().into_iter().max().unwrap_or(0) as u32 + 64;
+    let topology = Topology::synthetic(first + 16).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let flows: Vec<_> = (0..65_536).map(|_| pool.create().expect("object")).collect();
+    let mut cpus: Vec<_> =
+        (first..first + 16).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("made up")).collect();
+    let parts = atomic_parts(&flows, SETTLED + 1, || {
+        for cpu in &mut cpus {
+            flows.iter().for_each(|flow| cpu.update(flow, [1, 10, 0, 1]).expect("of this pool"));
+        }
+    });
+    println!("{} objects, 16 made-up CPUs: {parts:.5?}", flows.len());
+    assert!(flows.iter().all(|flow| flow.read()[0] == 16 * parts.len() as u64));
+    // nobody disturbs them, so there is no update without memory at all
+    assert_eq!((parts, pool.shortfalls()), (vec![0.0; SETTLED + 1], 0));
+}
+
 #[test]
 fn a_pool_goes_with_its_last_object_whoever_drops_it() {
     let end = Deadline::after(budget() / 2);

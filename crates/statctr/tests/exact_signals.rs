@@ -7,10 +7,10 @@ mod common;
 use common::kit::Kit;
 use common::{Deadline, Named, budget, os, pools};
 use statctr::hotplug::Watcher;
-use statctr::{Placement, Pool};
+use statctr::{Combine, LazyGroup, LazyPool, Mode, PerCpu, Placement, Pool};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Signals are the whole program's: one test at a time.
@@ -221,4 +221,83 @@ fn a_watcher_takes_no_signals_from_the_program() {
         assert_eq!(libc::sigismember(&raw const mine, libc::SIGUSR1), 0);
     }
     drop(watcher);
+}
+
+/// Objects that the handler updates, each once.
+static FLOWS: AtomicPtr<Vec<LazyGroup<PerCpu>>> = AtomicPtr::new(std::ptr::null_mut());
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+/// Objects that a handler updates at a time.
+const AT_A_TIME: usize = 5000;
+
+extern "C" fn update_flows(_signal: i32) {
+    // SAFETY: null, or objects that live until the test is over.
+    if let Some(flows) = unsafe { FLOWS.load(Ordering::SeqCst).as_ref() } {
+        let first = NEXT.fetch_add(AT_A_TIME, Ordering::SeqCst);
+        flows.iter().skip(first).take(AT_A_TIME).for_each(|flow| flow.update([1, 10, 7, 2]));
+    }
+}
+
+// a handler that the allocator was interrupted by may not use it, and what it maps comes by system
+// calls alone
+#[test]
+fn a_handler_maps_memory_for_instances_in_the_middle_of_an_allocation() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let cpus = os::cpus();
+    let pool =
+        LazyPool::<PerCpu>::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or]).expect("pool");
+    if cpus.len() < 2 || pool.mode() != Mode::Rseq {
+        println!("skipped: there is no second CPU that could have an instance");
+        return;
+    }
+    let flows: Vec<_> = (0..200_000).map(|_| pool.create().expect("object")).collect();
+    let update_on = |cpu: usize, rounds: usize| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(os::pin(0, &[cpu]), "pinned");
+                (0..rounds).for_each(|_| flows.iter().for_each(|flow| flow.update([1, 10, 1, 1])));
+            });
+        });
+    };
+    update_on(cpus[0], 1);
+    let mapped = pool.memory().expect("smaps").reservations;
+    // SAFETY: as in `install_handlers`.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = update_flows as extern "C" fn(i32) as usize;
+        libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut());
+    }
+    FLOWS.store(std::ptr::from_ref(&flows).cast_mut(), Ordering::SeqCst);
+    let (over, (send, receive)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+    std::thread::scope(|scope| {
+        let (over, cpu) = (&over, cpus[1]);
+        scope.spawn(move || {
+            assert!(os::pin(0, &[cpu]), "pinned");
+            // SAFETY: names this thread.
+            send.send(unsafe { libc::pthread_self() } as usize).expect("somebody listens");
+            let mut kept = Vec::new();
+            while !over.load(Ordering::SeqCst) {
+                // in its arena, at the end of it, and by mmap
+                kept.push(vec![1u8; 1 + kept.len() % 3000]);
+                std::hint::black_box(vec![1u8; 1 << 18]);
+                if kept.len() == 5000 {
+                    kept.clear();
+                }
+            }
+        });
+        let thread = receive.recv().expect("a thread");
+        // until all objects were updated there: half of them once more, for the owner's instances
+        while NEXT.load(Ordering::SeqCst) < flows.len() + AT_A_TIME {
+            // SAFETY: the thread runs until `over`.
+            unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) };
+            os::sleep(Duration::from_micros(200));
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    FLOWS.store(std::ptr::null_mut(), Ordering::SeqCst);
+    update_on(cpus[0], 1);
+    update_on(cpus[1], 1);
+    assert!(flows.iter().all(|flow| flow.read() == [4, 40, 7, 3]));
+    let memory = pool.memory().expect("smaps");
+    assert!(memory.reservations > mapped, "{memory:?}: nothing was mapped, so nothing was tried");
+    assert!(flows.iter().all(|flow| flow.instances() == 2), "each has its own");
 }

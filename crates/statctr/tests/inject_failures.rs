@@ -215,6 +215,36 @@ fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
 }
 
 #[test]
+fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
+    let _alone = Alone::new();
+    let topology = Topology::synthetic(2048).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let flows: Vec<_> = (0..1000).map(|_| pool.create().expect("object")).collect();
+    if pool.mode() != Mode::Rseq {
+        return;
+    }
+    let mut cpus: Vec<_> =
+        (1000..1030).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("made up")).collect();
+    let mut round = || {
+        let before = pool.shortfalls();
+        for cpu in &mut cpus {
+            flows.iter().for_each(|flow| cpu.update(flow, [1, 10, 0, 1]).expect("of this pool"));
+        }
+        pool.shortfalls() - before
+    };
+    inject::fail(Site::Map, u64::MAX);
+    assert!(round() > 1000 && round() > 1000, "nothing is to be had");
+    assert_eq!(pool.mode(), Mode::ShortOfMemory);
+    // the kernel is not asked with each of them
+    let asked = u64::MAX - inject::failures_left(Site::Map);
+    assert!((5..200).contains(&asked), "{asked} requests");
+    inject::clear();
+    assert!(round() <= 1024, "some go by before the kernel is asked again");
+    assert_eq!((round(), pool.mode()), (0, Mode::Rseq));
+    assert!(flows.iter().all(|flow| flow.read()[0] == 4 * 30 && flow.instances() == 30));
+}
+
+#[test]
 fn lazy_objects_cannot_be_made_without_address_space() {
     let _alone = Alone::new();
     inject::fail(Site::Map, u64::MAX);

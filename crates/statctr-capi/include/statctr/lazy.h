@@ -73,8 +73,9 @@ extern int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool);
 extern int statctr_lazy_cleanup(statctr_lazy_t *object);
 
 /**
- * Joins one number to each item. Never waits: where there is no memory for an instance at once,
- * the object's atomic words serve.
+ * Joins one number to each item. Waits for no other thread: where there is no memory for an instance
+ * at once, the object's atomic words serve. Now and then an update maps memory for more instances, by
+ * system calls alone (mmap, mprotect, madvise, prctl, mbind).
  * Cost: on x86-64, while one CPU writes, inline and about that of a group's event of four items,
  * where the file is compiled for AVX2 or AVX-512, or by clang; else a call more. Errors: -EINVAL
  * (NULL, not initialised). Signals: safe.

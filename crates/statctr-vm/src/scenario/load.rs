@@ -26,8 +26,10 @@ pub(super) struct Account {
     reads: u64,
     /// The most that a read was less than the one before it by the same reader.
     worst_step: u64,
-    /// Part of one counter that is in the fallback cell or was drained, of so many turns.
-    elsewhere: u64,
+    /// Parts of one counter that were counted in the fallback cell, and that drains moved into
+    /// residues, of so many turns.
+    atomic: u64,
+    drained: u64,
     turns: u64,
     /// Instances that the lazy objects came to have.
     instances: usize,
@@ -36,6 +38,11 @@ pub(super) struct Account {
 }
 
 impl Account {
+    /// Part of the turns that were counted in the fallback cell.
+    pub(super) fn atomic_part(&self) -> f64 {
+        self.atomic as f64 / self.turns.max(1) as f64
+    }
+
     /// Whether what was promised held; else what did not.
     pub(super) fn verdict(&self) -> Result<(), String> {
         if !self.exact {
@@ -55,12 +62,13 @@ impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} updates, {} reads, worst read step {}, {} of {} turns on no CPU, {} instances of {FLOWS} lazy objects, sums {}, {:.1} s",
+            "{} updates, {} reads, worst read step {}, of {} turns {} in the fallback cell and {} drained, {} instances of {FLOWS} lazy objects, sums {}, {:.1} s",
             self.updates,
             self.reads,
             self.worst_step,
-            self.elsewhere,
             self.turns,
+            self.atomic,
+            self.drained,
             self.instances,
             if self.exact { "exact" } else { "WRONG" },
             self.time.as_secs_f64()
@@ -121,11 +129,13 @@ impl Load<'_> {
             stop.store(true, Ordering::Relaxed);
         });
         let turns = turns.into_inner();
+        let atomic = kit.neighbours[1].fallback_part();
         Account {
             updates: turns * UPDATES_A_TURN,
             reads: reads.into_inner(),
             worst_step: worst_step.into_inner(),
-            elsewhere: turns.wrapping_sub(on_cpus(self.pool, &kit)),
+            atomic,
+            drained: turns.wrapping_sub(on_cpus(self.pool, &kit)).wrapping_sub(atomic),
             turns,
             instances: flows.iter().map(LazyGroup::instances).sum(),
             time: start.elapsed(),

@@ -1,13 +1,15 @@
 //! The blocks that movable units are made of, by node.
 //!
 //! A *ready* block can be taken without a lock and without allocation, so also in a signal handler;
-//! who holds the pool's lock keeps some ready. Blocks are zero. Their memory stays mapped as long
+//! who holds the pool's lock keeps some ready. Where there is none left, the slow path of an update
+//! maps some, by system calls alone (see `slabs`). Blocks are zero. Their memory stays mapped as long
 //! as the pool, because an outdated reader may still look at a block that serves another CPU by
 //! now; what is not in use is given back to the system all the same.
 
 use super::lock::{Lock, Rank};
-use super::mapping::{Mapping, store_zeros, zero};
+use super::mapping::{Mapping, PAGE, store_zeros, zero};
 use super::reservation::Layout;
+use super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::error::Result;
 use crate::rseq::is_refused;
 use crate::topology::{CpuId, CpuSet, NodeId};
@@ -31,18 +33,15 @@ pub(crate) struct Depot {
     shortfalls: AtomicU64,
     /// Whether one of them came after the last time all that was asked for was made ready.
     short: AtomicU64,
-    stock: Lock<Stock>,
+    /// By bucket: blocks that are neither ready nor anybody's.
+    spare: Lock<Vec<Vec<usize>>>,
+    slabs: Slabs,
 }
 
 struct Bucket {
     node: Option<NodeId>,
     ready: [AtomicUsize; READY],
-}
-
-struct Stock {
-    slabs: Vec<Mapping>,
-    /// By bucket.
-    spare: Vec<Vec<usize>>,
+    growth: Growth,
 }
 
 impl Depot {
@@ -54,9 +53,10 @@ impl Depot {
             .map(|cpu| bucket(cpu).unwrap_or(several.len()) as u16)
             .collect();
         let nodes = several.iter().map(|(node, _)| Some(*node)).chain([None]);
-        let buckets: Box<[_]> =
-            nodes.map(|node| Bucket { node, ready: [const { AtomicUsize::new(0) }; READY] }).collect();
-        let stock = Stock { slabs: Vec::new(), spare: vec![Vec::new(); buckets.len()] };
+        let bucket =
+            |node| Bucket { node, ready: [const { AtomicUsize::new(0) }; READY], growth: Growth::new() };
+        let buckets: Box<[_]> = nodes.map(bucket).collect();
+        let spare = vec![Vec::new(); buckets.len()];
         Depot {
             block_bytes: layout.unit_bytes,
             stride: layout.stride(),
@@ -64,7 +64,8 @@ impl Depot {
             buckets,
             shortfalls: AtomicU64::new(0),
             short: AtomicU64::new(0),
-            stock: Lock::new(Rank::Depot, stock),
+            spare: Lock::new(Rank::Depot, spare),
+            slabs: Slabs::new(),
         }
     }
 
@@ -72,15 +73,12 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// The address of a zero block for a CPU, if one is ready. Async-signal-safe.
+    /// The address of a zero block for a CPU, if one is ready or the kernel gives memory for some.
+    /// Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
-        let ready = &self.buckets[self.bucket_of(cpu)].ready;
-        let refused = is_refused!(Block);
-        let mut blocks = ready.iter().filter(|place| !refused && place.load(Ordering::Relaxed) != 0);
-        let taken = blocks.find_map(|place| {
-            let block = place.swap(0, Ordering::Acquire);
-            (block != 0).then_some(block)
-        });
+        let bucket = &self.buckets[self.bucket_of(cpu)];
+        let taken =
+            if is_refused!(Block) { None } else { bucket.take().or_else(|| self.grow_at_once(bucket)) };
         if taken.is_none() {
             self.shortfalls.fetch_add(1, Ordering::Relaxed);
             self.short.store(1, Ordering::Relaxed);
@@ -88,19 +86,35 @@ impl Depot {
         taken
     }
 
+    /// Maps a slab for an update that found no block, where nobody else is at it: a block of it; the
+    /// others are ready.
+    #[cold]
+    fn grow_at_once(&self, bucket: &Bucket) -> Option<usize> {
+        let mut taken = None;
+        let is_there = || bucket.ready.iter().any(|place| place.load(Ordering::Relaxed) != 0);
+        let grown = bucket.growth.try_grow(is_there, |_| {
+            let mut blocks = self.map_slab(bucket.node)?;
+            taken = blocks.next();
+            blocks.for_each(|block| bucket.put(block));
+            self.short.store(0, Ordering::Relaxed);
+            Ok(())
+        });
+        taken.or_else(|| if grown { bucket.take() } else { None })
+    }
+
     /// The address of a zero block for a CPU. Waits and allocates: not for writers.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
-        let mut stock = self.stock.lock();
-        if stock.spare[bucket].is_empty() && self.grow(&mut stock, bucket).is_err() {
+        let mut spare = self.spare.lock();
+        if spare[bucket].is_empty() && self.grow(&mut spare[bucket], bucket).is_err() {
             self.short.store(1, Ordering::Relaxed);
         }
-        stock.spare[bucket].pop()
+        spare[bucket].pop()
     }
 
     /// Gives a block back that nobody counts in. Readers that are outdated may still look at it.
     pub(crate) fn give(&self, cpu: usize, block: usize) {
-        let mut stock = self.stock.lock();
+        let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {
             // SAFETY: a whole block of a slab of ours, which nobody counts in.
             let given_back = unsafe { zero(start, self.block_bytes) };
@@ -108,23 +122,18 @@ impl Depot {
                 // SAFETY: as above.
                 unsafe { store_zeros(start, 0..self.block_bytes) };
             }
-            stock.spare[self.bucket_of(cpu)].push(block);
+            spare[self.bucket_of(cpu)].push(block);
         }
     }
 
     /// Gives back a block that was taken and never used. Async-signal-safe.
     pub(crate) fn give_unused(&self, cpu: usize, block: usize) {
-        let ready = &self.buckets[self.bucket_of(cpu)].ready;
-        let put = |place: &AtomicUsize| {
-            place.compare_exchange(0, block, Ordering::Release, Ordering::Relaxed).is_ok()
-        };
-        // no room: its address space is lost until the pool goes
-        let _ = ready.iter().any(put);
+        self.buckets[self.bucket_of(cpu)].put(block);
     }
 
     /// Makes blocks ready for the slow path of updates.
     pub(crate) fn refill(&self) {
-        let mut stock = self.stock.lock();
+        let mut spare = self.spare.lock();
         self.short.store(0, Ordering::Relaxed);
         for index in 0..self.buckets.len() {
             // the last serves CPUs of no known node: none where all nodes are known
@@ -132,39 +141,49 @@ impl Depot {
                 if place.load(Ordering::Relaxed) != 0 {
                     continue;
                 }
-                if stock.spare[index].is_empty() && self.grow(&mut stock, index).is_err() {
+                if spare[index].is_empty() && self.grow(&mut spare[index], index).is_err() {
                     self.short.store(1, Ordering::Relaxed);
                     return;
                 }
-                if let Some(block) = stock.spare[index].pop() {
-                    place.store(block, Ordering::Release);
+                // an update that maps a slab may be at this place, too
+                let Some(block) = spare[index].pop() else { continue };
+                if place.compare_exchange(0, block, Ordering::Release, Ordering::Relaxed).is_err() {
+                    spare[index].push(block);
                 }
             }
         }
     }
 
-    /// Maps another slab; a smaller one where address space is short.
-    fn grow(&self, stock: &mut Stock, bucket: usize) -> Result<()> {
+    /// Maps another slab, for spare blocks.
+    fn grow(&self, spare: &mut Vec<usize>, bucket: usize) -> Result<()> {
+        let mut blocks: Vec<usize> = self.map_slab(self.buckets[bucket].node)?.collect();
+        blocks.reverse();
+        spare.append(&mut blocks);
+        Ok(())
+    }
+
+    /// The blocks of a new slab; of a smaller one where address space is short. Async-signal-safe,
+    /// but for `errno`.
+    fn map_slab(&self, node: Option<NodeId>) -> Result<impl Iterator<Item = usize> + use<>> {
         let mut count = (SLAB_BYTES / self.stride).clamp(1, READY);
         let slab = loop {
-            match Mapping::new((count * self.stride).next_multiple_of(super::mapping::PAGE)) {
+            match Mapping::new((count * self.stride).next_multiple_of(PAGE)) {
                 Err(_) if count > 1 => count /= 2,
                 other => break other?,
             }
         };
-        if let Some(node) = self.buckets[bucket].node {
+        if let Some(node) = node {
             slab.prefer(node);
         }
-        let start = slab.addresses().start;
-        stock.spare[bucket].extend((0..count).rev().map(|index| start + index * self.stride));
-        stock.slabs.push(slab);
-        Ok(())
+        let (start, stride, last) = (slab.addresses().start, self.stride, slab.len() - RECORD_BYTES);
+        // SAFETY: the end of the pad behind the last block, more than a page away from it.
+        unsafe { self.slabs.add(slab, last) };
+        Ok((0..count).map(move |index| start + index * stride))
     }
 
     /// Makes the pages of the first `bytes` bytes of a block be there.
     pub(crate) fn populate(&self, block: usize, bytes: usize) -> Result<()> {
-        let stock = self.stock.lock();
-        match stock.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
+        match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.populate(block - slab.addresses().start, bytes.min(self.block_bytes)),
             None => Ok(()),
         }
@@ -172,11 +191,56 @@ impl Depot {
 
     /// The addresses of the slabs.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
-        self.stock.lock().slabs.iter().map(Mapping::addresses).collect()
+        self.slabs.iter().map(Mapping::addresses).collect()
     }
 
     /// Updates that found no block ready, and whether there was one since the last refill.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
+    }
+}
+
+impl Bucket {
+    /// A block that is ready.
+    fn take(&self) -> Option<usize> {
+        let mut blocks = self.ready.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
+        blocks.find_map(|place| {
+            let block = place.swap(0, Ordering::Acquire);
+            (block != 0).then_some(block)
+        })
+    }
+
+    /// Makes a zero block ready. Where there is no room its address space is lost until the pool
+    /// goes.
+    fn put(&self, block: usize) {
+        let put = |place: &AtomicUsize| {
+            place.compare_exchange(0, block, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        let _ = self.ready.iter().any(put);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn blocks_that_updates_take_do_not_end() {
+        let layout =
+            Layout { cpus: CpuSet::new(), movable: true, unit_bytes: 8192, width: 16, home_in_use: false };
+        let depot = Depot::new(&layout, &[]);
+        let mut blocks = BTreeSet::new();
+        for cpu in 0..5 * READY {
+            assert!(blocks.insert(depot.take_ready(cpu).expect("memory")));
+        }
+        let blocks: Vec<usize> = blocks.into_iter().collect();
+        assert!(blocks.windows(2).all(|pair| pair[1] - pair[0] >= 8192 + PAGE));
+        assert_eq!((depot.slabs.iter().count(), depot.shortfalls()), (5, (0, false)));
+        // given back, they are taken again
+        blocks.iter().for_each(|&block| depot.give(0, block));
+        depot.refill();
+        assert!(depot.take_ready(0).is_some_and(|block| blocks.contains(&block)));
+        assert_eq!(depot.slabs.iter().count(), 5);
     }
 }

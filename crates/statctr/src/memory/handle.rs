@@ -154,6 +154,11 @@ impl Handle {
         }
     }
 
+    /// What is in the fallback cell.
+    pub(crate) fn fallback_part(self) -> u64 {
+        if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
+    }
+
     /// The sum of everything counted here, without the baseline.
     fn counted(self) -> u64 {
         let reservation = self.reservation();

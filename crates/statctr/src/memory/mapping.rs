@@ -31,6 +31,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Reserves `len` bytes (whole pages) that read as zero. No memory is used until it is
     /// written, and none is set aside for it.
+    ///
+    /// Async-signal-safe, but for `errno`, and has to stay so (see `slabs`): system calls alone.
     pub(crate) fn new(len: usize) -> Result<Mapping> {
         let refused = |errno| Error::OutOfMemory { bytes: len, errno };
         let total = len.checked_add(2 * PAGE).ok_or(refused(libc::ENOMEM))?;

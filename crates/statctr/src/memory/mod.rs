@@ -25,6 +25,7 @@ mod mapping;
 mod node;
 mod once;
 mod reservation;
+mod slabs;
 mod slots;
 mod twin;
 mod uevents;

@@ -75,8 +75,8 @@ pub enum Mode {
     /// A locked instruction, as the shared placement was asked to.
     Shared,
     /// As [`Mode::Rseq`], but a CPU found no memory for words of its own, and counts in the
-    /// fallback cell until there is some ([`Pool::expect`], [`Pool::trim`] and making counters see
-    /// to that).
+    /// fallback cell until there is some: its updates ask for it, less and less often while the
+    /// kernel refuses; [`Pool::expect`], [`Pool::trim`] and making counters do, too.
     ShortOfMemory,
 }
 
@@ -339,7 +339,8 @@ impl Pool {
     ///
     /// Reads go on meanwhile and see neither a loss nor a double count. The CPU may go on counting,
     /// too, or come back at any moment: its updates go to the fallback cell meanwhile, at most one
-    /// of them is aborted, and it gets new memory afterwards.
+    /// of them is aborted, and its first update after this has returned takes a new block, in each
+    /// part of the pool that it counts in.
     ///
     /// Cost: one `membarrier(2)` (about 10 µs), and a pass over the CPU's words. Takes the pool's
     /// lock: not for signal handlers.
@@ -362,9 +363,9 @@ impl Pool {
         self.moved.add(callback)
     }
 
-    /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not go
-    /// to the fallback cell; and for a few others, which is all that other calls see to. At first
-    /// the CPUs that are online when the pool is made are expected.
+    /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not map
+    /// any; and for a few others, which is all that other calls see to. At first the CPUs that are
+    /// online when the pool is made are expected.
     ///
     /// Where there is no memory, [`mode`](Self::mode) says so.
     pub fn expect(&self, cpus: &CpuSet) {

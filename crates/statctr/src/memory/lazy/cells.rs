@@ -1,13 +1,19 @@
 //! Cells of one size, zero when they are taken: caches by CPU in front of regions by node.
 //!
 //! A cache and a region are each held by a [`Flag`]. In the slow path of an update nobody waits for
-//! one and nothing is mapped: what is not there at once is not there. Making and dropping objects
-//! waits, and maps regions ahead of what updates may ask for; they cost address space until cells
-//! are used. Memory stays mapped as long as the pool.
+//! one: what is not there at once is not there. Making and dropping objects waits.
+//!
+//! A region takes its cells from a *slab*, and has the next slab ready before the first one is used
+//! up: whoever finds less than the watermark left maps it, be it a thread that makes objects or the
+//! slow path of an update, in a signal handler, too. That is safe there because a slab is mapped by
+//! system calls alone (see `slabs`). No other update waits for it; the one that maps waits for the
+//! kernel as it would for the page fault of its new cell. Where the kernel refuses, the next
+//! attempts are further and further apart. Slabs cost address space until cells are used, and stay
+//! mapped as long as the pool.
 
 use super::super::flag::{Flag, Raised};
-use super::super::lock::{Lock, Rank};
 use super::super::mapping::{Mapping, PAGE, populate};
+use super::super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::error::Result;
 use crate::topology::{CpuId, NodeId, Topology};
 use std::ptr::NonNull;
@@ -17,8 +23,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const CACHE: usize = 60;
 /// Cells that go between a cache and a region at a time.
 const BATCH: usize = 16;
-/// A region is a multiple of this.
-const REGION_BYTES: usize = 2 * SIDE;
+/// A slab is a multiple of this.
+const SLAB_UNIT: usize = 2 * SIDE;
+/// No slab that an update maps is larger, unless a few cells alone are.
+const SLAB_LIMIT: usize = 64 << 20;
+/// A slab holds at least so many cells.
+const SLAB_CELLS: usize = 16;
+/// The next slab is mapped when so many bytes of the last one are left.
+const WATERMARK: usize = SLAB_UNIT / 2;
 /// Cells that have a side lie in the first half of so many bytes, their sides in the second.
 pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
@@ -87,12 +99,23 @@ struct Region {
     flag: Flag,
     /// Cells that were given back, each with the address of the next in its first word.
     free: AtomicUsize,
-    /// The memory, and its first byte that nobody ever had.
-    start: AtomicUsize,
+    /// The end of the slab that cells come from, and its first byte that nobody ever had.
     end: AtomicUsize,
     next: AtomicUsize,
     /// Where what was made to be there ends.
     there: AtomicUsize,
+    /// The record of a slab that nobody has begun with; 0 where there is none.
+    spare: AtomicUsize,
+    growth: Growth,
+}
+
+/// There is no cell at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shortage {
+    /// Another thread holds the cache or the region, for a few instructions.
+    Busy,
+    /// No memory is mapped.
+    Memory,
 }
 
 /// What [`Cells::live`] is before the cells are closed: more than there can be.
@@ -109,7 +132,7 @@ pub(crate) struct Cells {
     made: AtomicUsize,
     /// Once closed: cells that are not given back yet.
     live: AtomicUsize,
-    mappings: Lock<Vec<Mapping>>,
+    slabs: Slabs,
 }
 
 impl Cells {
@@ -119,10 +142,11 @@ impl Cells {
         let region = || Region {
             flag: Flag::new(),
             free: zero(),
-            start: zero(),
             end: zero(),
             next: zero(),
             there: zero(),
+            spare: zero(),
+            growth: Growth::new(),
         };
         Ok(Cells {
             kind,
@@ -131,7 +155,7 @@ impl Cells {
             regions: (0..nodes).map(|_| region()).collect(),
             made: zero(),
             live: AtomicUsize::new(OPEN),
-            mappings: Lock::new(Rank::Depot, Vec::new()),
+            slabs: Slabs::new(),
         })
     }
 
@@ -140,17 +164,55 @@ impl Cells {
         unsafe { self.caches.start().cast::<Cache>().add(cpu.min(self.last)).as_ref() }
     }
 
-    /// A cell, if one is there at once. Async-signal-safe.
-    pub(super) fn take_at_once(&self, cpu: usize, nodes: &Nodes) -> Option<NonNull<u8>> {
-        let cache = self.cache(cpu);
-        let held = cache.flag.try_raise()?;
-        if let Some(cell) = cache.pop(&held) {
-            return Some(cell);
+    /// A cell, if one is there at once or the kernel gives memory for one. Async-signal-safe.
+    pub(super) fn take_at_once(
+        &self,
+        cpu: usize,
+        nodes: &Nodes,
+    ) -> std::result::Result<NonNull<u8>, Shortage> {
+        let place = nodes.place(cpu);
+        match self.take_there(cpu, place) {
+            Ok((cell, is_low)) => {
+                if is_low {
+                    self.grow_at_once(place, nodes);
+                }
+                Ok(cell)
+            }
+            Err(Shortage::Memory) if self.grow_at_once(place, nodes) => {
+                self.take_there(cpu, place).map(|(cell, _)| cell)
+            }
+            Err(shortage) => Err(shortage),
         }
-        let region = &self.regions[nodes.place(cpu)];
-        let region_held = region.flag.try_raise()?;
+    }
+
+    /// A cell that is there, and whether the next slab should be mapped.
+    fn take_there(&self, cpu: usize, place: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
+        let cache = self.cache(cpu);
+        let held = cache.flag.try_raise().ok_or(Shortage::Busy)?;
+        if let Some(cell) = cache.pop(&held) {
+            return Ok((cell, false));
+        }
+        let region = &self.regions[place];
+        let region_held = region.flag.try_raise().ok_or(Shortage::Busy)?;
         self.fill(cache, region, &held, &region_held);
-        cache.pop(&held)
+        let is_low = region.free.load(Ordering::Relaxed) == 0
+            && region.spare.load(Ordering::Relaxed) == 0
+            && region.left(self.kind.with_side).1 < WATERMARK.max(SLAB_CELLS / 2 * self.kind.bytes);
+        cache.pop(&held).map(|cell| (cell, is_low)).ok_or(Shortage::Memory)
+    }
+
+    /// Has a slab ready for updates that find no cells, where the kernel gives one and nobody else is
+    /// at it. Returns whether there is one. Async-signal-safe.
+    #[cold]
+    fn grow_at_once(&self, place: usize, nodes: &Nodes) -> bool {
+        let region = &self.regions[place];
+        let is_there = || region.spare.load(Ordering::Relaxed) != 0;
+        region.growth.try_grow(is_there, |held| {
+            // a quarter of all there is: so the number of slabs stays small
+            let bytes = (self.made() / 4).saturating_mul(self.kind.bytes).min(SLAB_LIMIT);
+            let map = |bytes| self.map_slab(region, place, bytes, nodes, held);
+            if bytes > SLAB_UNIT && map(bytes).is_ok() { Ok(()) } else { map(SLAB_UNIT) }
+        })
     }
 
     /// A cell that is counted, and whether the cache had none. Waits and maps memory: not for
@@ -300,35 +362,48 @@ impl Cells {
     pub(super) fn keep_ready(&self, place: usize, cells: usize, nodes: &Nodes) -> Result<()> {
         let region = &self.regions[place];
         let wanted = cells.saturating_mul(self.kind.bytes);
-        let enough = || region.left(self.kind.with_side).1 >= wanted;
+        let enough = || region.left(self.kind.with_side).1 + region.in_spare(self.kind.with_side) >= wanted;
         if enough() {
             return Ok(());
         }
-        let mut mappings = self.mappings.lock();
+        let held = region.growth.wait();
         if enough() {
             return Ok(());
         }
         let sides = if self.kind.with_side { 2 } else { 1 };
-        let bytes = wanted.saturating_mul(2 * sides).max(REGION_BYTES);
-        let mapping = Mapping::new(bytes.checked_next_multiple_of(REGION_BYTES).unwrap_or(bytes))?;
+        self.map_slab(region, place, wanted.saturating_mul(2 * sides), nodes, &held)
+    }
+
+    /// Maps a slab of at least so many bytes as the region's spare one. Async-signal-safe, but for
+    /// `errno`.
+    fn map_slab(
+        &self,
+        region: &Region,
+        place: usize,
+        bytes: usize,
+        nodes: &Nodes,
+        _held: &Raised<'_>,
+    ) -> Result<()> {
+        let bytes = bytes.max(SLAB_CELLS * self.kind.bytes);
+        let mapping = Mapping::new(bytes.checked_next_multiple_of(SLAB_UNIT).unwrap_or(bytes))?;
         if let Some(node) = nodes.nodes[place] {
             mapping.prefer(node);
         }
-        let addresses = mapping.addresses();
-        mappings.push(mapping);
-        // the rest of the old region is address space that nobody ever touched
-        let _held = region.flag.raise();
-        region.end.store(0, Ordering::Relaxed);
-        region.start.store(addresses.start, Ordering::Relaxed);
-        region.next.store(addresses.start, Ordering::Relaxed);
-        region.there.store(addresses.start, Ordering::Relaxed);
-        region.end.store(addresses.end, Ordering::Relaxed);
+        // SAFETY: the first cell's place is the record's, see `begin_spare`.
+        let record = unsafe { self.slabs.add(mapping, 0) };
+        // a smaller spare one that is there is address space that nobody ever touched
+        region.spare.store(record, Ordering::Release);
         Ok(())
+    }
+
+    /// How often updates mapped a slab.
+    pub(super) fn growths(&self) -> usize {
+        self.regions.iter().map(|region| region.growth.successes()).sum()
     }
 
     /// The addresses of the memory.
     pub(super) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
-        let mut addresses: Vec<_> = self.mappings.lock().iter().map(Mapping::addresses).collect();
+        let mut addresses: Vec<_> = self.slabs.iter().map(Mapping::addresses).collect();
         addresses.push(self.caches.addresses());
         addresses
     }
@@ -380,6 +455,9 @@ impl Region {
             next.store(0, Ordering::Relaxed);
             return Some((cell, false));
         }
+        if self.left(kind.with_side).1 < kind.bytes {
+            self.begin_spare(kind)?;
+        }
         let (room, all) = self.left(kind.with_side);
         if all < kind.bytes {
             return None;
@@ -393,6 +471,28 @@ impl Region {
         Some((pointer(next)?, true))
     }
 
+    /// Takes cells from the spare slab from now on.
+    fn begin_spare(&self, kind: Kind) -> Option<()> {
+        // SAFETY: the slabs live as long as the region.
+        let addresses = unsafe { Slabs::mapping_of(self.spare.swap(0, Ordering::Acquire)) }?.addresses();
+        // the record is in the place of the first cell
+        let first = addresses.start + kind.bytes.max(RECORD_BYTES);
+        // nothing is left before all is there: a fork may come in between
+        self.end.store(0, Ordering::Relaxed);
+        self.next.store(first, Ordering::Relaxed);
+        self.there.store(first, Ordering::Relaxed);
+        self.end.store(addresses.end, Ordering::Relaxed);
+        Some(())
+    }
+
+    /// Bytes for cells in the spare slab.
+    fn in_spare(&self, with_side: bool) -> usize {
+        // SAFETY: as in `begin_spare`.
+        let spare = unsafe { Slabs::mapping_of(self.spare.load(Ordering::Acquire)) };
+        let bytes = spare.map_or(0, Mapping::len);
+        if with_side { bytes / 2 } else { bytes }
+    }
+
     /// Bytes for cells that nobody ever had: in a row, and all. Cells with a side divide a slab's
     /// half.
     fn left(&self, with_side: bool) -> (usize, usize) {
@@ -401,7 +501,7 @@ impl Region {
         if !with_side {
             return (left, left);
         }
-        let (slabs, part) = (left / REGION_BYTES, left % REGION_BYTES);
+        let (slabs, part) = (left / SLAB_UNIT, left % SLAB_UNIT);
         let room = part.saturating_sub(SIDE);
         // a whole number of slabs is left also before the first cell of one
         let room = if part == 0 && slabs > 0 { SIDE } else { room };
@@ -433,11 +533,14 @@ mod tests {
         let nodes = Nodes::new(&topology, 4);
         assert_eq!((nodes.len(), nodes.place(1), nodes.place(3), nodes.place(9)), (3, 0, 1, 2));
         let cells = Cells::new(PLAIN, 4, nodes.len()).expect("memory");
-        assert!(cells.take_at_once(2, &nodes).is_none(), "nobody has mapped any");
+        assert_eq!(cells.slabs.iter().count(), 0, "nobody has mapped any");
         cells.keep_ready(1, 1000, &nodes).expect("memory");
         let mut taken: Vec<_> =
             (0..1000).map(|_| cells.take_at_once(2, &nodes).expect("kept ready").addr().get()).collect();
-        assert!(cells.take_at_once(0, &nodes).is_none(), "of another node");
+        assert_eq!((cells.slabs.iter().count(), cells.growths()), (1, 0));
+        let other = cells.take_at_once(0, &nodes).expect("memory").addr().get();
+        assert_eq!((cells.slabs.iter().count(), cells.growths()), (2, 1), "of another node");
+        assert!(taken.iter().all(|&cell| cell.abs_diff(other) >= 32));
         taken.sort_unstable();
         assert!(taken.windows(2).all(|pair| pair[1] - pair[0] >= 32));
         for &cell in &taken {
@@ -473,6 +576,41 @@ mod tests {
             }
         }
         assert!(cells.made() >= 20_000);
+    }
+
+    #[test]
+    fn cells_that_updates_take_do_not_end() {
+        let nodes = one_node();
+        for kind in [PLAIN, Kind { bytes: 64, ..PLAIN }, Kind { bytes: 1 << 17, ..PLAIN }] {
+            let cells = Cells::new(kind, 2, nodes.len()).expect("memory");
+            let count = if kind.bytes > PAGE { 100 } else { 100_000 };
+            let mut taken: Vec<_> = (0..count)
+                .map(|number| cells.take_at_once(number % 2, &nodes).expect("memory").addr().get())
+                .collect();
+            taken.sort_unstable();
+            assert!(taken.windows(2).all(|pair| pair[1] - pair[0] >= kind.bytes), "{kind:?}");
+            let addresses = cells.addresses();
+            let is_inside =
+                |cell| addresses.iter().any(|slab| slab.start < cell && cell + kind.bytes <= slab.end);
+            assert!(taken.into_iter().all(is_inside), "{kind:?}: beside a slab, or where its record is");
+            assert!((2..50).contains(&cells.growths()), "{kind:?}: {}", cells.growths());
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_cache_or_a_region_that_is_held() {
+        let nodes = one_node();
+        let cells = Cells::new(PLAIN, 2, nodes.len()).expect("memory");
+        let held = cells.cache(0).flag.raise();
+        assert_eq!(cells.take_at_once(0, &nodes), Err(Shortage::Busy));
+        drop(held);
+        let held = cells.regions[0].flag.raise();
+        assert_eq!(cells.take_at_once(0, &nodes), Err(Shortage::Busy));
+        drop(held);
+        let held = cells.regions[0].growth.wait();
+        assert_eq!(cells.take_at_once(0, &nodes), Err(Shortage::Memory), "somebody else maps");
+        drop(held);
+        assert!(cells.take_at_once(0, &nodes).is_ok());
     }
 
     #[test]

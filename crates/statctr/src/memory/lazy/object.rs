@@ -1,6 +1,6 @@
 //! One object: claiming it, updating it, reading it.
 
-use super::cells::SIDE;
+use super::cells::{SIDE, Shortage};
 use super::life::{self, LazyOwner};
 use super::pool::{Index, LazyMemory, SIDE_IN_USE};
 use super::shape::{
@@ -236,13 +236,16 @@ impl Object {
             let memory = self.memory();
             let cpu = memory.cpu()? as usize;
             let new = if is_refused!(Table) {
-                None
+                Err(Shortage::Memory)
             } else {
                 memory.tables.take_at_once(cpu, &memory.settings.nodes)
             };
-            let Some(new) = new else {
-                memory.note_shortfall();
-                return None;
+            let new = match new {
+                Ok(new) => new,
+                Err(shortage) => {
+                    memory.note_shortfall(shortage);
+                    return None;
+                }
             };
             self.use_side(TABLE);
             let table = &self.side().table;
@@ -295,6 +298,14 @@ impl Object {
         // SAFETY: instances of this object live.
         self.further(|_, instance| join(unsafe { memory.load(instance) }));
         values
+    }
+
+    /// The values of the atomic words alone.
+    pub(crate) fn shared_part(&self) -> [u64; ITEMS] {
+        if self.cell().flags.load(Ordering::Acquire) & SHARED == 0 {
+            return [0; ITEMS];
+        }
+        std::array::from_fn(|item| self.side().shared[item].load(Ordering::Relaxed))
     }
 
     fn owner(&self) -> Option<usize> {

@@ -1,13 +1,13 @@
 //! Where objects of a kind live, and what updates take instances and tables from.
 
-use super::cells::{Cells, Kind, Nodes};
+use super::cells::{Cells, Kind, Nodes, Shortage};
 use super::shape::{CELL_BYTES, INSTANCE_BYTES, Place, SHARED, TABLE};
 use crate::error::Result;
 use crate::lazy::Combine;
 use crate::memory::twin::patient_readers;
 use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What tells instances apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,9 @@ pub(crate) struct LazyMemory {
     pub(super) instances: Cells,
     pub(super) tables: Cells,
     shortfalls: AtomicU64,
-    /// Whether one of them came after the last time all that was asked for was made ready.
-    short: AtomicU32,
+    /// 0, or where there was no memory since the last [`keep_ready`](Self::keep_ready): one more than
+    /// [`growths`](Self::growths) then.
+    short: AtomicUsize,
 }
 
 /// How often a reader looks again before it asks writers to keep off.
@@ -79,7 +80,7 @@ impl LazyMemory {
             tables: Cells::new(plain(table_bytes), cpus, nodes)?,
             settings,
             shortfalls: AtomicU64::new(0),
-            short: AtomicU32::new(0),
+            short: AtomicUsize::new(0),
         })
     }
 
@@ -116,15 +117,23 @@ impl LazyMemory {
         (index < i32::MAX as u32).then_some(index)
     }
 
-    /// Updates that found no memory for an instance, and whether there was one since memory was
-    /// last made ready.
+    /// Updates that found no instance at once, and whether the last one of them that found no memory
+    /// came after memory was made ready or an update mapped some.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
-        (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
+        let short = self.short.load(Ordering::Relaxed) == self.growths() + 1;
+        (self.shortfalls.load(Ordering::Relaxed), short)
     }
 
-    pub(super) fn note_shortfall(&self) {
+    /// How often updates mapped memory.
+    fn growths(&self) -> usize {
+        self.instances.growths() + self.tables.growths()
+    }
+
+    pub(super) fn note_shortfall(&self, shortage: Shortage) {
         self.shortfalls.fetch_add(1, Ordering::Relaxed);
-        self.short.store(1, Ordering::Relaxed);
+        if shortage == Shortage::Memory {
+            self.short.store(self.growths() + 1, Ordering::Relaxed);
+        }
     }
 
     /// Objects that there are, roughly.
@@ -158,13 +167,13 @@ impl LazyMemory {
         if made.is_none() {
             let cpu = self.cpu_near(index);
             let cell = if is_refused!(Instance) {
-                None
+                Err(Shortage::Memory)
             } else {
                 self.instances.take_at_once(cpu, &self.settings.nodes)
             };
-            *made = cell.map(NonNull::cast);
-            if made.is_none() {
-                self.note_shortfall();
+            match cell {
+                Ok(cell) => *made = Some(cell.cast()),
+                Err(shortage) => self.note_shortfall(shortage),
             }
         }
         *made

@@ -1,0 +1,217 @@
+//! Memory that comes by and by and goes all at once: mappings whose records lie in themselves.
+//!
+//! The slow path of an update adds to it, in a signal handler, too: by system calls alone, without
+//! the program's allocator and without a lock. What else such a path needs is here as well: attempts
+//! that are further and further apart while the kernel refuses, and an `errno` that is put back.
+
+use super::flag::{Flag, Raised};
+use super::mapping::Mapping;
+use crate::error::{Error, Result};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// The binary logarithm of the most requests that go by between two attempts to map memory.
+const MOST_PATIENCE: u32 = 10;
+
+/// Mappings that live as long as this list.
+#[derive(Debug)]
+pub(crate) struct Slabs {
+    /// The address of the newest record; 0 where there is none.
+    newest: AtomicUsize,
+}
+
+/// The record of a mapping, inside of it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Record {
+    mapping: Mapping,
+    /// The address of the record that was the newest before; 0 for the first one.
+    older: usize,
+}
+
+/// Bytes that a record takes, at a multiple of as many.
+pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
+
+impl Slabs {
+    pub(crate) const fn new() -> Slabs {
+        Slabs { newest: AtomicUsize::new(0) }
+    }
+
+    /// Adds a mapping, whose record is kept `offset` bytes behind its start; returns the record's
+    /// address. Async-signal-safe.
+    ///
+    /// # Safety
+    /// Nobody else ever uses those [`RECORD_BYTES`] bytes, which lie in the mapping, at a multiple of
+    /// as many.
+    pub(crate) unsafe fn add(&self, mapping: Mapping, offset: usize) -> usize {
+        debug_assert!(offset.is_multiple_of(RECORD_BYTES) && offset + RECORD_BYTES <= mapping.len());
+        // SAFETY: inside the mapping by the caller's promise.
+        let place = unsafe { mapping.start().add(offset) }.cast::<Record>();
+        let mut older = self.newest.load(Ordering::Relaxed);
+        // SAFETY: aligned and nobody else's by the caller's promise.
+        unsafe { place.write(Record { mapping, older }) };
+        loop {
+            let here = place.as_ptr().expose_provenance();
+            match self.newest.compare_exchange(older, here, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return here,
+                Err(newer) => older = newer,
+            }
+            // SAFETY: written above, and not in the list yet.
+            unsafe { (*place.as_ptr()).older = older };
+        }
+    }
+
+    /// The mapping of a record.
+    ///
+    /// # Safety
+    /// 0, or what [`add`](Self::add) returned, and its list lives for `'a`.
+    pub(crate) unsafe fn mapping_of<'a>(record: usize) -> Option<&'a Mapping> {
+        let place = NonNull::new(std::ptr::with_exposed_provenance_mut::<Record>(record))?;
+        // SAFETY: a record that lives, by the caller's promise; it is not changed any more.
+        Some(&unsafe { place.as_ref() }.mapping)
+    }
+
+    /// The mappings, the newest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        let record = |address: usize| {
+            let place = NonNull::new(std::ptr::with_exposed_provenance_mut::<Record>(address));
+            // SAFETY: addresses in the list are those of records, which live as long as it.
+            place.map(|place| unsafe { place.as_ref() })
+        };
+        let newest = record(self.newest.load(Ordering::Acquire));
+        std::iter::successors(newest, move |here| record(here.older)).map(|record| &record.mapping)
+    }
+}
+
+impl Drop for Slabs {
+    fn drop(&mut self) {
+        let mut next = *self.newest.get_mut();
+        while let Some(place) = NonNull::new(std::ptr::with_exposed_provenance_mut::<Record>(next)) {
+            // SAFETY: as in `iter`; taken out before the memory that it lies in goes.
+            let Record { mapping, older } = unsafe { place.read() };
+            next = older;
+            drop(mapping);
+        }
+    }
+}
+
+/// Maps memory for a place that updates found empty: one thread at a time, and where the kernel
+/// refused not with each request.
+#[derive(Debug)]
+pub(crate) struct Growth {
+    flag: Flag,
+    /// Refusals in a row.
+    refusals: AtomicU32,
+    /// Requests that still go by before the next attempt.
+    patience: AtomicU32,
+    successes: AtomicUsize,
+}
+
+impl Growth {
+    pub(crate) const fn new() -> Growth {
+        Growth {
+            flag: Flag::new(),
+            refusals: AtomicU32::new(0),
+            patience: AtomicU32::new(0),
+            successes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Runs `map` unless `is_there`, or somebody else is at it, or the kernel refused too often and
+    /// too recently. Returns whether there is memory now. Async-signal-safe where `map` is, but for
+    /// `errno`, which is put back.
+    #[cold]
+    pub(crate) fn try_grow(
+        &self,
+        is_there: impl FnOnce() -> bool,
+        map: impl FnOnce(&Raised<'_>) -> Result<()>,
+    ) -> bool {
+        let Some(held) = self.flag.try_raise() else { return false };
+        if is_there() {
+            return true;
+        }
+        let patience = self.patience.load(Ordering::Relaxed);
+        if patience > 0 {
+            self.patience.store(patience - 1, Ordering::Relaxed);
+            return false;
+        }
+        let errno = Error::last_errno();
+        let mapped = map(&held);
+        // SAFETY: the calling thread's own.
+        unsafe { *libc::__errno_location() = errno };
+        if mapped.is_ok() {
+            self.refusals.store(0, Ordering::Relaxed);
+            self.successes.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let refusals = self.refusals.load(Ordering::Relaxed);
+            self.refusals.store((refusals + 1).min(MOST_PATIENCE), Ordering::Relaxed);
+            self.patience.store((1 << refusals) - 1, Ordering::Relaxed);
+        }
+        mapped.is_ok()
+    }
+
+    /// Waits until nobody else maps. Not for writers.
+    pub(crate) fn wait(&self) -> Raised<'_> {
+        self.flag.raise()
+    }
+
+    /// How often an update mapped memory.
+    pub(crate) fn successes(&self) -> usize {
+        self.successes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::mapping::PAGE;
+
+    #[test]
+    fn mappings_of_all_threads_are_in_the_list_until_it_goes() {
+        let slabs = Slabs::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let mapping = Mapping::new(2 * PAGE).expect("memory");
+                        // SAFETY: nobody else knows of the mapping.
+                        unsafe { slabs.add(mapping, PAGE) };
+                    }
+                });
+            }
+        });
+        let mut starts: Vec<usize> = slabs.iter().map(|mapping| mapping.addresses().start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        assert_eq!(starts.len(), 200);
+    }
+
+    #[test]
+    fn refused_memory_is_asked_for_less_and_less_often_and_errno_stays() {
+        let growth = Growth::new();
+        let refused = Err(Error::OutOfMemory { bytes: 1, errno: libc::ENOMEM });
+        let mut asked = Vec::new();
+        // SAFETY: this thread's own.
+        unsafe { *libc::__errno_location() = libc::EXDEV };
+        for request in 0..5000 {
+            let map = |_: &Raised<'_>| {
+                asked.push(request);
+                // SAFETY: as above.
+                unsafe { *libc::__errno_location() = libc::ENOMEM };
+                refused.clone()
+            };
+            assert!(!growth.try_grow(|| false, map));
+        }
+        assert_eq!(Error::last_errno(), libc::EXDEV);
+        assert_eq!(asked[..4], [0, 1, 3, 7]);
+        assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 1 << MOST_PATIENCE), "{asked:?}");
+        // and once there is some, at once
+        let next = (0..=1 << MOST_PATIENCE).find(|_| growth.try_grow(|| false, |_| Ok(())));
+        assert!(next.is_some() && growth.try_grow(|| false, |_| Ok(())));
+        assert_eq!(growth.successes(), 2);
+        let held = growth.wait();
+        assert!(!growth.try_grow(|| false, |_| Ok(())), "somebody else is at it");
+        drop(held);
+        assert!(growth.try_grow(|| true, |_| Err(Error::OutOfMemory { bytes: 1, errno: 1 })), "it is there");
+    }
+}
