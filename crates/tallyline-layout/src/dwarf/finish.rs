@@ -1,8 +1,8 @@
 //! What can be computed only when every type is known: sizes of members, and units of bitfields.
 
 use super::classes;
-use crate::model::{Bitfield, Member, MemberKind, Range, Type, Types};
-use crate::query::{Alignments, size_of};
+use crate::model::{Bitfield, Member, MemberKind, Range, Type, TypeId, Types};
+use crate::query::{Alignments, is_atomic, size_of};
 
 /// What a bitfield's offset holds when its place is counted from the start of the record.
 pub(super) const FROM_RECORD: u32 = u32::MAX;
@@ -114,6 +114,14 @@ fn order(types: &mut Types, record: usize) {
     members.iter_mut().zip(keyed).for_each(|(slot, (_, member))| *slot = member);
 }
 
+/// Whether so many bits are those of an atomic that is padded to a power of two. Before DWARF 5 nothing
+/// says that it is atomic, but a record is no bitfield in C.
+fn is_padded_atomic(types: &Types, id: TypeId, bits: u64) -> bool {
+    let own = size_of(types, id).saturating_mul(8);
+    let is_record = types.as_record(types.strip(id)).is_some();
+    own < bits && own.checked_next_power_of_two() == Some(bits) && (is_record || is_atomic(types, id))
+}
+
 /// Finds the naturally aligned unit that a bitfield starts in, and its first bit there, counted
 /// from the end that has the lower address.
 fn place_bitfield(types: &Types, member: &mut Member, little_endian: bool) {
@@ -122,12 +130,6 @@ fn place_bitfield(types: &Types, member: &mut Member, little_endian: bool) {
         member.size = size_of(types, types.strip(member.ty));
     }
     let unit = i128::from(member.size) * 8;
-    if unit == 0 || !matches!(types.get(types.strip(member.ty)), Type::Base { .. } | Type::Enum(_)) {
-        // a record of bits in another
-        let offset = if stored == FROM_RECORD { (member.bit_offset % 8) as u32 } else { 0 };
-        member.bitfield = Some(Bitfield { offset, size });
-        return;
-    }
     let start = if stored == FROM_RECORD {
         i128::from(member.bit_offset)
     } else {
@@ -137,6 +139,20 @@ fn place_bitfield(types: &Types, member: &mut Member, little_endian: bool) {
         i128::from(member.offset) * 8 + bit
     };
     let start = start.max(0);
+    // clang describes an atomic that it pads as a bitfield wider than its type
+    if start % 8 == 0 && is_padded_atomic(types, member.ty, size.into()) {
+        member.bit_offset = u64::try_from(start).unwrap_or(u64::MAX);
+        member.offset = member.bit_offset / 8;
+        member.size = u64::from(size / 8);
+        member.bitfield = None;
+        return;
+    }
+    if unit == 0 || !matches!(types.get(types.strip(member.ty)), Type::Base { .. } | Type::Enum(_)) {
+        // a record of bits in another
+        let offset = if stored == FROM_RECORD { (member.bit_offset % 8) as u32 } else { 0 };
+        member.bitfield = Some(Bitfield { offset, size });
+        return;
+    }
     let offset = start / unit * unit / 8;
     member.bit_offset = u64::try_from(start).unwrap_or(u64::MAX);
     member.offset = u64::try_from(offset).unwrap_or(u64::MAX);

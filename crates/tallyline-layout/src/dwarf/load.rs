@@ -358,9 +358,45 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     fn base(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
-        let name = self.name_for(cursor, need)?;
         let bytes = cursor.entry.number(constants::DW_AT_byte_size).unwrap_or(0);
+        let name = match self.complex(cursor, bytes) {
+            Some(name) if need != Need::Size => self.types.intern(&name)?,
+            _ => self.name_for(cursor, need)?,
+        };
         Ok(Type::Base { name, bits: u32::try_from(bytes.saturating_mul(8)).unwrap_or(0) })
+    }
+
+    /// Returns how C spells a complex number: gcc calls it `complex float`, which is a macro's name, and
+    /// clang `complex`, whatever it is made of.
+    fn complex(&self, cursor: &Cursor<'_, '_, 'a>, bytes: u64) -> Option<Vec<u8>> {
+        let language = cursor.context.language();
+        let encoding = cursor.entry.number(constants::DW_AT_encoding)?;
+        let is_float = encoding == u64::from(constants::DW_ATE_complex_float.0);
+        // of integers, which DWARF has no code for
+        if !(language.is_c() || language.is_cpp())
+            || !is_float && encoding != u64::from(constants::DW_ATE_lo_user.0)
+        {
+            return None;
+        }
+        let name = cursor.entry.string(self.units, cursor.unit, cursor.context, constants::DW_AT_name)?;
+        match name.strip_prefix(b"complex") {
+            Some(part @ [b' ', ..]) => return Some([b"_Complex", part].concat()),
+            Some(b"") => {}
+            _ if name == b"__unknown__" => {}
+            _ => return None,
+        }
+        let part: &[u8] = match (is_float, bytes) {
+            (true, 4) => b"_Float16",
+            (true, 8) => b"float",
+            (true, 16) => b"double",
+            (true, 20 | 24 | 32) => b"long double",
+            (false, 2) => b"char",
+            (false, 4) => b"short",
+            (false, 8) => b"int",
+            (false, 16) => b"long long",
+            _ => return None,
+        };
+        Some([b"_Complex ", part].concat())
     }
 
     fn pointer(&mut self, cursor: &Cursor<'_, '_, 'a>, kind: Pointer) -> Result<Type> {

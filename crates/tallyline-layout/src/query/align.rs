@@ -1,6 +1,7 @@
 //! Natural alignment: what the members alone ask for.
 
-use crate::model::{MemberKind, RecordId, Type, TypeId, Types};
+use super::{member_align, rules, type_align};
+use crate::model::{MemberKind, RecordId, TypeId, Types};
 
 /// How deep records nest before the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
@@ -25,12 +26,10 @@ impl Alignments {
         self.records
     }
 
-    /// The natural alignment of a type in bytes, at least 1.
-    ///
-    /// Typedefs and qualifiers are not looked through: [`Types::strip`] does that. An array aligns
-    /// as its element.
+    /// The natural alignment of a type in bytes, at least 1: as its declarations or the machine's
+    /// ABI have it, but of records as their members ask for it.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
-        self.of_type(types, id, 0).max(1)
+        self.of_type(types, id, 0)
     }
 
     /// The natural alignment of a record in bytes, at least 1.
@@ -38,27 +37,18 @@ impl Alignments {
         self.of_members(types, id, 0)
     }
 
-    fn of_type(&mut self, types: &Types, mut id: TypeId, depth: usize) -> u64 {
-        for _ in 0..DEPTH_LIMIT {
-            match types.get(id) {
-                Type::Array(array) => id = types.strip(types.array(array).of),
-                Type::Pointer { .. } | Type::MemberPointer { .. } | Type::Descriptor { .. } => {
-                    return types.pointer_size();
-                }
-                Type::Base { bits, .. } => return u64::from(bits / 8),
-                Type::Enum(id) => return types.enumeration(id).size,
-                Type::Record(record) => {
-                    // Rust's and Zig's compilers note it, whoever asked for it
-                    let known = types.record(record);
-                    if known.language.notes_alignment() && known.align != 0 {
-                        return known.align;
-                    }
-                    return self.of_members(types, record, depth);
-                }
-                _ => return 1,
-            }
+    fn of_type(&mut self, types: &Types, id: TypeId, depth: usize) -> u64 {
+        type_align(types, id, rules(types.target())[0], &mut |record| self.held(types, record, depth)).max(1)
+    }
+
+    /// A record that is held in another.
+    fn held(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
+        // Rust's and Zig's compilers note it, whoever asked for it
+        let known = types.record(id);
+        if known.language.notes_alignment() && known.align != 0 {
+            return known.align;
         }
-        1
+        self.of_members(types, id, depth)
     }
 
     fn of_members(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
@@ -69,12 +59,14 @@ impl Alignments {
         self.records[id.index()] = 1;
         let mut align = 1;
         let record = types.record(id);
+        let rules = rules(types.target())[0];
         let variants = types.variants(record).iter().flat_map(|one| types.variant_members(one));
         for member in types.members(record).iter().chain(types.tag(record)).chain(variants) {
             if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
                 continue;
             }
-            align = align.max(self.of_type(types, types.strip(member.ty), depth + 1));
+            let mut held = |inner| self.held(types, inner, depth + 1);
+            align = align.max(member_align(types, member, rules, &mut held));
         }
         self.records[id.index()] = align;
         align

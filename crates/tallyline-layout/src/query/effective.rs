@@ -1,72 +1,64 @@
-//! The alignment that a type has in memory: what its members ask for, what was asked for, and what
-//! packing takes away.
+//! Alignments in effect: what was asked for, what the members need, and what packing takes away, as
+//! the rules that lay the records out have it.
 
-use super::{Packed, scalar_align};
-use crate::model::{MemberKind, RecordId, Type, TypeId, Types};
+use super::{Rules, type_align};
+use crate::model::{RecordId, TypeId, Types};
+use crate::reorganize::explain;
 
-/// How deep records nest before the answer is cut short; real programs stay below thirty.
-const DEPTH_LIMIT: usize = 128;
-
-/// Alignments in effect, each computed once.
+/// Alignments in effect of all records.
 #[derive(Debug)]
 pub struct Effective {
-    packed: Packed,
-    // 0: not known yet
-    records: Vec<u64>,
+    rules: Rules,
+    records: Vec<InEffect>,
+}
+
+/// How a record is aligned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InEffect {
+    pub(crate) align: u64,
+    /// Whether it was declared packed, or with a limit (`#pragma pack`).
+    pub(crate) packed: bool,
 }
 
 impl Effective {
-    /// For these types; nothing is computed yet.
+    /// Explains the layouts of all records: time in proportion to their members.
     pub fn new(types: &Types) -> Effective {
-        Effective { packed: Packed::new(types), records: vec![0; types.record_count()] }
+        let (rules, records) = explain(types);
+        Effective { rules, records }
     }
 
     /// The alignment of a type in bytes, at least 1. In BTF what was asked for is inferred.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
-        self.of_type(types, id, 0)
+        type_align(types, id, self.rules, &mut |record| self.of_record(record)).max(1)
     }
 
     /// Whether a record is packed, as far as it shows.
-    pub fn is_packed(&mut self, types: &Types, id: RecordId) -> bool {
-        self.packed.infer(types, id)
+    pub fn is_packed(&mut self, _: &Types, id: RecordId) -> bool {
+        self.records.get(id.index()).is_some_and(|record| record.packed)
     }
 
-    fn of_type(&mut self, types: &Types, id: TypeId, depth: usize) -> u64 {
-        let mut id = types.strip(id);
-        for _ in 0..DEPTH_LIMIT {
-            match types.get(id) {
-                Type::Array(array) => id = types.strip(types.array(array).of),
-                Type::Pointer { .. } | Type::MemberPointer { .. } | Type::Descriptor { .. } => {
-                    return scalar_align(types.target(), types.pointer_size());
-                }
-                Type::Base { bits, .. } => return scalar_align(types.target(), u64::from(bits / 8)),
-                Type::Enum(id) => return scalar_align(types.target(), types.enumeration(id).size),
-                Type::Record(record) => return self.of_record(types, record, depth),
-                _ => return 1,
-            }
-        }
-        1
+    fn of_record(&self, id: RecordId) -> u64 {
+        self.records.get(id.index()).map_or(1, |record| record.align)
     }
+}
 
-    fn of_record(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
-        if self.records[id.index()] != 0 || depth > DEPTH_LIMIT {
-            return self.records[id.index()].max(1);
-        }
-        // a record that holds itself is damaged: it counts 1 to itself
-        self.records[id.index()] = 1;
-        let record = types.record(id);
-        let packed = self.packed.infer(types, id);
-        let mut align = record.align.max(1);
-        for member in types.members(record) {
-            if member.kind == MemberKind::Static {
-                continue;
-            }
-            align = align.max(member.align);
-            if !packed {
-                align = align.max(self.of_type(types, member.ty, depth + 1));
-            }
-        }
-        self.records[id.index()] = align;
-        align
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Language, Member, NameId, Origin, Record, RecordKind, Type};
+
+    #[test]
+    fn a_struct_of_functions_alone_aligns_as_a_pointer() {
+        let mut types = Types::new(Origin::Dwarf, 8);
+        let function = types.push_function(TypeId::VOID, &[], false).expect("room");
+        let function = types.push(Type::Function(function)).expect("room");
+        let member = Member { size: 8, ..Member::new(NameId::NONE, function, 0) };
+        let members = types.push_members(&[member]).expect("room");
+        // as Go has it
+        let language = Language(0x16);
+        let record = Record { members, language, ..Record::new(RecordKind::Struct, NameId::NONE, 8) };
+        let record = types.push_record(record).expect("room");
+        let id = types.push(Type::Record(record)).expect("room");
+        assert_eq!(Effective::new(&types).of(&types, id), 8);
     }
 }

@@ -24,6 +24,7 @@ pub use align::Alignments;
 pub use biggest::first_biggest_member;
 pub use coverage::{Coverage, tag_word};
 pub use effective::Effective;
+pub(crate) use effective::InEffect;
 pub use fields::{Field, field_at, fields};
 pub use filter::Filter;
 pub use flexible::{Flexible, ends_flexibly};
@@ -34,7 +35,7 @@ pub(crate) use packed::Decided;
 pub use packed::Packed;
 pub use pattern::{fits, is_pattern};
 pub use relations::{count_members_of, pointer_members};
-pub(crate) use scalar::scalar_align;
+pub(crate) use scalar::{Rules, is_alignment, is_atomic, member_align, rules, type_align};
 pub use select::{
     Met, aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous,
 };

@@ -79,7 +79,7 @@ impl Packed {
             if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
                 continue;
             }
-            let natural = self.alignments.of(types, types.strip(member.ty));
+            let natural = self.alignments.of(types, member.ty);
             largest = largest.max(natural);
             if !member.offset.is_multiple_of(natural) {
                 return true;

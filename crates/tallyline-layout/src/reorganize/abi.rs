@@ -1,9 +1,10 @@
 //! Alignments by the rules of a machine's ABI: what a compiler would use, not what a file shows.
 
-use crate::model::{MemberKind, Qualifier, RecordId, Type, TypeId, Types};
-use crate::query::{scalar_align, size_of};
+use crate::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
+use crate::query::{InEffect, Rules, member_align, rules, type_align};
 
 use super::replay::{Manner, Shape, Unexplained, replay};
+use crate::query::is_alignment;
 
 /// How deep structs nest before one counts as unexplained; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
@@ -14,6 +15,7 @@ const CHAIN_LIMIT: usize = 256;
 /// How every record of a set of types is laid out, and so what aligns to what.
 pub(super) struct Abi<'t> {
     pub(super) types: &'t Types,
+    pub(super) rules: Rules,
     shapes: Vec<Option<Shape>>,
     // records that others show to be packed
     packed: Vec<bool>,
@@ -22,8 +24,23 @@ pub(super) struct Abi<'t> {
 impl<'t> Abi<'t> {
     /// Explains every record that is here: time in proportion to their members.
     pub(super) fn new(types: &'t Types) -> Abi<'t> {
+        let all = rules(types.target());
+        let mut best = Abi::by(types, all[0]);
+        // which of them a compiler followed shows in what they explain
+        if depends_on_rules(types) {
+            for other in &all[1..] {
+                let other = Abi::by(types, *other);
+                if other.open_questions() < best.open_questions() {
+                    best = other;
+                }
+            }
+        }
+        best
+    }
+
+    fn by(types: &'t Types, rules: Rules) -> Abi<'t> {
         let count = types.record_count();
-        let mut abi = Abi { types, shapes: vec![None; count], packed: vec![false; count] };
+        let mut abi = Abi { types, rules, shapes: vec![None; count], packed: vec![false; count] };
         abi.explain_all();
         // a struct may show its packing only in one that holds it; that may show another's
         for _ in 0..4 {
@@ -36,44 +53,34 @@ impl<'t> Abi<'t> {
         abi
     }
 
+    /// How many layouts are not explained, or not by what compilers do unasked.
+    fn open_questions(&self) -> usize {
+        let is_open = |shape: &Shape| {
+            shape.unexplained.is_some() || shape.guessed || !matches!(shape.manner, Manner::Natural)
+        };
+        self.shapes.iter().flatten().filter(|shape| is_open(shape)).count()
+    }
+
+    /// How a record is aligned.
+    pub(super) fn in_effect(&self, id: RecordId) -> InEffect {
+        let shape = self.shape(id);
+        let packed = shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_));
+        InEffect { align: shape.align.max(1), packed }
+    }
+
     /// How a record is laid out.
     pub(super) fn shape(&self, id: RecordId) -> Shape {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }
 
     /// The alignment of a type, in bytes.
-    pub(super) fn align_of(&self, mut id: TypeId) -> u64 {
-        let scalar = |size| scalar_align(self.types.target(), size);
-        let mut least = 1;
-        for _ in 0..CHAIN_LIMIT {
-            if let Some(align) = self.types.declared_alignment(id).filter(|align| is_alignment(*align)) {
-                return align.max(least);
-            }
-            match self.types.get(id) {
-                Type::Qualified { qualifier, of } => {
-                    if qualifier == Qualifier::Atomic {
-                        least = atomic(size_of(self.types, of));
-                    }
-                    id = of;
-                }
-                Type::Typedef { of, .. } | Type::Annotated { of } => id = of,
-                Type::Array(array) if self.types.array(array).vector => {
-                    return size_of(self.types, id).clamp(1, 1 << 12).next_power_of_two();
-                }
-                Type::Array(array) => id = self.types.array(array).of,
-                Type::Base { bits, .. } => return scalar(u64::from(bits / 8)).max(least),
-                Type::Pointer { .. }
-                | Type::MemberPointer { .. }
-                | Type::Function(_)
-                | Type::Descriptor { .. } => {
-                    return scalar(self.types.pointer_size()).max(least);
-                }
-                Type::Enum(item) => return scalar(self.types.enumeration(item).size).max(least),
-                Type::Record(record) => return self.shape(record).align.max(least),
-                Type::Void | Type::Missing | Type::Opaque { .. } | Type::Text { .. } => return least,
-            }
-        }
-        1
+    pub(super) fn align_of(&self, id: TypeId) -> u64 {
+        type_align(self.types, id, self.rules, &mut |record| self.shape(record).align)
+    }
+
+    /// The alignment of the type of a member, in bytes.
+    pub(super) fn align_of_member(&self, member: &Member) -> u64 {
+        member_align(self.types, member, self.rules, &mut |record| self.shape(record).align)
     }
 
     fn explain_all(&mut self) {
@@ -137,6 +144,7 @@ impl<'t> Abi<'t> {
         if record.declaration {
             return Shape { unexplained: Some(Unexplained::Unknown), ..Shape::default() };
         }
+        let asked = if is_alignment(record.align) { record.align } else { 1 };
         let mut manners = vec![
             Manner::Natural,
             Manner::Packed,
@@ -153,8 +161,10 @@ impl<'t> Abi<'t> {
             for manner in &manners {
                 match replay(self, id, *manner, guess) {
                     Ok(replay) => {
+                        // Rust's and Zig's compilers note it, whoever asked for it
+                        let noted = record.language.notes_alignment() && record.align != 0;
                         return Shape {
-                            align: replay.align,
+                            align: if noted { asked } else { replay.align },
                             manner: *manner,
                             guessed: replay.guessed,
                             unexplained: None,
@@ -165,10 +175,11 @@ impl<'t> Abi<'t> {
             }
         }
         // as its members would have it, as far as that fits its size
-        let members = self.types.members(record);
-        let natural = members.iter().map(|member| self.align_of(member.ty)).max().unwrap_or(1);
+        let members = self.types.members(record).iter().chain(self.types.tag(record));
+        let data = members.filter(|member| !matches!(member.kind, MemberKind::Static));
+        let natural = data.map(|member| self.align_of_member(member)).max().unwrap_or(1);
         let fits = 1 << record.size.trailing_zeros().min(12);
-        Shape { align: natural.min(fits), unexplained: first, ..Shape::default() }
+        Shape { align: natural.min(fits).max(asked), unexplained: first, ..Shape::default() }
     }
 
     /// Marks structs that lie where their alignment does not let them; whether there were new ones.
@@ -200,12 +211,12 @@ impl<'t> Abi<'t> {
     }
 }
 
-/// Atomic types align as their size where that is a word's.
-fn atomic(size: u64) -> u64 {
-    if size.is_power_of_two() && size <= 16 { size } else { 1 }
-}
-
-/// Whether a number can be an alignment; a damaged file has others.
-pub(super) fn is_alignment(align: u64) -> bool {
-    align.is_power_of_two() && align <= 1 << 28
+/// Whether there are types about which compilers for a machine do not agree.
+fn depends_on_rules(types: &Types) -> bool {
+    let is_such = |ty: &Type| match *ty {
+        Type::Array(array) => types.array(array).vector,
+        Type::Qualified { qualifier, .. } => qualifier == Qualifier::Atomic,
+        _ => false,
+    };
+    types.types.iter().any(is_such)
 }

@@ -44,6 +44,7 @@ pub use proposal::{Extent, Move, Original, Proposal, Proven, print};
 pub use together::Together;
 
 use crate::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
+use crate::query::{InEffect, Rules};
 use abi::Abi;
 use replay::{Manner, Unexplained, replay};
 use std::fmt;
@@ -320,6 +321,13 @@ fn has_standard_layout(types: &Types, record: &Record) -> bool {
     let mut data = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
     let access = data.clone().next().map(|member| member.access);
     data.all(|member| !member.is_base() && !member.artificial && Some(member.access) == access)
+}
+
+/// Returns how every record is aligned, and the rules of the machine that explain most of it.
+pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
+    let abi = Abi::new(types);
+    let records = (0..types.record_count()).map(|index| abi.in_effect(RecordId(index as u32)));
+    (abi.rules, records.collect())
 }
 
 /// Whether a header is one of those by which a kernel and its programs agree.

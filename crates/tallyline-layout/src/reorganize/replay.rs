@@ -5,10 +5,10 @@
 //! [`Manner`], put every member exactly where the file says that it is. Only what is explained is
 //! reorganised.
 
-use super::abi::{Abi, is_alignment};
+use super::abi::Abi;
 use super::bits::Bits;
 use crate::model::{Member, MemberKind, Origin, RecordId, Type};
-use crate::query::size_of;
+use crate::query::{is_alignment, size_of};
 
 /// Larger than any struct: sizes beyond are a damaged file's.
 pub(super) const SIZE_LIMIT: u64 = 1 << 40;
@@ -113,7 +113,9 @@ pub(super) fn replay(
         return walk.union(members, record.size, record.align);
     }
     for (index, member) in members.iter().enumerate() {
-        let placed = walk.step(index, member, members.get(index + 1))?;
+        // empty bases lie over others
+        let next = members[index + 1..].iter().find(|member| member.takes_bytes());
+        let placed = walk.step(index, member, next)?;
         walk.replay.members.push(placed);
     }
     walk.finish(record.size, record.align)
@@ -308,7 +310,7 @@ impl Walk<'_, '_> {
 
     /// The alignment of a member under the manner. In DWARF the one of the member itself is final.
     fn align_of(&self, member: &Member) -> Result<u64, Unexplained> {
-        let natural = self.abi.align_of(member.ty);
+        let natural = self.abi.align_of_member(member);
         if self.abi.types.origin() == Origin::Dwarf && member.align != 0 {
             return self.checked(member.align);
         }

@@ -8,10 +8,15 @@ pub(super) fn base(name: &[u8], bits: u32) -> Option<&'static str> {
     let count = |word: &str| words.iter().filter(|known| **known == word).count();
     let has = |word| count(word) != 0;
     if has("complex") || has("_Complex") {
-        return Some(match (has("float"), has("long")) {
-            (true, _) => "_Complex float",
-            (_, true) => "_Complex long double",
-            _ => "_Complex double",
+        return Some(match (has("float"), has("double"), has("long"), bits) {
+            (true, ..) => "_Complex float",
+            (_, true, true, _) => "_Complex long double",
+            (_, true, false, _) => "_Complex double",
+            (.., 16) => "_Complex char",
+            (.., 32) => "_Complex short",
+            (.., 64) => "_Complex int",
+            (.., 128) => "_Complex long long",
+            _ => return None,
         });
     }
     if has("double") {
@@ -78,6 +83,8 @@ mod tests {
             ("_Bool", 8, "_Bool"),
             ("long double", 96, "long double"),
             ("complex double", 128, "_Complex double"),
+            ("_Complex long double", 256, "_Complex long double"),
+            ("_Complex short", 32, "_Complex short"),
             ("__int128 unsigned", 128, "__int128"),
         ] {
             assert_eq!(base(name.as_bytes(), bits), Some(c), "{name}");

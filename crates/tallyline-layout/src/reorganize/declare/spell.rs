@@ -44,7 +44,7 @@ impl Speller<'_, '_, '_, '_> {
         manner: Manner,
     ) -> String {
         let abi = &self.writer.reorganizer.abi;
-        let natural = abi.align_of(member.ty);
+        let natural = abi.align_of_member(member);
         // a base whose tail is used again, or an empty class: bytes stand for it
         let whole = self.writer.size_of(member.ty) == size;
         let (spelled, own) = match whole.then(|| self.spell(member.ty)).flatten() {
