@@ -9,6 +9,7 @@ mod bench;
 mod browser;
 mod check;
 mod cli;
+mod columns;
 mod demo;
 mod diff;
 mod evlist;

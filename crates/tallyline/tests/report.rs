@@ -4,7 +4,10 @@ mod common;
 mod recorded;
 
 use common::{run, run_in, stderr, stdout};
-use recorded::{Access, GET_A, GET_Y, LOAD_HITM, NOTHING, Recorded, SET_B, STORE_L1, access, record};
+use recorded::{
+    Access, GET_A, GET_Y, LOAD_HITM, NOTHING, PROGRAM, Recorded, SET_B, STORE_L1, access, record,
+    record_program,
+};
 use serde_json::Value;
 
 /// 40 loads of `a`, 20 stores to `b`, 10 loads of `in.y`, 5 instructions without an access.
@@ -71,7 +74,7 @@ fn every_sample_is_in_exactly_one_row_whatever_the_keys_and_the_filter() {
         (&["--symbol", "get_a,nothing"], 45),
         (&["--cpu", "1-2"], 20 + 20 + 5 + 2),
         (&["--type", "pair"], 70),
-        (&["--comm", "other"], 0),
+        (&["--comm", "pa*"], 75),
     ];
     for (index, key) in keys.iter().enumerate() {
         // each key with each filter in turn, and all of them without
@@ -287,6 +290,168 @@ fn what_cannot_be_done_says_what_to_do() {
     let output = run(&["report", "-e", "stores", "-i", recorded.path()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there are loads"), "{}", stderr(&output));
+}
+
+#[test]
+fn names_are_found_by_globs_expressions_and_parts() {
+    let Some(recorded) = record("report-names", true, &usual()) else { return };
+    for (filter, samples) in [
+        (["--symbol", "get_*"], 50),
+        (["--symbol", "/^(get_a|set_b)$/"], 60),
+        (["--symbol", "[gs]et_[ab],nothing"], 65),
+        (["--symbol", "noth"], 5),
+        (["--type", "struct p*,(no memory)"], 75),
+        (["--type", "/^struct (pair|inner)$/"], 70),
+        (["--dso", "*/pair"], 75),
+        (["--comm", "/^p/"], 75),
+        (["--event", "l*"], 75),
+    ] {
+        let document = json(&recorded, &filter);
+        assert_eq!(document["samples"], samples, "{filter:?}");
+    }
+    for name in ["pair", "struct pair", "pa?r", "/^struct p/", "air"] {
+        let output = run(&["annotate", name, "--plain", "-i", recorded.path()]);
+        assert!(stdout(&output).contains("Annotate type: 'struct pair'"), "{name}: {}", stderr(&output));
+    }
+    let part = run(&["report", "--json", "--symbol", "noth", "-i", recorded.path()]);
+    assert!(stderr(&part).contains("no function is named noth; showing nothing"), "{}", stderr(&part));
+    let text = stdout(&run(&["report", "--explain", "set_*", "-i", recorded.path()]));
+    assert!(text.contains("one of 20") && text.contains("struct pair +0x8 (b)"), "{text}");
+}
+
+#[test]
+fn what_matches_nothing_is_an_error_that_names_what_there_is() {
+    let Some(recorded) = record("report-nothing", true, &usual()) else { return };
+    for (args, said) in [
+        (["report", "--symbol", "got_a"], "the nearest names are get_a"),
+        (["report", "--symbol", "zzz*"], "there are get_a, get_y, nothing, set_b: tallyline report -s sym"),
+        (["report", "--symbol", "get"], "2 have that in their names: get_a, get_y"),
+        (["report", "--type", "struct pear"], "the nearest names are struct pair"),
+        (["report", "--comm", "other"], "there are pair: tallyline report -s comm"),
+        (["report", "--dso", "libx.so"], "tallyline report -s dso"),
+        (["report", "--event", "stores"], "there are loads"),
+        (["report", "--pid", "8"], "no samples of process 8; there are 7"),
+        (["report", "--tid", "8"], "no samples of thread 8; there are 7"),
+        (["report", "--cpu", "5-6"], "no samples of CPU 5, 6; there are 0, 1, 2"),
+        (["report", "--symbol", "/a(/"], "not a regular expression"),
+        (["annotate", "--symbol", "got_a"], "the nearest names are get_a"),
+        (["annotate", "nonsense", "--stdio"], "no samples of type nonsense"),
+        (["sharing", "--type", "pear"], "the nearest names are struct pair"),
+        (["mem", "--comm", "other"], "there are pair"),
+        (["report", "--explain", "got_a"], "the nearest names are get_a"),
+    ] {
+        let output = run(&[&args[..], &["-i", recorded.path()]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stdout(&output));
+        assert!(
+            stderr(&output).contains(said) && stdout(&output).is_empty(),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+    }
+    let both = ["report", "--symbol", "set_b", "--cpu", "0", "-i", recorded.path()];
+    let output = run(&both);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no sample passes all filters"), "{}", stderr(&output));
+    // with two recordings a name may be in one of them
+    let Some(other) = record("report-nothing-other", true, &[access(GET_A)]) else { return };
+    let output = run(&["report", "--diff", other.path(), "--symbol", "set_b", "-i", recorded.path()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_long_name_is_whole_in_files_and_pushes_no_other_row_apart() {
+    let long = "l".repeat(692);
+    let text = PROGRAM.replace("struct inner", &format!("struct {long}"));
+    let Some(recorded) = record_program("report-long", &text, &["-g"], true, &usual()) else { return };
+    let args = ["report", "-s", "type,sym", "-i", recorded.path()];
+    let whole = stdout(&run(&args));
+    assert!(whole.lines().all(|line| line.chars().count() < 120), "{whole}");
+    // one of the type itself is in a row now
+    let text = text
+        .replace(
+            "int get_y(struct pair *p) { return p->in.y; }",
+            &format!("int get_y(struct {long} *p) {{ return p->y; }}"),
+        )
+        .replace("get_y(&shared_pair)", "get_y(&shared_pair.in)");
+    let Some(recorded) = record_program("report-longer", &text, &["-g"], true, &usual()) else { return };
+    let args = ["report", "-s", "type,sym", "-i", recorded.path()];
+    let whole = stdout(&run(&args));
+    assert!(whole.contains(&format!("struct {long}  [.] get_y")), "{whole}");
+    let other = whole.lines().find(|line| line.contains("set_b")).expect("a row");
+    assert!(other.chars().count() < 60, "{other}");
+    let narrow = stdout(&run(&[&args[..], &["-w", "0,20"]].concat()));
+    assert!(narrow.contains("struct lll…lllllllll  [.] get_y"), "{narrow}");
+    let csv = stdout(&run(&[&args[..], &["--csv"]].concat()));
+    assert!(csv.contains(&format!("struct {long}")), "{csv}");
+}
+
+#[test]
+fn a_read_and_write_by_one_instruction_counts_as_a_load_and_a_store() {
+    let text = PROGRAM.replace("{ p->b = v; }", "{ p->b += v; }");
+    let mut accesses = usual();
+    // nothing but the instruction says what it does
+    accesses.iter_mut().for_each(|access| access.source = 0);
+    let Some(recorded) = record_program("annotate-update", &text, &["-g"], true, &accesses) else { return };
+    let text = stdout(&run(&["annotate", "pair", "-i", recorded.path()]));
+    let row = text.lines().find(|line| line.contains("\tb;")).expect("a row");
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row[1..4], ["20", "20", "20"], "samples, loads, stores: {text}");
+    let whole = text.lines().find(|line| line.contains("struct pair\t")).expect("a row");
+    let whole: Vec<&str> = whole.split_whitespace().collect();
+    assert_eq!(whole[1..4], ["70", "70", "20"], "{text}");
+    // the format has one of both for each sample
+    let output = run_in(
+        &recorded.folder,
+        &["annotate", "-i", "perf.data", "--data-type-json", "types.json", "--plain"],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let bytes = std::fs::read(recorded.folder.join("types.json")).expect("written");
+    let document: Value = serde_json::from_slice(&bytes).expect("a document");
+    let offset = &document["dsos"][0]["types"][0]["histograms"][0]["samples"][1];
+    assert_eq!((&offset["nr_samples_load"], &offset["nr_samples_store"]), (&0.into(), &20.into()));
+}
+
+#[test]
+fn code_has_source_lines_and_labels() {
+    let text = PROGRAM.replace(
+        "long get_a(struct pair *p) { return p->a; }",
+        "long get_a(struct pair *p) {\n  long sum = p->a;\n  while (sum < 1000)\n    sum += p->b;\n  return sum;\n}",
+    );
+    let Some(recorded) = record_program("annotate-lines", &text, &["-g"], true, &usual()) else { return };
+    let code = stdout(&run(&["annotate", "--code", "--symbol", "get_a", "-i", recorded.path()]));
+    assert!(code.contains("long sum = p->a;") && code.contains("sum += p->b;"), "{code}");
+    let label = code.lines().find(|line| line.trim() == "L1:").unwrap_or_else(|| panic!("no label: {code}"));
+    assert!(label.starts_with(' ') && code.contains("-> L1"), "{code}");
+    // without the source it is as before
+    std::fs::remove_file(recorded.folder.join("pair.c")).expect("it was there");
+    let code = stdout(&run(&["annotate", "--code", "--symbol", "get_a", "-i", recorded.path()]));
+    assert!(!code.contains("long sum") && code.contains("pair.c:5"), "{code}");
+}
+
+#[test]
+fn a_recording_without_samples_and_a_program_without_debug_information_say_what_to_do() {
+    let Some(recorded) = record("report-empty", true, &[]) else { return };
+    for command in ["report", "annotate"] {
+        let output = run(&[command, "--stdio", "-i", recorded.path()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("no samples of loads") && stderr(&output).contains("-F"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    }
+    let Some(recorded) = record_program("report-stripped", PROGRAM, &["-Wl,--build-id"], true, &usual())
+    else {
+        return;
+    };
+    let text = stdout(&run(&["report", "-i", recorded.path()]));
+    let hint = text.lines().find(|line| line.contains("No debug information:")).unwrap_or_default();
+    for part in ["75 samples in ", "/pair: ", "compile it with -g", "DEBUGINFOD_URLS=", "build-id "] {
+        assert!(hint.contains(part), "{part}: {text}");
+    }
+    let output = run(&["annotate", "--stdio", "-i", recorded.path()]);
+    assert!(stderr(&output).contains("compile it with -g"), "{}", stderr(&output));
 }
 
 #[test]

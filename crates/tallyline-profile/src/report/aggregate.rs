@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use crate::infer::Pseudo;
     use crate::perfdata::sample::{CpuMode, DataSource, Weight};
+    use std::collections::HashSet;
 
     /// Numbers without an order (xorshift); the same in each run.
     struct Random(u64);
@@ -255,16 +256,12 @@ mod tests {
             let keys: Vec<Column> = (0..1 + random.below(4))
                 .map(|_| Column::Key(ALL[random.below(ALL.len() as u64) as usize]))
                 .collect();
-            let filter = Filter {
-                cpus: (0..4).filter(|_| random.below(2) == 0).collect(),
-                tids: (0..5).filter(|_| random.below(3) == 0).collect(),
-                types: ["a", "(unknown)"]
-                    .iter()
-                    .filter(|_| random.below(3) == 0)
-                    .map(|name| (*name).to_owned())
-                    .collect(),
-                ..Filter::default()
-            };
+            let cpus = (0..4).filter(|_| random.below(2) == 0).collect();
+            let tids = (0..5).filter(|_| random.below(3) == 0).collect();
+            let types = ["a", "(unknown)"].iter().filter(|_| random.below(3) == 0);
+            let types: HashSet<String> = types.map(|name| (*name).to_owned()).collect();
+            let types = Some(types).filter(|types| !types.is_empty());
+            let filter = Filter { cpus, tids, types, ..Filter::default() };
             let weighing = if round % 2 == 0 { Weighing::Period } else { Weighing::Weight };
             let events: &[usize] = [&[0][..], &[1], &[0, 1]][round % 3];
             let table = aggregate(&profile, &keys, events, &filter, weighing);

@@ -1,7 +1,6 @@
 //! Types field by field: what accesses each byte of a type, how often, how long, from where.
 
 use super::aggregate::Weighing;
-use super::filter::{Filter, is_called};
 use super::members::{Member, members};
 use super::operand::Operand;
 use super::profile::{NONE, Point, Profile};
@@ -15,10 +14,12 @@ pub struct Use {
     pub samples: u64,
     /// What percentages weigh.
     pub total: u64,
-    /// Samples that only read.
+    /// Samples that read.
     pub loads: u64,
-    /// Samples that write, or read and write.
+    /// Samples that write.
     pub stores: u64,
+    /// Samples that do both, which are in either number.
+    pub updates: u64,
     /// The sum of what percentages weigh, of stores alone.
     pub stored: u64,
     /// The sum of the weights.
@@ -36,6 +37,7 @@ impl Use {
         self.total = self.total.saturating_add(other.total);
         self.loads += other.loads;
         self.stores += other.stores;
+        self.updates += other.updates;
         self.stored = self.stored.saturating_add(other.stored);
         self.weight = self.weight.saturating_add(other.weight);
         for (source, samples) in &other.sources {
@@ -48,11 +50,13 @@ impl Use {
         let total = weighing.of(point);
         self.samples += point.samples;
         self.total = self.total.saturating_add(total);
-        if is_store(point, operand) {
+        let is_store = is_store(point, operand);
+        let is_load = !is_store || is_load(point, operand);
+        self.loads += if is_load { point.samples } else { 0 };
+        self.updates += if is_load && is_store { point.samples } else { 0 };
+        if is_store {
             self.stores += point.samples;
             self.stored = self.stored.saturating_add(total);
-        } else {
-            self.loads += point.samples;
         }
         self.weight = self.weight.saturating_add(point.weight.weight.saturating_mul(point.samples));
         if let Some(source) = point.source {
@@ -70,6 +74,15 @@ pub fn is_store(point: &Point, operand: &Operand) -> bool {
         Some(source) if source.is_store() => true,
         Some(source) if source.is_load() => false,
         _ => operand.writes,
+    }
+}
+
+/// Whether an access reads: the hardware says it, or the instruction. Hardware samples one of the two halves
+/// of `addq $1, (mem)`.
+fn is_load(point: &Point, operand: &Operand) -> bool {
+    match point.source {
+        Some(source) if source.is_store() || source.is_load() => source.is_load(),
+        _ => operand.reads,
     }
 }
 
@@ -111,20 +124,17 @@ impl TypeUse {
     }
 }
 
-/// The types that were accessed, those most accessed first; with a name only those that it names.
-/// Each file has its own: two programs' types of one name need not be the same.
-pub fn annotate(profile: &Profile, filter: &Filter, weighing: Weighing, name: Option<&str>) -> Vec<TypeUse> {
+/// Counts the types that some samples access, those most accessed first. Each file has its own: two
+/// programs' types of one name need not be the same.
+pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) -> bool) -> Vec<TypeUse> {
     #[derive(Default)]
     struct OfType {
         events: BTreeMap<u32, BTreeMap<u64, Use>>,
         either: BTreeMap<[u64; 2], Use>,
     }
     let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
-    for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
+    for point in profile.points.iter().filter(|point| accepts(point)) {
         let Some(operand) = profile.outcome(point).operand() else { continue };
-        if name.is_some_and(|name| !is_called(profile.text(operand.name), name)) {
-            continue;
-        }
         let of_type = found.entry(operand.ty).or_default();
         // also an event that only has such samples is named
         let offsets = of_type.events.entry(point.event).or_default();

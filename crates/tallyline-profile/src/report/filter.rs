@@ -1,25 +1,27 @@
 //! Which samples are shown.
 
 use super::operand::Outcome;
+use super::pattern::NameKind;
 use super::profile::{Point, Profile};
+use std::collections::{BTreeSet, HashSet};
 
-/// What samples have to be. An empty list lets everything through.
+/// What samples have to be. An empty list lets everything through, as does what is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Names of threads.
-    pub comms: Vec<String>,
-    /// Files, by path or by name.
-    pub dsos: Vec<String>,
+    pub comms: Option<HashSet<String>>,
+    /// Files, by path.
+    pub dsos: Option<HashSet<String>>,
     /// Functions.
-    pub symbols: Vec<String>,
+    pub symbols: Option<HashSet<String>>,
     /// Processes.
     pub pids: Vec<i32>,
     /// Threads.
     pub tids: Vec<i32>,
     /// CPUs.
     pub cpus: Vec<u32>,
-    /// Types, with or without `struct` before the name.
-    pub types: Vec<String>,
+    /// Types.
+    pub types: Option<HashSet<String>>,
     /// Loads or stores, as the data source says.
     pub operation: Option<Operation>,
 }
@@ -43,55 +45,52 @@ impl Operation {
 }
 
 impl Filter {
-    /// Whether every sample gets through.
-    pub fn is_empty(&self) -> bool {
-        self.comms.is_empty()
-            && self.dsos.is_empty()
-            && self.symbols.is_empty()
-            && self.pids.is_empty()
-            && self.tids.is_empty()
-            && self.cpus.is_empty()
-            && self.types.is_empty()
-            && self.operation.is_none()
-    }
-
     /// Whether a sample gets through.
     pub fn accepts(&self, profile: &Profile, point: &Point) -> bool {
-        let one_of = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        let one_of = |list: &Option<HashSet<String>>, kind| {
+            let is_in = |list: &HashSet<String>| {
+                name_of(profile, point, kind).is_some_and(|name| list.contains(name))
+            };
+            list.as_ref().is_none_or(is_in)
+        };
         (self.pids.is_empty() || self.pids.contains(&point.pid))
             && (self.tids.is_empty() || self.tids.contains(&point.tid))
             && (self.cpus.is_empty() || self.cpus.contains(&point.cpu))
-            && one_of(&self.comms, profile.text(point.comm))
-            && (self.dsos.is_empty() || self.is_in(profile, point))
-            && (self.symbols.is_empty() || {
-                let symbol = profile.symbol(profile.at(point.charged).symbol);
-                symbol.is_some_and(|symbol| one_of(&self.symbols, profile.text(symbol.name)))
-            })
-            && (self.types.is_empty() || self.is_of(profile, point))
+            && one_of(&self.comms, NameKind::Thread)
+            && one_of(&self.dsos, NameKind::File)
+            && one_of(&self.symbols, NameKind::Function)
+            && one_of(&self.types, NameKind::Type)
             && self.operation.is_none_or(|operation| operation.accepts(point))
-    }
-
-    fn is_in(&self, profile: &Profile, point: &Point) -> bool {
-        let Some(place) = profile.places.get(point.charged as usize) else { return false };
-        let path = profile.dso(place.dso).map(|dso| dso.path.as_str());
-        let name = profile.dso_name(place.dso);
-        self.dsos.iter().any(|dso| dso == name || Some(dso.as_str()) == path)
-    }
-
-    fn is_of(&self, profile: &Profile, point: &Point) -> bool {
-        let name = match profile.outcome(point) {
-            Outcome::Typed(operand) => profile.text(operand.name),
-            Outcome::Pseudo(pseudo) => pseudo.name(),
-            Outcome::Untyped(_) => "(unknown)",
-        };
-        self.types.iter().any(|one| is_called(name, one))
     }
 }
 
-/// Whether a type's name is the one asked for, which may leave out `struct`, `union`, `class` or `enum`.
-pub fn is_called(name: &str, asked: &str) -> bool {
-    name == asked
-        || name.split_once(' ').is_some_and(|(kind, rest)| {
-            matches!(kind, "struct" | "union" | "class" | "enum") && rest == asked
-        })
+/// The name of some kind that a sample has: what filters compare.
+fn name_of<'p>(profile: &'p Profile, point: &Point, kind: NameKind) -> Option<&'p str> {
+    Some(match kind {
+        NameKind::Thread => profile.text(point.comm),
+        NameKind::Event => profile.events.get(point.event as usize)?.name.as_str(),
+        NameKind::File => {
+            let dso = profile.places.get(point.charged as usize)?.dso;
+            profile.dso(dso).map_or("[unknown]", |dso| dso.path.as_str())
+        }
+        NameKind::Function => profile.text(profile.symbol(profile.at(point.charged).symbol)?.name),
+        NameKind::Type => match profile.outcome(point) {
+            Outcome::Typed(operand) => profile.text(operand.name),
+            Outcome::Pseudo(pseudo) => pseudo.name(),
+            Outcome::Untyped(_) => "(unknown)",
+        },
+    })
+}
+
+/// The names of some kind that the samples of a profile have.
+pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
+    // many samples are at one place
+    let mut seen = HashSet::new();
+    let key = |point: &Point| match kind {
+        NameKind::Thread => point.comm.0,
+        NameKind::Event => point.event,
+        _ => point.charged,
+    };
+    let points = profile.points.iter().filter(|point| seen.insert(key(point)));
+    points.filter_map(|point| name_of(profile, point, kind)).collect()
 }

@@ -2,14 +2,22 @@
 
 use super::names::NameId;
 use super::profile::Profile;
-use super::programs::Debug;
+use super::programs::{Debug, Program};
 use super::resolve::Binaries;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_layout::{DebugInfo, Slice, explore};
 
-/// A file's name and a line.
+/// A file's path as debug information has it, and a line.
 type Line = (String, u64);
+
+/// Finds the source lines of some addresses of a program: the path of the file and the line.
+pub fn source_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Line> {
+    let mut addresses = addresses.to_vec();
+    addresses.sort_unstable();
+    addresses.dedup();
+    program.debug.as_ref().map_or_else(FxHashMap::default, |debug| in_file(debug, &addresses))
+}
 
 /// Fills in source files and lines. A place without one gets its symbol, as in perf.
 pub(super) fn look_up(profile: &mut Profile, binaries: &Binaries) {
@@ -30,7 +38,9 @@ pub(super) fn look_up(profile: &mut Profile, binaries: &Binaries) {
         let (place, resolved) = (profile.places[index], profile.resolved[index]);
         let line = found.get(&place.dso).and_then(|lines| lines.get(&resolved.address));
         let (file, line) = match line {
-            Some((file, line)) => {
+            Some((path, line)) => {
+                // without its folders, as perf shows it
+                let file = path.rsplit('/').next().unwrap_or_default();
                 (profile.names.intern(file), profile.names.intern(&format!("{file}:{line}")))
             }
             None => without_line(profile, index),
@@ -86,7 +96,7 @@ fn in_unit(
         if let Some((start, file, line)) = before {
             let first = addresses.partition_point(|address| *address < start);
             for address in addresses[first..].iter().take_while(|address| **address < row.address()) {
-                if let Some(name) = file_name(dwarf, &unit, header, file) {
+                if let Some(name) = path_of(dwarf, &unit, header, file) {
                     lines.insert(*address, (name, line));
                 }
             }
@@ -97,15 +107,23 @@ fn in_unit(
     Ok(())
 }
 
-/// The name of a source file without its folders, as perf shows it.
-fn file_name<'a>(
+/// The path of a source file.
+fn path_of<'a>(
     dwarf: &gimli::Dwarf<Slice<'a>>,
     unit: &gimli::Unit<Slice<'a>>,
     header: &gimli::LineProgramHeader<Slice<'a>>,
     index: u64,
 ) -> Option<String> {
     let file = header.file(index)?;
-    let name = dwarf.attr_string(unit, file.path_name()).ok()?;
-    let name = String::from_utf8_lossy(name.slice()).into_owned();
-    Some(name.rsplit('/').next().unwrap_or_default().to_owned())
+    let text =
+        |value| Some(String::from_utf8_lossy(dwarf.attr_string(unit, value).ok()?.slice()).into_owned());
+    let mut path = text(file.path_name())?;
+    let folder = file.directory(header).and_then(text);
+    let own = unit.comp_dir.as_ref().map(|folder| String::from_utf8_lossy(folder.slice()).into_owned());
+    for folder in folder.into_iter().chain(own) {
+        if !path.starts_with('/') {
+            path = format!("{folder}/{path}");
+        }
+    }
+    Some(path)
 }

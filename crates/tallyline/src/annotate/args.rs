@@ -1,6 +1,7 @@
 //! The command line of `tallyline annotate`.
 
-use crate::profile::InputArgs;
+use crate::columns::Fit;
+use crate::profile::{InputArgs, Patterns};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnnotateArgs {
-    /// The type: with or without struct in front; without a name all that have samples
-    #[arg(value_name = "TYPE")]
-    pub(super) name: Option<String>,
+    /// The types: a name with or without struct, scopes and template arguments, a glob ('tcp_*') or a regular
+    /// expression ('/^tcp_/'); without a name all that have samples
+    #[arg(value_name = "TYPE", value_parser = Patterns::parse)]
+    pub(super) name: Option<Patterns>,
 
     #[command(flatten)]
     pub(super) input: InputArgs,
@@ -26,6 +28,10 @@ pub(crate) struct AnnotateArgs {
     /// Only the columns that perf annotate --data-type has
     #[arg(long)]
     pub(super) plain: bool,
+
+    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    #[arg(long)]
+    pub(super) wide: bool,
 
     /// Weigh by the weights of memory samples instead of by periods
     #[arg(long)]
@@ -53,6 +59,11 @@ pub(crate) struct AnnotateArgs {
 }
 
 impl AnnotateArgs {
+    /// How wide lines may be.
+    pub(super) fn fit(&self) -> Fit {
+        Fit::of_terminal(self.wide, self.output.is_some())
+    }
+
     /// Whether nothing but the types is asked for, which may as well be browsed.
     pub(super) fn is_browsable(&self) -> bool {
         let is_text = self.stdio || self.plain || self.code || self.type_stat;
@@ -64,6 +75,7 @@ const EXAMPLES: &str = "\
 Examples:
   tallyline annotate                         all types of perf.data, field by field
   tallyline annotate order -i server.data    one of them
+  tallyline annotate '_Rb_tree_node*'        all whose names match
   tallyline annotate --code --symbol walk    a function with the type that each instruction accesses
   tallyline annotate --type-stat --plain     what perf annotate --data-type --type-stat shows
   tallyline annotate --data-type-json types.json

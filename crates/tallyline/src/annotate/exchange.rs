@@ -154,7 +154,8 @@ impl Histogram {
                 .iter()
                 .map(|(offset, one)| Offset {
                     offset: *offset,
-                    nr_samples_load: one.loads,
+                    // the sum of both is the number of samples
+                    nr_samples_load: one.loads.saturating_sub(one.updates),
                     nr_samples_store: one.stores,
                     period_load: one.total.saturating_sub(one.stored),
                     period_store: one.stored,

@@ -3,6 +3,7 @@
 mod args;
 pub(crate) mod code;
 mod exchange;
+mod source;
 pub(crate) mod text;
 
 pub(crate) use args::AnnotateArgs;
@@ -11,13 +12,14 @@ use crate::browser;
 use crate::output::{Color, Output};
 use crate::profile;
 use crate::report::browse;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
 use tallyline_profile::report::annotate::{TypeUse, annotate};
-use tallyline_profile::report::filter::is_called;
 use tallyline_profile::report::keys::Needs;
 use tallyline_profile::report::operand::Outcome;
+use tallyline_profile::report::pattern::NameKind;
+use tallyline_profile::report::profile::Point;
 use tallyline_profile::report::{Profile, Weighing};
 
 /// Does what the command line says.
@@ -25,25 +27,42 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     if let Some(path) = &args.read_json {
         let (mut types, line) = exchange::read(path)?;
-        types.retain(|of_type| args.name.as_deref().is_none_or(|name| is_called(&of_type.name, name)));
-        found(args, &types, path)?;
-        return output.write(|out| text::write(args, &types, line, out));
+        if let Some(wanted) = &args.name {
+            let names = types.iter().map(|of_type| of_type.name.as_str()).collect();
+            let wanted = wanted.select(NameKind::Type, &names)?;
+            types.retain(|of_type| wanted.contains(&of_type.name));
+        }
+        found(&types, path);
+        return output.write(|out| text::write(args, &types, line, &args.fit(), out));
     }
     let is_browsed = args.is_browsable() && browser::is_wanted();
     let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
     // it says on how many CPUs
     let needs = needs.and(if is_browsed { Needs::SAMPLES } else { Needs::CPUS });
     let (profile, binaries) = profile::load(&args.input, needs)?;
-    let filter = args.input.filter()?;
+    let mut filter = args.input.filter(&[&profile], None)?;
     if args.code {
-        return output.write(|out| code::write(&profile, &binaries, &filter, out));
+        let root = args.input.symfs.as_deref();
+        return output.write(|out| code::write(&profile, &binaries, &filter, root, &args.fit(), out));
     }
     let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
-    let types = annotate(&profile, &filter, weighing, args.name.as_deref());
-    found(args, &types, &args.input.input)?;
+    if let Some(wanted) = args.name.as_ref().filter(|_| !profile.points.is_empty()) {
+        let let_through = |point: &Point| filter.accepts(&profile, point);
+        let all = annotate(&profile, weighing, let_through);
+        let names = all.iter().map(|of_type| of_type.name.as_str()).collect();
+        filter.types = Some(wanted.select(NameKind::Type, &names)?);
+    }
+    let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));
+    if !profile.points.is_empty() {
+        found(&types, &args.input.input);
+    }
+    if types.is_empty() {
+        for hint in profile::debug_information(&profile, &binaries, &filter) {
+            eprintln!("tallyline: no debug information: {hint}");
+        }
+    }
     if is_browsed {
-        let start = browse::Start::Types { name: args.name.clone() };
-        let pages = browse::Pages::new(&profile, &binaries, filter, weighing, start);
+        let pages = browse::Pages::new(&profile, &binaries, filter, weighing, browse::Start::Types);
         return browser::run(&pages, output.has_colors());
     }
     if let Some(path) = &args.data_type_json {
@@ -61,26 +80,19 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         if args.type_stat {
             statistics(&profile, out)?;
         }
-        text::write(args, &types, profile.line_size.into(), out)
+        text::write(args, &types, profile.line_size.into(), &args.fit(), out)
     });
     profile::keep_to_the_end(profile, binaries);
     written
 }
 
-fn found(args: &AnnotateArgs, types: &[TypeUse], file: &Path) -> Result<()> {
-    if let Some(name) = args.name.as_deref().filter(|_| types.is_empty()) {
-        bail!(
-            "{}: no samples of a type {name}; see which there are: tallyline report -s type",
-            file.display()
-        );
-    }
+fn found(types: &[TypeUse], file: &Path) {
     if types.is_empty() {
         eprintln!(
             "tallyline: {}: no sample has a type; tallyline report -s dso,type says why",
             file.display()
         );
     }
-    Ok(())
 }
 
 /// How many of the places that samples are charged to have a type.

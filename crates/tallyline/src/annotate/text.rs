@@ -1,8 +1,10 @@
 //! Types as text: perf's format, with more columns.
 
 use super::AnnotateArgs;
+use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
@@ -17,13 +19,34 @@ pub(crate) struct Line {
     pub(crate) percent: Option<f64>,
     /// The bytes of the type that it is about.
     pub(crate) bytes: Range<u64>,
+    /// How many bytes at its start are numbers, which are never left out.
+    pub(crate) fixed: usize,
+}
+
+impl Line {
+    /// The text, with the middle of names left out if it is too long for the line.
+    pub(crate) fn fitted(&self, fit: &Fit) -> Cow<'_, str> {
+        if fit.line.is_none() {
+            return self.text.as_str().into();
+        }
+        let (fixed, rest) = self.text.split_at_checked(self.fixed).unwrap_or(("", &self.text));
+        // a tab takes more columns than anybody can know
+        let rest = rest.replace('\t', " ");
+        format!("{fixed}{}", fit.rest(&rest, columns::width(fixed))).into()
+    }
 }
 
 /// Writes types, those most accessed first.
-pub(super) fn write(args: &AnnotateArgs, types: &[TypeUse], line: u64, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    args: &AnnotateArgs,
+    types: &[TypeUse],
+    line: u64,
+    fit: &Fit,
+    out: &mut dyn Write,
+) -> Result<()> {
     for of_type in types {
         for line in lines(of_type, args.plain, line) {
-            writeln!(out, "{}", line.text)?;
+            writeln!(out, "{}", line.fitted(fit))?;
         }
         writeln!(out)?;
     }
@@ -60,7 +83,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn text(&mut self, text: String) {
-        self.lines.push(Line { text, percent: None, bytes: 0..0 });
+        self.lines.push(Line { text, percent: None, bytes: 0..0, fixed: 0 });
     }
 
     fn head(&mut self, of_type: &TypeUse) {
@@ -88,9 +111,10 @@ impl Page<'_> {
             line += &format!(" {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}", one.samples, one.loads, one.stores);
         }
         let hex = |number: u64| if number == 0 { "0".to_owned() } else { format!("{number:#x}") };
-        line += &format!(" {:>10} {:>10}  {:indent$}{text}", hex(offset), hex(size), "", indent = 4 * depth);
+        line += &format!(" {:>10} {:>10}  {:indent$}", hex(offset), hex(size), "", indent = 4 * depth);
+        let fixed = line.len();
         let bytes = offset..offset.saturating_add(size);
-        self.lines.push(Line { text: line, percent: Some(percent), bytes });
+        self.lines.push(Line { text: line + text, percent: Some(percent), bytes, fixed });
     }
 
     fn end(&mut self, depth: usize, text: &str) {

@@ -1,6 +1,7 @@
 //! What a page looks like: rows of text in styles. No terminal is needed for that.
 
-use super::Browser;
+use super::{Browser, Prompt};
+use crate::columns::{self, Fit};
 use crate::output::printable;
 use anstyle::{AnsiColor, Style};
 
@@ -22,27 +23,42 @@ fn of_share(percent: Option<f64>) -> Style {
     }
 }
 
-/// Makes exactly `height` rows of `width` characters.
+/// Makes exactly `height` rows of `width` columns.
 pub(super) fn frame(browser: &mut Browser<'_>, width: usize, height: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(height);
-    let shift = browser.shift;
-    let moved = |text: &str| text.replace('\t', " ").chars().skip(shift).collect::<String>();
+    let (shift, is_wide) = (browser.shift, browser.is_wide);
     let page = browser.page();
-    rows.push(Row { text: page.title.clone(), style: BAR });
-    // heads give way where there is little room
-    let head = page.head.len().min(height.saturating_sub(4));
-    rows.extend(page.head[..head].iter().map(|text| Row { text: moved(text), style: Style::new().bold() }));
-    let body = height.saturating_sub(rows.len() + 1).max(1);
     let is_tree = page.is_tree();
+    let room = width.saturating_sub(if is_tree { FOLD.len() } else { 0 });
+    let fit = Fit { line: (!is_wide).then_some(room), ..Fit::default() };
+    rows.push(Row { text: columns::shortened(&printed(&page.title), width).into_owned(), style: BAR });
+    // heads give way where there is little room
+    let head = (page.head.len() + usize::from(page.has_columns())).min(height.saturating_sub(4));
+    let body = height.saturating_sub(rows.len() + head + 1).max(1);
+    let layout = page.layout(body, &fit);
+    let fold = if is_tree { FOLD } else { "" };
+    let titles =
+        page.head.iter().cloned().chain(layout.iter().map(|layout| format!("{fold}{}", layout.head())));
+    let titles = titles.take(head).map(|text| moved(&printed(&text), shift).to_owned());
+    rows.extend(titles.map(|text| Row { text, style: Style::new().bold() }));
     for (line, is_selected, has_children) in page.window(body) {
         let fold = match (is_tree, has_children, line.is_closed) {
             (false, ..) => "",
-            (true, false, _) => "  ",
+            (true, false, _) => FOLD,
             (true, true, true) => "+ ",
             (true, true, false) => "- ",
         };
         let style = if is_selected { BAR } else { of_share(line.percent) };
-        rows.push(Row { text: format!("{fold}{}", moved(&line.text)), style });
+        let text = match &layout {
+            Some(layout) if !line.cells.is_empty() => printed(&layout.line(&line.cells)),
+            _ => {
+                let (fixed, rest) = line.text.split_at_checked(line.fixed).unwrap_or(("", &line.text));
+                let (fixed, rest) = (printed(fixed), printed(rest));
+                let rest = fit.rest(&rest, columns::width(&fixed));
+                format!("{fixed}{rest}")
+            }
+        };
+        rows.push(Row { text: format!("{fold}{}", moved(&text, shift)), style });
     }
     rows.resize(height.saturating_sub(1), Row { text: String::new(), style: Style::new() });
     rows.push(Row { text: status(browser), style: BAR });
@@ -52,9 +68,20 @@ pub(super) fn frame(browser: &mut Browser<'_>, width: usize, height: usize) -> V
     rows
 }
 
+/// The blanks in front of a line without branches.
+const FOLD: &str = "  ";
+
+/// A text without so many columns of its start.
+fn moved(text: &str, columns: usize) -> &str {
+    &text[columns::prefix(text, columns).len()..]
+}
+
 fn status(browser: &mut Browser<'_>) -> String {
-    if let Some(text) = &browser.typing {
-        return format!("/{text}_");
+    if let Some((prompt, text)) = &browser.typing {
+        return match prompt {
+            Prompt::Filter => format!("/{text}_"),
+            Prompt::Sort => format!("sort by: {text}_  {}", browser.message),
+        };
     }
     let message = browser.message.clone();
     let (at, all) = browser.page().position();
@@ -65,12 +92,12 @@ fn status(browser: &mut Browser<'_>) -> String {
     format!("{at}/{all}{filter}  {message}")
 }
 
-/// Exactly so many characters; tabs as blanks, and nothing that a terminal would obey.
+/// Tabs as blanks, and nothing that a terminal would obey.
+fn printed(text: &str) -> String {
+    printable(text.replace('\t', " ").as_bytes()).into_owned()
+}
+
+/// Exactly so many columns.
 fn fitted(text: &str, width: usize) -> String {
-    let text = text.replace('\t', " ");
-    let text = printable(text.as_bytes());
-    let mut fitted: String = text.chars().take(width).collect();
-    let missing = width - fitted.chars().count();
-    fitted.extend(std::iter::repeat_n(' ', missing));
-    fitted
+    columns::padded(columns::prefix(&printed(text), width), width, true)
 }

@@ -17,6 +17,10 @@ pub(crate) enum Key {
     PageDown,
     Home,
     End,
+    /// Ctrl-U: everything that was typed goes.
+    EraseLine,
+    /// Ctrl-W: the last word goes.
+    EraseWord,
     /// Ctrl-C.
     Interrupt,
 }
@@ -66,6 +70,8 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<Key> {
             b'\r' | b'\n' => keys.push(Key::Enter),
             b'\t' => keys.push(Key::Tab),
             8 | 0x7f => keys.push(Key::Backspace),
+            0x15 => keys.push(Key::EraseLine),
+            0x17 => keys.push(Key::EraseWord),
             0..0x20 => {}
             _ => {
                 let length = match first {
@@ -102,5 +108,6 @@ mod tests {
         assert_eq!(decode("ä\r".as_bytes()), [Key::Char('ä'), Key::Enter]);
         assert_eq!(decode(b"\xc3"), []);
         assert_eq!(decode(b"\x03\x7f\t"), [Key::Interrupt, Key::Backspace, Key::Tab]);
+        assert_eq!(decode(b"\x15\x17"), [Key::EraseLine, Key::EraseWord]);
     }
 }

@@ -21,6 +21,24 @@ pub(crate) trait Source {
     fn root(&self, index: usize) -> Page;
     /// What a line leads to: types and their fields, or the code with `code`.
     fn open(&self, target: Target, code: bool) -> Option<Page>;
+    /// The sort keys of the first pages; none where they have none.
+    fn sort_keys(&self) -> Option<String>;
+    /// Makes the first pages anew by other sort keys.
+    fn sort(&self, keys: &str) -> Result<(), String>;
+    /// Makes the first pages anew of those samples alone that have the line's thread or file, or of all again;
+    /// returns what was done.
+    fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String>;
+}
+
+/// What the first pages are narrowed down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zoom {
+    /// The thread of a line; all threads if it is one already.
+    Thread,
+    /// The file of a line; all files if it is one already.
+    File,
+    /// The last of these again all.
+    Out,
 }
 
 /// What is to be done after a key.
@@ -32,16 +50,25 @@ enum Action {
     Write,
 }
 
+/// What is being typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    Filter,
+    Sort,
+}
+
 /// The pages that are open, and what is being typed.
 struct Browser<'s> {
     source: &'s dyn Source,
     root: usize,
     /// The page that is shown is the last.
     pages: Vec<Page>,
-    typing: Option<String>,
+    typing: Option<(Prompt, String)>,
     message: String,
     /// How far the lines are moved to the left.
     shift: usize,
+    /// Whether names are shown whole, although lines are longer than the terminal then.
+    is_wide: bool,
     /// Rows for lines in the last frame: what a page key moves by.
     rows: usize,
 }
@@ -49,31 +76,38 @@ struct Browser<'s> {
 /// What one key moves lines to the side.
 const SHIFT: usize = 8;
 
-const HELP: [&str; 18] = [
+const HELP: [&str; 24] = [
     "Up, Down, k, j     the line before, the next",
     "PgUp, PgDn, Space  a screen up, down",
     "Home, End          the first line, the last",
-    "Enter, Right       into the line: a type's fields, who accesses a field, a function's code;",
-    "                   in a tree what is below",
-    "Left, Esc, q       back; q on the first page ends",
+    "Enter, Right       into the line: what a function accesses, a type's fields, who accesses a",
+    "                   field, a function's code; in a tree what is below",
+    "Left, Esc, q       back; Esc on the first page zooms out, q there ends",
     "a                  the code of the function with most samples in the line",
+    "s                  other sort keys, such as type,sym (Ctrl-U erases those that there are)",
+    "t, d               only the line's thread, only its file; once more: all again",
     "e, +               open or close the branch of a tree",
     "E, C               open, close all branches",
-    "/                  show only lines with a text; empty shows all",
+    "/                  show only lines with a text; empty shows all, Esc as well",
+    "Ctrl-U, Ctrl-W     while typing: erase everything, the last word",
+    "w                  names whole, or shortened to the width of the terminal",
     "<, >               the other parts of long lines",
     "Tab, Shift-Tab     the next event, the one before",
-    "P                  write the page to perf.hist.N",
+    "P                  write the page to perf.hist.N, with names whole",
     "h, ?, F1           this help",
     "Ctrl-C             end",
     "",
     "Colours: red from 5 % on, green from 0.5 % on.",
+    "Keys are perf's where perf has them; s, w and the arrows to the side are not.",
+    "",
     "Without a browser: --stdio, or with the output in a pipe or a file.",
 ];
 
 impl<'s> Browser<'s> {
     fn new(source: &'s dyn Source) -> Browser<'s> {
         let message = "For help press h".to_owned();
-        Browser { source, root: 0, pages: vec![source.root(0)], typing: None, message, shift: 0, rows: 1 }
+        let pages = vec![source.root(0)];
+        Browser { source, root: 0, pages, typing: None, message, shift: 0, is_wide: false, rows: 1 }
     }
 
     fn page(&mut self) -> &mut Page {
@@ -89,8 +123,8 @@ impl<'s> Browser<'s> {
         if key == Key::Interrupt {
             return Action::Quit;
         }
-        if let Some(text) = self.typing.take() {
-            self.type_on(text, key);
+        if let Some((prompt, text)) = self.typing.take() {
+            self.type_on(prompt, text, key);
             return Action::Draw;
         }
         let screen = self.rows.cast_signed();
@@ -116,7 +150,14 @@ impl<'s> Browser<'s> {
             }
             Key::Char('E') => self.page().fold_all(false),
             Key::Char('C') => self.page().fold_all(true),
-            Key::Char('/') => self.typing = Some(self.page().filter().to_owned()),
+            Key::Char('/') => self.typing = Some((Prompt::Filter, String::new())),
+            Key::Char('s') => match self.source.sort_keys() {
+                Some(keys) => self.typing = Some((Prompt::Sort, keys)),
+                None => self.message = "Only reports have sort keys".to_owned(),
+            },
+            Key::Char('t') => self.zoom(Zoom::Thread),
+            Key::Char('d') => self.zoom(Zoom::File),
+            Key::Char('w') => self.is_wide = !self.is_wide,
             Key::Tab => self.event(1),
             Key::BackTab => self.event(self.source.roots().saturating_sub(1)),
             Key::Char('h' | '?') => {
@@ -126,24 +167,54 @@ impl<'s> Browser<'s> {
             Key::Char('P') => return Action::Write,
             Key::Char('q') if self.pages.len() == 1 => return Action::Quit,
             Key::Escape if !self.page().filter().is_empty() => self.page().set_filter(""),
+            Key::Escape if self.pages.len() == 1 => self.zoom(Zoom::Out),
             Key::Char('q') | Key::Escape | Key::Backspace => self.back(),
             _ => {}
         }
         Action::Draw
     }
 
-    fn type_on(&mut self, mut text: String, key: Key) {
+    fn type_on(&mut self, prompt: Prompt, mut text: String, key: Key) {
         match key {
-            Key::Escape => return self.page().set_filter(""),
-            Key::Enter => return self.page().set_filter(&text),
+            Key::Escape if prompt == Prompt::Filter => return self.page().set_filter(""),
+            Key::Escape => return,
+            Key::Enter if prompt == Prompt::Filter => return self.page().set_filter(&text),
+            Key::Enter => match self.source.sort(&text) {
+                Ok(()) => return self.start_over(),
+                Err(why) => self.message = why,
+            },
             Key::Backspace => {
                 text.pop();
+            }
+            Key::EraseLine => text.clear(),
+            Key::EraseWord => {
+                let word = text.trim_end_matches([' ', ',']).rfind([' ', ',']);
+                text.truncate(word.map_or(0, |end| end + 1));
             }
             Key::Char(letter) => text.push(letter),
             _ => {}
         }
-        self.page().set_filter(&text);
-        self.typing = Some(text);
+        if prompt == Prompt::Filter {
+            self.page().set_filter(&text);
+        }
+        self.typing = Some((prompt, text));
+    }
+
+    /// Shows the first pages as they are now.
+    fn start_over(&mut self) {
+        self.root = self.root.min(self.source.roots().saturating_sub(1));
+        self.pages = vec![self.source.root(self.root)];
+    }
+
+    fn zoom(&mut self, zoom: Zoom) {
+        let target = self.page().current().and_then(|line| line.target);
+        match self.source.zoom(target, zoom) {
+            Ok(done) => {
+                self.start_over();
+                self.message = done;
+            }
+            Err(why) => self.message = why,
+        }
     }
 
     fn enter(&mut self) {

@@ -1,5 +1,8 @@
 //! One page: lines of which one is selected, folded and filtered. Nothing here draws.
 
+use crate::columns::{self, Column, Fit};
+use std::borrow::Cow;
+
 /// What pressing Enter on a line leads to, as the browser's source numbers it.
 pub(crate) type Target = usize;
 
@@ -9,11 +12,22 @@ pub(crate) struct Line {
     /// Its share, which its colour follows.
     pub(crate) percent: Option<f64>,
     pub(crate) text: String,
+    /// Its cells, in place of a text, where the page has columns.
+    pub(crate) cells: Vec<String>,
+    /// How many bytes at the start of the text are never left out of it.
+    pub(crate) fixed: usize,
     pub(crate) target: Option<Target>,
     /// How deep in a tree.
     pub(crate) depth: usize,
     /// Whether what is below it in the tree is hidden.
     pub(crate) is_closed: bool,
+}
+
+impl Line {
+    /// Its text without a limit; cells side by side.
+    fn whole(&self) -> Cow<'_, str> {
+        if self.cells.is_empty() { self.text.as_str().into() } else { self.cells.join("  ").into() }
+    }
 }
 
 /// Lines under a heading.
@@ -23,6 +37,10 @@ pub(crate) struct Page {
     /// Lines that stay on top.
     pub(crate) head: Vec<String>,
     pub(crate) lines: Vec<Line>,
+    /// The columns of lines that have cells.
+    columns: Vec<Column>,
+    // as wide as the rows need that were looked at so far
+    natural: Vec<usize>,
     filter: String,
     // indices of the lines that are there with this filter and these folds
     visible: Vec<usize>,
@@ -35,6 +53,32 @@ impl Page {
         let mut page = Page { title, head, lines, ..Page::default() };
         page.update();
         page
+    }
+
+    /// A page of lines with cells.
+    pub(crate) fn of_columns(title: String, columns: Vec<Column>, lines: Vec<Line>) -> Page {
+        let mut page = Page::new(title, Vec::new(), lines);
+        page.columns = columns;
+        page
+    }
+
+    /// Whether its lines have cells.
+    pub(super) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// The head of the columns, and what lays out lines of them: widths are those of the lines that are looked at
+    /// now or were before.
+    pub(super) fn layout(&mut self, rows: usize, fit: &Fit) -> Option<Layout> {
+        if self.columns.is_empty() {
+            return None;
+        }
+        let shown: Vec<Vec<String>> = self.window(rows).map(|(line, ..)| line.cells.clone()).collect();
+        let mut natural = columns::natural(&self.columns, shown.iter().map(Vec::as_slice), true);
+        natural.iter_mut().zip(&self.natural).for_each(|(width, before)| *width = (*width).max(*before));
+        let widths = columns::fitted(&self.columns, natural.clone(), fit);
+        self.natural = natural;
+        Some(Layout { columns: self.columns.clone(), widths, fit: fit.clone() })
     }
 
     /// Selects the line with the largest share.
@@ -137,7 +181,7 @@ impl Page {
                 if !above.iter().any(|above| self.lines[*above].is_closed) {
                     self.visible.push(index);
                 }
-            } else if line.text.to_lowercase().contains(&self.filter) {
+            } else if line.whole().to_lowercase().contains(&self.filter) {
                 let shown = self.visible.last().map_or(0, |last| last + 1);
                 self.visible.extend(above.iter().filter(|above| **above >= shown));
                 self.visible.push(index);
@@ -147,9 +191,37 @@ impl Page {
         self.selected = self.selected.min(self.visible.len().saturating_sub(1));
     }
 
-    /// The page as text: what `P` writes.
+    /// The page as text: what `P` writes, with names whole.
     pub(super) fn text(&self) -> String {
-        let lines = self.visible.iter().map(|index| self.lines[*index].text.as_str());
-        self.head.iter().map(String::as_str).chain(lines).fold(String::new(), |all, line| all + line + "\n")
+        let fit = Fit::default();
+        let lines = || self.visible.iter().map(|index| &self.lines[*index]);
+        let widths = columns::widths(&self.columns, lines().map(|line| line.cells.as_slice()), &fit);
+        let layout = Layout { columns: self.columns.clone(), widths, fit };
+        let head = (!self.columns.is_empty()).then(|| layout.head());
+        let lines = lines().map(|line| match line.cells.is_empty() {
+            true => line.text.clone(),
+            false => layout.line(&line.cells),
+        });
+        self.head.iter().cloned().chain(head).chain(lines).fold(String::new(), |all, line| all + &line + "\n")
+    }
+}
+
+/// The widths of a page's columns.
+pub(super) struct Layout {
+    columns: Vec<Column>,
+    widths: Vec<usize>,
+    fit: Fit,
+}
+
+impl Layout {
+    /// The heads of the columns.
+    pub(super) fn head(&self) -> String {
+        let titles = self.columns.iter().map(|column| column.title.as_str());
+        columns::line(&self.columns, &self.widths, titles, &self.fit)
+    }
+
+    /// A line of cells.
+    pub(super) fn line(&self, cells: &[String]) -> String {
+        columns::line(&self.columns, &self.widths, cells.iter().map(String::as_str), &self.fit)
     }
 }

@@ -1,6 +1,7 @@
 use super::draw::frame;
 use super::keys::Key;
 use super::*;
+use crate::columns::Column;
 
 /// Two events with three rows each, the second a branch; a row leads to a page of its number.
 struct Fake;
@@ -17,6 +18,7 @@ impl Source for Fake {
             target,
             depth,
             is_closed: depth == 0,
+            ..Line::default()
         };
         let lines = vec![
             line("60% order", 60.0, 0, Some(7)),
@@ -31,6 +33,21 @@ impl Source for Fake {
     fn open(&self, target: Target, code: bool) -> Option<Page> {
         let line = Line { text: format!("inside {target}"), ..Line::default() };
         (!code).then(|| Page::new(format!("page {target}"), Vec::new(), vec![line]))
+    }
+
+    fn sort_keys(&self) -> Option<String> {
+        Some("type,sym".to_owned())
+    }
+
+    fn sort(&self, keys: &str) -> Result<(), String> {
+        if keys == "sym" { Ok(()) } else { Err(format!("no sort key {keys}")) }
+    }
+
+    fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String> {
+        match (target, zoom) {
+            (Some(target), _) => Ok(format!("{zoom:?} of {target}")),
+            (None, _) => Err("nowhere".to_owned()),
+        }
     }
 }
 
@@ -149,4 +166,98 @@ fn keys_move_by_lines_and_screens_and_tab_shows_the_next_event() {
     assert!(rows[0] == "Help" && rows[1].contains("Up, Down"), "{rows:?}");
     assert_eq!(browser.press(Key::Char('P')), Action::Write);
     assert_eq!(browser.press(Key::Interrupt), Action::Quit);
+}
+
+#[test]
+fn typed_text_is_erased_by_one_key_and_a_new_filter_takes_the_place_of_the_old() {
+    let mut browser = Browser::new(&Fake);
+    let type_text = |text: &str| text.chars().map(Key::Char).collect::<Vec<_>>();
+    press(&mut browser, &[&[Key::Char('/')], &type_text("rate")[..], &[Key::Enter]].concat());
+    // the next one starts empty
+    let rows = press(&mut browser, &[&[Key::Char('/')], &type_text("order")[..]].concat());
+    assert_eq!((rows[2].trim(), rows[7].as_str()), ("60% order", "/order_"));
+    assert_eq!(press(&mut browser, &[Key::EraseLine])[7], "/_");
+    assert!(press(&mut browser, &[Key::Enter])[7].starts_with("1/3"));
+}
+
+#[test]
+fn sort_keys_are_typed_and_a_wrong_one_is_told_while_the_page_stays() {
+    let mut browser = Browser::new(&Fake);
+    assert_eq!(press(&mut browser, &[Key::Enter, Key::Char('s')])[7], "sort by: type,sym_");
+    assert_eq!(press(&mut browser, &[Key::EraseWord])[7], "sort by: type,_");
+    let rows = press(&mut browser, &[Key::EraseLine, Key::Char('x'), Key::Enter]);
+    assert_eq!((rows[0].as_str(), rows[7].as_str()), ("page 7", "sort by: x_  no sort"));
+    // the first page, made anew
+    let keys = [Key::EraseLine, Key::Char('s'), Key::Char('y'), Key::Char('m'), Key::Enter];
+    let rows = press(&mut browser, &keys);
+    assert!(rows[0] == "event 0" && rows[7].starts_with("1/3"), "{rows:?}");
+    let rows = press(&mut browser, &[Key::Char('s'), Key::Escape]);
+    assert!(rows[7].starts_with("1/3"), "{rows:?}");
+}
+
+#[test]
+fn zooming_asks_for_the_line_and_shows_the_first_page_again() {
+    let mut browser = Browser::new(&Fake);
+    let texts = |browser: &mut Browser<'_>| texts(browser, 40, 8);
+    browser.press(Key::Char('t'));
+    assert_eq!(texts(&mut browser)[7], "1/3  Thread of 7");
+    browser.press(Key::Char('d'));
+    assert_eq!(texts(&mut browser)[7], "1/3  File of 7");
+    browser.press(Key::Down);
+    browser.press(Key::Escape);
+    assert_eq!(texts(&mut browser)[7], "2/3  nowhere");
+}
+
+/// One event, two rows: the second has a name of 1124 characters.
+struct Long;
+
+impl Source for Long {
+    fn roots(&self) -> usize {
+        1
+    }
+
+    fn root(&self, _: usize) -> Page {
+        let column = |title: &str, is_text| Column { title: title.to_owned(), is_text, least: 0 };
+        let line = |name: &str| Line {
+            cells: vec!["50.00%".to_owned(), name.to_owned(), format!("{name} +0 (field)")],
+            ..Line::default()
+        };
+        let columns = vec![column("Share", false), column("Type", true), column("Field", true)];
+        let long = format!("struct {{ {}}}", "int; ".repeat(223));
+        Page::of_columns("Types".to_owned(), columns, vec![line("int"), line("構造"), line(&long)])
+    }
+
+    fn open(&self, _: Target, _: bool) -> Option<Page> {
+        None
+    }
+
+    fn sort_keys(&self) -> Option<String> {
+        None
+    }
+
+    fn sort(&self, _: &str) -> Result<(), String> {
+        Err(String::new())
+    }
+
+    fn zoom(&self, _: Option<Target>, _: Zoom) -> Result<String, String> {
+        Err(String::new())
+    }
+}
+
+#[test]
+fn columns_are_as_wide_as_the_rows_that_are_seen_and_fit_the_terminal() {
+    let mut browser = Browser::new(&Long);
+    // the long name is below the last row
+    let rows = texts(&mut browser, 60, 5);
+    assert_eq!(rows[1], "   Share  Type  Field");
+    assert_eq!(rows[2], "  50.00%  int   int +0 (field)");
+    browser.press(Key::End);
+    let rows = frame(&mut browser, 60, 5);
+    assert!(rows.iter().all(|row| crate::columns::width(&row.text) == 60), "{rows:?}");
+    assert!(rows[3].text.contains('…') && rows[3].text.trim_end().ends_with("+0 (field)"), "{rows:?}");
+    assert!(rows[2].text.contains("構造"), "{rows:?}");
+    // whole on request, by moving to the side
+    browser.press(Key::Char('w'));
+    assert!(!texts(&mut browser, 60, 5)[3].contains('…'));
+    assert!(browser.page().text().contains(&"int; ".repeat(223)));
 }

@@ -1,9 +1,16 @@
 //! The part of the command line that all reports on recordings have.
 
+use super::names::{self, Patterns};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::PathBuf;
-use tallyline_profile::report::Filter;
+use tallyline_profile::report::filter::Operation;
 use tallyline_profile::report::keys::Needs;
+use tallyline_profile::report::pattern::NameKind;
+use tallyline_profile::report::profile::Point;
+use tallyline_profile::report::{Filter, Profile};
 
 /// Which recording, which programs, which samples.
 #[derive(Debug, Args)]
@@ -33,35 +40,17 @@ pub(crate) struct InputArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SkidArg::Auto, help_heading = "Programs")]
     skid: SkidArg,
 
-    /// Only threads of these names, with commas between
-    #[arg(
-        long,
-        visible_alias = "comms",
-        value_name = "NAME",
-        value_delimiter = ',',
-        help_heading = "Filters"
-    )]
-    comm: Vec<String>,
+    /// Only threads of these names: with commas between; also globs ('io*') and regular expressions ('/^io[0-9]/')
+    #[arg(long, visible_alias = "comms", value_name = "NAME", value_parser = Patterns::parse, help_heading = "Filters")]
+    comm: Vec<Patterns>,
 
-    /// Only code in these files
-    #[arg(
-        long,
-        visible_alias = "dsos",
-        value_name = "FILE",
-        value_delimiter = ',',
-        help_heading = "Filters"
-    )]
-    dso: Vec<String>,
+    /// Only code in these files: names as for --comm, with or without folders
+    #[arg(long, visible_alias = "dsos", value_name = "FILE", value_parser = Patterns::parse, help_heading = "Filters")]
+    dso: Vec<Patterns>,
 
-    /// Only these functions
-    #[arg(
-        long,
-        visible_alias = "symbols",
-        value_name = "NAME",
-        value_delimiter = ',',
-        help_heading = "Filters"
-    )]
-    symbol: Vec<String>,
+    /// Only these functions: names as for --comm; scopes and template arguments may be left out
+    #[arg(long, visible_alias = "symbols", value_name = "NAME", value_parser = Patterns::parse, help_heading = "Filters")]
+    symbol: Vec<Patterns>,
 
     /// Only these processes
     #[arg(long, value_name = "PID", value_delimiter = ',', help_heading = "Filters")]
@@ -75,9 +64,9 @@ pub(crate) struct InputArgs {
     #[arg(short = 'C', long, value_name = "LIST", help_heading = "Filters")]
     cpu: Option<String>,
 
-    /// Only these types
-    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', help_heading = "Filters")]
-    types: Vec<String>,
+    /// Only these types: names as for --symbol; struct may be left out
+    #[arg(long = "type", value_name = "TYPE", value_parser = Patterns::parse, help_heading = "Filters")]
+    types: Vec<Patterns>,
 }
 
 /// What is done about skid.
@@ -95,18 +84,38 @@ impl InputArgs {
         self.skid == SkidArg::Auto
     }
 
-    /// Which samples.
-    pub(crate) fn filter(&self) -> anyhow::Result<Filter> {
-        Ok(Filter {
-            comms: self.comm.clone(),
-            dsos: self.dso.clone(),
-            symbols: self.symbol.clone(),
+    /// Selects samples of some recordings: names that are typed stand for those of their samples.
+    ///
+    /// # Errors
+    /// A name, a number, or all filters together that no sample has.
+    pub(crate) fn filter(&self, profiles: &[&Profile], operation: Option<Operation>) -> Result<Filter> {
+        let points = || profiles.iter().flat_map(|profile| &profile.points);
+        let cpus = self.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default();
+        if points().next().is_none() {
+            // that there are no samples at all is said already
+            return Ok(Filter { operation, ..Filter::default() });
+        }
+        require("process", &self.pid, points(), |point| point.pid)?;
+        require("thread", &self.tid, points(), |point| point.tid)?;
+        require("CPU", &cpus, points(), |point| point.cpu)?;
+        let filter = Filter {
+            comms: names::resolve(NameKind::Thread, &self.comm, profiles)?,
+            dsos: names::resolve(NameKind::File, &self.dso, profiles)?,
+            symbols: names::resolve(NameKind::Function, &self.symbol, profiles)?,
+            types: names::resolve(NameKind::Type, &self.types, profiles)?,
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            cpus: self.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default(),
-            types: self.types.clone(),
-            operation: None,
-        })
+            cpus,
+            operation,
+        };
+        let passes = |profile: &&Profile| profile.points.iter().any(|point| filter.accepts(profile, point));
+        if !profiles.iter().any(passes) {
+            bail!(
+                "{}: no sample passes all filters together; each of them alone lets some through",
+                self.input.display()
+            );
+        }
+        Ok(filter)
     }
 
     /// What the filters have to know.
@@ -115,6 +124,31 @@ impl InputArgs {
         if self.cpu.is_some() { needs.and(Needs::CPUS) } else { needs }
     }
 }
+
+/// Complains about numbers of which no sample has one.
+fn require<'p, N: Copy + Ord + Display>(
+    what: &str,
+    asked: &[N],
+    points: impl Iterator<Item = &'p Point>,
+    of: impl Fn(&Point) -> N,
+) -> Result<()> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let there: BTreeSet<N> = points.map(of).collect();
+    if asked.iter().any(|number| there.contains(number)) {
+        return Ok(());
+    }
+    let list = |numbers: &mut dyn Iterator<Item = &N>| {
+        let shown: Vec<_> = numbers.take(SHOWN).map(N::to_string).collect();
+        shown.join(", ")
+    };
+    let more = if there.len() > SHOWN { ", …" } else { "" };
+    bail!("no samples of {what} {}; there are {}{more}", list(&mut asked.iter()), list(&mut there.iter()))
+}
+
+/// The most numbers that a message lists.
+const SHOWN: usize = 8;
 
 fn cpus(list: &str) -> anyhow::Result<Vec<u32>> {
     let mask: statctr::topology::CpuSet = list.parse()?;

@@ -3,10 +3,14 @@
 mod args;
 mod cache;
 mod files;
+mod hints;
+pub(crate) mod names;
 
 pub(crate) use args::InputArgs;
 pub(crate) use cache::{Cache, file_of_build};
 pub(crate) use files::open;
+pub(crate) use hints::debug_information;
+pub(crate) use names::Patterns;
 
 use anyhow::{Context, Result, bail};
 use files::Files;
@@ -136,5 +140,8 @@ fn warn(profile: &Profile, path: &Path) {
     }
     for warning in &profile.joined.warnings {
         eprintln!("tallyline: {warning}");
+    }
+    if profile.points.is_empty() {
+        eprintln!("tallyline: {}: {}", path.display(), hints::no_samples(profile));
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `tallyline report`.
 
-use crate::profile::InputArgs;
+use crate::columns::Fit;
+use crate::profile::{InputArgs, Patterns};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tallyline_profile::report::keys::{Column, parse};
@@ -48,22 +49,30 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub(super) group: bool,
 
-    /// Only this event
-    #[arg(short, long, value_name = "EVENT")]
-    pub(super) event: Vec<String>,
+    /// Only this event: a name, a glob or a regular expression
+    #[arg(short, long, value_name = "EVENT", value_parser = Patterns::parse)]
+    pub(super) event: Vec<Patterns>,
 
     /// Show what changed since this recording, by the same keys
     #[arg(long, value_name = "OLD", conflicts_with_all = ["csv", "html", "hierarchy", "explain"])]
     pub(super) diff: Option<PathBuf>,
 
-    /// Say how a sample (#12), or the first at an address, came to its type
-    #[arg(long, value_name = "ADDRESS|SAMPLE", value_parser = super::explain::Subject::parse)]
+    /// Say how a sample (#12), the first one at an address, or one of a function came to its type
+    #[arg(long, value_name = "ADDRESS|SAMPLE|FUNCTION", value_parser = super::explain::Subject::parse)]
     #[arg(conflicts_with_all = ["form", "hierarchy"])]
     pub(super) explain: Option<super::explain::Subject>,
 
     /// Print text, also on a terminal, where there is a browser otherwise (h for its keys)
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) stdio: bool,
+
+    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    #[arg(long, help_heading = "Output")]
+    pub(super) wide: bool,
+
+    /// The width of each column, with commas between; 0 for as wide as its rows
+    #[arg(short = 'w', long, value_name = "WIDTH,…", value_delimiter = ',', help_heading = "Output")]
+    pub(super) column_widths: Vec<usize>,
 
     /// Print a JSON document
     #[arg(long, group = "form", help_heading = "Output")]
@@ -83,6 +92,12 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// How wide lines and columns of text may be.
+    pub(super) fn fit(&self) -> Fit {
+        let is_wide = self.wide || !self.column_widths.is_empty();
+        Fit { columns: self.column_widths.clone(), ..Fit::of_terminal(is_wide, self.output.is_some()) }
+    }
+
     /// Whether nothing but text for people is asked for, which may as well be browsed.
     pub(super) fn is_text(&self) -> bool {
         let is_form = self.stdio || self.json || self.csv || self.html;
@@ -99,6 +114,7 @@ Examples:
   tallyline report --diff before.data               types and fields that got more, or less
   tallyline report --explain 0x401136               why the samples there have their type, or none
   tallyline report --comm server --json -o report.json
+  tallyline report --type 'tcp_*' --symbol '/^tcp_(v4|v6)/'
   tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data
   mkdir archive && tar -xf perf.data.tar.bz2 -C archive && tallyline report --symfs archive
                                                     what perf archive packed there

@@ -1,48 +1,97 @@
-//! A report as pages to look around in: rows, the fields of a type, who accesses a field, code.
+//! A report as pages to look around in: rows, what their samples access, the fields of a type, who accesses a
+//! field, code. Every page counts the samples of the line that led to it, and no others.
 
+use super::scope::Scope;
+use super::stdio;
 use super::view::{View, Views};
+use super::{Columns, stdio::Grid};
 use crate::annotate::{code, text};
-use crate::browser::{Line, Page, Source, Target};
+use crate::browser::{Line, Page, Source, Target, Zoom};
+use crate::columns::Column as Head;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use tallyline_profile::report::annotate::annotate;
+use std::rc::Rc;
+use tallyline_profile::report::annotate::{TypeUse, annotate};
 use tallyline_profile::report::keys::Column;
+use tallyline_profile::report::operand::Outcome;
 use tallyline_profile::report::profile::Point;
-use tallyline_profile::report::{Binaries, Filter, Node, Profile, Weighing, hierarchy};
+use tallyline_profile::report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy};
+
+/// Counts the samples that a filter lets through by columns.
+type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 
 /// Where the pages of a report come from.
 pub(crate) struct Pages<'p> {
-    pub(crate) profile: &'p Profile,
-    pub(crate) binaries: &'p Binaries,
-    pub(crate) filter: Filter,
-    pub(crate) weighing: Weighing,
-    pub(crate) start: Start<'p>,
+    profile: &'p Profile,
+    binaries: &'p Binaries,
+    weighing: Weighing,
+    start: Start<'p>,
+    /// What the command line lets through.
+    filter: Filter,
+    state: RefCell<State<'p>>,
     subjects: RefCell<Vec<Subject>>,
 }
 
-/// What the first pages are.
+/// The first pages.
 pub(crate) enum Start<'p> {
-    /// The tables of a report, as trees or not; the text of each page is the report's own.
-    Tables { views: &'p Views<'p>, is_tree: bool },
-    /// Types, or the one of a name.
-    Types { name: Option<String> },
+    /// The tables of a report, as trees or not.
+    Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },
+    /// The types that the filter lets through.
+    Types,
+}
+
+/// What keys change.
+struct State<'p> {
+    columns: Vec<Column>,
+    zooms: Vec<Zoomed>,
+    filter: Rc<Filter>,
+    views: Option<Rc<Views<'p>>>,
+}
+
+/// What is looked at alone.
+#[derive(Clone)]
+enum Zoomed {
+    Thread { tid: i32, comm: String },
+    File { path: String },
 }
 
 /// What a line is about.
 #[derive(Clone)]
 enum Subject {
-    /// A row of a table: the values of its first keys.
-    Row {
-        view: usize,
-        values: Vec<u64>,
-    },
-    Type(String),
-    Field {
-        ty: String,
-        bytes: Range<u64>,
-    },
-    Function(u32),
+    Row(Rc<Scope>),
+    Type { name: String, scope: Rc<Scope> },
+    Field { ty: String, bytes: Range<u64>, scope: Rc<Scope> },
+    Untyped { what: String, scope: Rc<Scope> },
+    Function { symbol: u32, scope: Rc<Scope> },
+}
+
+impl Subject {
+    fn scope(&self) -> &Rc<Scope> {
+        match self {
+            Subject::Row(scope)
+            | Subject::Type { scope, .. }
+            | Subject::Field { scope, .. }
+            | Subject::Untyped { scope, .. }
+            | Subject::Function { scope, .. } => scope,
+        }
+    }
+}
+
+impl Zoomed {
+    fn kind(&self) -> Zoom {
+        match self {
+            Zoomed::Thread { .. } => Zoom::Thread,
+            Zoomed::File { .. } => Zoom::File,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Zoomed::Thread { tid, comm } => format!("thread {comm} ({tid})"),
+            Zoomed::File { path } => format!("file {path}"),
+        }
+    }
 }
 
 impl<'p> Pages<'p> {
@@ -53,7 +102,43 @@ impl<'p> Pages<'p> {
         weighing: Weighing,
         start: Start<'p>,
     ) -> Pages<'p> {
-        Pages { profile, binaries, filter, weighing, start, subjects: RefCell::default() }
+        let columns = match &start {
+            Start::Tables { columns, .. } => columns.clone(),
+            Start::Types => Vec::new(),
+        };
+        let state = State { columns, zooms: Vec::new(), filter: Rc::new(filter.clone()), views: None };
+        let pages = Pages {
+            profile,
+            binaries,
+            weighing,
+            start,
+            filter,
+            state: state.into(),
+            subjects: RefCell::default(),
+        };
+        pages.remake(None, None);
+        pages
+    }
+
+    /// Counts anew, by other columns or of other samples.
+    fn remake(&self, columns: Option<Vec<Column>>, zooms: Option<Vec<Zoomed>>) {
+        let mut state = self.state.borrow_mut();
+        state.columns = columns.unwrap_or_else(|| std::mem::take(&mut state.columns));
+        state.zooms = zooms.unwrap_or_else(|| std::mem::take(&mut state.zooms));
+        let mut filter = self.filter.clone();
+        for zoomed in &state.zooms {
+            match zoomed {
+                Zoomed::Thread { tid, .. } => filter.tids = vec![*tid],
+                Zoomed::File { path } => filter.dsos = Some(HashSet::from([path.clone()])),
+            }
+        }
+        state.views = match &self.start {
+            Start::Tables { make, .. } => Some(Rc::new(make(&state.columns, &filter))),
+            Start::Types => None,
+        };
+        state.filter = Rc::new(filter);
+        // lines of the pages before are gone
+        self.subjects.borrow_mut().clear();
     }
 
     fn target(&self, subject: Subject) -> Option<Target> {
@@ -62,25 +147,42 @@ impl<'p> Pages<'p> {
         Some(subjects.len() - 1)
     }
 
+    /// What is looked at alone, in words.
+    fn zoomed(&self) -> String {
+        self.state.borrow().zooms.iter().map(|zoomed| format!(", {}", zoomed.text())).collect()
+    }
+
+    /// The samples of a scope that are let through.
+    fn points(&self, scope: &Scope) -> impl Iterator<Item = &'p Point> {
+        let (profile, filter) = (self.profile, Rc::clone(&self.state.borrow().filter));
+        let is_in = move |point: &&Point| scope.accepts(profile, point) && filter.accepts(profile, point);
+        profile.points.iter().filter(is_in)
+    }
+
     /// A table, or a tree, as `--stdio` has it.
     fn table(&self, views: &Views<'_>, index: usize, is_tree: bool) -> Page {
         let Some(view) = views.views.get(index) else { return Page::default() };
-        let text = super::stdio::lines(views, view, is_tree);
-        let rows = if is_tree { self.branches(views, view, index) } else { self.rows(views, view, index) };
-        let lines = text.rows.into_iter().zip(rows).map(|(text, line)| Line { text, ..line });
-        Page::new(text.title, text.head, lines.collect())
+        let Grid { columns, rows } = stdio::grid(views, view, is_tree);
+        let lines = if is_tree { self.branches(views, view) } else { self.rows(views, view) };
+        let lines = rows.into_iter().zip(lines).map(|(cells, line)| Line { cells, ..line });
+        Page::of_columns(stdio::title(views, view) + &self.zoomed(), columns, lines.collect())
     }
 
-    fn rows(&self, views: &Views<'_>, view: &View, index: usize) -> Vec<Line> {
-        let line = |row: &tallyline_profile::report::Row| Line {
+    fn scope(views: &Views<'_>, view: &View, values: &[u64]) -> Rc<Scope> {
+        let keys = views.columns.iter().filter_map(Column::key).zip(values.iter().copied());
+        Rc::new(Scope { events: Some(view.events.clone()), keys: keys.collect() })
+    }
+
+    fn rows(&self, views: &Views<'_>, view: &View) -> Vec<Line> {
+        let line = |row: &Row| Line {
             percent: Some(row.counts.percent(&view.whole)),
-            target: self.target(Subject::Row { view: index, values: row.values.to_vec() }),
+            target: self.target(Subject::Row(Self::scope(views, view, &row.values))),
             ..Line::default()
         };
         view.rows(views.limit).map(line).collect()
     }
 
-    fn branches(&self, views: &Views<'_>, view: &View, index: usize) -> Vec<Line> {
+    fn branches(&self, views: &Views<'_>, view: &View) -> Vec<Line> {
         let tree = hierarchy(&view.table.rows);
         let mut lines = Vec::new();
         let mut stack: Vec<(Vec<u64>, &Node)> = tree.iter().rev().map(|node| (Vec::new(), node)).collect();
@@ -91,85 +193,97 @@ impl<'p> Pages<'p> {
             }
             let depth = values.len();
             values.push(node.value);
-            let target = self.target(Subject::Row { view: index, values: values.clone() });
-            lines.push(Line {
-                percent: Some(percent),
-                target,
-                depth,
-                is_closed: depth == 0,
-                ..Line::default()
-            });
+            let target = self.target(Subject::Row(Self::scope(views, view, &values)));
+            let is_closed = depth == 0;
+            lines.push(Line { percent: Some(percent), target, depth, is_closed, ..Line::default() });
             stack.extend(node.children.iter().rev().map(|child| (values.clone(), child)));
         }
         lines
     }
 
-    /// The samples of a row.
-    fn points<'s>(&'s self, view: usize, values: &'s [u64]) -> impl Iterator<Item = &'s Point> {
-        let (keys, events): (Vec<_>, &[usize]) = match &self.start {
-            Start::Tables { views, .. } => (
-                views.columns.iter().filter_map(Column::key).collect(),
-                views.views.get(view).map_or(&[], |view| &view.events),
-            ),
-            Start::Types { .. } => (Vec::new(), &[]),
-        };
-        self.profile.points.iter().filter(move |point| {
-            events.contains(&(point.event as usize))
-                && keys.iter().zip(values).all(|(key, value)| (key.value)(self.profile, point) == *value)
-                && self.filter.accepts(self.profile, point)
+    fn annotated(&self, scope: &Scope) -> Vec<TypeUse> {
+        let filter = Rc::clone(&self.state.borrow().filter);
+        annotate(self.profile, self.weighing, |point| {
+            scope.accepts(self.profile, point) && filter.accepts(self.profile, point)
         })
     }
 
-    fn types(&self, name: Option<&str>) -> Page {
-        let found = annotate(self.profile, &self.filter, self.weighing, name);
-        if let (Some(_), [only]) = (name, &found[..]) {
-            return self.fields(&only.name.clone()).unwrap_or_default();
+    /// What some samples access: types, and what has none. All of them are there.
+    fn accessed(&self, title: String, scope: &Rc<Scope>, is_all: bool) -> Page {
+        let found = self.annotated(scope);
+        let mut rows: Vec<(u64, u64, String, String, Subject)> = found
+            .iter()
+            .map(|of_type| {
+                let (used, name) = (of_type.whole(), of_type.name.clone());
+                let dso = of_type.dso.rsplit('/').next().unwrap_or_default().to_owned();
+                let subject = Subject::Type { name: name.clone(), scope: Rc::clone(scope) };
+                (used.total, used.samples, dso, name, subject)
+            })
+            .collect();
+        let mut others: HashMap<(String, String), (u64, u64)> = HashMap::new();
+        for point in self.points(scope).filter(|_| is_all) {
+            if let Some(what) = self.untyped(point) {
+                let dso = self.profile.places.get(point.charged as usize).map_or(u32::MAX, |place| place.dso);
+                let counts = others.entry((self.profile.dso_name(dso).to_owned(), what)).or_default();
+                counts.0 += self.weighing.of(point);
+                counts.1 += point.samples;
+            }
         }
-        let whole: u64 = found.iter().map(|of_type| of_type.whole().total).sum();
-        let line = |of_type: &tallyline_profile::report::annotate::TypeUse| {
-            let used = of_type.whole();
-            let percent = used.total as f64 * 100.0 / whole.max(1) as f64;
-            let dso = of_type.dso.rsplit('/').next().unwrap_or_default();
+        for ((dso, what), (total, samples)) in others {
+            let subject = Subject::Untyped { what: what.clone(), scope: Rc::clone(scope) };
+            rows.push((total, samples, dso, what, subject));
+        }
+        rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (&a.3, &a.2).cmp(&(&b.3, &b.2))));
+        let whole: u64 = rows.iter().map(|row| row.0).sum();
+        let line = |(total, samples, dso, name, subject): (u64, u64, String, String, Subject)| {
+            let percent = total as f64 * 100.0 / whole.max(1) as f64;
             Line {
-                text: format!("{percent:>9.2}% {:>9}  {dso:<20}  {}", used.samples, of_type.name),
+                cells: vec![format!("{percent:.2}%"), samples.to_string(), dso, name],
                 percent: Some(percent),
-                target: self.target(Subject::Type(of_type.name.clone())),
+                target: self.target(subject),
                 ..Line::default()
             }
         };
-        let head = "     Share   Samples  Object                Data type".to_owned();
-        Page::new("Types that samples access".to_owned(), vec![head], found.iter().map(line).collect())
+        let heads = [("Share", false), ("Samples", false), ("Object", true), ("Data type", true)];
+        Page::of_columns(title, of_heads(&heads), rows.into_iter().map(line).collect())
+    }
+
+    /// What stands for a type where there is none.
+    fn untyped(&self, point: &Point) -> Option<String> {
+        match self.profile.outcome(point) {
+            Outcome::Typed(_) => None,
+            Outcome::Pseudo(pseudo) => Some(pseudo.name().to_owned()),
+            Outcome::Untyped(reason) => {
+                Some(format!("(unknown: {})", reason.text(|name| self.profile.text(name))))
+            }
+        }
     }
 
     /// A type, field by field and cache line by cache line.
-    fn fields(&self, name: &str) -> Option<Page> {
-        let found = annotate(self.profile, &self.filter, self.weighing, Some(name));
+    fn fields(&self, name: &str, scope: &Rc<Scope>) -> Option<Page> {
+        let found = self.annotated(scope);
         let of_type = found.iter().find(|of_type| of_type.name == name)?;
         let mut lines = text::lines(of_type, false, self.profile.line_size.into());
         let rest = lines.split_off(lines.iter().position(|line| line.percent.is_some())?);
         let line = |line: text::Line| {
-            let target = line
-                .percent
-                .filter(|percent| *percent > 0.0)
-                .and_then(|_| self.target(Subject::Field { ty: name.to_owned(), bytes: line.bytes.clone() }));
-            Line { text: line.text, percent: line.percent, target, ..Line::default() }
+            let field =
+                || Subject::Field { ty: name.to_owned(), bytes: line.bytes.clone(), scope: Rc::clone(scope) };
+            let target = line.percent.filter(|percent| *percent > 0.0).and_then(|_| self.target(field()));
+            Line { text: line.text, fixed: line.fixed, percent: line.percent, target, ..Line::default() }
         };
         let mut head = lines.into_iter().map(|line| line.text);
-        let title = head.next().unwrap_or_default();
+        let title = head.next().unwrap_or_default() + &about(&scope.text(self.profile)) + &self.zoomed();
         let head = head.filter(|text| !text.starts_with('='));
         Some(Page::new(title, head.collect(), rest.into_iter().map(line).collect()))
     }
 
-    /// Who accesses some bytes of a type.
-    fn places(&self, ty: &str, bytes: &Range<u64>) -> Option<Page> {
+    /// The instructions that some samples are charged to.
+    fn places(&self, title: String, scope: &Rc<Scope>, is_one: impl Fn(&Point) -> bool) -> Option<Page> {
         let mut places: HashMap<u32, (u64, u64)> = HashMap::new();
-        for point in self.profile.points.iter().filter(|point| self.filter.accepts(self.profile, point)) {
-            let Some(operand) = self.profile.outcome(point).operand() else { continue };
-            if self.profile.text(operand.name) == ty && operand.may_be_in(bytes) {
-                let counts = places.entry(point.charged).or_default();
-                counts.0 += 1;
-                counts.1 += self.weighing.of(point);
-            }
+        for point in self.points(scope).filter(|point| is_one(point)) {
+            let counts = places.entry(point.charged).or_default();
+            counts.0 += point.samples;
+            counts.1 += self.weighing.of(point);
         }
         let whole: u64 = places.values().map(|(_, total)| total).sum();
         let mut places: Vec<_> = places.into_iter().collect();
@@ -184,29 +298,50 @@ impl<'p> Pages<'p> {
                 _ => "load",
             });
             let symbol = self.profile.symbol(at.symbol).map_or("", |symbol| self.profile.text(symbol.name));
+            let cells = [
+                format!("{percent:.2}%"),
+                samples.to_string(),
+                what.to_owned(),
+                format!("{:#x}", at.address),
+                self.profile.text(at.source_line).to_owned(),
+                symbol.to_owned(),
+            ];
             Line {
-                text: format!(
-                    "{percent:>9.2}% {samples:>9}  {what:<11}  {:#14x}  {:<24}  {symbol}",
-                    at.address,
-                    self.profile.text(at.source_line)
-                ),
+                cells: cells.into(),
                 percent: Some(percent),
-                target: self.target(Subject::Function(at.symbol)),
+                target: self.target(Subject::Function { symbol: at.symbol, scope: Rc::clone(scope) }),
                 ..Line::default()
             }
         };
         let lines: Vec<Line> = places.into_iter().map(line).collect();
-        let title = format!("Accesses to '{ty}' {:#x} to {:#x}", bytes.start, bytes.end);
-        let head = "     Share   Samples  Access              Address  Source                    Function"
-            .to_owned();
-        (!lines.is_empty()).then(|| Page::new(title, vec![head], lines))
+        let heads = [
+            ("Share", false),
+            ("Samples", false),
+            ("Access", true),
+            ("Address", false),
+            ("Source", true),
+            ("Function", true),
+        ];
+        (!lines.is_empty()).then(|| Page::of_columns(title, of_heads(&heads), lines))
     }
 
-    fn code(&self, symbol: u32) -> Option<Page> {
-        let functions = code::functions(self.profile, self.binaries, &self.filter);
-        let function = functions.into_iter().find(|function| function.symbol == symbol)?;
+    fn code(&self, symbol: u32, scope: &Scope) -> Option<Page> {
+        let filter = Rc::clone(&self.state.borrow().filter);
+        let function = code::functions(self.profile, self.binaries, None, |point| {
+            self.profile.at(point.charged).symbol == symbol
+                && scope.accepts(self.profile, point)
+                && filter.accepts(self.profile, point)
+        })
+        .into_iter()
+        .next()?;
         let [title, columns] = function.head;
-        let line = |(percent, text)| Line { text, percent, ..Line::default() };
+        let line = |line: text::Line| Line {
+            text: line.text,
+            fixed: line.fixed,
+            percent: line.percent,
+            ..Line::default()
+        };
+        let title = title + &about(&scope.text(self.profile)) + &self.zoomed();
         let mut page = Page::new(title, vec![columns], function.lines.into_iter().map(line).collect());
         page.select_largest();
         Some(page)
@@ -218,59 +353,159 @@ impl<'p> Pages<'p> {
         of: impl Fn(&Point) -> Option<T>,
     ) -> Option<T> {
         let mut counts: HashMap<T, u64> = HashMap::new();
-        points.filter_map(of).for_each(|value| *counts.entry(value).or_default() += 1);
-        counts
-            .into_iter()
-            .max_by_key(|(value, count)| (*count, std::cmp::Reverse(*value)))
-            .map(|(value, _)| value)
+        for point in points {
+            if let Some(value) = of(point) {
+                *counts.entry(value).or_default() += point.samples;
+            }
+        }
+        let largest = counts.into_iter().max_by_key(|(value, count)| (*count, std::cmp::Reverse(*value)));
+        largest.map(|(value, _)| value)
     }
 
-    fn row(&self, view: usize, values: &[u64], as_code: bool) -> Option<Page> {
+    /// What a row leads to: its type as its other keys see it, or what its samples access.
+    fn row(&self, scope: &Rc<Scope>) -> Option<Page> {
+        let title = || format!("Accesses of {}{}", scope.text(self.profile), self.zoomed());
+        if !scope.has_types() {
+            return Some(self.accessed(title(), scope, true));
+        }
         let name = |point: &Point| self.profile.outcome(point).operand().map(|operand| operand.name);
-        let ty = Self::most(self.points(view, values), name).filter(|_| !as_code);
-        match ty {
-            Some(name) => self.fields(self.profile.text(name)),
-            None => {
-                let symbol = |point: &Point| Some(self.profile.at(point.charged).symbol);
-                self.code(Self::most(self.points(view, values), symbol)?)
-            }
+        match Self::most(self.points(scope), name) {
+            Some(name) => self.fields(self.profile.text(name), &Rc::new(scope.without_types())),
+            None => self.places(title(), scope, |_| true),
         }
     }
 
-    fn function_of_type(&self, ty: &str, bytes: &Range<u64>) -> Option<u32> {
-        let points = self.profile.points.iter().filter(|point| self.filter.accepts(self.profile, point));
-        Self::most(points, |point| {
-            let operand = self.profile.outcome(point).operand()?;
-            let is_it = self.profile.text(operand.name) == ty && operand.may_be_in(bytes);
+    /// The function with most of a line's samples.
+    fn function(&self, subject: &Subject) -> Option<u32> {
+        if let Subject::Function { symbol, .. } = subject {
+            return Some(*symbol);
+        }
+        Self::most(self.points(subject.scope()), |point| {
+            let operand = self.profile.outcome(point).operand();
+            let is_it = match subject {
+                Subject::Type { name, .. } => {
+                    operand.is_some_and(|found| self.profile.text(found.name) == name)
+                }
+                Subject::Field { ty, bytes, .. } => self.is_at(point, ty, bytes),
+                Subject::Untyped { what, .. } => self.untyped(point).is_some_and(|reason| reason == *what),
+                Subject::Row(_) | Subject::Function { .. } => true,
+            };
             is_it.then(|| self.profile.at(point.charged).symbol)
         })
     }
+
+    /// Whether a sample is, or may be, at some bytes of a type.
+    fn is_at(&self, point: &Point, ty: &str, bytes: &Range<u64>) -> bool {
+        let operand = self.profile.outcome(point).operand();
+        operand.is_some_and(|found| self.profile.text(found.name) == ty && found.may_be_in(bytes))
+    }
+
+    /// What is to be looked at alone: what most samples of a line have.
+    fn zoom_of(&self, scope: &Scope, zoom: Zoom) -> Option<Zoomed> {
+        match zoom {
+            Zoom::Thread => {
+                let (tid, comm) = Self::most(self.points(scope), |point| Some((point.tid, point.comm)))?;
+                Some(Zoomed::Thread { tid, comm: self.profile.text(comm).to_owned() })
+            }
+            Zoom::File => {
+                let dso = |point: &Point| Some(self.profile.places.get(point.charged as usize)?.dso);
+                let dso = Self::most(self.points(scope), dso)?;
+                let path = self.profile.dso(dso).map_or("[unknown]", |dso| dso.path.as_str());
+                Some(Zoomed::File { path: path.to_owned() })
+            }
+            Zoom::Out => None,
+        }
+    }
+}
+
+fn of_heads(heads: &[(&str, bool)]) -> Vec<Head> {
+    heads
+        .iter()
+        .map(|(title, is_text)| Head { title: (*title).to_owned(), is_text: *is_text, least: 0 })
+        .collect()
+}
+
+fn about(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" of {text}") }
 }
 
 impl Source for Pages<'_> {
     fn roots(&self) -> usize {
-        match &self.start {
-            Start::Tables { views, .. } => views.views.len(),
-            Start::Types { .. } => 1,
-        }
+        self.state.borrow().views.as_ref().map_or(1, |views| views.views.len())
     }
 
     fn root(&self, index: usize) -> Page {
-        match &self.start {
-            Start::Tables { views, is_tree } => self.table(views, index, *is_tree),
-            Start::Types { name } => self.types(name.as_deref()),
+        let views = self.state.borrow().views.clone();
+        match (&self.start, views) {
+            (Start::Tables { is_tree, .. }, Some(views)) => self.table(&views, index, *is_tree),
+            _ => {
+                let scope = Rc::new(Scope::default());
+                let found = self.annotated(&scope);
+                let page = match &found[..] {
+                    [only] => self.fields(&only.name, &scope),
+                    _ => None,
+                };
+                let title = || format!("Types that samples access{}", self.zoomed());
+                page.unwrap_or_else(|| self.accessed(title(), &scope, false))
+            }
         }
     }
 
     fn open(&self, target: Target, as_code: bool) -> Option<Page> {
         let subject = self.subjects.borrow().get(target).cloned()?;
-        match subject {
-            Subject::Row { view, values } => self.row(view, &values, as_code),
-            Subject::Type(ty) if as_code => self.code(self.function_of_type(&ty, &(0..u64::MAX))?),
-            Subject::Type(ty) => self.fields(&ty),
-            Subject::Field { ty, bytes } if as_code => self.code(self.function_of_type(&ty, &bytes)?),
-            Subject::Field { ty, bytes } => self.places(&ty, &bytes),
-            Subject::Function(symbol) => self.code(symbol),
+        if as_code {
+            return self.code(self.function(&subject)?, subject.scope());
         }
+        match &subject {
+            Subject::Row(scope) => self.row(scope),
+            Subject::Type { name, scope } => self.fields(name, scope),
+            Subject::Field { ty, bytes, scope } => {
+                let of = about(&scope.text(self.profile));
+                let title =
+                    format!("Accesses to '{ty}' {:#x} to {:#x}{of}{}", bytes.start, bytes.end, self.zoomed());
+                self.places(title, scope, |point| self.is_at(point, ty, bytes))
+            }
+            Subject::Untyped { what, scope } => {
+                let title = format!("{what}{}{}", about(&scope.text(self.profile)), self.zoomed());
+                self.places(title, scope, |point| self.untyped(point).is_some_and(|reason| reason == *what))
+            }
+            Subject::Function { symbol, scope } => self.code(*symbol, scope),
+        }
+    }
+
+    fn sort_keys(&self) -> Option<String> {
+        let name = |column: &Column| match column {
+            Column::Key(key) => key.name,
+            Column::Period => "period",
+            Column::Samples => "sample",
+        };
+        let names: Vec<_> = self.state.borrow().columns.iter().map(name).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+
+    fn sort(&self, keys: &str) -> Result<(), String> {
+        let Columns(columns) = Columns::parse(keys)?;
+        self.remake(Some(columns), None);
+        Ok(())
+    }
+
+    fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String> {
+        let mut zooms = self.state.borrow().zooms.clone();
+        let is_on = |zoomed: &Zoomed| zoom == Zoom::Out || zoomed.kind() == zoom;
+        if let Some(on) = zooms.iter().rposition(is_on) {
+            let gone = zooms.remove(on);
+            self.remake(None, Some(zooms));
+            return Ok(format!("No longer only {}", gone.text()));
+        }
+        let subject = target.and_then(|target| self.subjects.borrow().get(target).cloned());
+        if zoom == Zoom::Out {
+            return Err("This is the first page; q ends".to_owned());
+        }
+        let subject = subject.ok_or("Nothing more is known about this line")?;
+        let zoomed = self.zoom_of(subject.scope(), zoom).ok_or("This line has no samples")?;
+        let done = format!("Only {}; Esc for all", zoomed.text());
+        zooms.push(zoomed);
+        self.remake(None, Some(zooms));
+        Ok(done)
     }
 }

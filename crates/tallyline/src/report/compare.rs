@@ -5,6 +5,7 @@
 //! whether chance alone explains the difference.
 
 use super::view::{View, Views};
+use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -26,7 +27,13 @@ struct Change {
 const ERRORS: f64 = 2.0;
 
 /// Writes what changed, the largest changes first.
-pub(super) fn write(old: &Views<'_>, new: &Views<'_>, is_json: bool, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    old: &Views<'_>,
+    new: &Views<'_>,
+    is_json: bool,
+    fit: &Fit,
+    out: &mut dyn Write,
+) -> Result<()> {
     let (old_whole, new_whole) = (whole(old), whole(new));
     let changes = changes(old, new, &old_whole, &new_whole);
     if is_json {
@@ -47,20 +54,27 @@ pub(super) fn write(old: &Views<'_>, new: &Views<'_>, is_json: bool, out: &mut d
     writeln!(out, "# Percent weighs: {}; ~ marks differences that chance alone explains", new.weighs())?;
     writeln!(out, "#\n# Baseline       Now      Delta    {}", keys.join(" / "))?;
     writeln!(out, "# ........  ........  .........  .\n#")?;
-    for change in changes {
+    let columns: Vec<_> =
+        keys.iter().map(|_| columns::Column { is_text: true, ..columns::Column::default() }).collect();
+    // the numbers in front take 33 columns
+    let fit = Fit { line: fit.line.map(|line| line.saturating_sub(33)), ..fit.clone() };
+    let clean = |text: &String| printable(text.as_bytes()).into_owned();
+    let rows: Vec<Vec<String>> =
+        changes.iter().map(|change| change.texts.iter().map(clean).collect()).collect();
+    let widths = columns::widths(&columns, rows.iter().map(Vec::as_slice), &fit);
+    for (change, row) in changes.iter().zip(&rows) {
         let share = |counts: &Counts, whole: &Counts| match counts.samples {
             0 => String::new(),
             _ => format!("{:.2}%", counts.percent(whole)),
         };
-        let texts: Vec<_> = change.texts.iter().map(|text| printable(text.as_bytes()).into_owned()).collect();
         writeln!(
             out,
-            "  {:>8}  {:>8}  {:>+8.2}%{}  {}",
+            "  {:>8}  {:>8}  {:>+8.2}%{}{}",
             share(&change.old, &old_whole),
             share(&change.new, &new_whole),
             change.delta,
             if change.noise { '~' } else { ' ' },
-            texts.join("  ")
+            columns::line(&columns, &widths, row.iter().map(String::as_str), &fit)
         )?;
     }
     Ok(())

@@ -1,32 +1,48 @@
 //! `--explain`: how a sample, or an address, came to its type.
 
 use crate::output::printable;
+use crate::profile::debug_information;
+use crate::profile::names::select;
 use anyhow::{Context, Result, bail};
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use tallyline_profile::code::Body;
 use tallyline_profile::infer;
+use tallyline_profile::report::filter::sampled_names;
 use tallyline_profile::report::operand::Outcome;
+use tallyline_profile::report::pattern::{NameKind, NamePattern};
 use tallyline_profile::report::profile::{NONE, Point};
-use tallyline_profile::report::{Binaries, Profile};
+use tallyline_profile::report::{Binaries, Filter, Profile};
 
 /// What is to be explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// A sample by its number, from 0, in the order of time.
     Sample(usize),
     /// An address: as recorded, or in a file.
     Address(u64),
+    /// The place with most samples in the functions that a name stands for.
+    Function(NamePattern),
 }
 
 impl Subject {
-    /// `#12` is a sample; anything else an address in hexadecimal digits.
+    /// `#12` is a sample, hexadecimal digits are an address, and anything else is the name of a function.
     pub(crate) fn parse(text: &str) -> Result<Subject, String> {
-        let wrong = || "an address such as 0x401136, or a sample such as #12".to_owned();
+        let wrong = || "expected an address such as 0x401136, a sample such as #12, or a function".to_owned();
         if let Some(number) = text.strip_prefix('#') {
             return number.parse().map(Subject::Sample).map_err(|_| wrong());
         }
-        let digits = text.strip_prefix("0x").unwrap_or(text);
-        u64::from_str_radix(digits, 16).map(Subject::Address).map_err(|_| wrong())
+        if let Some(digits) = text.strip_prefix("0x") {
+            return u64::from_str_radix(digits, 16).map(Subject::Address).map_err(|_| wrong());
+        }
+        // there are functions called `add`
+        match u64::from_str_radix(text, 16) {
+            Ok(address) if text.contains(|digit: char| digit.is_ascii_digit()) => {
+                Ok(Subject::Address(address))
+            }
+            _ if text.is_empty() => Err(wrong()),
+            _ => NamePattern::parse(text).map(Subject::Function),
+        }
     }
 }
 
@@ -34,7 +50,7 @@ impl Subject {
 pub(super) fn write(
     profile: &Profile,
     binaries: &Binaries,
-    subject: Subject,
+    subject: &Subject,
     out: &mut dyn Write,
 ) -> Result<()> {
     let (number, point) = find(profile, subject)?;
@@ -73,10 +89,15 @@ pub(super) fn write(
     analysis(profile, binaries, point.charged, out)
 }
 
-fn find(profile: &Profile, subject: Subject) -> Result<(usize, Point)> {
+fn find(profile: &Profile, subject: &Subject) -> Result<(usize, Point)> {
     let found = match subject {
-        Subject::Sample(number) => profile.points.get(number).map(|point| (number, *point)),
+        Subject::Sample(number) => profile.points.get(*number).map(|point| (*number, *point)),
+        Subject::Function(name) => {
+            let names = select(NameKind::Function, name, &sampled_names(profile, NameKind::Function))?;
+            most_sampled(profile, &names)
+        }
         Subject::Address(address) => {
+            let address = *address;
             let at = |point: &&Point| {
                 point.ip == address
                     || profile.at(point.place).address == address
@@ -90,12 +111,28 @@ fn find(profile: &Profile, subject: Subject) -> Result<(usize, Point)> {
             Subject::Sample(number) => {
                 bail!("no sample #{number}; there are {}, from #0", profile.points.len())
             }
+            Subject::Function(name) => bail!("no samples of function {name}"),
             Subject::Address(address) => {
                 bail!("no sample at {address:#x}; see where there are: tallyline report -s dso,sym,addr")
             }
         }
     };
     Ok(found)
+}
+
+/// The first sample at the place with most samples in some functions.
+fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, Point)> {
+    let mut samples: HashMap<u32, u64> = HashMap::new();
+    for point in &profile.points {
+        let symbol = profile.symbol(profile.at(point.charged).symbol);
+        if symbol.is_some_and(|symbol| names.contains(profile.text(symbol.name))) {
+            *samples.entry(point.charged).or_default() += point.samples;
+        }
+    }
+    let (most, _) =
+        samples.into_iter().max_by_key(|(place, samples)| (*samples, std::cmp::Reverse(*place)))?;
+    let number = profile.points.iter().position(|point| point.charged == most)?;
+    Some((number, profile.points[number]))
 }
 
 fn why_same(profile: &Profile, point: &Point) -> &'static str {
@@ -159,7 +196,9 @@ fn analysis(profile: &Profile, binaries: &Binaries, index: u32, out: &mut dyn Wr
         return Ok(());
     };
     let Some(debug) = &program.debug else {
-        return Ok(writeln!(out, "the program has no debug information")?);
+        writeln!(out, "the program has no debug information")?;
+        let hints = debug_information(profile, binaries, &Filter::default());
+        return hints.iter().try_for_each(|hint| Ok(writeln!(out, "  {}", clean(hint))?));
     };
     let address = profile.at(index).address;
     let found =
@@ -190,10 +229,13 @@ mod tests {
     use super::Subject;
 
     #[test]
-    fn numbers_are_addresses_and_a_hash_marks_samples() {
-        assert_eq!(Subject::parse("#12"), Ok(Subject::Sample(12)));
-        assert_eq!(Subject::parse("0x40a"), Ok(Subject::Address(0x40a)));
-        assert_eq!(Subject::parse("40a"), Ok(Subject::Address(0x40a)));
-        assert!(Subject::parse("main").is_err());
+    fn numbers_are_addresses_names_are_functions_and_a_hash_marks_samples() {
+        assert!(matches!(Subject::parse("#12"), Ok(Subject::Sample(12))));
+        assert!(matches!(Subject::parse("0x40a"), Ok(Subject::Address(0x40a))));
+        assert!(matches!(Subject::parse("40a"), Ok(Subject::Address(0x40a))));
+        assert!(matches!(Subject::parse("0xadd"), Ok(Subject::Address(0xadd))));
+        assert!(matches!(Subject::parse("add"), Ok(Subject::Function(_))));
+        assert!(matches!(Subject::parse("main"), Ok(Subject::Function(_))));
+        assert!(Subject::parse("#x").is_err() && Subject::parse("").is_err());
     }
 }

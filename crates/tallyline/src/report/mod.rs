@@ -7,6 +7,7 @@ mod csv;
 mod explain;
 mod html;
 mod json;
+mod scope;
 mod stdio;
 mod view;
 
@@ -20,11 +21,21 @@ use anyhow::{Result, bail};
 use args::Percentage;
 use tallyline_profile::report::filter::Operation;
 use tallyline_profile::report::keys::{Column, Needs};
+use tallyline_profile::report::pattern::NameKind;
 use tallyline_profile::report::{Filter, Profile, Weighing};
 
 /// perf's default in memory mode.
 pub(crate) const MEMORY_KEYS: &str =
     "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
+
+/// What may be asked for while browsing.
+const BROWSED: Needs = Needs {
+    symbols: true,
+    data_symbols: true,
+    lines: true,
+    types: true,
+    apart: tallyline_profile::report::Apart::Samples,
+};
 
 const DEFAULT_KEYS: &str = "type,typeoff";
 
@@ -53,29 +64,36 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let needs =
         if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS).and(Needs::SAMPLES) } else { needs };
     let is_browsed = args.is_text() && browser::is_wanted();
-    let needs =
-        if is_browsed { needs.and(Needs::TYPES).and(Needs::LINES).and(Needs::SAMPLES) } else { needs };
+    let needs = if is_browsed { needs.and(BROWSED) } else { needs };
     let (profile, binaries) = profile::load(&args.input, needs)?;
-    if let Some(subject) = args.explain {
+    if let Some(subject) = &args.explain {
         return output.write(|out| explain::write(&profile, &binaries, subject, out));
     }
-    let filter = Filter { operation, ..args.input.filter()? };
-    let views = all(args, &columns.0, &filter, &profile)?;
     if let Some(path) = &args.diff {
         let (before, _) = profile::load_from(path, &args.input, needs)?;
-        let old = all(args, &columns.0, &filter, &before)?;
-        return output.write(|out| compare::write(&old, &views, args.json, out));
+        // a name may be in one of them only
+        let filter = args.input.filter(&[&profile, &before], operation)?;
+        let views = all(args, &columns.0, &filter, &profile, &groups(args, &profile)?);
+        let old = all(args, &columns.0, &filter, &before, &groups(args, &before)?);
+        return output.write(|out| compare::write(&old, &views, args.json, &args.fit(), out));
     }
+    let filter = args.input.filter(&[&profile], operation)?;
+    let groups = groups(args, &profile)?;
     if is_browsed {
-        let start = browse::Start::Tables { views: &views, is_tree: args.hierarchy };
+        let make = |columns: &[Column], filter: &Filter| all(args, columns, filter, &profile, &groups);
+        let start =
+            browse::Start::Tables { make: Box::new(make), columns: columns.0, is_tree: args.hierarchy };
         let pages = browse::Pages::new(&profile, &binaries, filter, weighing(args), start);
         return browser::run(&pages, output.has_colors());
     }
+    let views = all(args, &columns.0, &filter, &profile, &groups);
+    let is_text = !(args.json || args.csv || args.html) && views.has_types();
+    let hints = if is_text { profile::debug_information(&profile, &binaries, &filter) } else { Vec::new() };
     let written = output.write(|out| match () {
         () if args.json => json::write(&views, out),
         () if args.csv => csv::write(&views, out),
         () if args.html => html::write(&views, &args.input.input, out),
-        () => stdio::write(&views, args.hierarchy, out),
+        () => stdio::write(&views, &hints, args.hierarchy, &args.fit(), out),
     });
     std::mem::forget(views);
     profile::keep_to_the_end(profile, binaries);
@@ -88,32 +106,34 @@ fn all<'p>(
     columns: &[Column],
     filter: &Filter,
     profile: &'p Profile,
-) -> Result<Views<'p>> {
-    Ok(Views {
+    groups: &[Vec<usize>],
+) -> Views<'p> {
+    let relative = args.percentage == Percentage::Relative;
+    let make =
+        |events: &Vec<usize>| View::new(profile, columns, events.clone(), filter, weighing(args), relative);
+    Views {
         profile,
         columns: columns.to_vec(),
-        views: views(args, columns, filter, profile)?,
+        views: groups.iter().map(make).collect(),
         samples_column: args.show_nr_samples,
         limit: args.percent_limit,
         weighing: weighing(args),
-    })
+    }
 }
 
 fn weighing(args: &ReportArgs) -> Weighing {
     if args.mem_mode { Weighing::Weight } else { Weighing::Period }
 }
 
-/// One table for each event that has samples, or one for all.
-fn views(args: &ReportArgs, columns: &[Column], filter: &Filter, profile: &Profile) -> Result<Vec<View>> {
+/// The events of each table: one table for each event that has samples, or one for all.
+fn groups(args: &ReportArgs, profile: &Profile) -> Result<Vec<Vec<usize>>> {
     let mut has_samples = vec![false; profile.events.len()];
     profile.points.iter().for_each(|point| has_samples[point.event as usize] = true);
     let mut events: Vec<usize> = (0..profile.events.len()).filter(|index| has_samples[*index]).collect();
-    if !args.event.is_empty() {
-        events.retain(|index| args.event.contains(&profile.events[*index].name));
-        if events.is_empty() {
-            let names: Vec<_> = profile.events.iter().map(|event| event.name.as_str()).collect();
-            bail!("no samples of event {}; there are {}", args.event.join(", "), names.join(", "));
-        }
+    if !events.is_empty()
+        && let Some(names) = profile::names::resolve(NameKind::Event, &args.event, &[profile])?
+    {
+        events.retain(|index| names.contains(&profile.events[*index].name));
     }
     if args.needs_source && !events.iter().any(|index| profile.events[*index].has_source) {
         bail!(
@@ -132,9 +152,5 @@ fn views(args: &ReportArgs, columns: &[Column], filter: &Filter, profile: &Profi
     if events.is_empty() {
         events.extend((!profile.events.is_empty()).then_some(0));
     }
-    let groups =
-        if args.group { vec![events] } else { events.into_iter().map(|event| vec![event]).collect() };
-    let relative = args.percentage == Percentage::Relative;
-    let make = |events| View::new(profile, columns, events, filter, weighing(args), relative);
-    Ok(groups.into_iter().map(make).collect())
+    Ok(if args.group { vec![events] } else { events.into_iter().map(|event| vec![event]).collect() })
 }

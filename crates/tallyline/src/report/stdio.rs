@@ -1,102 +1,103 @@
 //! Text, laid out as people know it from perf.
 
 use super::view::{Account, View, Views};
+use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
 use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::{Counts, Node, hierarchy};
+use tallyline_profile::report::{Counts, Node, Row, hierarchy};
 
 /// Writes tables, as trees with a level for each key or not.
-pub(super) fn write(views: &Views<'_>, is_tree: bool, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    views: &Views<'_>,
+    hints: &[String],
+    is_tree: bool,
+    fit: &Fit,
+    out: &mut dyn Write,
+) -> Result<()> {
     lost(views, out)?;
     for view in &views.views {
         head(views, view, out)?;
-        let columns = columns(views, view, is_tree);
-        let (titles, rows) = text(&columns);
-        for line in titles.iter().chain(&rows) {
+        let Grid { columns, rows } = grid(views, view, is_tree);
+        let widths = columns::widths(&columns, rows.iter().map(Vec::as_slice), fit);
+        for line in titles(&columns, &widths, fit) {
             writeln!(out, "{line}")?;
+        }
+        for row in &rows {
+            writeln!(out, "{}", columns::line(&columns, &widths, row.iter().map(String::as_str), fit))?;
         }
         writeln!(out, "\n")?;
         foot(views, view, out)?;
     }
+    for hint in hints {
+        writeln!(out, "# No debug information: {}", printable(hint.as_bytes()))?;
+    }
     Ok(())
 }
 
-/// A table for the browser.
-pub(super) struct Lines {
-    pub(super) title: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<String>,
+/// A table, as texts in columns.
+pub(super) struct Grid {
+    pub(super) columns: Vec<columns::Column>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
-/// The same table, its head in short.
-pub(super) fn lines(views: &Views<'_>, view: &View, is_tree: bool) -> Lines {
-    let (titles, rows) = text(&columns(views, view, is_tree));
+/// What a table is about, in one line.
+pub(super) fn title(views: &Views<'_>, view: &View) -> String {
     let mut title = samples(views, view);
     if views.has_types() {
         title += &format!(", typed {} of {} eligible", view.account.typed, view.account.eligible);
     }
-    title += &format!(", percent weighs {}", views.weighs());
-    Lines { title, head: titles.into_iter().take(1).map(|line| line.replacen('#', " ", 1)).collect(), rows }
+    title + &format!(", percent weighs {}", views.weighs())
 }
 
-fn columns(views: &Views<'_>, view: &View, is_tree: bool) -> Vec<Cells> {
+/// The columns and rows of a table, or of a tree.
+pub(super) fn grid(views: &Views<'_>, view: &View, is_tree: bool) -> Grid {
     let columns = count_columns(views, view);
     if is_tree { tree(views, view, columns) } else { rows(views, view, columns) }
 }
 
-fn rows(views: &Views<'_>, view: &View, mut columns: Vec<Cells>) -> Vec<Cells> {
-    for row in view.rows(views.limit) {
-        counts_of(views, view, row.counts, &row.events, 0, &mut columns);
-        let texts = views.texts(row);
-        for (column, text) in columns.iter_mut().rev().zip(texts.into_iter().rev()) {
-            column.cells.push(printable(text.as_bytes()).into_owned());
-        }
-    }
-    columns
+fn rows(views: &Views<'_>, view: &View, columns: Vec<columns::Column>) -> Grid {
+    let row = |row: &Row| {
+        let mut cells = counts_of(views, view, row.counts, &row.events, 0);
+        cells.extend(views.texts(row).iter().map(|text| printable(text.as_bytes()).into_owned()));
+        cells
+    };
+    Grid { columns, rows: view.rows(views.limit).map(row).collect() }
 }
 
-fn tree(views: &Views<'_>, view: &View, mut columns: Vec<Cells>) -> Vec<Cells> {
+fn tree(views: &Views<'_>, view: &View, mut columns: Vec<columns::Column>) -> Grid {
     let keys: Vec<_> = views.columns.iter().filter_map(Column::key).collect();
     let tree = hierarchy(&view.table.rows);
     columns.truncate(columns.len() - views.columns.len());
     let titles: Vec<_> = keys.iter().map(|key| key.title).collect();
     let indent = 3 * keys.len().saturating_sub(1);
-    columns.push(Cells { title: titles.join(" / "), is_left: true, least: 0, cells: Vec::new() });
+    columns.push(columns::Column { title: titles.join(" / "), is_text: true, least: 0 });
     columns[0].least += indent;
+    let mut rows = Vec::new();
     let mut stack: Vec<(usize, &Node)> = tree.iter().rev().map(|node| (0, node)).collect();
     while let Some((depth, node)) = stack.pop() {
         if node.counts.percent(&view.whole) < views.limit {
             continue;
         }
-        counts_of(views, view, node.counts, &node.events, depth, &mut columns);
+        let mut cells = counts_of(views, view, node.counts, &node.events, depth);
         // the share moves to the right with the text
-        if let Some(share) = columns[0].cells.last_mut() {
+        if let Some(share) = cells.first_mut() {
             *share = format!("{share:<width$}", width = 8 + indent);
         }
         let text = keys
             .get(depth)
             .map_or_else(String::new, |key| (key.text)(views.profile, node.value, &node.counts));
-        let text = format!("{:depth$}{}", "", printable(text.as_bytes()), depth = 3 * depth);
-        columns.last_mut().into_iter().for_each(|column| column.cells.push(text.clone()));
+        cells.push(format!("{:depth$}{}", "", printable(text.as_bytes()), depth = 3 * depth));
+        rows.push(cells);
         stack.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
     }
-    columns
-}
-
-/// A column, as text.
-struct Cells {
-    title: String,
-    is_left: bool,
-    least: usize,
-    cells: Vec<String>,
+    Grid { columns, rows }
 }
 
 /// The columns in the order of perf: shares, samples, and what was asked for.
-fn count_columns(views: &Views<'_>, view: &View) -> Vec<Cells> {
-    let column =
-        |title: &str, is_left, least| Cells { title: title.to_owned(), is_left, least, cells: Vec::new() };
+fn count_columns(views: &Views<'_>, view: &View) -> Vec<columns::Column> {
+    let column = |title: &str, is_text, least| columns::Column { title: title.to_owned(), is_text, least };
     let mut columns = vec![column("Overhead", false, 8)];
     columns.extend(view.events.iter().skip(1).map(|_| column("", false, 8)));
     if views.samples_column {
@@ -109,55 +110,26 @@ fn count_columns(views: &Views<'_>, view: &View) -> Vec<Cells> {
     columns
 }
 
-/// Fills the columns of shares and samples.
-fn counts_of(
-    views: &Views<'_>,
-    view: &View,
-    counts: Counts,
-    events: &[Counts],
-    depth: usize,
-    columns: &mut [Cells],
-) {
-    let mut columns = columns.iter_mut();
-    for (counts, whole) in events.iter().zip(&view.whole_events) {
-        if let Some(column) = columns.next() {
-            column.cells.push(format!("{:depth$}{:>7.2}%", "", counts.percent(whole), depth = 3 * depth));
-        }
-    }
-    if views.samples_column
-        && let Some(column) = columns.next()
-    {
-        column.cells.push(counts.samples.to_string());
-    }
+/// The cells of shares and samples.
+fn counts_of(views: &Views<'_>, view: &View, counts: Counts, events: &[Counts], depth: usize) -> Vec<String> {
+    let share = |(counts, whole): (&Counts, &Counts)| {
+        format!("{:depth$}{:>7.2}%", "", counts.percent(whole), depth = 3 * depth)
+    };
+    let mut cells: Vec<String> = events.iter().zip(&view.whole_events).map(share).collect();
+    cells.extend(views.samples_column.then(|| counts.samples.to_string()));
+    cells
 }
 
-/// The heads of columns, and the rows under them.
-fn text(columns: &[Cells]) -> (Vec<String>, Vec<String>) {
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|column| {
-            let cells = column.cells.iter().map(|cell| cell.chars().count());
-            cells.chain([column.title.chars().count(), column.least]).max().unwrap_or(0)
-        })
-        .collect();
-    let line = |first: &str, cell: &dyn Fn(usize) -> String| {
-        let mut text = first.to_owned();
-        for (index, column) in columns.iter().enumerate() {
-            let width = widths[index];
-            text.push_str("  ");
-            let cell = cell(index);
-            text += &if column.is_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
-        }
-        // what is in front of the first column takes the place of its two blanks
-        text.replacen("#  ", "# ", 1).trim_end().to_owned()
-    };
-    let titles = vec![
-        line("#", &|index| columns[index].title.clone()),
-        line("#", &|index| ".".repeat(widths[index])),
+/// The heads of columns.
+fn titles(columns: &[columns::Column], widths: &[usize], fit: &Fit) -> [String; 3] {
+    let dots: Vec<String> = widths.iter().map(|width| ".".repeat(*width)).collect();
+    // what is in front of the first column takes the place of its two blanks
+    let first = |line: String| format!("#{}", line.get(1..).unwrap_or_default());
+    [
+        first(columns::line(columns, widths, columns.iter().map(|column| column.title.as_str()), fit)),
+        first(columns::line(columns, widths, dots.iter().map(String::as_str), fit)),
         "#".to_owned(),
-    ];
-    let row = |row| line("", &|index| columns[index].cells.get(row).cloned().unwrap_or_default());
-    (titles, (0..columns.first().map_or(0, |column| column.cells.len())).map(row).collect())
+    ]
 }
 
 fn lost(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {

@@ -3,6 +3,7 @@
 mod json;
 mod text;
 
+use crate::columns::Fit;
 use crate::output::{Color, Output};
 use crate::profile::{self, InputArgs};
 use anyhow::{Result, bail};
@@ -29,6 +30,10 @@ pub(crate) struct SharingArgs {
     /// Show only this many lines
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     limit: usize,
+
+    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    #[arg(long)]
+    wide: bool,
 
     /// Print a JSON document
     #[arg(long)]
@@ -63,7 +68,7 @@ pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     if let Some(size) = args.cacheline_size {
         profile.line_size = size;
     }
-    let found = sharing(&profile, &args.input.filter()?);
+    let found = sharing(&profile, &args.input.filter(&[&profile], None)?);
     if found.addressed == 0 {
         bail!(
             "{}: no sample has an address of data; record memory events (tallyline record -e mem-loads -e \
@@ -71,8 +76,9 @@ pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
             args.input.input.display()
         );
     }
+    let fit = Fit::of_terminal(args.wide, args.output.is_some());
     output.write(|out| match args.json {
         true => json::write(&profile, &found, args.limit, out),
-        false => text::write(&profile, &found, args.limit, out),
+        false => text::write(&profile, &found, args.limit, &fit, out),
     })
 }

@@ -1,5 +1,6 @@
 //! Lines as text, in the order of perf: what there is, the lines, what is on each.
 
+use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -10,7 +11,13 @@ use tallyline_profile::report::sharing::{Line, Sharing};
 const RULE: &str = "=================================================";
 
 /// Writes all of it.
-pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    profile: &Profile,
+    found: &Sharing,
+    limit: usize,
+    fit: &Fit,
+    out: &mut dyn Write,
+) -> Result<()> {
     summary(profile, found, out)?;
     heading("Shared Data Cache Line Table", out)?;
     writeln!(
@@ -52,7 +59,7 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
     writeln!(out)?;
     heading("What is on each line", out)?;
     for (index, line) in found.lines.iter().take(limit).enumerate() {
-        parts(profile, found, index, line, out)?;
+        parts(profile, found, (index, line), fit, out)?;
     }
     Ok(())
 }
@@ -112,7 +119,13 @@ fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()
     Ok(writeln!(out)?)
 }
 
-fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mut dyn Write) -> Result<()> {
+fn parts(
+    profile: &Profile,
+    found: &Sharing,
+    (index, line): (usize, &Line),
+    fit: &Fit,
+    out: &mut dyn Write,
+) -> Result<()> {
     let who = if found.by_cpu { "CPUs" } else { "threads" };
     write!(out, "{index:>3}  {:#x}", line.address)?;
     if line.pid != 0 {
@@ -123,9 +136,8 @@ fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mu
     let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
     for part in &line.parts {
         let counts = &part.counts;
-        writeln!(
-            out,
-            "      {:>#6x}  {:<5} {:>6}  {:>6.2}% {:>6.2}%{:>6} {:>6.2}%{:>6}  {}",
+        let numbers = format!(
+            "      {:>#6x}  {:<5} {:>6}  {:>6.2}% {:>6.2}%{:>6} {:>6.2}%{:>6}  ",
             part.offset,
             nodes(&part.nodes),
             part.cpus.len(),
@@ -134,22 +146,18 @@ fn parts(profile: &Profile, found: &Sharing, index: usize, line: &Line, out: &mu
             counts.loads,
             share(counts.stores, line.counts.stores),
             counts.stores,
-            printable(part.what.as_bytes())
-        )?;
+        );
+        let what = printable(part.what.as_bytes());
+        writeln!(out, "{numbers}{}", fit.rest(&what, columns::width(&numbers)))?;
         let names: Vec<_> = part
             .functions
             .iter()
             .filter_map(|symbol| profile.symbol(*symbol))
             .map(|symbol| printable(profile.text(symbol.name).as_bytes()))
             .collect();
-        writeln!(
-            out,
-            "{:60}read by {}, written by {}, in {}",
-            "",
-            list(&part.readers),
-            list(&part.writers),
-            names.join(", ")
-        )?;
+        let who =
+            format!("{:60}read by {}, written by {}, in ", "", list(&part.readers), list(&part.writers));
+        writeln!(out, "{who}{}", fit.rest(&names.join(", "), columns::width(&who)))?;
     }
     Ok(writeln!(out)?)
 }

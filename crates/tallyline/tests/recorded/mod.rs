@@ -1,5 +1,7 @@
 //! A program, and a recording of memory accesses in it that never ran: each sample says what it is.
 
+#![allow(dead_code)] // each test file uses a part of it
+
 use crate::common::{compiles, folder};
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -11,7 +13,7 @@ use tallyline_profile::perfdata::file::{Comm, Mapping};
 use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
 use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
 
-const PROGRAM: &str = "\
+pub(crate) const PROGRAM: &str = "\
 struct inner { int x, y; };
 struct pair { long a; long b; char gap[64]; struct inner in; };
 struct pair shared_pair;
@@ -67,16 +69,27 @@ impl Recorded {
 /// Compiles the program and writes a recording of these accesses; none where there is no compiler, or
 /// the machine's code is not x86-64. Precise samples are at the access; others one instruction late.
 pub(crate) fn record(name: &str, is_precise: bool, accesses: &[Access]) -> Option<Recorded> {
+    record_program(name, PROGRAM, &["-g"], is_precise, accesses)
+}
+
+/// The same of another program with the same functions, compiled with these options, too.
+pub(crate) fn record_program(
+    name: &str,
+    text: &str,
+    options: &[&str],
+    is_precise: bool,
+    accesses: &[Access],
+) -> Option<Recorded> {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: the program's instructions are told for x86-64");
         return None;
     }
     let folder = folder(name);
     let (source, program) = (folder.join("pair.c"), folder.join("pair"));
-    std::fs::write(&source, PROGRAM).expect("written");
+    std::fs::write(&source, text).expect("written");
     let mut compiler = Command::new("cc");
     // no landing pads: the first instruction is the access
-    compiler.args(["-O1", "-g", "-fno-inline", "-fcf-protection=none", "-fomit-frame-pointer", "-o"]);
+    compiler.args(options).args(["-O1", "-fno-inline", "-fcf-protection=none", "-fomit-frame-pointer", "-o"]);
     if !compiles(compiler.arg(&program).arg(&source)) {
         return None;
     }

@@ -1,0 +1,137 @@
+//! Names on the command line, and those of a recording's samples that they stand for.
+
+use anyhow::{Result, bail};
+use std::collections::{BTreeSet, HashSet};
+use tallyline_profile::report::Profile;
+use tallyline_profile::report::filter::sampled_names;
+use tallyline_profile::report::pattern::{Found, FoundBy, NameKind, NamePattern};
+
+/// The number of names that a message lists.
+const LISTED: usize = 5;
+
+/// The most characters of a name that a message shows.
+const NAME_WIDTH: usize = 60;
+
+/// One or more patterns, with commas between.
+#[derive(Clone, Debug)]
+pub(crate) struct Patterns(Vec<NamePattern>);
+
+impl Patterns {
+    /// Parses a list of names, globs and regular expressions.
+    pub(crate) fn parse(text: &str) -> Result<Patterns, String> {
+        let patterns = NamePattern::parse_list(text)?;
+        if patterns.is_empty() {
+            return Err(
+                "expected a name, a glob such as 'tcp_*', or a regular expression such as '/^tcp/'".into()
+            );
+        }
+        Ok(Patterns(patterns))
+    }
+
+    /// Finds those of some names that these stand for.
+    ///
+    /// # Errors
+    /// A pattern that stands for none of the names, or for a part of several.
+    pub(crate) fn select(&self, kind: NameKind, names: &BTreeSet<&str>) -> Result<HashSet<String>> {
+        let mut all = HashSet::new();
+        for pattern in &self.0 {
+            all.extend(select(kind, pattern, names)?.into_iter().map(str::to_owned));
+        }
+        Ok(all)
+    }
+}
+
+/// Finds the names that patterns stand for in any of some recordings; none without patterns.
+///
+/// # Errors
+/// A pattern that stands for none of the names, or for a part of several.
+pub(crate) fn resolve<'p>(
+    kind: NameKind,
+    patterns: impl IntoIterator<Item = &'p Patterns>,
+    profiles: &[&Profile],
+) -> Result<Option<HashSet<String>>> {
+    let mut patterns = patterns.into_iter().peekable();
+    if patterns.peek().is_none() {
+        return Ok(None);
+    }
+    let names = profiles.iter().flat_map(|profile| sampled_names(profile, kind)).collect();
+    let mut all = HashSet::new();
+    for patterns in patterns {
+        all.extend(patterns.select(kind, &names)?);
+    }
+    Ok(Some(all))
+}
+
+/// Finds the names that one pattern stands for, and says what was taken for it if that is not plain.
+pub(crate) fn select<'n>(
+    kind: NameKind,
+    pattern: &NamePattern,
+    names: &BTreeSet<&'n str>,
+) -> Result<BTreeSet<&'n str>> {
+    let what = word(kind);
+    match pattern.find(kind, names) {
+        Found::Names(found, FoundBy::Part) => {
+            eprintln!("tallyline: no {what} is named {pattern}; showing {}", listed(found.iter().copied()));
+            Ok(found)
+        }
+        Found::Names(found, FoundBy::Template) if found.len() > 1 => {
+            eprintln!("tallyline: {pattern}: {}", listed(found.iter().copied()));
+            Ok(found)
+        }
+        Found::Names(found, _) => Ok(found),
+        Found::Ambiguous(found) => bail!(
+            "no {what} is named {pattern}; {} have that in their names: {}; name one in full, or all as '*{pattern}*'",
+            found.len(),
+            listed(found.iter().copied())
+        ),
+        Found::Nothing(near) if near.is_empty() => {
+            bail!("no samples of {what} {pattern}; {}", advice(kind, names))
+        }
+        Found::Nothing(near) => bail!(
+            "no samples of {what} {pattern}; the nearest names are {}; {}",
+            listed(near.into_iter()),
+            advice(kind, names)
+        ),
+    }
+}
+
+fn word(kind: NameKind) -> &'static str {
+    match kind {
+        NameKind::Type => "type",
+        NameKind::Function => "function",
+        NameKind::File => "file",
+        NameKind::Thread => "thread",
+        NameKind::Event => "event",
+    }
+}
+
+/// Where the names are that there are: here if they are few, else in a report.
+fn advice(kind: NameKind, names: &BTreeSet<&str>) -> String {
+    let key = match kind {
+        NameKind::Type => "type",
+        NameKind::Function => "sym",
+        NameKind::File => "dso",
+        NameKind::Thread => "comm",
+        NameKind::Event => return format!("there are {}", listed(names.iter().copied())),
+    };
+    let few = match names.len() {
+        0 => "there are none".to_owned(),
+        1..=LISTED => format!("there are {}", listed(names.iter().copied())),
+        many => format!("there are {many}"),
+    };
+    format!("{few}: tallyline report -s {key}")
+}
+
+/// Names with commas between, the first few of them.
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let rest = names.len().saturating_sub(LISTED);
+    let clean = |name: &str| {
+        let name = crate::output::printable(name.as_bytes()).into_owned();
+        crate::columns::shortened(&name, NAME_WIDTH).into_owned()
+    };
+    let mut list: Vec<_> = names.take(LISTED).map(clean).collect();
+    if rest > 0 {
+        list.push(format!("and {rest} more"));
+    }
+    list.join(", ")
+}

@@ -1,0 +1,39 @@
+//! The samples that a line of the browser is about.
+
+use tallyline_profile::report::keys::Key;
+use tallyline_profile::report::profile::Point;
+use tallyline_profile::report::{Counts, Profile};
+
+/// Samples of some events with the same values of some keys.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    /// The events; none for all.
+    pub(super) events: Option<Vec<usize>>,
+    /// The keys, each with its value.
+    pub(super) keys: Vec<(&'static Key, u64)>,
+}
+
+impl Scope {
+    /// Whether a sample is one of them.
+    pub(super) fn accepts(&self, profile: &Profile, point: &Point) -> bool {
+        self.events.as_ref().is_none_or(|events| events.contains(&(point.event as usize)))
+            && self.keys.iter().all(|(key, value)| (key.value)(profile, point) == *value)
+    }
+
+    /// Whether a key is one of types: such lines are about a type.
+    pub(super) fn has_types(&self) -> bool {
+        self.keys.iter().any(|(key, _)| key.needs.types)
+    }
+
+    /// The samples that only the other keys select: all fields of a line's type.
+    pub(super) fn without_types(&self) -> Scope {
+        let keys = self.keys.iter().filter(|(key, _)| !key.needs.types).copied().collect();
+        Scope { keys, ..self.clone() }
+    }
+
+    /// The values as reports show them; empty without keys.
+    pub(super) fn text(&self, profile: &Profile) -> String {
+        let texts = self.keys.iter().map(|(key, value)| (key.text)(profile, *value, &Counts::default()));
+        texts.map(|text| text.trim().to_owned()).collect::<Vec<_>>().join(", ")
+    }
+}
