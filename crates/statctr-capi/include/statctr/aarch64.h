@@ -16,17 +16,15 @@
 #ifndef STATCTR_AARCH64_H
 #define STATCTR_AARCH64_H
 
+#include <statctr/descriptor.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* In front of label 6, where the kernel continues an interrupted section, is glibc's RSEQ_SIG. */
 #define STATCTR_ADD_                               \
-    ".pushsection __rseq_cs, \"aw?\"\n\t"          \
-    ".balign 32\n"                                 \
-    "3:\t.long 0, 0\n\t"                           \
-    ".quad 4f, 5f - 4f, 6f\n\t"                    \
-    ".popsection\n\t"                              \
+    STATCTR_DESCRIPTOR_                            \
     "mrs x9, tpidr_el0\n\t"                        \
     "add x9, x9, %[area]\n\t"                      \
     "adrp x10, 3b\n\t"                             \

@@ -23,20 +23,25 @@
 #ifndef STATCTR_X86_64_H
 #define STATCTR_X86_64_H
 
+#include <statctr/descriptor.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
  * The signature in front of label 6 is glibc's RSEQ_SIG, as the operand of an undefined
- * instruction. The `?` lets the sections be part of the function's COMDAT group in C++.
+ * instruction. It lies in a subsection, behind the code of the function (or file).
  */
+#define STATCTR_ABORT_                             \
+    ".subsection 1\n\t"                            \
+    ".byte 0x0f, 0xb9, 0x3d\n\t"                   \
+    ".long 0x53053053\n"                           \
+    "6:\tjmp %l[statctr_slow_]\n\t"                \
+    ".previous"
+
 #define STATCTR_SECTION_(prepare, commit, cleanup) \
-    ".pushsection __rseq_cs, \"aw?\"\n\t"          \
-    ".balign 32\n"                                 \
-    "3:\t.long 0, 0\n\t"                           \
-    ".quad 4f, 5f - 4f, 6f\n\t"                    \
-    ".popsection\n\t"                              \
+    STATCTR_DESCRIPTOR_                            \
     prepare                                        \
     "leaq 3b(%%rip), %%rax\n\t"                    \
     "movq %%rax, %%fs:8(%[area])\n"                \
@@ -48,11 +53,7 @@ extern "C" {
     commit "\n"                                    \
     "5:\n\t"                                       \
     cleanup                                        \
-    ".pushsection .text.unlikely, \"ax?\"\n\t"     \
-    ".byte 0x0f, 0xb9, 0x3d\n\t"                   \
-    ".long 0x53053053\n"                           \
-    "6:\tjmp %l[statctr_slow_]\n\t"                \
-    ".popsection"
+    STATCTR_ABORT_
 
 /*
  * The thread's rseq area from the thread pointer, 0 where these sections are not for this handle.
@@ -289,11 +290,7 @@ struct statctr_owned_ {
 #endif
 
 #define STATCTR_LAZY_SECTION_                      \
-    ".pushsection __rseq_cs, \"aw?\"\n\t"          \
-    ".balign 32\n"                                 \
-    "3:\t.long 0, 0\n\t"                           \
-    ".quad 4f, 5f - 4f, 6f\n\t"                    \
-    ".popsection\n\t"                              \
+    STATCTR_DESCRIPTOR_                            \
     STATCTR_PREPARE_LAZY_                          \
     "leaq 3b(%%rip), %%rax\n\t"                    \
     "movq %%rax, %%fs:8(%[area])\n"                \
@@ -301,11 +298,7 @@ struct statctr_owned_ {
     "jne %l[statctr_slow_]\n\t"                    \
     STATCTR_JOIN_LAZY_ "\n"                        \
     "5:\n\t"                                       \
-    ".pushsection .text.unlikely, \"ax?\"\n\t"     \
-    ".byte 0x0f, 0xb9, 0x3d\n\t"                   \
-    ".long 0x53053053\n"                           \
-    "6:\tjmp %l[statctr_slow_]\n\t"                \
-    ".popsection"
+    STATCTR_ABORT_
 #endif
 
 STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uint64_t first, uint64_t second,

@@ -147,11 +147,7 @@ macro_rules! section {
     ) => {
         section_operands!(
             [
-                ".pushsection __rseq_cs, \"aw?\"",
-                ".balign 32",
-                "20: .long 0, 0",
-                ".quad 21f, 22f - 21f, 23f",
-                ".popsection",
+                descriptor!(),
                 "mrs {t}, tpidr_el0",
                 "add {t}, {t}, {area}",
                 "adrp {d}, 20b",

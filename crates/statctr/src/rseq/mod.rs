@@ -51,6 +51,38 @@
 //! atomic mode.
 
 #![allow(unsafe_code)] // the sections are machine code; see each block's reason
+#![allow(named_asm_labels)] // one name, which is each block's own; see `descriptor`
+
+/// The descriptor of a section, label 20: it goes from label 21 to label 22, and is aborted to label
+/// 23.
+///
+/// A linker that drops unused functions must drop their descriptors with them, and nothing else may
+/// keep a function. So each descriptor lies in a section that is linked to the code around it (`o`,
+/// SHF_LINK_ORDER) and in the function's COMDAT group if it has one (`?`); in one section for the
+/// whole object file all functions that count would stay because one of them does.
+///
+/// The symbol that names the code must have been defined before, and be no numeric label. `asm!` has
+/// no number of its own to make a name of, but the way out has: the compiler's label of a block of
+/// this function. Two sections can have one way out, in one function, and then one symbol serves both.
+#[cfg(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+))]
+macro_rules! descriptor {
+    () => {
+        concat!(
+            ".ifndef .Lstatctr_section{slow}\n",
+            ".Lstatctr_section{slow}:\n",
+            ".endif\n",
+            ".pushsection __rseq_cs, \"awo?\", @progbits, .Lstatctr_section{slow}\n",
+            ".balign 32\n",
+            "20: .long 0, 0\n",
+            ".quad 21f, 22f - 21f, 23f\n",
+            ".popsection"
+        )
+    };
+}
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod x86_64;

@@ -135,11 +135,7 @@ macro_rules! section {
     ) => {
         section_operands!(
             [
-                ".pushsection __rseq_cs, \"aw?\"",
-                ".balign 32",
-                "20: .long 0, 0",
-                ".quad 21f, 22f - 21f, 23f",
-                ".popsection",
+                descriptor!(),
                 $($prepare,)*
                 "lea {t}, [rip + 20b]",
                 "mov qword ptr fs:[{area} + 8], {t}",
@@ -157,12 +153,12 @@ macro_rules! section {
                 $commit,
                 "22:",
                 $($cleanup,)*
-                ".pushsection .text.unlikely, \"ax?\"",
+                ".subsection 1",
                 // ud1 edi, [rip + signature]: the four bytes before the abort address must be glibc's RSEQ_SIG
                 ".byte 0x0f, 0xb9, 0x3d",
                 ".long 0x53053053",
                 "23: jmp {slow}",
-                ".popsection"
+                ".previous"
             ]
             $($operands)*
         )

@@ -38,11 +38,7 @@ macro_rules! join_section {
     ) => {
         section_operands!(
             [
-                ".pushsection __rseq_cs, \"aw?\"",
-                ".balign 32",
-                "20: .long 0, 0",
-                ".quad 21f, 22f - 21f, 23f",
-                ".popsection",
+                descriptor!(),
                 $($prepare,)*
                 "lea {t}, [rip + 20b]",
                 "mov qword ptr fs:[{area} + 8], {t}",
@@ -56,12 +52,12 @@ macro_rules! join_section {
                 $commit,
                 "22:",
                 $($cleanup,)*
-                ".pushsection .text.unlikely, \"ax?\"",
+                ".subsection 1",
                 // the four bytes before the abort address are glibc's RSEQ_SIG, as in `section`
                 ".byte 0x0f, 0xb9, 0x3d",
                 ".long 0x53053053",
                 "23: jmp {slow}",
-                ".popsection"
+                ".previous"
             ]
             $($operands)*
         )
