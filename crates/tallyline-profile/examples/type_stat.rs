@@ -2,7 +2,7 @@
 //!
 //! `type_stat FILE [--btf] [--list]` counts, by DWARF or by the BTF in the file, the instructions that
 //! access memory: typed, of no type in the program, and untyped by reason. `--compare` does both, and
-//! says where the two agree. `--list` prints each untyped instruction, `--functions` those of a few.
+//! says where the two agree. `--list` prints each untyped instruction, `--rows` each typed one.
 
 use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
@@ -12,7 +12,9 @@ use std::time::Instant;
 use tallyline_layout::Alone;
 use tallyline_layout::print::type_text;
 use tallyline_profile::code::Image;
-use tallyline_profile::infer::{Debug, Outcome, TypeTable, Typed, Wanted, field_path, infer, infer_by_btf};
+use tallyline_profile::infer::{
+    Debug, Outcome, TypeTable, Typed, Wanted, field_path, infer, infer_by_btf, place_text,
+};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -32,7 +34,7 @@ fn run() -> Result<(), Failure> {
     let path = words
         .iter()
         .find(|word| !word.starts_with("--"))
-        .ok_or("usage: type_stat FILE [--btf] [--compare] [--list]")?;
+        .ok_or("usage: type_stat FILE [--btf] [--compare] [--list] [--rows]")?;
     let file = File::open(path)?;
     let image = Image::read(&file)?;
     let by_btf = || -> Result<TypeTable, Failure> { Ok(infer_by_btf(&image, &btf(&file)?, Wanted::All)?) };
@@ -48,6 +50,9 @@ fn run() -> Result<(), Failure> {
     println!("{:.1} s", start.elapsed().as_secs_f64());
     if has("--list") {
         list(&table);
+    }
+    if has("--rows") {
+        rows(&table);
     }
     Ok(())
 }
@@ -81,6 +86,15 @@ fn count(table: &TypeTable) {
     }
 }
 
+fn rows(table: &TypeTable) {
+    for (address, outcome) in table.rows() {
+        let Outcome::Typed(typed) = outcome else { continue };
+        let function = table.function_at(*address).map_or("?", |function| &function.name);
+        let (name, place) = (type_text(table.types(), typed.ty), place_text(table.types(), typed));
+        println!("{address:#x}\t{function}\t{name} {place}");
+    }
+}
+
 fn list(table: &TypeTable) {
     for (address, outcome) in table.rows() {
         let Outcome::Untyped(reason) = outcome else { continue };
@@ -94,12 +108,7 @@ fn compare(dwarf: &TypeTable, btf: &TypeTable) {
     let (mut same, mut differ, mut only_dwarf, mut only_btf) = (0_u64, 0_u64, 0_u64, 0_u64);
     let text = |table: &TypeTable, typed: &Typed| {
         let types = table.types();
-        format!(
-            "{} +{:#x} {}",
-            type_text(types, typed.ty),
-            typed.offset,
-            field_path(types, typed.ty, typed.offset)
-        )
+        format!("{} +{:#x} {}", type_text(types, typed.ty), typed.offset, field_path(types, typed))
     };
     for (address, outcome) in dwarf.rows() {
         match (outcome, btf.outcome(*address)) {

@@ -59,7 +59,7 @@ fn look_at(bytes: &[u8]) {
     for table in tables.into_iter().flatten() {
         for (address, outcome) in table.rows() {
             if let Outcome::Typed(typed) = outcome {
-                field_path(table.types(), typed.ty, typed.offset);
+                field_path(table.types(), typed);
             }
             table.function_at(*address);
         }

@@ -38,7 +38,7 @@ fn accessed(table: &TypeTable, function: &str) -> Vec<String> {
     let text = |outcome: &Outcome| match outcome {
         Outcome::Typed(typed) => {
             let types = table.types();
-            Some(format!("{}.{}", type_text(types, typed.ty), field_path(types, typed.ty, typed.offset)))
+            Some(format!("{}.{}", type_text(types, typed.ty), field_path(types, typed)))
         }
         Outcome::Untyped(reason) => Some(format!("({reason})")),
         Outcome::Pseudo(_) => None,
@@ -128,7 +128,7 @@ fn by_btf_the_part_that_is_seldom_run_belongs_to_its_function() {
         let inside = |(address, outcome): &(u64, Outcome)| {
             let is_cold = (cold.address..cold.address + cold.size).contains(address);
             match outcome {
-                Outcome::Typed(typed) if is_cold => Some(field_path(table.types(), typed.ty, typed.offset)),
+                Outcome::Typed(typed) if is_cold => Some(field_path(table.types(), typed)),
                 _ => None,
             }
         };

@@ -1,6 +1,8 @@
 //! 64-bit Arm: what instructions do.
 
-use super::instruction::{Access, Effect, Flow, Instruction, Memory, Register, SegmentBase};
+use super::instruction::{
+    Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
+};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{
     InstDecoder, Instruction as Native, Opcode, Operand, SIMDSizeCode, ShiftStyle, SizeCode,
@@ -23,15 +25,17 @@ pub(super) fn decode(
     for (index, word) in bytes.chunks_exact(LENGTH).enumerate() {
         let address = address.wrapping_add((index * LENGTH) as u64);
         let start = effects.len() as u32;
-        let (flow, memory) = match decoder.decode(&mut U8Reader::new(word)) {
+        let (flow, memory, condition) = match decoder.decode(&mut U8Reader::new(word)) {
             Ok(native) => {
-                let reader = Reader { native: &native, address, effects };
-                reader.read()
+                let mut reader = Reader { native: &native, address, effects };
+                let condition = reader.flags();
+                let (flow, memory) = reader.read();
+                (flow, memory, condition)
             }
-            Err(_) => (Flow::Stop, None),
+            Err(_) => (Flow::Stop, None, None),
         };
         let effects = (start, effects.len() as u32);
-        instructions.push(Instruction { address, length: LENGTH as u8, flow, memory, effects });
+        instructions.push(Instruction { address, length: LENGTH as u8, flow, condition, memory, effects });
     }
 }
 
@@ -52,6 +56,62 @@ impl Reader<'_> {
             self.compute();
         }
         (flow, None)
+    }
+
+    /// Says what sets the flags, and which condition of them a branch depends on.
+    fn flags(&mut self) -> Option<Condition> {
+        let operands = &self.native.operands;
+        let size = if wide(&operands[0]) || wide(&operands[1]) { 8 } else { 4 };
+        let zero = Compared::Number(0);
+        let compare =
+            |one, other, is_test| Effect::Compare { one: Compared::Register(one), other, size, is_test };
+        match self.native.opcode {
+            Opcode::Bcc(code) | Opcode::BCcc(code) => return condition(code),
+            opcode @ (Opcode::CBZ | Opcode::CBNZ) => {
+                let one = register(&operands[0])?;
+                self.effects.push(compare(one, zero, false));
+                return Some(if opcode == Opcode::CBZ { Condition::Equal } else { Condition::NotEqual });
+            }
+            opcode @ (Opcode::TBZ | Opcode::TBNZ) => {
+                let (one, bit) = (register(&operands[0])?, number(&operands[1])?);
+                let mask = 1_i64.checked_shl(u32::try_from(bit).ok()?)?;
+                self.effects.push(Effect::Compare {
+                    one: Compared::Register(one),
+                    other: Compared::Number(mask),
+                    size: 8,
+                    is_test: true,
+                });
+                return Some(if opcode == Opcode::TBZ { Condition::Equal } else { Condition::NotEqual });
+            }
+            opcode @ (Opcode::SUBS | Opcode::ANDS) if general(&operands[0]).is_none() => {
+                let other = match (number(&operands[2]), operands[2]) {
+                    (Some(number), _) => Some(Compared::Number(number)),
+                    (None, Operand::RegShift(ShiftStyle::LSL, 0, _, other)) => {
+                        general(&Operand::Register(SizeCode::X, other)).map(Compared::Register)
+                    }
+                    _ => None,
+                };
+                let effect = match (register(&operands[1]), other) {
+                    (Some(one), Some(other)) => compare(one, other, opcode == Opcode::ANDS),
+                    _ => Effect::Flags,
+                };
+                self.effects.push(effect);
+            }
+            Opcode::ADDS
+            | Opcode::SUBS
+            | Opcode::ANDS
+            | Opcode::BICS
+            | Opcode::ADCS
+            | Opcode::SBCS
+            | Opcode::CCMP
+            | Opcode::CCMN
+            | Opcode::FCMP
+            | Opcode::FCMPE
+            | Opcode::FCCMP
+            | Opcode::FCCMPE => self.effects.push(Effect::Flags),
+            _ => {}
+        }
+        None
     }
 
     fn flow(&mut self) -> Flow {
@@ -372,6 +432,27 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// The condition that a number stands for, of those that say something about a comparison.
+fn condition(code: u8) -> Option<Condition> {
+    Some(match code {
+        0 => Condition::Equal,
+        1 => Condition::NotEqual,
+        2 => Condition::NotBelow,
+        3 => Condition::Below,
+        4 => Condition::Negative,
+        5 => Condition::NotNegative,
+        6 => Condition::Overflow,
+        7 => Condition::NotOverflow,
+        8 => Condition::NotBelowOrEqual,
+        9 => Condition::BelowOrEqual,
+        10 => Condition::NotLess,
+        11 => Condition::Less,
+        12 => Condition::NotLessOrEqual,
+        13 => Condition::LessOrEqual,
+        _ => return None,
+    })
 }
 
 /// A place in memory.

@@ -47,6 +47,8 @@ pub struct Body {
     instructions: Vec<Instruction>,
     effects: Vec<Effect>,
     blocks: Vec<Block>,
+    // where computed jumps lead whose tables are seen, by position
+    tables: FxHashMap<usize, Vec<u64>>,
     entry: u32,
 }
 
@@ -77,6 +79,7 @@ impl Body {
         let tables = body.find_tables(image, ranges);
         let ways: Vec<Way> = ranges.iter().flat_map(|range| image.ways(range)).collect();
         body.find_blocks(entry, &tables, &ways);
+        body.tables = tables;
         body
     }
 
@@ -94,6 +97,11 @@ impl Body {
     /// The registers that instructions of the function write, one bit each; calls aside.
     pub fn written(&self) -> u64 {
         self.effects.iter().flat_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
+    }
+
+    /// The addresses in the table that a computed jump goes through, by index; none where no table is seen.
+    pub fn table(&self, position: usize) -> &[u64] {
+        self.tables.get(&position).map_or(&[], Vec::as_slice)
     }
 
     /// The blocks, by address.

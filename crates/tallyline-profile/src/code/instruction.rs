@@ -220,6 +220,85 @@ pub enum Effect {
         /// What is written.
         to: Register,
     },
+    /// The flags are set by a comparison.
+    Compare {
+        /// The left operand.
+        one: Compared,
+        /// The right operand.
+        other: Compared,
+        /// The operands' size in bytes.
+        size: u8,
+        /// Whether the bits that both have are compared with 0, not the operands with each other.
+        is_test: bool,
+    },
+    /// The flags of a comparison are overwritten.
+    Flags,
+}
+
+/// An operand of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// The operand in memory.
+    Memory,
+    /// A number that the instruction has.
+    Number(i64),
+    /// A register.
+    Register(Register),
+}
+
+/// The condition of a branch, by the comparison that set the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The operands are equal, or have no bit in common.
+    Equal,
+    /// The left operand is less, unsigned.
+    Below,
+    /// The left operand is not greater, unsigned.
+    BelowOrEqual,
+    /// The left operand is less, signed.
+    Less,
+    /// The left operand is not greater, signed.
+    LessOrEqual,
+    /// The result is negative.
+    Negative,
+    /// The difference does not fit, signed.
+    Overflow,
+    /// The opposite of `Equal`.
+    NotEqual,
+    /// The opposite of `Below`.
+    NotBelow,
+    /// The opposite of `BelowOrEqual`.
+    NotBelowOrEqual,
+    /// The opposite of `Less`.
+    NotLess,
+    /// The opposite of `LessOrEqual`.
+    NotLessOrEqual,
+    /// The opposite of `Negative`.
+    NotNegative,
+    /// The opposite of `Overflow`.
+    NotOverflow,
+}
+
+impl Condition {
+    /// The condition that holds where this one does not.
+    pub fn opposite(self) -> Condition {
+        match self {
+            Condition::Equal => Condition::NotEqual,
+            Condition::Below => Condition::NotBelow,
+            Condition::BelowOrEqual => Condition::NotBelowOrEqual,
+            Condition::Less => Condition::NotLess,
+            Condition::LessOrEqual => Condition::NotLessOrEqual,
+            Condition::Negative => Condition::NotNegative,
+            Condition::Overflow => Condition::NotOverflow,
+            Condition::NotOverflow => Condition::Overflow,
+            Condition::NotEqual => Condition::Equal,
+            Condition::NotBelow => Condition::Below,
+            Condition::NotBelowOrEqual => Condition::BelowOrEqual,
+            Condition::NotLess => Condition::Less,
+            Condition::NotLessOrEqual => Condition::LessOrEqual,
+            Condition::NotNegative => Condition::Negative,
+        }
+    }
 }
 
 impl Effect {
@@ -244,7 +323,11 @@ impl Effect {
             | Effect::Modify { to }
             | Effect::ThreadPointer { to } => (Some(to), None),
             Effect::Swap { a, b } => (Some(a), Some(b)),
-            Effect::Store { .. } | Effect::Push { .. } | Effect::Through { .. } => (None, None),
+            Effect::Store { .. }
+            | Effect::Push { .. }
+            | Effect::Through { .. }
+            | Effect::Compare { .. }
+            | Effect::Flags => (None, None),
         };
         one.into_iter().chain(other)
     }
@@ -276,6 +359,8 @@ pub struct Instruction {
     pub length: u8,
     /// Where control goes.
     pub flow: Flow,
+    /// The condition that a branch or a conditional move depends on, where it is one of a comparison.
+    pub condition: Option<Condition>,
     /// What it does with memory; of two operands, the one that is written.
     pub memory: Option<Memory>,
     pub(super) effects: (u32, u32),

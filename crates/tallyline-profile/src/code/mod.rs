@@ -5,6 +5,7 @@
 //! machine ([`Effect`]), and which instruction can come before which.
 
 mod aarch64;
+mod bits;
 mod body;
 mod image;
 mod instruction;
@@ -15,8 +16,11 @@ mod text;
 mod ways;
 mod x86;
 
+pub use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
 pub use image::{Image, Machine, Segment, Symbol, SymbolKind, SymbolsMissing};
-pub use instruction::{Access, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase};
+pub use instruction::{
+    Access, Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
+};
 pub use region::Region;
 pub use symbols::Name;

@@ -1,6 +1,8 @@
 //! x86-64: what instructions do.
 
-use super::instruction::{Access, Effect, Flow, Instruction, Memory, Register, SegmentBase};
+use super::instruction::{
+    Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
+};
 use iced_x86::{
     Code, ConditionCode, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register as Native,
@@ -20,18 +22,43 @@ pub(super) fn decode(
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
     let mut native = iced_x86::Instruction::default();
+    // whether the flags are those of a comparison
+    let mut is_compared = false;
     while decoder.can_decode() {
         decoder.decode_out(&mut native);
         let start = effects.len() as u32;
-        let memory = Reader { native: &native, factory: &mut factory, effects }.read();
+        let mut reader = Reader { native: &native, factory: &mut factory, effects };
+        let memory = reader.read();
+        is_compared = reader.flags(start as usize, memory.as_ref(), is_compared);
         instructions.push(Instruction {
             address: native.ip(),
             length: native.len() as u8,
             flow: flow(&native),
+            condition: condition(&native),
             memory,
             effects: (start, effects.len() as u32),
         });
     }
+}
+
+fn condition(native: &iced_x86::Instruction) -> Option<Condition> {
+    Some(match native.condition_code() {
+        ConditionCode::e => Condition::Equal,
+        ConditionCode::ne => Condition::NotEqual,
+        ConditionCode::b => Condition::Below,
+        ConditionCode::ae => Condition::NotBelow,
+        ConditionCode::be => Condition::BelowOrEqual,
+        ConditionCode::a => Condition::NotBelowOrEqual,
+        ConditionCode::l => Condition::Less,
+        ConditionCode::ge => Condition::NotLess,
+        ConditionCode::le => Condition::LessOrEqual,
+        ConditionCode::g => Condition::NotLessOrEqual,
+        ConditionCode::s => Condition::Negative,
+        ConditionCode::ns => Condition::NotNegative,
+        ConditionCode::o => Condition::Overflow,
+        ConditionCode::no => Condition::NotOverflow,
+        _ => return None,
+    })
 }
 
 fn flow(native: &iced_x86::Instruction) -> Flow {
@@ -70,6 +97,43 @@ impl Reader<'_> {
             self.modify_written();
         }
         memory
+    }
+
+    /// Says what sets the flags, as far as it matters: a comparison, or what overwrites those of one. True
+    /// while they are a comparison's.
+    fn flags(&mut self, start: usize, memory: Option<&Memory>, is_compared: bool) -> bool {
+        let native = self.native;
+        let operand = |operand: u32| match native.op_kind(operand) {
+            OpKind::Register if is_high(native.op_register(operand)) => None,
+            OpKind::Register => register(native.op_register(operand)).map(Compared::Register),
+            OpKind::Memory => Some(Compared::Memory),
+            _ => Some(Compared::Number(native.immediate(operand) as i64)),
+        };
+        let operands = match native.mnemonic() {
+            Mnemonic::Cmp | Mnemonic::Test => operand(0).zip(operand(1)),
+            // flags are those of what it takes the register from
+            Mnemonic::Neg => Some(Compared::Number(0)).zip(operand(0)),
+            _ => None,
+        };
+        let size = match native.op0_kind() {
+            OpKind::Register => size_of(native.op0_register()) as u8,
+            _ => memory.map_or(0, |memory| memory.size as u8),
+        };
+        if let Some((one, other)) = operands
+            && size != 0
+        {
+            let is_test = native.mnemonic() == Mnemonic::Test;
+            let compare = Effect::Compare { one, other, size, is_test };
+            // by what is there before the register is written
+            let at = if native.mnemonic() == Mnemonic::Neg { start } else { self.effects.len() };
+            self.effects.insert(at, compare);
+            return true;
+        }
+        if is_compared && native.rflags_modified() != 0 {
+            self.effects.push(Effect::Flags);
+            return false;
+        }
+        is_compared
     }
 
     /// The operand in memory; of two, the one that is written.
@@ -443,8 +507,13 @@ fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
 /// Whether it makes a byte of a register 0 or 1. The second byte of a register is left aside.
 fn is_set(native: &iced_x86::Instruction) -> bool {
     let is_conditional = native.condition_code() != ConditionCode::None && native.op_count() == 1;
-    let is_high = matches!(native.op0_register(), Native::AH | Native::BH | Native::CH | Native::DH);
-    is_conditional && is_register(native, 0) && !is_high && !native.is_jcc_short_or_near()
+    let is_low = !is_high(native.op0_register());
+    is_conditional && is_register(native, 0) && is_low && !native.is_jcc_short_or_near()
+}
+
+/// Whether it is the second byte of a register.
+fn is_high(register: Native) -> bool {
+    matches!(register, Native::AH | Native::BH | Native::CH | Native::DH)
 }
 
 /// Whether it is a conditional move of words or halves of them.
@@ -466,7 +535,7 @@ fn access(access: OpAccess) -> Option<Access> {
 }
 
 /// A register's number in DWARF, whatever part of it is meant; none for those that are not followed.
-fn register(native: Native) -> Option<Register> {
+pub(super) fn register(native: Native) -> Option<Register> {
     Some(Register(match native.full_register() {
         Native::RAX => 0,
         Native::RDX => 1,

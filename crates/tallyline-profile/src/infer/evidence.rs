@@ -69,7 +69,7 @@ impl TypeTable {
         let size = query::size_of(self.types(), ty);
         let offset = u32::try_from(modulo(inside, size)).ok().filter(|_| size > 0)?;
         let is_one_of_them = either.is_none_or(|either| either.contains(&offset));
-        is_one_of_them.then_some(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
+        is_one_of_them.then(|| Typed::by_size(self.types(), ty, offset, memory.size, memory.access))
     }
 }
 

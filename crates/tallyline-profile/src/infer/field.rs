@@ -1,69 +1,51 @@
 //! The name of what lies at an offset of an object.
 
+use super::candidates::{self, ALL};
 use super::outcome::{Choice, Typed};
-use tallyline_layout::model::{Type, TypeId, Types};
-use tallyline_layout::query;
-
-/// How deep members nest before the rest is left out.
-const DEPTH_LIMIT: usize = 32;
+use crate::code::Access;
+use tallyline_layout::model::{TypeId, Types};
 
 /// Where in its object an operand is: `+0x3c (flags)`; two places that a condition chooses between are
-/// `+0x10 or +0x18 (left or right)`. Where there is no field it is `+0 (no field)`.
+/// `+0x10 or +0x18 (left or right)`, and several fields at one place `+0x10 (long or pointer)`. Where
+/// there is no field it is `+0 (no field)`.
 pub fn place_text(types: &Types, typed: &Typed) -> String {
     let place = |offset: u32| if offset == 0 { "+0".to_owned() } else { format!("+{offset:#x}") };
-    let field = |offset: u32| match field_path(types, typed.ty, offset) {
-        path if path.is_empty() => "no field".to_owned(),
-        path => path,
-    };
+    let named = |path: String| if path.is_empty() { "no field".to_owned() } else { path };
+    let field = named(field_path(types, typed));
     match typed.or {
-        None => format!("{} ({})", place(typed.offset), field(typed.offset)),
+        None => format!("{} ({field})", place(typed.offset)),
         Some(Choice { offset: other, .. }) => {
-            let (one, other) = ((place(typed.offset), field(typed.offset)), (place(other), field(other)));
-            format!("{} or {} ({} or {})", one.0, other.0, one.1, other.1)
+            let other = (place(other), named(at_other(types, typed, other)));
+            format!("{} or {} ({field} or {})", place(typed.offset), other.0, other.1)
         }
     }
 }
 
-/// The path of the member at an offset, such as `stats.rx[].bytes`; empty where there is none, as in
-/// a number. Members of bases and of anonymous records count as the object's own; of a union the
-/// first is named, of a Rust enum the first variant that has a member there.
-pub fn field_path(types: &Types, ty: TypeId, offset: u32) -> String {
-    let mut path = String::new();
-    let (mut here, mut offset) = (ty, u64::from(offset));
-    for _ in 0..DEPTH_LIMIT {
-        let stripped = types.strip(here);
-        match types.get(stripped) {
-            Type::Record(record) => {
-                let record = types.record(record);
-                let variants =
-                    types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
-                let members = types.members(record).iter().chain(variants).chain(types.tag(record));
-                let found = members.filter(|member| member.takes_bytes()).find(|member| {
-                    let inside = offset.checked_sub(member.offset);
-                    let open =
-                        member.size == 0 && matches!(types.get(types.strip(member.ty)), Type::Array(_));
-                    inside.is_some_and(|inside| inside < member.size || open)
-                });
-                let Some(member) = found else { return path };
-                if !member.is_base() && member.name.is_some() {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(&String::from_utf8_lossy(types.name(member.name)));
-                }
-                (here, offset) = (member.ty, offset - member.offset);
-            }
-            Type::Array(array) => {
-                let element = types.array(array).of;
-                let size = query::size_of(types, element);
-                path.push_str("[]");
-                if size == 0 {
-                    return path;
-                }
-                (here, offset) = (element, offset % size);
-            }
-            _ => return path,
-        }
+/// The path of the field that an operand is, such as `stats.rx[].bytes`; empty where there is none, as in
+/// a number. Members of bases and of anonymous records count as the object's own. Of a Rust enum the
+/// variant is named; where the access does not tell one field from others, all are, with `or` between.
+pub fn field_path(types: &Types, typed: &Typed) -> String {
+    path(types, typed.ty, typed.offset, typed.size, typed.candidates)
+}
+
+impl Typed {
+    /// A part of an object, of which the size alone says which field it can be.
+    pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
+        Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
     }
-    path
+}
+
+fn at_other(types: &Types, typed: &Typed, offset: u32) -> String {
+    path(types, typed.ty, offset, typed.size, by_size(types, typed.ty, offset, typed.size))
+}
+
+fn path(types: &Types, ty: TypeId, offset: u32, size: u16, set: u64) -> String {
+    let all = candidates::candidates(types, ty, offset.into(), size.into());
+    candidates::paths(&all, set).join(" or ")
+}
+
+/// The fields that an access can be of by its size alone.
+fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16) -> u64 {
+    let all = candidates::candidates(types, ty, offset.into(), size.into());
+    if all.len() < 2 { ALL } else { candidates::possible(&all, offset.into(), None, |_| true) }
 }

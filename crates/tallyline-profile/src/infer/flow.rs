@@ -9,7 +9,8 @@ use super::globals::Globals;
 use super::number::Number;
 use super::outcome::{Outcome, Pseudo, Reason};
 use super::shelf::Templates;
-use super::unit::Unit;
+use super::tags::Universe;
+use super::unit::{RUST, Unit};
 use super::value::{Pointer, State, Value};
 use crate::code::{Body, Flow, Image, Instruction, Machine, Register};
 use rustc_hash::FxHashMap;
@@ -47,6 +48,9 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     innermost: Vec<u32>,
     templates: FxHashMap<u32, Templates>,
     pub(super) no_return: FxHashMap<u64, bool>,
+    /// The values that tags of enums can have, and of which place of a type.
+    pub(super) universes: Vec<Universe>,
+    pub(super) universe_of: FxHashMap<(TypeId, u32), Option<u32>>,
 }
 
 /// What becomes of control behind an instruction.
@@ -83,6 +87,8 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             innermost: Vec::new(),
             templates: FxHashMap::default(),
             no_return: FxHashMap::default(),
+            universes: Vec::new(),
+            universe_of: FxHashMap::default(),
         };
         analysis.find_innermost();
         analysis
@@ -102,6 +108,8 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             return;
         }
         let mut entry = State::unknown();
+        let has_tags = self.unit.as_ref().is_some_and(|unit| unit.entries.language() == RUST);
+        entry.tags = has_tags.then(Box::default);
         // a call has pushed the address to return to
         let start = if self.image.machine() == Machine::X86_64 { -8 } else { 0 };
         entry.set(self.stack_register(), Value::Stack(start));
@@ -114,6 +122,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         self.settle(BTreeSet::from([first]), &mut budget);
         // what is entered from elsewhere: handlers of exceptions, what tables lead to
         let mut orphan = State::unknown();
+        orphan.tags = has_tags.then(Box::default);
         orphan.set(self.stack_register(), self.usual_stack());
         for block in 0..self.states.len() {
             let open = self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty();
@@ -138,7 +147,8 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             }
             for successor in self.body.blocks()[block].successors.clone() {
                 let successor = successor as usize;
-                if self.flow_into(block, successor, &state) {
+                let on_way = self.on_way(block, successor, &state);
+                if self.flow_into(block, successor, on_way.as_ref().unwrap_or(&state)) {
                     open.insert(successor);
                 }
             }
@@ -192,6 +202,10 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             }
         }
         self.behind_call[block] &= behind_call;
+        if self.visits[block] > VISITS_LIMIT {
+            // what is known of tags ends here, as what else changes does
+            known.tags = known.tags.map(|_| Box::default());
+        }
         let start = self.body.blocks()[block].instructions.start;
         let (at, stack) = (start + 1, self.stack_register());
         let give_up = self.visits[block] > VISITS_LIMIT;

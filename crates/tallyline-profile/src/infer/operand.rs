@@ -1,5 +1,6 @@
 //! What a memory operand is, with what is known about the registers.
 
+use super::candidates::{self, ALL, Candidate};
 use super::flow::{Analysis, is_no_address};
 use super::globals::{inside, starting};
 use super::location::Holder;
@@ -8,7 +9,7 @@ use super::number::Number;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::unit::{Fixed, Global};
 use super::value::{Pointer, State, Value};
-use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing};
+use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
 use tallyline_layout::model::{Type, TypeId};
 
 /// Where compilers put the value that guards the stack, in the segment of the thread.
@@ -497,12 +498,16 @@ impl Analysis<'_, '_, '_, '_> {
         };
         match self.found(pointer, memory.size.into(), position) {
             Found::At { ty, offset } => {
-                Outcome::Typed(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
+                let candidates = self.candidates(state, position, memory, ty, offset);
+                Outcome::Typed(Typed { candidates, ..Typed::at(ty, offset, memory.size, memory.access) })
             }
             Found::Either { ty, offsets: [offset, other] } => {
                 let start = self.start_of(state, memory, ty);
                 let or = Some(Choice { offset: other, start });
-                Outcome::Typed(Typed { ty, offset, or, size: memory.size, access: memory.access })
+                self.catalog.ways(ty, other.into());
+                let candidates = self.candidates(state, position, memory, ty, offset);
+                let typed = Typed::at(ty, offset, memory.size, memory.access);
+                Outcome::Typed(Typed { or, candidates, ..typed })
             }
             Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
             Found::Function => Outcome::Pseudo(Pseudo::Constant),
@@ -512,6 +517,27 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
         }
+    }
+
+    /// Which of the fields at a place of an object an operand can be: by its size, by the variants that the
+    /// path to it leaves, by the bits that its value is used for.
+    fn candidates(
+        &mut self,
+        state: &State,
+        position: usize,
+        memory: &Memory,
+        ty: TypeId,
+        offset: u32,
+    ) -> u64 {
+        let (at, size) = (u64::from(offset), u64::from(memory.size));
+        // most places have one field only
+        if self.catalog.ways(ty, at).len() < 2 {
+            return ALL;
+        }
+        let all = candidates::candidates(self.catalog.types(), ty, at, size);
+        let has_bitfields = all.iter().any(Candidate::is_bitfield);
+        let bits = if has_bitfields { bits_of(self.image, self.body, position) } else { None };
+        candidates::possible(&all, at, bits, |variant| self.can_be(state, position, memory, offset, variant))
     }
 
     /// Where in an object the base of an address is.

@@ -28,6 +28,16 @@ pub struct Typed {
     pub size: u16,
     /// What is done with them.
     pub access: Access,
+    /// Which of the fields there it can be: bits by position in the order of the type. Members of unions and
+    /// of variants lie on top of each other, and bitfields share bytes.
+    pub candidates: u64,
+}
+
+impl Typed {
+    /// A part of an object of which nothing is known but where it is, and what is done with it.
+    pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
+        Typed { ty, offset, or: None, size, access, candidates: u64::MAX }
+    }
 }
 
 /// The other of two places in an object.

@@ -58,11 +58,17 @@ impl Analysis<'_, '_, '_, '_> {
         let effects = body.effects(instruction);
         if let Some(memory) = &instruction.memory {
             self.overwrite(state, position, memory, effects);
+            if memory.access.writes() {
+                self.overwrite_tags(state, memory);
+            }
         }
         for effect in effects {
+            let carried = self.carry(state, position, instruction, effect);
             let defined = match *effect {
                 Effect::Copy { to, from } => {
                     state.set(to, state.get(from));
+                    state.written(to);
+                    self.carried(state, carried);
                     continue;
                 }
                 Effect::Constant { to, value } => (to, Value::Constant(value)),
@@ -112,6 +118,8 @@ impl Analysis<'_, '_, '_, '_> {
                     let (one, other) = (state.get(a), state.get(b));
                     state.set(a, other);
                     state.set(b, one);
+                    state.written(a);
+                    state.written(b);
                     continue;
                 }
                 Effect::Load { to, size, at } => (to, self.load(state, position, instruction, at, size)),
@@ -138,9 +146,12 @@ impl Analysis<'_, '_, '_, '_> {
                     called = Some(state.get(from));
                     continue;
                 }
+                Effect::Compare { .. } | Effect::Flags => continue,
             };
             let (register, value) = defined;
+            state.written(register);
             state.define(register, value, name_of(position, register));
+            self.carried(state, carried);
         }
         match instruction.flow {
             Flow::Call(target) => {
@@ -331,9 +342,13 @@ impl Analysis<'_, '_, '_, '_> {
         let changed = target
             .map_or(callees::ALL, |target| self.catalog.callees.changed(self.image, unit.as_deref(), target));
         let lost = Value::Unknown(position as u32 + 1);
+        if let Some(tags) = &mut state.tags {
+            tags.called();
+        }
         for register in saved_by_caller(self.image.machine(), is_go) {
             if changed & (1 << register.0) != 0 {
                 state.set(register, lost);
+                state.written(register);
             }
         }
         if let Some(values) = returned {

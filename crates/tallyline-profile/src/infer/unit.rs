@@ -397,6 +397,9 @@ pub(super) struct GoTypes {
 /// DWARF's number of Go.
 pub(super) const GO: u64 = 0x16;
 
+/// DWARF's number of Rust.
+pub(super) const RUST: u64 = 0x1c;
+
 /// How many scopes before an entry are looked at for those that hold it.
 const SCOPES_LOOKED_AT: usize = 1 << 16;
 

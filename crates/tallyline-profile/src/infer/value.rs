@@ -1,6 +1,7 @@
 //! What is known about a register or a place on the stack: the lattice of the analysis.
 
 use super::number::{Number, divisor};
+use super::tags::Tags;
 use crate::code::{REGISTERS, Register};
 use tallyline_layout::model::TypeId;
 
@@ -126,6 +127,8 @@ pub(super) struct State {
     slots: Vec<(i32, Value)>,
     // which unknown parts of numbers there may be: one bit for several
     named: u64,
+    /// What is known of the tags of enums, where the language has them.
+    pub(super) tags: Option<Box<Tags>>,
 }
 
 /// The bit that stands for a name among others.
@@ -139,7 +142,7 @@ const SLOTS_LIMIT: usize = 512;
 impl State {
     /// Nothing is known.
     pub(super) fn unknown() -> State {
-        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0 }
+        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0, tags: None }
     }
 
     /// What a register holds.
@@ -151,6 +154,14 @@ impl State {
     pub(super) fn set(&mut self, register: Register, value: Value) {
         if let Some(slot) = self.registers.get_mut(usize::from(register.0)) {
             *slot = value;
+        }
+    }
+
+    /// Says that a register is written: what was known of tags by it is another value's. That a variable is
+    /// in a register is no write.
+    pub(super) fn written(&mut self, register: Register) {
+        if let Some(tags) = &mut self.tags {
+            tags.written(register);
         }
     }
 
@@ -224,6 +235,10 @@ impl State {
                 changed |= joined != *mine;
                 *mine = joined;
             }
+        }
+        match (&mut self.tags, &other.tags) {
+            (Some(mine), Some(theirs)) => changed |= mine.join(theirs),
+            (mine, _) => *mine = None,
         }
         let before = self.slots.len();
         self.slots.retain_mut(|(place, mine)| {

@@ -331,20 +331,20 @@ fn typed(
     if let Some(typed) = table(dso)?.by_registers(instruction, memory, recorded, held) {
         return Some((dso, typed));
     }
-    let part = |ty: TypeId, offset: u64| {
+    let part = |owner: u32, ty: TypeId, offset: u64| {
         let offset = u32::try_from(offset).ok()?;
-        Some(Typed { ty, offset, or: None, size: memory.size, access: memory.access })
+        Some(Typed::by_size(table(owner)?.types(), ty, offset, memory.size, memory.access))
     };
     if recorded.is_some()
         && let Some((owner, address)) = linked(profile, binaries, point)
         && let Some((ty, offset)) = table(owner).and_then(|table| table.variable_at(address))
     {
-        return Some((owner, part(ty, offset.into())?));
+        return Some((owner, part(owner, ty, offset.into())?));
     }
     let address = recorded.or_else(|| effective_address(memory, held))?;
     let (ty, offset) = objects.at(point.pid, address)?;
     let (owner, id) = *profile.joined.types.get(ty as usize)?;
-    Some((owner, part(id, offset)?))
+    Some((owner, part(owner, id, offset)?))
 }
 
 #[cfg(test)]

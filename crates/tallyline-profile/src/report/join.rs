@@ -273,7 +273,7 @@ fn of_instruction(
 
 pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
     let name = type_text(table.types(), typed.ty);
-    let field = field_path(table.types(), typed.ty, typed.offset);
+    let field = field_path(table.types(), typed);
     let text = format!("{name} {}", place_text(table.types(), typed));
     Operand {
         ty,

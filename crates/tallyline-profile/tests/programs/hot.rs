@@ -82,7 +82,7 @@ pub fn find(mut node: Option<&Node>, key: u64) -> u64 {
         if at.key == key { // Node.key
             return at.weight; // Node.weight
         }
-        node = if key < at.key { at.left.as_deref() } else { at.right.as_deref() }; // Node.key Node.left Node.right Node.left.__0 Node.right.__0
+        node = if key < at.key { at.left.as_deref() } else { at.right.as_deref() }; // Node.key Node.left Node.right Node.left.Some.__0 Node.right.Some.__0
     }
     0
 }
@@ -93,18 +93,18 @@ pub fn handle(bank: &mut Bank, messages: &[Message]) {
         bank.handled += 1; // Bank.handled
         match message { // Message.
             Message::Deposit { account, amount } => {
-                bank.accounts[*account].balance += amount // Message.account Message.amount Account.balance Bank.accounts.buf.inner.ptr.pointer.pointer Bank.accounts.len
+                bank.accounts[*account].balance += amount // Message.Deposit.account Message.Deposit.amount Account.balance Bank.accounts.buf.inner.ptr.pointer.pointer Bank.accounts.len
             }
             Message::Transfer { from, to, amount } => {
-                if bank.accounts[*from].closed { // Account.closed Message.from
+                if bank.accounts[*from].closed { // Account.closed Message.Transfer.from
                     bank.refused += 1; // Bank.refused
                 } else {
-                    bank.accounts[*from].balance -= amount; // Account.balance Message.amount
-                    bank.accounts[*to].balance += amount; // Account.balance Message.to Message.amount
+                    bank.accounts[*from].balance -= amount; // Account.balance Message.Transfer.amount
+                    bank.accounts[*to].balance += amount; // Account.balance Message.Transfer.to Message.Transfer.amount
                     bank.accounts[*to].transfers += 1; // Account.transfers
                 }
             }
-            Message::Close(account) => bank.accounts[*account].closed ^= true, // Account.closed Message.__0
+            Message::Close(account) => bank.accounts[*account].closed ^= true, // Account.closed Message.Close.__0
         }
     }
 }
@@ -115,7 +115,7 @@ pub fn visit(mut link: &mut Link) -> u64 {
     loop {
         sum += link.value; // Link.value
         link.seen += 1; // Link.seen
-        match &mut link.next { // Link.next Link.next.__0
+        match &mut link.next { // Link.next Link.next.Some.__0
             Some(next) => link = next,
             None => return sum,
         }

@@ -37,7 +37,7 @@ pub fn walk(mut item: &Item) -> u64 {
     let mut sum = 0;
     loop {
         sum += item.key; // Item.key
-        match &item.next { // Item.next.__0 Item.next
+        match &item.next { // Item.next.Some.__0 Item.next
             Some(next) => item = next,
             None => return sum,
         }
@@ -72,9 +72,9 @@ pub fn cached(cache: &mut Cache, index: usize) -> u64 {
 #[inline(never)]
 pub fn area(shape: &Shape) -> f64 {
     match shape { // Shape.
-        Shape::Circle { radius, .. } => radius * radius, // Shape.radius
+        Shape::Circle { radius, .. } => radius * radius, // Shape.Circle.radius
         Shape::Rect { width, height, id } => width * height + *id as f64,
-        Shape::Named(item) => item.weight, // Item.weight Shape.__0 Shape.radius
+        Shape::Named(item) => item.weight, // Item.weight Shape.Named.__0
     }
 }
 

@@ -68,6 +68,8 @@ fn pack_outcome(out: &mut Packer, outcome: &Outcome) {
             out.type_id(typed.ty);
             out.number(typed.offset.into());
             out.number(typed.size.into());
+            // most are the only field there
+            out.number(!typed.candidates);
             out.flag(typed.or.is_some());
             if let Some(or) = typed.or {
                 out.number(or.offset.into());
@@ -139,11 +141,12 @@ fn unpack_outcome(from: &mut Unpacker<'_>) -> Option<Outcome> {
     let kind: usize = from.small()?;
     if let Some(access) = ACCESSES.get(kind) {
         let (ty, offset, size) = (from.type_id()?, from.small()?, from.small()?);
+        let candidates = !from.number()?;
         let or = match from.flag()? {
             true => Some(unpack_choice(from)?),
             false => None,
         };
-        return Some(Outcome::Typed(Typed { ty, offset, or, size, access: *access }));
+        return Some(Outcome::Typed(Typed { ty, offset, or, size, access: *access, candidates }));
     }
     if let Some(pseudo) = Pseudo::ALL.get(kind - ACCESSES.len()) {
         return Some(Outcome::Pseudo(*pseudo));

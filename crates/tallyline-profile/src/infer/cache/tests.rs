@@ -61,10 +61,10 @@ fn file(bytes: &[u8]) -> File {
 /// Every kind of outcome.
 fn outcomes() -> Vec<(u64, Outcome)> {
     let (ty, register) = (tallyline_layout::model::TypeId::VOID, Register(7));
-    let typed = |access| Outcome::Typed(Typed { ty, offset: 300, or: None, size: 8, access });
+    let typed = |access| Outcome::Typed(Typed::at(ty, 300, 8, access));
     let either = |start| {
         let or = Some(Choice { offset: 8, start });
-        Outcome::Typed(Typed { ty, offset: 0, or, size: 4, access: Access::Read })
+        Outcome::Typed(Typed { or, candidates: 5, ..Typed::at(ty, 0, 4, Access::Read) })
     };
     let mut all: Vec<Outcome> = [Access::Read, Access::Write, Access::ReadWrite].map(typed).to_vec();
     all.extend([either(None), either(Some(-16))]);
@@ -213,7 +213,7 @@ fn told(table: &TypeTable, data: &[u64]) -> String {
         let of = match outcome {
             Outcome::Typed(typed) => {
                 let name = type_text(table.types(), typed.ty);
-                let field = field_path(table.types(), typed.ty, typed.offset);
+                let field = field_path(table.types(), typed);
                 format!("{name} {field} {} {:?} {:?}", typed.size, typed.access, typed.or)
             }
             other => format!("{other:?}"),
