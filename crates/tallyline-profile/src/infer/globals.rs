@@ -1,20 +1,23 @@
 //! Variables at fixed places, of all units, and which unit has the code at an address.
 
+use super::ranges::Ranges;
 use super::unit::{Fixed, GO, Global, Unit};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use tallyline_layout::model::TypeId;
 use tallyline_layout::{DebugInfo, VariablesOf};
 
 /// What is asked of all units together; each part is found when it is first asked for.
 pub(super) struct Globals<'s> {
-    // by start
-    units: Vec<(Range<u64>, usize)>,
+    units: Ranges<usize>,
+    // functions of units that share code with others, as they are asked for
+    functions: Mutex<FxHashMap<usize, Arc<Ranges<usize>>>>,
+    find_functions: Box<dyn Fn(usize) -> Ranges<usize> + Sync + 's>,
     // finds what has not been found: variables, and descriptions of Go's types
     find: Box<dyn Fn() -> Everything + Sync + 's>,
     everything: OnceLock<Everything>,
@@ -43,9 +46,10 @@ impl<'s> Globals<'s> {
         units.retain(|(range, _)| range.start < range.end && range.start != 0);
         let others = info.units().par_iter().filter(|unit| !listed.contains(unit));
         units.par_extend(others.flat_map_iter(|unit| ranges(info, *unit)));
-        units.sort_by_key(|(range, _)| range.start);
         Globals {
-            units,
+            units: Ranges::new(units),
+            functions: Mutex::default(),
+            find_functions: Box::new(|unit| functions(info, unit)),
             find: Box::new(|| Everything::find(info)),
             everything: OnceLock::new(),
             find_statics: Box::new(|| statics(info)),
@@ -64,7 +68,9 @@ impl<'s> Globals<'s> {
 
     fn none() -> Globals<'static> {
         Globals {
-            units: Vec::new(),
+            units: Ranges::default(),
+            functions: Mutex::default(),
+            find_functions: Box::new(|_| Ranges::default()),
             find: Box::new(Everything::default),
             everything: OnceLock::new(),
             find_statics: Box::new(Vec::new),
@@ -80,12 +86,32 @@ impl<'s> Globals<'s> {
         Some((ty, address - start))
     }
 
-    /// The unit that has the code at an address.
+    /// The unit that has the code at an address. Ranges of units overlap where one says only where its code
+    /// begins and ends, and where linkers keep one copy of what several units have: of several it is the one
+    /// with a function there, by the narrowest range.
     pub(super) fn unit_at(&self, address: u64) -> Option<usize> {
-        let before = self.units.partition_point(|(range, _)| range.start <= address);
-        // ranges of units lie one in another only in damaged files
-        let near = self.units[..before].iter().rev().take(8);
-        near.into_iter().find(|(range, _)| range.contains(&address)).map(|(_, unit)| *unit)
+        let units = self.units.at(address);
+        match units[..] {
+            [] => None,
+            [only] => Some(only),
+            [first, ..] => {
+                let with_function = units.iter().find(|unit| self.has_function(**unit, address));
+                Some(with_function.copied().unwrap_or(first))
+            }
+        }
+    }
+
+    fn has_function(&self, unit: usize, address: u64) -> bool {
+        let known = |all: &FxHashMap<usize, Arc<Ranges<usize>>>| all.get(&unit).cloned();
+        let functions = self.functions.lock().ok().and_then(|all| known(&all));
+        let functions = functions.unwrap_or_else(|| {
+            let found = Arc::new((self.find_functions)(unit));
+            if let Ok(mut all) = self.functions.lock() {
+                all.insert(unit, found.clone());
+            }
+            found
+        });
+        !functions.at(address).is_empty()
     }
 
     /// The variable that a place is in: of the function, of the unit, of all; with the byte of it.
@@ -136,6 +162,15 @@ pub(super) fn starting<'g>(at: Fixed, function: &'g [Global], unit: &'g [Global]
     // few are looked for one by one
     let own = function.iter().find(|global| global.at == at);
     own.or_else(|| unit.iter().find(|global| global.at == at))
+}
+
+/// The code of the functions of a unit.
+fn functions(info: &DebugInfo<'_, '_>, index: usize) -> Ranges<usize> {
+    let Some(unit) = Unit::open(info, index) else { return Ranges::default() };
+    let ranges = unit.functions.iter().enumerate().flat_map(|(function, subprogram)| {
+        subprogram.ranges.iter().map(move |range| (range.clone(), function))
+    });
+    Ranges::new(ranges.collect())
 }
 
 /// What functions of all units have at fixed places, by place.

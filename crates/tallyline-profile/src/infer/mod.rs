@@ -29,6 +29,7 @@ mod lookup;
 mod number;
 mod operand;
 mod outcome;
+mod ranges;
 mod shelf;
 mod table;
 mod tags;

@@ -3,6 +3,7 @@
 use super::entries::{Entry, Go, string, walk};
 use super::go::CONTROL;
 use super::location;
+use super::ranges::Ranges;
 use gimli::constants::{self, DwTag};
 use gimli::{AttributeValue, UnitOffset};
 use rustc_hash::FxHashMap;
@@ -65,8 +66,8 @@ pub(super) struct Unit<'u, 'a> {
     joined: Option<gimli::Dwarf<Slice<'a>>>,
     dwarf: &'u gimli::Dwarf<Slice<'a>>,
     pub(super) functions: Vec<Subprogram>,
-    /// By start: which function a range is of.
-    by_range: Vec<(Range<u64>, u32)>,
+    /// Which function a range is of.
+    by_range: Ranges<u32>,
     pub(super) globals: Vec<Global>,
     /// Variables of which it is not said where they are: their names, and the places of their entries.
     pub(super) unplaced: Vec<(&'a [u8], u64)>,
@@ -99,7 +100,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             joined,
             dwarf,
             functions: Vec::new(),
-            by_range: Vec::new(),
+            by_range: Ranges::default(),
             globals: Vec::new(),
             unplaced: Vec::new(),
             scopes: Vec::new(),
@@ -127,9 +128,7 @@ impl<'u, 'a> Unit<'u, 'a> {
 
     /// The function that an address is in.
     pub(super) fn function_at(&self, address: u64) -> Option<usize> {
-        let index = self.by_range.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
-        let (range, function) = &self.by_range[index];
-        range.contains(&address).then_some(*function as usize)
+        self.by_range.at(address).first().map(|function| *function as usize)
     }
 
     /// The scopes that an entry is declared in, outermost first.
@@ -203,14 +202,14 @@ impl<'u, 'a> Unit<'u, 'a> {
                 _ => Go::Past,
             }
         });
-        self.by_range = functions
+        let by_range = functions
             .iter()
             .enumerate()
             .flat_map(|(index, function): (usize, &Subprogram)| {
                 function.ranges.iter().map(move |range| (range.clone(), index as u32))
             })
             .collect();
-        self.by_range.sort_by_key(|(range, _)| range.start);
+        self.by_range = Ranges::new(by_range);
         (self.functions, self.globals, self.scopes) = (functions, globals, scopes);
         self.unplaced = unplaced;
     }
