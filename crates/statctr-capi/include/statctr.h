@@ -167,6 +167,15 @@ int statctr_mode(void);
 int statctr_thread_mode(void);
 
 /**
+ * Why this process does not count by rseq, where statctr_mode() is STATCTR_MODE_ATOMIC; a static
+ * string, NULL where it does. On aarch64 the first counter tests whether the kernel aborts preempted
+ * sections (two threads of a few milliseconds, half a second at most): kernels that do not were
+ * reported (Linux 6.19), and counters are atomic there, and where it cannot be tested.
+ * Cost: a call. Signals: safe.
+ */
+const char *statctr_fallback_reason(void);
+
+/**
  * Touches the memory of these CPUs' counters, so that later updates there have no page fault.
  * `cpus` is a list as in "0-3,8"; NULL stands for all CPUs that are online. It covers the memory
  * reserved so far: call it after the counters were made.

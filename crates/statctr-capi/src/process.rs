@@ -8,7 +8,7 @@
 
 use crate::guard::{errno, guard};
 use statctr::topology::{CpuSet, Topology};
-use statctr::{Mode, Placement, Pool};
+use statctr::{FallbackReason, Mode, Placement, Pool};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,6 +58,21 @@ pub extern "C" fn statctr_thread_mode() -> c_int {
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub extern "C" fn statctr_fallback_reason() -> *const c_char {
+    let text: &CStr = match statctr::fallback_reason() {
+        None => return std::ptr::null(),
+        Some(FallbackReason::NotRegistered) => c"threads are not registered for rseq",
+        Some(FallbackReason::SectionsNotAborted) => c"the kernel does not abort preempted rseq sections",
+        Some(FallbackReason::AbortsNotProven) => {
+            c"the kernel could not be tested for aborts of rseq sections"
+        }
+        Some(_) => c"rseq is not used here",
+    };
+    text.as_ptr()
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub extern "C" fn statctr_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
@@ -80,7 +95,7 @@ pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
         libc::E2BIG => c"more counters in one piece than a unit of memory holds",
         libc::ENOSPC => c"the target is too small",
         libc::ERANGE => c"an item or event that lies outside the group, or an event that is not aligned",
-        libc::EPROTO => c"the library and this part of it do not fit together",
+        libc::EPROTO => c"compiled with the header of another version of the library: rebuild with its own (see statctr_abi())",
         libc::ENOTRECOVERABLE => c"a fault inside the library",
         libc::EACCES | libc::EPERM => c"the kernel or a sandbox refused an operation",
         libc::ENOENT => c"a file of the kernel's is not there",

@@ -152,6 +152,7 @@ impl<S: Scope> LazyPool<S> {
         items: [Combine; ITEMS],
         max_vector: VectorWidth,
     ) -> Result<LazyPool<S>> {
+        let rseq = rseq::tested_offset().is_some();
         if S::INDEX == Index::Concurrency && !rseq::has_mm_cid() {
             return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
         }
@@ -160,7 +161,6 @@ impl<S: Scope> LazyPool<S> {
         let nodes = Nodes::new(topology, cpus);
         let indices = if S::INDEX == Index::Node { nodes.len() } else { cpus };
         let width = max_vector.min(VectorWidth::detect()).bytes() as u32;
-        let rseq = rseq::offset().is_some();
         let one_commit = rseq && rseq::can_join(width as usize);
         let mode = match S::INDEX {
             Index::Node => Mode::Shared,

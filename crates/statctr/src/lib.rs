@@ -41,7 +41,8 @@
 //!    pair of items together; wider events are seen together where the machine loads whole lines,
 //!    which is measured and not promised by its makers.
 //! 7. **Plain and atomic writers never share a word.**
-//! 8. **Costs can be asked for**: [`Pool::cost`], [`Pool::memory`], [`Pool::mode`], [`thread_mode`].
+//! 8. **Costs can be asked for**: [`Pool::cost`], [`Pool::memory`], [`Pool::mode`], [`thread_mode`],
+//!    [`fallback_reason`].
 //!
 //! # Costs
 //! | | time | memory |
@@ -83,7 +84,10 @@ pub use lazy::{Combine, LazyGroup, LazyPool, MadeUpCpu, PerConcurrencyId, PerCpu
 #[doc(hidden)]
 pub use memory::Once;
 pub use memory::{Drained, Trimmed};
-pub use placement::{Cost, Memory, Mode, OnMoved, Placement, Pool, PoolBuilder, VectorWidth, thread_mode};
+pub use placement::{
+    Cost, FallbackReason, Memory, Mode, OnMoved, Placement, Pool, PoolBuilder, VectorWidth, fallback_reason,
+    thread_mode,
+};
 pub use registry::{Description, Registry, Sample, SampleItem, Source};
 pub use rseq::forget_section;
 #[cfg(feature = "inject")]

@@ -9,6 +9,12 @@ use crate::memory::{CHUNK_WORDS, Handle, Lines, Object, TwinShape, Word};
 use crate::schema::Schema;
 use std::ptr::NonNull;
 
+/// For tests of the kernel's test: the first pool tests the kernel, also where that is not done by
+/// itself. Not `armed`: by a section that the kernel is not told of, as if it aborted none.
+pub fn request_kernel_test(armed: bool) {
+    crate::rseq::request_test(armed);
+}
+
 /// The two words of a `statctr_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

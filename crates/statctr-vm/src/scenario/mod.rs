@@ -1,5 +1,6 @@
 //! What is done to the counters. A scenario is one file and one line here.
 
+mod aborts;
 mod arrive;
 mod course;
 mod cpus;
@@ -23,6 +24,7 @@ pub(crate) struct Scenario {
 
 /// Every scenario, in the order in which they are run.
 pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "aborts", what: "a kernel that does not abort sections is found out", run: aborts::run },
     Scenario { name: "arrive", what: "CPUs that were not there at boot come under load", run: arrive::run },
     Scenario { name: "migrate", what: "threads are moved from CPU to CPU", run: migrate::run },
     Scenario { name: "nodes", what: "each CPU counts in memory of its own node", run: nodes::run },

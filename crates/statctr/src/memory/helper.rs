@@ -31,6 +31,12 @@ fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
     Some(thread)
 }
 
+/// Starts a thread that nobody waits for. `false` where the system has none to give.
+pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
+    // SAFETY: a thread that was started just now, detached once.
+    spawn(Box::new(work)).map(|thread| unsafe { libc::pthread_detach(thread) }).is_some()
+}
+
 /// The result of `work` on a thread of its own; `None` where there is none to be had.
 pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
@@ -57,5 +63,8 @@ mod tests {
         let here = std::thread::current().id();
         assert_eq!(run_on_helper_thread(move || std::thread::current().id() == here), Some(false));
         assert_eq!(run_on_helper_thread(|| panic!("on purpose")), None::<()>);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        assert!(detach_helper_thread(move || _ = sender.send(7)));
+        assert_eq!(receiver.recv(), Ok(7));
     }
 }

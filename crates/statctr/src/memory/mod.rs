@@ -36,7 +36,7 @@ pub(crate) use arena::{Arena, ArenaSettings};
 pub use drain::Drained;
 pub(crate) use fold::{fold_piece_tiles, fold_rows, fold_runs};
 pub(crate) use handle::{Handle, Lines, Word};
-pub(crate) use helper::run_on_helper_thread;
+pub(crate) use helper::{detach_helper_thread, run_on_helper_thread};
 pub(crate) use lazy::{Index, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 pub(crate) use lock::{Lock, Rank};
 pub(crate) use node::prefer_node;

@@ -68,7 +68,8 @@ impl Placement {
 pub enum Mode {
     /// A restartable sequence on the CPU's own word: a few plain instructions.
     Rseq,
-    /// A locked instruction on the shared fallback cell: there is no rseq here.
+    /// A locked instruction on the shared fallback cell: there is no rseq here, or it cannot be
+    /// relied on; [`fallback_reason`] says why.
     AtomicFallback,
     /// One unlocked instruction: there is one CPU.
     Uniprocessor,
@@ -99,6 +100,45 @@ impl fmt::Display for Mode {
 #[must_use]
 pub fn thread_mode() -> Mode {
     if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
+}
+
+/// The reason why rseq is not used in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FallbackReason {
+    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later, or a
+    /// kernel, a sandbox, a tool or a setting without rseq; or an architecture without sections here.
+    NotRegistered,
+    /// The kernel continued a section whose thread was preempted, instead of aborting it. On aarch64
+    /// the first pool that is built tests that.
+    SectionsNotAborted,
+    /// That test was not to be had: no second thread, no way to keep both on one CPU, or not one
+    /// preemption in half a second.
+    AbortsNotProven,
+}
+
+impl fmt::Display for FallbackReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FallbackReason::NotRegistered => "threads are not registered for rseq",
+            FallbackReason::SectionsNotAborted => "the kernel does not abort preempted rseq sections",
+            FallbackReason::AbortsNotProven => "the kernel could not be tested for aborts of rseq sections",
+        })
+    }
+}
+
+/// Returns why pools of this process count atomically ([`Mode::AtomicFallback`]); `None` where they
+/// count by rseq, as far as is known: on aarch64 the kernel is tested when the first pool is built.
+#[must_use]
+pub fn fallback_reason() -> Option<FallbackReason> {
+    if !rseq::is_registered() {
+        return Some(FallbackReason::NotRegistered);
+    }
+    match rseq::verdict()? {
+        rseq::Verdict::Aborts => None,
+        rseq::Verdict::Continues => Some(FallbackReason::SectionsNotAborted),
+        rseq::Verdict::Unproven => Some(FallbackReason::AbortsNotProven),
+    }
 }
 
 /// The widest vector store that commits an event.
@@ -267,7 +307,7 @@ impl PoolBuilder {
         if cfg!(feature = "uniprocessor") && placement != Placement::Uniprocessor {
             return Err(Error::BadSetting("a build for one CPU has the uniprocessor placement only"));
         }
-        let machine = Machine { topology: &topology, rseq: rseq::offset().is_some() };
+        let machine = Machine { topology: &topology, rseq: rseq::tested_offset().is_some() };
         let plan = placement.plan(&machine)?;
         let layout = Layout {
             cpus: plan.cpus,

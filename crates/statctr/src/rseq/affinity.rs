@@ -48,7 +48,6 @@ pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
     })?
 }
 
-#[cfg(test)]
 /// Restricts the calling thread to one CPU; `false` where the kernel or a sandbox refuses.
 pub(crate) fn pin_to(cpu: CpuId) -> bool {
     let mut mask: Box<Mask> = Box::new([0; 1024]);

@@ -126,9 +126,11 @@ mod affinity;
 mod barrier;
 #[cfg(feature = "inject")]
 pub mod inject;
+mod self_test;
 
 pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound};
 pub(crate) use barrier::end_sections_on;
+pub(crate) use self_test::{Verdict, request as request_test, verdict};
 
 use crate::memory::Once;
 use std::sync::atomic::AtomicU64;
@@ -166,17 +168,36 @@ pub(crate) const TRIES: usize = 16;
 /// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
 const AREA_SIZE: u32 = 20;
 
-/// Where the threads' rseq areas are, from the thread pointer; `None` where rseq cannot be used.
+/// Where the threads' rseq areas are, from the thread pointer; `None` where there are none.
 ///
-/// It cannot where glibc is older than 2.35 or absent, where the kernel or a sandbox refused the
-/// registration of the first thread, where `GLIBC_TUNABLES=glibc.pthread.rseq=0` turned it off,
-/// and under tools that run the program on CPUs of their own (valgrind).
-pub(crate) fn offset() -> Option<isize> {
+/// There are none where glibc is absent or older than 2.35 (and has not its rseq symbols, as RHEL 9's
+/// 2.34 has), where the kernel or a sandbox refused the registration of the first thread, where
+/// `GLIBC_TUNABLES=glibc.pthread.rseq=0` turned it off, and under tools that run the program on CPUs
+/// of their own (valgrind).
+fn registration() -> Option<isize> {
     static OFFSET: Once<Option<isize>> = Once::new();
     *OFFSET.get_or_make(|| {
         let (offset, size) = glibc_registration()?;
         (size >= AREA_SIZE && offset != 0 && cpu_bound().is_some()).then_some(offset)
     })
+}
+
+/// Where the threads' rseq areas are, from the thread pointer; `None` where rseq cannot be used:
+/// there is no registration, or the kernel did not pass its test.
+pub(crate) fn offset() -> Option<isize> {
+    registration().filter(|_| self_test::is_trusted())
+}
+
+/// As [`offset`], and tests the kernel before where that is necessary. For whoever builds a pool,
+/// never in an update: it starts threads, and may take half a second.
+pub(crate) fn tested_offset() -> Option<isize> {
+    self_test::test_once(registration()?);
+    offset()
+}
+
+/// Whether there is a registration, whatever the kernel's test says.
+pub(crate) fn is_registered() -> bool {
+    registration().is_some()
 }
 
 /// Where in a thread's area the kernel keeps the number of its CPU.

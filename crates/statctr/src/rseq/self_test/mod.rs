@@ -1,0 +1,226 @@
+//! A test of the kernel: does it abort a section whose thread is preempted and continued on the same
+//! CPU?
+//!
+//! All that sections are rests on it, and kernels for arm64 were reported not to do so (Linux 6.19,
+//! linux-kernel list, April 2026): two threads of one CPU then lose counts without a word. So where
+//! this may be, the first pool that is built tests the kernel, once for the process, and counters are
+//! atomic unless it passes.
+//! ```text
+//! watcher, pinned to CPU c:  section { v := word; until word ≠ v or long enough: look again; commit }
+//! meddler, pinned to CPU c:  again and again: word := word + 1; sleep
+//! ```
+//! The word changes only while the meddler runs, which on this CPU is while the watcher does not: a
+//! section that sees it change was continued after a preemption. One such section fails the test;
+//! [`WANTED`] aborted ones pass it. Where there is no second thread, no way to pin both, or no such
+//! preemption within [`LIMIT`], nothing is proven, and that is not passing.
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+mod aarch64;
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+use aarch64::watch;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod x86_64;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+use x86_64::watch;
+
+#[cfg(not(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+)))]
+mod portable;
+#[cfg(not(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+)))]
+use portable::watch;
+
+use super::affinity::pin_to;
+use crate::memory::detach_helper_thread;
+use crate::topology::CpuId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The longest that the test takes; some milliseconds as a rule.
+const LIMIT: Duration = Duration::from_millis(500);
+/// Sections that have to be aborted by a preemption.
+const WANTED: u32 = 3;
+/// How often a section looks at the word: a fraction of a millisecond.
+const LOOKS: u64 = 200_000;
+/// Between two changes of the word.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What became of one section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    /// It was aborted.
+    Aborted,
+    /// It committed, and the word did not change meanwhile.
+    Quiet,
+    /// It committed although the word had changed.
+    Continued,
+}
+
+/// What the test found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Verdict {
+    /// Preempted sections are aborted.
+    Aborts = 1,
+    /// One was continued.
+    Continues = 2,
+    /// There was no preemption to judge by.
+    Unproven = 3,
+}
+
+/// 0, or the verdict on this kernel.
+static VERDICT: AtomicU8 = AtomicU8::new(0);
+
+/// 0, or how a test wants the kernel tested where that is not done by itself.
+static REQUESTED: AtomicU8 = AtomicU8::new(0);
+const ARMED: u8 = 1;
+const UNARMED: u8 = 2;
+
+/// The verdict, where the kernel was tested.
+pub(crate) fn verdict() -> Option<Verdict> {
+    match VERDICT.load(Ordering::Acquire) {
+        1 => Some(Verdict::Aborts),
+        2 => Some(Verdict::Continues),
+        3 => Some(Verdict::Unproven),
+        _ => None,
+    }
+}
+
+/// Whether sections may be used as far as is known now.
+pub(crate) fn is_trusted() -> bool {
+    verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
+}
+
+/// Tests the kernel where that is necessary and was not done. Threads that come at the same time
+/// test it each, and the first verdict holds.
+pub(crate) fn test_once(offset: isize) {
+    let requested = REQUESTED.load(Ordering::Relaxed);
+    if verdict().is_none() && (cfg!(target_arch = "aarch64") || requested != 0) {
+        let verdict = run(offset, requested != UNARMED);
+        let _ = VERDICT.compare_exchange(0, verdict as u8, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// For tests: the next pool tests the kernel if none did so before; not `armed`: by a section that
+/// the kernel is not told of, as if it aborted none.
+pub(crate) fn request(armed: bool) {
+    REQUESTED.store(if armed { ARMED } else { UNARMED }, Ordering::Relaxed);
+}
+
+/// What the two threads share.
+struct Stage {
+    word: AtomicU64,
+    is_over: AtomicBool,
+    end: Instant,
+}
+
+impl Stage {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || Instant::now() >= self.end
+    }
+}
+
+/// The test. Returns within a moment after [`LIMIT`], also where its threads do not get to run.
+fn run(offset: isize, armed: bool) -> Verdict {
+    let end = Instant::now() + LIMIT;
+    let stage = Arc::new(Stage { word: AtomicU64::new(0), is_over: AtomicBool::new(false), end });
+    let (sender, receiver) = mpsc::channel();
+    let watcher = Arc::clone(&stage);
+    let started = detach_helper_thread(move || {
+        let verdict = judge(&watcher, offset, armed);
+        watcher.is_over.store(true, Ordering::Relaxed);
+        let _ = sender.send(verdict);
+    });
+    if !started {
+        return Verdict::Unproven;
+    }
+    receiver.recv_timeout(LIMIT + LIMIT / 10).unwrap_or(Verdict::Unproven)
+}
+
+/// The watcher's part.
+fn judge(stage: &Arc<Stage>, offset: isize, armed: bool) -> Verdict {
+    let Ok(cpu) = u32::try_from(super::area_cpu_id(offset)) else { return Verdict::Unproven };
+    let cpu = CpuId::new(cpu);
+    let theirs = Arc::clone(stage);
+    // threads of real-time policies do not preempt each other
+    let ready = move || share_the_cpu() && pin_to(cpu);
+    if !ready() || !detach_helper_thread(move || meddle(&theirs, ready)) {
+        return Verdict::Unproven;
+    }
+    let mut aborted = 0;
+    while !stage.is_over() {
+        let before = stage.word.load(Ordering::Relaxed);
+        match watch(offset, armed, &stage.word, LOOKS) {
+            Watched::Continued => return Verdict::Continues,
+            // not by a signal: the other thread ran
+            Watched::Aborted if stage.word.load(Ordering::Relaxed) != before => aborted += 1,
+            Watched::Aborted | Watched::Quiet => {}
+        }
+        if aborted >= WANTED {
+            return Verdict::Aborts;
+        }
+    }
+    Verdict::Unproven
+}
+
+/// The meddler's part. Anywhere else than on the watcher's CPU it must not touch the word.
+fn meddle(stage: &Stage, ready: impl Fn() -> bool) {
+    while ready() && !stage.is_over() {
+        stage.word.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Gives the calling thread the ordinary policy: it may come from one that never shares.
+fn share_the_cpu() -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the parameters; concerns the calling thread only.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const parameters) };
+    result == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The verdict on this kernel, of several tests: other programs may keep the CPU from one.
+    fn tested(armed: bool) -> Option<Verdict> {
+        let offset = crate::rseq::offset()?;
+        let verdicts = std::iter::repeat_with(|| run(offset, armed)).take(10);
+        Some(verdicts.into_iter().find(|verdict| *verdict != Verdict::Unproven).unwrap_or(Verdict::Unproven))
+    }
+
+    #[test]
+    fn this_kernel_aborts_preempted_sections() {
+        match tested(true) {
+            Some(verdict) => assert_eq!(verdict, Verdict::Aborts),
+            None => println!("skipped: no rseq here"),
+        }
+    }
+
+    #[test]
+    fn a_section_that_is_continued_is_found() {
+        match tested(false) {
+            Some(verdict) => assert_eq!(verdict, Verdict::Continues),
+            None => println!("skipped: no rseq here"),
+        }
+    }
+
+    #[test]
+    fn a_section_that_nobody_disturbs_commits() {
+        let Some(offset) = crate::rseq::offset() else { return println!("skipped: no rseq here") };
+        let word = AtomicU64::new(7);
+        let quiet = (0..1000).filter(|_| watch(offset, true, &word, 10) == Watched::Quiet).count();
+        assert!(quiet > 0);
+    }
+}
