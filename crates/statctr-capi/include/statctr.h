@@ -14,7 +14,7 @@
  * # What an update costs
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
  * other CPU writes, made safe against preemption and migration by a restartable sequence (rseq(2),
- * glibc 2.35 and later). It never takes a lock, never allocates, never makes a system call on
+ * glibc 2.35 and later, or 2.34-37 and later of RHEL 9). It never takes a lock, never allocates, never makes a system call on
  * that path. Elsewhere it is a library call. A counter takes 8 bytes for each CPU that counted,
  * and 16 bytes for its handle.
  *
@@ -46,7 +46,15 @@
  * fork:      a child of fork() goes on from its parent's counts, in its own memory. The library's
  *            locks survive the fork. A child of vfork(), or of clone() with CLONE_VM and without
  *            CLONE_THREAD, must not count before it calls exec: it shares its parent's memory,
- *            and its CPU number is out of date.
+ *            and its CPU number is out of date. _Fork(), and clone() without CLONE_VM past libc,
+ *            run no fork handlers: such a child may update and read; every other function may find
+ *            a lock held for ever, where the parent had more threads.
+ * Threads past libc: one that clone() made with an area of its own (CLONE_SETTLS) is not
+ *            registered for rseq. It may count where the area's cpu_id is -1, as libc makes it; in
+ *            an area of zeros it says CPU 0, and counts are lost.
+ * CRIU:      counts go on after a restore (CRIU 3.17 and later restores the registration). On a
+ *            machine with more CPUs those that are new count on the shared word, exactly, up to
+ *            CPU 8191. Not with STATCTR_UP on a machine with more than one CPU.
  * Unloading: libstatctr itself stays loaded. Before code of yours that counts is unloaded with
  *            dlclose(), see statctr_prepare_unload().
  * Panics:    never cross into your code: a fault inside the library is -ENOTRECOVERABLE.
@@ -77,8 +85,10 @@
 
 /**
  * The memory layout that the inline updates rely on. A library with another value of
- * statctr_abi() must not be used with code that was compiled with this header, unless that code
- * was compiled with STATCTR_NO_INLINE. It changes only together with the library's soname.
+ * statctr_abi() refuses code that was compiled with this header: statctr_init(), statctr_ninit(),
+ * statctr_group_init() and statctr_lazy_init() return -EPROTO and zero the handle, and
+ * pcpu_ctr_alloc() returns NULL. Code that was compiled with STATCTR_NO_INLINE does not rely on it
+ * and is let in. It changes only together with the library's soname.
  */
 #define STATCTR_ABI 1u
 
@@ -169,7 +179,7 @@ int statctr_thread_mode(void);
 /**
  * Why this process does not count by rseq, where statctr_mode() is STATCTR_MODE_ATOMIC; a static
  * string, NULL where it does. On aarch64 the first counter tests whether the kernel aborts preempted
- * sections (two threads of a few milliseconds, half a second at most): kernels that do not were
+ * sections (two threads of a few milliseconds, two seconds at most): kernels that do not were
  * reported (Linux 6.19), and counters are atomic there, and where it cannot be tested.
  * Cost: a call. Signals: safe.
  */
@@ -211,16 +221,20 @@ int statctr_prepare_unload(void);
 /* ------------------------------------------------------------------------------------------- */
 /* Counters                                                                                    */
 
+/* What each function is here; of the _INIT_ ones the inline part passes STATCTR_ABI on. */
 #if defined(STATCTR_UP)
+#define STATCTR_INIT_ static inline
 #define STATCTR_SETUP_ static inline
 #define STATCTR_UPDATE_ static inline
 #elif !defined(STATCTR_NO_INLINE) && defined(__linux__) && defined(__LP64__) &&       \
     (defined(__x86_64__) || defined(__AARCH64EL__)) &&                                      \
     ((defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 7))
 #define STATCTR_INLINE_ 1
+#define STATCTR_INIT_ static inline
 #define STATCTR_SETUP_ extern
 #define STATCTR_UPDATE_ static inline
 #else
+#define STATCTR_INIT_ extern
 #define STATCTR_SETUP_ extern
 #define STATCTR_UPDATE_ extern
 #endif
@@ -230,10 +244,11 @@ int statctr_prepare_unload(void);
  * initialise a live counter again loses it (a leak).
  * Cost: a lock and a few hundred instructions; the first call sets the library up (it reads files
  * under /sys and reserves address space); STATCTR_UP: some files and a thread, about 0.1 ms.
- * Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP). The handle is zeroed on error.
+ * Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP), -EPROTO (compiled with the header of a
+ * library of another STATCTR_ABI). The handle is zeroed on error.
  * Signals: not safe.
  */
-STATCTR_SETUP_ int statctr_init(statctr_t *counter, unsigned long value);
+STATCTR_INIT_ int statctr_init(statctr_t *counter, unsigned long value);
 
 /**
  * Makes `count` counters, each of the value `value`: all, or none and an error. Their per-CPU
@@ -241,7 +256,7 @@ STATCTR_SETUP_ int statctr_init(statctr_t *counter, unsigned long value);
  * Cost and errors: as statctr_init(), per counter; -EINVAL for a negative count. Signals: not
  * safe.
  */
-STATCTR_SETUP_ int statctr_ninit(statctr_t *counters, int count, unsigned long value);
+STATCTR_INIT_ int statctr_ninit(statctr_t *counters, int count, unsigned long value);
 
 /**
  * Gives a counter's memory back and zeroes the handle. Nothing else may be using the counter.
@@ -312,6 +327,22 @@ STATCTR_UPDATE_ int statctr_dec(statctr_t *counter);
  * of a handle can stay in registers.
  */
 extern int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value);
+
+/* For the inline code of this header only: refuses code of another STATCTR_ABI. */
+extern int statctr_init_abi(statctr_handle_t *counter, unsigned long value, unsigned abi);
+extern int statctr_ninit_abi(statctr_handle_t *counters, int count, unsigned long value, unsigned abi);
+
+#if defined(STATCTR_INLINE_)
+static inline int statctr_init(statctr_t *counter, unsigned long value)
+{
+    return statctr_init_abi(counter, value, STATCTR_ABI);
+}
+
+static inline int statctr_ninit(statctr_t *counters, int count, unsigned long value)
+{
+    return statctr_ninit_abi(counters, count, value, STATCTR_ABI);
+}
+#endif
 
 /* For the inline code of this header only: 0 where no source knows of a second CPU, else -ENOTSUP. */
 extern int statctr_up_check(void);

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
+use crate::counter::check_abi;
 use crate::guard::{errno, guard, guard_value};
 use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
@@ -86,6 +87,15 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
         let counter = Counter::new_in(pool.ok()?, 0).ok()?;
         Some(Box::into_raw(Box::new(StatctrPcpuCtr { handle: RawCounter::from_counter(counter) })))
     })
+}
+
+/// `pcpu_ctr_alloc` of code with inline updates; see the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
+    match check_abi(abi) {
+        Ok(()) => pcpu_ctr_alloc(flag),
+        Err(_) => std::ptr::null_mut(),
+    }
 }
 
 /// See the header.

@@ -96,6 +96,36 @@ pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_in
     guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
 }
 
+/// Refuses code that was compiled with another header: its inline updates would miss the words.
+pub(crate) fn check_abi(abi: c_uint) -> Result<(), c_int> {
+    if abi == crate::ABI { Ok(()) } else { Err(libc::EPROTO) }
+}
+
+/// `statctr_init` of code with inline updates; see the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_init_abi(counter: *mut StatctrHandle, value: c_ulong, abi: c_uint) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_ninit_abi(counter, 1, value, abi) }
+}
+
+/// `statctr_ninit` of code with inline updates; see the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_ninit_abi(
+    counters: *mut StatctrHandle,
+    count: c_int,
+    value: c_ulong,
+    abi: c_uint,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let counters = unsafe { handles(counters, count)? };
+        counters.fill(StatctrHandle::ZERO);
+        check_abi(abi)?;
+        // SAFETY: the module's contract.
+        unsafe { init_all(counters, u64::from(value)) }
+    })
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_cleanup(counter: *mut StatctrHandle) -> c_int {

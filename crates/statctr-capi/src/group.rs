@@ -7,7 +7,7 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
-use crate::counter::TAGS;
+use crate::counter::{TAGS, check_abi};
 use crate::guard::{errno, guard};
 use crate::kind::{StatctrGroupDesc, intern, kind_of};
 use statctr::raw::{RawCounter, RawGroup};
@@ -75,6 +75,26 @@ pub unsafe extern "C" fn statctr_group_init(
         unsafe { group.write(RawGroup::from_group(made)) };
         Ok(())
     })
+}
+
+/// `statctr_group_init` of code with inline updates; see the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_group_init_abi(
+    group: *mut StatctrGroup,
+    desc: *const StatctrGroupDesc,
+    abi: c_uint,
+) -> c_int {
+    match check_abi(abi) {
+        // SAFETY: the module's contract.
+        Ok(()) => unsafe { statctr_group_init(group, desc) },
+        Err(errno) => {
+            if !group.is_null() {
+                // SAFETY: not NULL, so it leads to room for a handle, by the module's contract.
+                unsafe { group.write(ZERO) };
+            }
+            -errno
+        }
+    }
 }
 
 /// See the header.

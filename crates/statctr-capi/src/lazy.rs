@@ -6,11 +6,12 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
+use crate::counter::check_abi;
 use crate::guard::{errno, guard};
 use crate::process::mode_of;
 use statctr::raw::RawLazy;
 use statctr::{Combine, LazyPool, PerConcurrencyId, PerCpu, PerNode};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 
 /// A lazy object in C's hands: `statctr_lazy_t`.
 pub type StatctrLazy = RawLazy;
@@ -115,6 +116,26 @@ pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut 
         unsafe { object.write(made.map_err(|error| errno(&error))?) };
         Ok(())
     })
+}
+
+/// `statctr_lazy_init` of code with inline updates; see the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_lazy_init_abi(
+    object: *mut StatctrLazy,
+    pool: *mut StatctrLazyPool,
+    abi: c_uint,
+) -> c_int {
+    match check_abi(abi) {
+        // SAFETY: the module's contract.
+        Ok(()) => unsafe { statctr_lazy_init(object, pool) },
+        Err(errno) => {
+            if !object.is_null() {
+                // SAFETY: not NULL, so there is room, by the module's contract.
+                unsafe { object.write(StatctrLazy::ZERO) };
+            }
+            -errno
+        }
+    }
 }
 
 /// See the header.

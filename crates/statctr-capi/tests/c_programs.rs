@@ -197,6 +197,37 @@ fn what_is_wrong_is_refused() {
 }
 
 #[test]
+fn code_of_another_abi_is_refused() {
+    // this header, as another version of the library would have it
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-abi", std::process::id()));
+    let includes = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    std::fs::create_dir_all(folder.join("statctr")).expect("a folder");
+    for part in ["", "statctr"] {
+        for file in std::fs::read_dir(includes.join(part)).expect("headers").flatten() {
+            if let Ok(text) = std::fs::read_to_string(file.path()) {
+                let own = format!("#define STATCTR_ABI {}u", statctr_capi::ABI);
+                let text = text.replace(&own, "#define STATCTR_ABI 77u");
+                std::fs::write(folder.join(part).join(file.file_name()), text).expect("a header");
+            }
+        }
+    }
+    let include = format!("-I{}", folder.display());
+    for (name, switch, expected) in
+        [("other-abi", "-DNO_SWITCH", "refused"), ("other-abi-calls", "-DSTATCTR_NO_INLINE", "works")]
+    {
+        let Some(mut build) = Build::new(&variable("STATCTR_TEST_CC", "cc"), name, C_STRICT) else { break };
+        // before the other folder with headers
+        let flags: Vec<String> = build.command.get_args().map(|word| word.to_string_lossy().into()).collect();
+        let mut command = Command::new(build.command.get_program());
+        command.arg(&include).args(flags).arg(switch).args(C_RELAXED);
+        command.arg(sources().join("c/other_abi.c"));
+        build.command = command;
+        build.link().run(&[expected]);
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn signal_handlers_count_too() {
     both_ways("signals");
 }

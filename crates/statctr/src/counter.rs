@@ -44,6 +44,18 @@ use std::fmt;
 /// area: the kernel keeps no CPU number for such a child, and it would write to another CPU's
 /// word.
 ///
+/// Threads that a raw `clone` makes with a thread area of their own (`CLONE_SETTLS`) are not
+/// registered for rseq. They count atomically where the area's `cpu_id` is −1, as the C library
+/// makes it; **an area of zeros says CPU 0, and counts are lost**.
+///
+/// Children of `_Fork`, and of a raw `clone` that copies memory, run no fork handlers. They may
+/// update and read; to make, set, drop or drain anything may wait for ever for a lock that another
+/// thread of the parent held.
+///
+/// A process that CRIU (3.17 and later) restores keeps its counts. CPUs that the new machine has and
+/// the old one had not, up to number 8191, count in the fallback cells: exactly, and more slowly. The
+/// uniprocessor placement must not come to a machine with a second CPU.
+///
 /// Source: *Scalable Statistics Counters* (Sarma, Thirumalai, McKenney); Linux `rseq(2)`.
 ///
 /// ```

@@ -83,13 +83,17 @@ impl Group {
         self.lines.add(item.slot(), value);
     }
 
-    /// Adds one number to each item of `event`, by one commit.
+    /// Adds one number to each item of `event`, by one commit. Missing numbers are 0.
     ///
-    /// Cost: about that of two single updates, whatever the number of items. Numbers beyond those
-    /// of the event are left out, and missing ones are 0.
+    /// Cost: about that of two single updates, whatever the number of items. The methods that
+    /// [`group!`](crate::group!) makes take as many numbers as the event has items, which the
+    /// compiler checks.
+    ///
+    /// # Errors
+    /// [`Error::SurplusDeltas`] for more numbers than the event has items; nothing is counted then.
     #[inline]
-    pub fn commit(&self, event: Event, deltas: &[u64]) {
-        commit(&self.lines, event.slot(), event.items(), deltas);
+    pub fn commit(&self, event: Event, deltas: &[u64]) -> Result<()> {
+        commit(&self.lines, event.slot(), event.items(), deltas)
     }
 
     /// For the macro: an event whose place is known when the program is compiled.
@@ -182,10 +186,13 @@ fn fold(lines: &Lines, schema: &Schema, values: &mut [u64]) {
 }
 
 #[inline]
-fn commit(lines: &Lines, slot: usize, items: usize, deltas: &[u64]) {
-    let deltas = &deltas[..deltas.len().min(items)];
+fn commit(lines: &Lines, slot: usize, items: usize, deltas: &[u64]) -> Result<()> {
+    if deltas.len() > items {
+        return Err(surplus(items, deltas.len()));
+    }
     if deltas.len() <= 4 && deltas.len() == items {
-        return with_array!(deltas, |array| lines.commit(slot, array));
+        with_array!(deltas, |array| lines.commit(slot, array));
+        return Ok(());
     }
     let mut line = [0; 8];
     line[..deltas.len()].copy_from_slice(deltas);
@@ -195,6 +202,12 @@ fn commit(lines: &Lines, slot: usize, items: usize, deltas: &[u64]) {
         3 | 4 => lines.commit(slot, &[line[0], line[1], line[2], line[3]]),
         _ => lines.commit(slot, &line),
     }
+    Ok(())
+}
+
+#[cold]
+fn surplus(items: usize, given: usize) -> Error {
+    Error::SurplusDeltas { items, given }
 }
 
 fn add_as(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Result<()> {
@@ -321,9 +334,12 @@ impl GroupRef<'_> {
     }
 
     /// Adds one number to each item of `event`, by one commit; see [`Group::commit`].
+    ///
+    /// # Errors
+    /// [`Error::SurplusDeltas`], as [`Group::commit`].
     #[inline]
-    pub fn commit(self, event: Event, deltas: &[u64]) {
-        commit(self.lines, self.first + event.slot(), event.items(), deltas);
+    pub fn commit(self, event: Event, deltas: &[u64]) -> Result<()> {
+        commit(self.lines, self.first + event.slot(), event.items(), deltas)
     }
 
     /// The value of one item.

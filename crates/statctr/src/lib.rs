@@ -56,7 +56,7 @@
 //!
 //! # What is left out
 //! Histograms; maxima other than in a [`LazyGroup`]; sections for other architectures than x86-64
-//! and aarch64, and for C libraries other than glibc 2.35 and later (counters there are atomic, and
+//! and aarch64, and for C libraries other than glibc 2.35 and later, or 2.34 of RHEL 9 (counters there are atomic, and
 //! [`Pool::mode`] says so); vfork children that count (see [`Counter`]).
 //!
 //! # Features

@@ -249,7 +249,7 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
 ///     &[&[1, 2]],
 /// )?;
 /// let group = Group::new(&schema)?;
-/// group.commit(events[0], &[1, 1500]);
+/// group.commit(events[0], &[1, 1500])?;
 /// assert_eq!(group.read(), [0, 1, 1500]);
 /// # Ok::<(), statctr::Error>(())
 /// ```

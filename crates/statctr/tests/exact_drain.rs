@@ -119,7 +119,7 @@ fn slots_that_are_given_back_and_taken_again_start_at_zero() {
             let counter = Counter::new_in(pool, 0).expect("counter");
             assert_eq!(group.read(), [0; 11], "{name}, round {round}");
             for turn in 1..=3 {
-                group.commit(event, &[1, 2, 3, 4, 5, 6, 7, 8]);
+                group.commit(event, &[1, 2, 3, 4, 5, 6, 7, 8]).expect("deltas that fit");
                 array.iter().for_each(|counter| counter.add(turn));
                 counter.add(round);
                 cpus().for_each(|cpu| _ = pool.drain(cpu).expect("drained before"));

@@ -101,7 +101,7 @@ fn make_set_read_and_drop(pool: &Pool, registry: &Registry) -> bool {
     let own = Pool::builder().placement(Placement::Fixed).unit_bytes(4096).build().expect("pool");
     let (schema, event) = schema(8, 1);
     let group = Group::new_in(&own, &schema).expect("group");
-    group.commit(event, &[1; 8]);
+    group.commit(event, &[1; 8]).expect("deltas that fit");
     let mut samples = 0;
     registry.visit(|_| samples += 1);
     let good = kit.has_grown(&before, 1) && group.read()[7] == 1 && !taken && samples > 0;

@@ -129,7 +129,11 @@ impl Targets {
             updates.push(update(
                 "commit",
                 commit,
-                Box::new(move || line.group.commit(line.event, &[1, 2, 3, 4, 5, 6, 7, 8][..width])),
+                Box::new(move || {
+                    line.group
+                        .commit(line.event, &[1, 2, 3, 4, 5, 6, 7, 8][..width])
+                        .expect("deltas that fit")
+                }),
             ));
             let mut add = vec![0; width + 1];
             add[1] = 9;

@@ -156,6 +156,23 @@ fn locked_memory_is_locked_and_given_back() {
     again("locked_memory_is_locked_and_given_back");
 }
 
+/// A process that is restored elsewhere may find itself on any CPU: its sections load that entry.
+#[test]
+fn tables_have_entries_for_8192_cpus() {
+    for placement in [Placement::Fixed, Placement::Flexible] {
+        let counter = Counter::new_in(&pool(placement), 0).expect("counter");
+        counter.inc();
+        let raw = statctr::raw::RawCounter::from_counter(counter);
+        let entries = std::ptr::with_exposed_provenance::<usize>(raw.table & !63);
+        for cpu in [192, 1023, 4096, 8191] {
+            // SAFETY: an entry of the table, which lives as long as the counter.
+            assert_eq!(unsafe { entries.add(cpu).read_volatile() }, 0, "{placement:?}, CPU {cpu}");
+        }
+        // SAFETY: made above, taken back once.
+        assert_eq!(unsafe { raw.into_counter() }.map(|counter| counter.read()), Some(1));
+    }
+}
+
 #[test]
 fn drains_under_a_lock_are_exact() {
     if os::is_child() {

@@ -157,9 +157,9 @@ fn many_groups_that_are_added_to_never_go_down() {
             |turn| {
                 let index = turn as usize % 5;
                 if let Some(row) = array.get(index) {
-                    row.commit(event, &[1, 2, 3, 4]);
+                    row.commit(event, &[1, 2, 3, 4]).expect("deltas that fit");
                 }
-                groups[index].commit(event, &[1, 2, 3, 4]);
+                groups[index].commit(event, &[1, 2, 3, 4]).expect("deltas that fit");
                 groups[index].add(schema.item(36).expect("an item"), 1);
             },
             || {
@@ -283,9 +283,9 @@ fn pairs_are_seen_together() {
                         os::pin(0, &[cpus[writer % cpus.len()]]);
                         while !deadline.is_over() {
                             for _ in 0..64 {
-                                group.commit(event, &[1; 8]);
+                                group.commit(event, &[1; 8][..width]).expect("deltas that fit");
                                 if let Some(row) = array.get(1) {
-                                    row.commit(event, &[1; 8]);
+                                    row.commit(event, &[1; 8][..width]).expect("deltas that fit");
                                 }
                             }
                         }

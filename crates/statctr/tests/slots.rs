@@ -7,7 +7,7 @@ mod common;
 use common::kit::{Kit, Line, schema};
 use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, CpuSet, Topology};
-use statctr::{Counter, CounterArray, Group, Mode, Placement, Pool};
+use statctr::{Counter, CounterArray, Error, Group, GroupArray, ItemSpec, Mode, Placement, Pool, Schema};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Counts on every CPU that there is: `work` runs on each of them.
@@ -84,8 +84,8 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
             drop(before);
             let group = Group::new_in(&pool, &schema).expect("group");
             assert!(group.read().iter().all(|value| *value == 0), "{:?}", group.read());
-            group.commit(event, &[1; 8]);
-            on_every_cpu(|| group.commit(event, &[1; 8]));
+            group.commit(event, &[1; 8]).expect("deltas that fit");
+            on_every_cpu(|| group.commit(event, &[1; 8]).expect("deltas that fit"));
             for item in schema.items() {
                 group.add(item, 1);
                 group.add_as(stranger, item, 5).expect("made up");
@@ -340,5 +340,25 @@ fn machines_too_large_for_the_address_space_are_no_danger() {
             }
             Err(error) => assert!(matches!(error, statctr::Error::OutOfMemory { .. }), "{error}"),
         }
+    }
+}
+
+#[test]
+fn surplus_deltas_are_refused_and_nothing_is_counted() {
+    let items: Vec<_> = (0..3).map(|item| ItemSpec::new(format!("item{item}"))).collect();
+    let (schema, events) = Schema::new(items, &[&[0, 1]]).expect("schema");
+    for pool in pools() {
+        let group = Group::new_in(&pool.pool, &schema).expect("group");
+        let rows = GroupArray::new_in(&pool.pool, 2, &schema).expect("groups");
+        let row = rows.get(1).expect("a row");
+        let surplus = Error::SurplusDeltas { items: 2, given: 3 };
+        assert_eq!(group.commit(events[0], &[1, 2, 3]), Err(surplus.clone()), "{}", pool.name);
+        assert_eq!(row.commit(events[0], &[1, 2, 3]), Err(surplus.clone()), "{}", pool.name);
+        assert_eq!(surplus.errno(), libc::EINVAL);
+        assert!(surplus.to_string().contains("3 numbers for an event of 2"), "{surplus}");
+        assert_eq!(group.read(), [0; 3], "{}", pool.name);
+        // missing ones are 0
+        group.commit(events[0], &[5]).expect("deltas that fit");
+        assert_eq!(group.read(), [5, 0, 0], "{}", pool.name);
     }
 }

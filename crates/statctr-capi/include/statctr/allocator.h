@@ -80,7 +80,22 @@ typedef struct pcpu_ctr {
  * A counter with all words zero, from the allocator that `flag` names; NULL on failure.
  * Cost: as statctr_init(). Signals: not safe.
  */
-extern pcpu_ctr_t *pcpu_ctr_alloc(int flag);
+#if defined(STATCTR_INLINE_)
+static inline
+#else
+extern
+#endif
+pcpu_ctr_t *pcpu_ctr_alloc(int flag);
+
+/* For the inline code of this header only: refuses code of another STATCTR_ABI. */
+extern pcpu_ctr_t *pcpu_ctr_alloc_abi(int flag, unsigned abi);
+
+#if defined(STATCTR_INLINE_)
+static inline pcpu_ctr_t *pcpu_ctr_alloc(int flag)
+{
+    return pcpu_ctr_alloc_abi(flag, STATCTR_ABI);
+}
+#endif
 
 /**
  * Gives a counter and all its words back; NULL is allowed. Returns NULL. Signals: not safe.

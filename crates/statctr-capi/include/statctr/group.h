@@ -133,7 +133,12 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_group_desc_t) == sizeof(void *) + 8, "no p
  * -E2BIG (more than 8192 slots), and as statctr_init(). The handle is zeroed on error. Signals:
  * not safe.
  */
-extern int statctr_group_init(statctr_group_t *group, const statctr_group_desc_t *kind);
+#if defined(STATCTR_INLINE_)
+static inline
+#else
+extern
+#endif
+int statctr_group_init(statctr_group_t *group, const statctr_group_desc_t *kind);
 
 /**
  * Gives a group's memory back and zeroes the handle. Nothing else may be using the group.
@@ -220,6 +225,16 @@ extern int statctr_group_set(statctr_group_t *group, unsigned item, uint64_t val
  */
 extern int statctr_group_describe(const statctr_group_t *group, unsigned item, const char **name, const char **unit,
                                   const char **help);
+
+/* For the inline code of these headers only: refuses code of another STATCTR_ABI. */
+extern int statctr_group_init_abi(statctr_group_t *group, const statctr_group_desc_t *kind, unsigned abi);
+
+#if defined(STATCTR_INLINE_)
+static inline int statctr_group_init(statctr_group_t *group, const statctr_group_desc_t *kind)
+{
+    return statctr_group_init_abi(group, kind, STATCTR_ABI);
+}
+#endif
 
 /* For the inline code of these headers only: the ways out of inline updates. */
 extern int statctr_group_slow_add(statctr_group_t *group, unsigned item, uint64_t value);

@@ -62,9 +62,15 @@ extern int statctr_lazy_mode(statctr_lazy_pool_t *pool);
 
 /**
  * Makes an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and then maps
- * memory. Errors: -EINVAL (NULL), -ENOMEM; the object is zeroed on error. Signals: not safe.
+ * memory. Errors: -EINVAL (NULL), -ENOMEM, -EPROTO (see STATCTR_ABI); the object is zeroed on error.
+ * Signals: not safe.
  */
-extern int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool);
+#if defined(STATCTR_INLINE_)
+static inline
+#else
+extern
+#endif
+int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool);
 
 /**
  * Gives an object and its instances back. Nothing else may be using it.
@@ -88,6 +94,16 @@ extern int statctr_lazy_read(const statctr_lazy_t *object, uint64_t *values);
 
 /** How many instances the object has: 1 while one CPU (node) writes. Errors: -EINVAL. */
 extern int statctr_lazy_instances(const statctr_lazy_t *object);
+
+/* For the inline code of this header only: refuses code of another STATCTR_ABI. */
+extern int statctr_lazy_init_abi(statctr_lazy_t *object, statctr_lazy_pool_t *pool, unsigned abi);
+
+#if defined(STATCTR_INLINE_)
+static inline int statctr_lazy_init(statctr_lazy_t *object, statctr_lazy_pool_t *pool)
+{
+    return statctr_lazy_init_abi(object, pool, STATCTR_ABI);
+}
+#endif
 
 /* For the inline code of this header only: the way out of an inline update. */
 extern int statctr_lazy_slow_update(const statctr_lazy_t *object, uint64_t first, uint64_t second,

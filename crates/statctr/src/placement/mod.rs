@@ -106,14 +106,14 @@ pub fn thread_mode() -> Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
-    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later, or a
+    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later (2.34-37 of RHEL 9), or a
     /// kernel, a sandbox, a tool or a setting without rseq; or an architecture without sections here.
     NotRegistered,
     /// The kernel continued a section whose thread was preempted, instead of aborting it. On aarch64
     /// the first pool that is built tests that.
     SectionsNotAborted,
     /// That test was not to be had: no second thread, no way to keep both on one CPU, or not one
-    /// preemption in half a second.
+    /// preemption in two seconds.
     AbortsNotProven,
 }
 

@@ -1,6 +1,6 @@
 //! Restartable sequences: how a thread adds to its CPU's word without a lock prefix.
 //!
-//! The kernel keeps, in an area that glibc (2.35 and later) registers for each thread, the number
+//! The kernel keeps, in an area that glibc (2.35 and later, 2.34 of RHEL 9) registers for each thread, the number
 //! of the CPU that the thread runs on. A *section* is a few instructions that end with one store,
 //! the *commit*; where the thread is preempted, migrated or signalled inside a section, the kernel
 //! continues it at the section's abort address, and nothing has been stored. A section therefore
@@ -189,7 +189,7 @@ pub(crate) fn offset() -> Option<isize> {
 }
 
 /// As [`offset`], and tests the kernel before where that is necessary. For whoever builds a pool,
-/// never in an update: it starts threads, and may take half a second.
+/// never in an update: it starts threads, and may take two seconds.
 pub(crate) fn tested_offset() -> Option<isize> {
     self_test::test_once(registration()?);
     offset()

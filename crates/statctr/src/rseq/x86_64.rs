@@ -30,7 +30,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     if offset.is_null() || size.is_null() {
         return None;
     }
-    // SAFETY: glibc exports both as constants of these types from 2.35 on (`<sys/rseq.h>`), set
+    // SAFETY: glibc exports both as constants of these types from 2.35 on (RHEL 9: 2.34-37; `<sys/rseq.h>`), set
     // before any code of the program runs.
     let (offset, size) = unsafe { (*offset, *size) };
     (size != 0).then_some((offset, size))

@@ -32,7 +32,7 @@ impl Line {
     /// 1 to N + 1 to the items, in two steps.
     pub(crate) fn turn(&self) {
         const DELTAS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-        self.group.commit(self.event, &DELTAS[..self.width]);
+        self.group.commit(self.event, &DELTAS[..self.width]).expect("deltas that fit");
         self.group.add(self.items[self.width], self.width as u64 + 1);
     }
 
@@ -92,7 +92,7 @@ impl Kit {
         }
         self.lines.iter().for_each(Line::turn);
         if let Some(row) = self.rows.get(ROWS - 1) {
-            row.commit(self.rows_event, &[1, 10, 100, 1000]);
+            row.commit(self.rows_event, &[1, 10, 100, 1000]).expect("deltas that fit");
         }
     }
 

@@ -45,9 +45,9 @@ mod x86_64 {
 
     impl Words {
         fn new(cpus: usize) -> Result<Self, String> {
-            let area = rseq_offset()
-                .filter(|_| statctr::thread_mode() == Mode::Rseq)
-                .ok_or("no restartable sequences here: glibc before 2.35, or they are turned off")?;
+            let area = rseq_offset().filter(|_| statctr::thread_mode() == Mode::Rseq).ok_or(
+                "no restartable sequences here: glibc before 2.35 (RHEL 9: 2.34-37), or they are turned off",
+            )?;
             let memory = Region::new(cpus.max(1) << SHIFT).map_err(|error| error.to_string())?;
             Ok(Words { base: memory.address(), area, cpus, memory })
         }
@@ -61,7 +61,7 @@ mod x86_64 {
     /// Where glibc put the threads' rseq areas, from the thread pointer; `None` where it registered
     /// none.
     fn rseq_offset() -> Option<isize> {
-        // SAFETY: looks two names up; glibc exports both as constants of these types since 2.35.
+        // SAFETY: looks two names up; glibc exports both as constants of these types since 2.35 (RHEL 9: 2.34-37).
         unsafe {
             let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
             let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
