@@ -20,6 +20,8 @@ struct Needs {
     // by id
     known: Vec<Need>,
     pending: Vec<(TypeId, Need)>,
+    // whether of a typedef that is only pointed to it is needed what it stands for
+    pointed_to: bool,
 }
 
 impl Needs {
@@ -35,8 +37,14 @@ impl Needs {
 }
 
 impl Decoder<'_> {
-    /// Appends a place for every type, and reads those that are called so, and what they need.
-    pub(super) fn decode_named(mut self, names: &[Vec<u8>], types: &mut Types) -> Result<()> {
+    /// Appends a place for every type, and reads those that are called so, and what they need; of what is
+    /// only pointed to, with `pointed_to`, also what typedefs stand for.
+    pub(super) fn decode_named(
+        mut self,
+        names: &[Vec<u8>],
+        pointed_to: bool,
+        types: &mut Types,
+    ) -> Result<()> {
         let mut starts = vec![0];
         let mut wanted = Vec::new();
         while !self.bytes.is_empty() {
@@ -55,7 +63,8 @@ impl Decoder<'_> {
             };
             types.push(ty)?;
         }
-        let mut needs = Needs { known: vec![Need::Nothing; types.len()], pending: Vec::new() };
+        let known = vec![Need::Nothing; types.len()];
+        let mut needs = Needs { known, pending: Vec::new(), pointed_to };
         if let Some(void) = needs.known.first_mut() {
             *void = Need::Layout;
         }
@@ -83,7 +92,9 @@ impl Decoder<'_> {
             Type::Pointer { to, .. } => needs.add(to, Need::Name),
             Type::Array(array) => needs.add(types.array(array).of, need),
             Type::Qualified { of, .. } | Type::Annotated { of } => needs.add(of, need),
-            Type::Typedef { of, .. } if need == Need::Layout => needs.add(of, need),
+            Type::Typedef { of, .. } if need == Need::Layout || needs.pointed_to => {
+                needs.add(of, Need::Layout);
+            }
             Type::Typedef { name, .. } => return Ok(Type::Typedef { name, of: TypeId::VOID }),
             Type::Record(record) => {
                 let record = types.record(record);
