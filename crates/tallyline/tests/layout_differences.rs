@@ -211,15 +211,18 @@ fn the_kernel_s_types_compile_to_the_same_sizes() {
         return;
     }
     let folder = folder("difference-kernel");
-    let header = layout(&["--compile", "task_struct", "sk_buff", "tcp_sock", kernel]);
-    let sizes = layout(&["--sizes", "task_struct", "sk_buff", "tcp_sock", kernel]);
+    let names = ["task_struct", "sk_buff", "tcp_sock", "net_device"];
+    let header = layout(&[&["--compile"], &names[..], &[kernel]].concat());
+    // a typedef that only functions name stands for what it does in the kernel
+    assert!(!header.contains("typedef void s32;"), "{header}");
+    let sizes = layout(&[&["--sizes"], &names[..], &[kernel]].concat());
     let assertion = |line: &str| {
         let mut columns = line.split('\t');
         let (name, size) = (columns.next()?, columns.next()?);
         Some(format!("_Static_assert(sizeof(struct {name}) == {size}, \"{name}\");\n"))
     };
     let assertions: String = sizes.lines().filter(|line| !line.is_empty()).filter_map(assertion).collect();
-    assert_eq!(assertions.lines().count(), 3, "{sizes}");
+    assert_eq!(assertions.lines().count(), 4, "{sizes}");
     compiles(&folder, &header, &assertions);
 }
 
@@ -254,4 +257,93 @@ fn lines_beyond_65535_are_counted() {
     let Some(file) = object(&folder, "cc", &[], &source) else { return };
     let text = layout(&["--positions", "far", &file]);
     assert!(text.contains("types.c:70001 */\nstruct far {"), "{text}");
+}
+
+/// The names, offsets and types of a struct's members, as the file has them.
+fn members(name: &str, file: &str) -> Vec<String> {
+    let document: serde_json::Value =
+        serde_json::from_str(&layout(&["--format", "json", name, file])).expect("JSON");
+    let members = document["types"][0]["members"].as_array().expect("members").iter();
+    members
+        .map(|member| {
+            format!("{} {} {} {}", member["name"], member["offset"], member["type"], member["dims"])
+        })
+        .collect()
+}
+
+#[test]
+fn nested_declarators_and_complex_numbers_compile_to_the_same_types() {
+    let folder = folder("difference-declarators");
+    let nested = "int (*(*a)(int))[7]; _Complex float z; char (*d[3])[4]; int (*(*f)(void))(char);
+  int (*(*(*g)[2])(void))[3]; void (*(*sig)(int, void (*)(int)))(int);
+  char *(*(*x)[3])(int (*)[4], char (*(*)(void))[5]); _Complex double w; _Complex long double v; int (*m[2][3])[4];";
+    let more = "const char *const (*names)[2]; int *_Atomic api; volatile int *volatile vp; int *restrict rp;
+  int (*fp[2])(void); unsigned char (*const cfp)(void); const char *const strings[3]; int *const *const deep;
+  _Complex int whole; int (*const table[2])(int (*row)[4]);";
+    let source = format!("struct nested {{ {nested} }} n;\nstruct all {{ {nested} {more} }} a;\n");
+    for compiler in ["gcc", "clang"] {
+        let Some(file) = object(&folder, compiler, &[], &source) else { continue };
+        // as pahole prints it where it can, and as a header
+        for (name, options) in [("nested", &[][..]), ("nested", &["--compile"]), ("all", &["--compile"])] {
+            let expected = members(name, &file);
+            assert!(expected.len() >= 10, "{expected:?}");
+            let text = layout(&[options, &[name, &file]].concat());
+            let again = folder.join("again");
+            fs::create_dir_all(&again).expect("a folder");
+            let text = format!("{text}\nstruct {name} use;\n");
+            let Some(compiled) = object(&again, compiler, &["-Werror"], &text) else {
+                panic!("{compiler}, {options:?}: {text}")
+            };
+            assert_eq!(members(name, &compiled), expected, "{compiler}, {options:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_header_has_the_attributes_that_lay_its_types_out() {
+    let folder = folder("difference-attributes");
+    let source = "struct cut { char a; int b __attribute__((packed)); long c; };
+struct wide { char a; union { int i; char c; } u __attribute__((aligned(32))); };
+union large { char c; int i; } __attribute__((aligned(64)));
+#pragma pack(push, 2)
+struct limited { char a; long b; int c; };
+#pragma pack(pop)
+struct __attribute__((packed, aligned(2))) two { char a; int b; };
+struct gap { char a; int : 9; int b : 3; char c; int : 0; char d; };
+typedef struct { char a; long b; } __attribute__((aligned(32))) typed_t;
+struct all { char a; struct cut cut; char b; struct wide wide; union large large; char c; struct limited limited;
+  struct two two; struct gap gap; char d; typed_t typed; char e; struct { char x; int y; } __attribute__((packed)) in; } all;
+";
+    for compiler in ["gcc", "clang"] {
+        let Some(file) = object(&folder, compiler, &[], source) else { continue };
+        let text = layout(&["--compile", "all", &file]);
+        let again = folder.join("again");
+        fs::create_dir_all(&again).expect("a folder");
+        let compiled =
+            object(&again, compiler, &[], &format!("{text}\nstruct all use;\n")).expect("compiles");
+        for name in ["all", "cut", "wide", "large", "limited", "two", "gap"] {
+            assert_eq!(members(name, &compiled), members(name, &file), "{compiler}, {name}: {text}");
+        }
+        assert_eq!(
+            layout(&["--sizes", "--sort", &compiled]),
+            layout(&["--sizes", "--sort", &file]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_an_abi_aligns_to_less_than_its_size_is_not_packed() {
+    let folder = folder("difference-packed");
+    let source = "struct halves { int i; double d; long long l; } h; struct complex_at_8 { long a; double _Complex z; } c;
+typedef unsigned long long compat_t __attribute__((aligned(4))); struct compat { int i; compat_t c; } t;\n";
+    for flags in [&["-m32"][..], &[]] {
+        let Some(file) = object(&folder, "gcc", flags, source) else { continue };
+        for name in
+            if flags.is_empty() { &["complex_at_8", "compat"][..] } else { &["halves", "complex_at_8"] }
+        {
+            let text = layout(&[name, &file]);
+            assert!(!text.contains("__packed__"), "{flags:?}: {text}");
+        }
+    }
 }

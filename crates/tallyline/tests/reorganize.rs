@@ -326,3 +326,74 @@ fn without_a_compiler_it_says_unverified() {
         assert!(stdout(&output).contains("; unverified: "), "{output:?}");
     }
 }
+
+/// Structs whose printed text has to say more than pahole's; they need nothing but C.
+const ATTRIBUTES: &str = "\
+struct cut { char a; int b __attribute__((packed)); long c; char d; long e; } cut;
+struct calls { char a; int (*fp[2])(void); char b; long c; int x; } calls;
+struct bits { char a; int f : 3; long l; char g : 2; int h : 20; int : 0; int i : 7; short s; long m; char z; } bits;
+struct inner { char a; struct { char x; int y; } __attribute__((packed)) in; char b; long l;
+  union { char u[5]; int q; } un; char c; long z; } inner;
+struct wide { char a; struct { char x; int y; } __attribute__((aligned(16))) in; char b; long l; char c; long z[3]; } wide;
+struct numbers { char a; float _Complex z; char b; double _Complex w; char c; long long l; double d; char e; int last; } numbers;
+struct bools { char a; _Bool b : 1; long c; _Bool d : 1; int e; char f; long g; } bools;
+struct points { char a; volatile int *volatile vp; char b; int *restrict r; char c; int (*(*n)(int))[7]; char d; int e; } points;
+";
+
+#[test]
+fn what_is_printed_compiles_to_what_is_promised() {
+    let folder = folder("reorganize-printed");
+    let source = folder.join("attributes.c");
+    std::fs::write(&source, ATTRIBUTES).expect("written");
+    for flags in [&[][..], &["-m32"]] {
+        let to = folder.join("attributes.o");
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(flags).args(["-g", "-c", "-o"]).arg(&to).arg(&source);
+        if !compiler.output().is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: cc {flags:?}");
+            continue;
+        }
+        let file = to.to_str().expect("a plain path");
+        for name in ["cut", "calls", "bits", "inner", "wide", "numbers", "bools", "points"] {
+            let output = run(&["reorganize", "--verify", name, file]);
+            let text = stdout(&output);
+            assert!(text.contains("; verified by "), "{flags:?}, {name}: {output:?}");
+            let one = &json(&["reorganize", "--json", name, file])["types"][0];
+            // pasted by somebody who asserts what it said
+            let mut pasted = format!(
+                "{text}\n_Static_assert(sizeof(struct {name}) == {}, \"size\");\n",
+                one["new"]["size"]
+            );
+            for member in one["members"].as_array().expect("members") {
+                if member["bits"].is_null() {
+                    let (member, offset) = (member["name"].as_str().expect("a name"), &member["offset"]);
+                    pasted += &format!(
+                        "_Static_assert(__builtin_offsetof(struct {name}, {member}) == {offset}, \"{member}\");\n"
+                    );
+                }
+            }
+            let again = folder.join("pasted.c");
+            std::fs::write(&again, &pasted).expect("written");
+            let mut compiler = std::process::Command::new("cc");
+            compiler.args(flags).arg("-fsyntax-only").arg(&again);
+            assert!(common::compiles(&mut compiler), "{pasted}");
+        }
+    }
+}
+
+#[test]
+fn the_text_that_is_printed_is_what_is_verified() {
+    let folder = folder("reorganize-text");
+    let source = format!("{ATTRIBUTES}typedef unsigned char byte; enum kind {{ ONE, TWO }}; struct later;
+typedef struct {{ byte a; long b; }} pair_t; typedef int call_t(struct later *, pair_t);
+struct user {{ byte a; pair_t p; byte b; enum kind k; struct later *l; call_t *f; byte c; int (*rows)[3]; char e;
+  pair_t last; }} user;\n");
+    let Some(file) = object(&folder, "text", &source) else { return };
+    // the types that the text names are declared as the file has them
+    let output = run(&["reorganize", "--verify", "user", &file]);
+    assert!(stdout(&output).contains("; verified by "), "{output:?}");
+    // a compiler that drops the attribute of the text, and only that
+    let output = run(&["reorganize", "--verify", "--cc", "cc -D__packed__=", "cut", &file]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "withheld: {output:?}");
+    assert!(stderr(&output).contains("as printed it takes 32 bytes, not 24"), "{output:?}");
+}

@@ -13,7 +13,7 @@ const DEPTH_LIMIT: usize = 128;
 const CHAIN_LIMIT: usize = 256;
 
 /// How every record of a set of types is laid out, and so what aligns to what.
-pub(super) struct Abi<'t> {
+pub(crate) struct Abi<'t> {
     pub(super) types: &'t Types,
     pub(super) rules: Rules,
     shapes: Vec<Option<Shape>>,

@@ -32,6 +32,7 @@ mod abi;
 #[cfg(test)]
 mod against_all;
 mod bits;
+mod declaration;
 pub mod declare;
 mod item;
 mod moves;
@@ -40,7 +41,8 @@ mod replay;
 mod smallest;
 mod together;
 
-pub use proposal::{Extent, Move, Original, Proposal, Proven, print};
+pub(crate) use declaration::{Declaration, Declarations};
+pub use proposal::{Checkable, Extent, Move, Original, Proposal, Proven, checkable, print};
 pub use together::Together;
 
 use crate::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};

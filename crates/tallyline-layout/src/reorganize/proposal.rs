@@ -1,9 +1,11 @@
 //! A proposed layout: laid out anew, with the moves that lead to it, and printed.
 
 use super::item::{Body, Item};
+use super::{Declaration, Declarations};
 use super::{Reorganizer, moves};
-use crate::model::{Bitfield, Member, Record, RecordId, TypeId, Types};
+use crate::model::{Bitfield, Language, Member, Record, RecordId, Type, TypeId, Types};
 use crate::print::pahole::{Printer, Style};
+use rustc_hash::FxHashMap;
 
 /// How much a layout takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +269,7 @@ pub fn print(
     steps: bool,
     out: &mut Vec<u8>,
 ) -> crate::Result<()> {
+    let declared = Declarations::new(types).with_inner(proposal.record);
     if steps {
         let start = out.len();
         for step in proposal.moves() {
@@ -275,24 +278,94 @@ pub fn print(
                 break;
             }
             print_move(types, &step, proposal, out);
+            let members = types.members(types.record(proposal.record));
+            let placed = place(members, &proposal.items, &step.order, proposal.align);
+            let order = placed.map_or_else(Vec::new, |(order, ..)| order);
             let original = proposal.apply_step(types, &step)?;
-            one(types, type_id, style, b"\n", out);
+            one(types, type_id, style, b"\n", in_order(&declared, proposal.record, &order), out);
             original.restore(types);
         }
         out.extend_from_slice(b"\n/* Final reorganized struct: */\n");
     }
     let original = proposal.apply(types)?;
-    one(types, type_id, style, format!(";   {}\n", proposal.saved_note()).as_bytes(), out);
+    let end = format!(";   {}\n", proposal.saved_note());
+    one(types, type_id, style, end.as_bytes(), in_order(&declared, proposal.record, &proposal.order), out);
     original.restore(types);
     Ok(())
 }
 
-fn one(types: &Types, id: TypeId, style: &Style, end: &[u8], out: &mut Vec<u8>) {
+/// How records are declared where one has its members in another order.
+fn in_order(
+    declared: &FxHashMap<RecordId, Declaration>,
+    id: RecordId,
+    order: &[usize],
+) -> FxHashMap<RecordId, Declaration> {
+    let mut declared = declared.clone();
+    if let Some(own) = declared.get_mut(&id) {
+        own.members = order.iter().map(|at| own.members.get(*at).cloned().unwrap_or_default()).collect();
+    }
+    declared
+}
+
+/// What a compiler needs to lay a proposal out as it is printed.
+#[derive(Clone, Debug)]
+pub struct Checkable {
+    /// C that declares everything the text needs.
+    pub needs: String,
+    /// The text, as it is printed, and a use of the type.
+    pub text: String,
+    /// The name that the type is found by in what the compiler writes.
+    pub name: String,
+}
+
+/// Returns the printed text of a proposal as a source; none where it is not C, or has no name.
+pub fn checkable(
+    types: &mut Types,
+    type_id: TypeId,
+    proposal: &Proposal,
+) -> crate::Result<Option<Checkable>> {
+    let record = types.record(proposal.record);
+    let name = match types.get(type_id) {
+        _ if record.name.is_some() => types.name(record.name),
+        Type::Typedef { name, .. } => types.name(name),
+        _ => return Ok(None),
+    };
+    let name = String::from_utf8_lossy(name).into_owned();
+    let is_c = record.language.is_c() || record.language == Language(0);
+    if !is_c || !record.is_struct() || record.path.is_some() {
+        return Ok(None);
+    }
+    let ty = if record.name.is_some() { format!("struct {name}") } else { name.clone() };
+    let mut printer = Printer::new(types, Style::default().quiet());
+    printer.print_needs(type_id);
+    let needs = String::from_utf8_lossy(printer.text()).into_owned();
+    let mut text = Vec::new();
+    print(types, type_id, proposal, &Style::default(), false, &mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let align = proposal.align;
+    text += &format!("_Static_assert(_Alignof({ty}) == {align}, \"alignment of {align}\");\n");
+    // without a use compilers leave it out of the debug information
+    text += &format!("{ty} *tallyline_use;\n");
+    Ok(Some(Checkable { needs, text, name }))
+}
+
+fn one(
+    types: &Types,
+    id: TypeId,
+    style: &Style,
+    end: &[u8],
+    declared: FxHashMap<RecordId, Declaration>,
+    out: &mut Vec<u8>,
+) {
     let mut printer = Printer::new(types, style.clone());
+    printer.declare_as(declared);
     printer.print(id);
     let text = printer.text();
+    const POP: &[u8] = b"#pragma pack(pop)\n";
+    let (text, behind) = text.strip_suffix(POP).map_or((text, &b""[..]), |text| (text, POP));
     out.extend_from_slice(text.strip_suffix(b";\n").unwrap_or(text));
     out.extend_from_slice(end);
+    out.extend_from_slice(behind);
 }
 
 fn print_move(types: &Types, step: &Move, proposal: &Proposal, out: &mut Vec<u8>) {

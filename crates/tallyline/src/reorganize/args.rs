@@ -65,7 +65,8 @@ pub(crate) struct ReorganizeArgs {
     #[arg(short = 'S', long, alias = "show_reorg_steps")]
     pub(super) steps: bool,
 
-    /// Compile both declarations, and compare sizes, alignments and the place of every member
+    /// Compile both declarations, and of a type by name the text that is printed, and compare sizes,
+    /// alignments and the place of every member
     #[arg(long)]
     pub(super) verify: bool,
 

@@ -16,7 +16,7 @@ use crate::output::{Color, Output, printable};
 use anyhow::{Result, bail};
 use instances::Instances;
 use tallyline_layout::model::{TypeId, Types};
-use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer};
+use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer, checkable};
 use tallyline_layout::{Request, Wanted, query};
 use together::Applied;
 use verify::{Verdict, Verifier};
@@ -62,6 +62,8 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
         format: args.format_path(),
         cacheline: args.cacheline_size,
         positions: true,
+        // the text is compiled with all that it names
+        pointed_to: args.verify && !names.is_empty(),
         ..Request::default()
     };
     let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
@@ -69,6 +71,9 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     let (ids, missing) = chosen(&names, &types);
     let ranks = args.ranks(!names.is_empty());
     let (mut found, together) = propose(args, &types, &ids, &instances, ranks)?;
+    if args.verify && !ranks {
+        verify_texts(args, &mut types, &mut found)?;
+    }
     if ranks {
         found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
     }
@@ -124,6 +129,22 @@ fn propose(
         Found { id: *id, instances: instances.of(&name), name, outcome, verdict, freed }
     });
     Ok((found.collect(), together))
+}
+
+/// Compiles what is printed of each proposal that a compiler has agreed to.
+fn verify_texts(args: &ReorganizeArgs, types: &mut Types, found: &mut [Found]) -> Result<()> {
+    let verifier = Verifier::new(args.cc.as_deref(), types);
+    for found in found {
+        let (Outcome::Smaller(proposal), Verdict::Verified(_)) = (&found.outcome, &found.verdict) else {
+            continue;
+        };
+        if let Some(printed) = checkable(types, found.id, proposal)?
+            && let Some(verdict) = verifier.verify_text(types, proposal, &printed)?
+        {
+            found.verdict = verdict;
+        }
+    }
+    Ok(())
 }
 
 fn smaller(outcome: &Outcome) -> Option<&Proposal> {

@@ -4,6 +4,7 @@ use super::atomic::value_type;
 use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Frame, Printer};
 use crate::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
+use crate::reorganize::Declarations;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
@@ -53,9 +54,28 @@ impl<'t> Printer<'t> {
         self.depth = 0;
         self.line = 0;
         self.emitted.depth = 0;
-        self.emitted.is_header = true;
+        self.start_header();
         if !self.emit_wanted(id, name) {
             self.put(b"\n");
+        }
+    }
+
+    /// Prints what a record needs to compile, and not the record.
+    pub(crate) fn print_needs(&mut self, id: TypeId) {
+        self.stop = self.out.len().saturating_add(self.style.budget);
+        self.depth = 0;
+        self.start_header();
+        if let Some((record, _)) = self.types.as_record(self.types.strip(id)) {
+            self.needs_of_record(id, record);
+        }
+    }
+
+    /// From here on everything has to compile to what it is.
+    fn start_header(&mut self) {
+        self.emitted.depth = 0;
+        self.emitted.is_header = true;
+        if self.declarations.is_none() {
+            self.declarations = Some(Declarations::new(self.types));
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Frame<'a> {
     pub(super) offsets: bool,
     pub(super) first_member: bool,
     pub(super) last_member: bool,
+    /// The attributes of the member that is printed, where they are not told as pahole tells them.
+    pub(super) attributes: Option<(bool, u64)>,
     /// Somewhere above is a union.
     pub(super) in_union: bool,
 }
@@ -55,6 +57,7 @@ impl<'a> Frame<'a> {
             offsets: style.offsets,
             first_member: false,
             last_member: false,
+            attributes: None,
             in_union: false,
         }
     }

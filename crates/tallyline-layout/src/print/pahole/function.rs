@@ -60,6 +60,9 @@ impl Printer<'_> {
 
     fn parameter(&mut self, ty: TypeId, name: NameId) {
         let named = name.is_some().then(|| self.types.name(name));
+        if self.nested_parameter(ty, named) {
+            return;
+        }
         if let Type::Pointer { kind: Pointer::Pointer, to } = self.types.get(ty)
             && let Type::Function(function) = self.types.get(to)
         {
@@ -81,6 +84,9 @@ impl Printer<'_> {
             let Type::Qualified { qualifier: Qualifier::Atomic, of } = self.types.get(target) else { break };
             self.put(b"_Atomic ");
             target = of;
+        }
+        if self.nested(target, Some(name), &Frame { type_width: 0, ..*frame }) {
+            return;
         }
         match self.types.get(target) {
             Type::Array(array) => self.array(array, name, frame),

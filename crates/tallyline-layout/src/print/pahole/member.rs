@@ -6,6 +6,9 @@ use crate::model::{Member, MemberKind, NameId, Type};
 /// ` __attribute__((__packed__))`.
 const PACKED_WIDTH: i64 = 28;
 
+/// ` __attribute__((__aligned__()))`.
+const ALIGNED_WIDTH: i64 = 31;
+
 impl Printer<'_> {
     /// Appends a member without the newline.
     pub(super) fn member(&mut self, member: &Member, of_union: bool, frame: &Frame<'_>) {
@@ -51,15 +54,18 @@ impl Printer<'_> {
             self.number(field.size.into(), 0);
         }
         let aligned_at = self.out.len();
-        if self.style.aligned && member.align != 0 {
-            self.aligned(member.align);
+        match frame.attributes {
+            Some((packed, align)) => self.attributes(packed, align),
+            None if self.style.aligned && member.align != 0 => self.aligned(member.align),
+            None => {}
         }
         let aligned_width = (self.out.len() - aligned_at) as i64;
         self.put(b";");
         let columns = inner.type_width + inner.name_width;
         let width = if anonymous {
             // as in `pad_from`
-            (columns - 3 - self.inline_width(member, aligned_width)).abs()
+            let width = columns - 3 - self.inline_width(member, aligned_width);
+            if self.is_exact() { width.max(1) } else { width.abs() }
         } else {
             let mut width = columns - (self.out.len() - start) as i64;
             if is_base {
@@ -70,6 +76,18 @@ impl Printer<'_> {
         };
         if inner.offsets {
             self.place(member, offset, width);
+        }
+    }
+
+    /// The attributes of a member whose declaration is known.
+    fn attributes(&mut self, packed: bool, align: u64) {
+        match (packed, align) {
+            (false, 0) => {}
+            (false, align) => self.aligned(align),
+            (true, 0) => self.put(b" __attribute__((__packed__))"),
+            (true, align) => {
+                self.fmt(format_args!(" __attribute__((__packed__, __aligned__({align})))"));
+            }
         }
     }
 
@@ -105,6 +123,14 @@ impl Printer<'_> {
     fn inline_width(&self, member: &Member, aligned: i64) -> i64 {
         let name = if member.name.is_some() { self.types.name(member.name).len() as i64 } else { -1 };
         let packed = match self.types.get(member.ty) {
+            Type::Record(record) if self.is_exact() => {
+                let declared = self.declared.get(&record).and_then(Option::as_deref);
+                let declared = declared.filter(|_| self.types.record(record).is_struct());
+                let align = declared.map_or(0, |declared| declared.align);
+                let digits = align.checked_ilog10().map_or(0, |digits| i64::from(digits) + 1);
+                let aligned = if align == 0 { 0 } else { ALIGNED_WIDTH + digits };
+                aligned + if declared.is_some_and(|declared| declared.packed) { PACKED_WIDTH } else { 0 }
+            }
             Type::Record(record)
                 if self.style.packed
                     && self.types.record(record).is_struct()

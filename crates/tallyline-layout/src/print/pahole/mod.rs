@@ -9,6 +9,7 @@
 
 mod atomic;
 mod compile;
+mod declarator;
 mod enumeration;
 mod frame;
 mod function;
@@ -27,7 +28,10 @@ pub use style::Style;
 
 use crate::model::{NameId, Position, RecordId, Source, Type, TypeId, Types};
 use crate::query::{Flexible, Packed, Summary, summary};
+use crate::reorganize::{Declaration, Declarations};
 use frame::Frame;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// How deep types nest in print before the rest is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -48,6 +52,10 @@ pub struct Printer<'t> {
     // where the current type may print up to
     stop: usize,
     emitted: compile::Emitted,
+    // how records are declared, where that is known or has to be right
+    declared: FxHashMap<RecordId, Option<Rc<Declaration>>>,
+    declarations: Option<Declarations<'t>>,
+    is_declared: bool,
 }
 
 impl<'t> Printer<'t> {
@@ -66,7 +74,29 @@ impl<'t> Printer<'t> {
             pointed_to: Vec::new(),
             stop: 0,
             emitted: compile::Emitted::default(),
+            declared: FxHashMap::default(),
+            declarations: None,
+            is_declared: false,
         }
+    }
+
+    /// Prints these records under these attributes, and what is printed as C has it and not as pahole.
+    pub(crate) fn declare_as(&mut self, declared: FxHashMap<RecordId, Declaration>) {
+        self.is_declared = true;
+        self.declared = declared.into_iter().map(|(id, one)| (id, Some(Rc::new(one)))).collect();
+    }
+
+    /// Returns how a record is declared, where what is printed has to be laid out as it is.
+    fn declaration_of(&mut self, id: RecordId) -> Option<Rc<Declaration>> {
+        if !self.is_exact() {
+            return None;
+        }
+        if let Some(known) = self.declared.get(&id) {
+            return known.clone();
+        }
+        let declared = self.declarations.as_ref().and_then(|all| all.of(id)).map(Rc::new);
+        self.declared.insert(id, declared.clone());
+        declared
     }
 
     /// Goes on as if everything had been printed that comes before a start.
@@ -104,6 +134,7 @@ impl<'t> Printer<'t> {
             self.pointed_to.push(id);
         }
         let frame = Frame::top(&self.style, self.types, id);
+        let limit = self.open_limit(id);
         match self.types.get(id) {
             Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),
             Type::Record(record) => self.record_body(record, &frame),
@@ -118,6 +149,7 @@ impl<'t> Printer<'t> {
             _ => self.declaration(id, None, &frame),
         }
         self.put(b";\n");
+        self.close_limit(limit);
     }
 
     /// Prints a record without a name as the typedef that it is defined in.
@@ -127,12 +159,34 @@ impl<'t> Printer<'t> {
         self.line = 0;
         let top = Frame::top(&self.style, self.types, id);
         let frame = Frame { prefix: Some(b"typedef"), suffix: Some(self.types.name(name)), ..top };
+        let limit = self.open_limit(id);
         match self.types.get(id) {
             Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),
             Type::Record(record) => self.record_body(record, &frame),
             _ => {}
         }
         self.put(b";\n");
+        self.close_limit(limit);
+    }
+
+    /// Opens the `#pragma pack` that a record was declared under; whether there is one.
+    fn open_limit(&mut self, id: TypeId) -> bool {
+        let record = match self.types.get(id) {
+            Type::Typedef { of, .. } => self.types.get(of),
+            other => other,
+        };
+        let Type::Record(record) = record else { return false };
+        let limit = self.declaration_of(record).and_then(|declared| declared.limit);
+        if let Some(limit) = limit {
+            self.fmt(format_args!("#pragma pack(push, {limit})\n"));
+        }
+        limit.is_some()
+    }
+
+    fn close_limit(&mut self, is_open: bool) {
+        if is_open {
+            self.put(b"#pragma pack(pop)\n");
+        }
     }
 
     /// Prints where a type was found: its unit, its entry, and the file and line.

@@ -9,6 +9,9 @@ impl Printer<'_> {
         if !self.enter() {
             return;
         }
+        if self.nested_name(id) {
+            return self.leave();
+        }
         match self.types.get(id) {
             Type::Void => self.put(b"void"),
             Type::Missing => self.put(b"<missing type>"),

@@ -4,6 +4,7 @@ use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
 use crate::model::{Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type};
 use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, size_of};
+use crate::reorganize::Declaration;
 
 /// The member before, as far as the next one needs it.
 struct Last<'t> {
@@ -27,14 +28,16 @@ impl Printer<'_> {
             _ => self.keyword(record.kind),
         };
         self.head(keyword, record, frame);
-        let packed = self.packed.infer(types, id);
+        let inferred = self.packed.infer(types, id);
+        let declared = self.declaration_of(id);
+        let packed = declared.as_ref().map_or(inferred, |declared| declared.packed);
         self.bases(record);
         self.put(b" {\n");
 
         let layout = layout(types, record);
         let mut inner = Frame { indent: frame.indent + 1, path: NameId::NONE, ..*frame };
         let mut sums = Sums::default();
-        self.members(id, &layout, &mut inner, &mut sums);
+        self.members(id, &layout, &mut inner, &mut sums, declared.as_deref());
         self.variants(record, &inner, &mut sums);
         if frame.stats {
             self.trailer(id, &layout.summary, &sums, &inner);
@@ -44,12 +47,19 @@ impl Printer<'_> {
         if packed && self.style.packed {
             self.put(b" __attribute__((__packed__))");
         }
+        // behind a name it would be the typedef's or the member's
+        self.declared_alignment(declared.as_deref());
         if let Some(suffix) = frame.suffix {
             self.put(b" ");
             self.put(suffix);
         }
         // an inferred `packed` explains an odd alignment already
-        if self.style.aligned && record.align != 0 && !packed && self.is_asked_for(id, record) {
+        if declared.is_none()
+            && self.style.aligned
+            && record.align != 0
+            && !packed
+            && self.is_asked_for(id, record)
+        {
             self.aligned(record.align);
         }
         self.leave();
@@ -80,7 +90,21 @@ impl Printer<'_> {
         }
     }
 
-    fn members(&mut self, id: RecordId, layout: &Layout, frame: &mut Frame<'_>, sums: &mut Sums) {
+    /// The alignment of a record whose declaration is known.
+    pub(super) fn declared_alignment(&mut self, declared: Option<&Declaration>) {
+        if let Some(declared) = declared.filter(|declared| declared.align != 0 && self.style.aligned) {
+            self.aligned(declared.align);
+        }
+    }
+
+    fn members(
+        &mut self,
+        id: RecordId,
+        layout: &Layout,
+        frame: &mut Frame<'_>,
+        sums: &mut Sums,
+        declared: Option<&Declaration>,
+    ) {
         let types = self.types;
         let record = types.record(id);
         let members = types.members(record);
@@ -92,7 +116,10 @@ impl Printer<'_> {
                 break;
             }
             let gap = layout.gaps[index];
-            if self.style.aligned && member.align != 0 {
+            let own = declared.and_then(|declared| declared.members.get(index));
+            frame.attributes = own.map(|own| (own.packed, own.align));
+            let is_aligned = own.map_or(member.align != 0, |own| own.align != 0);
+            if self.style.aligned && is_aligned {
                 sums.count_alignment(last.as_ref().map_or(layout.first, |last| last.gap));
             }
             if let Some(last) = &last
@@ -100,7 +127,7 @@ impl Printer<'_> {
                 && !member.overlaid
                 && last.size != 0
             {
-                note |= self.between(last, member, frame, note);
+                note |= self.between(last, member, frame, note, own.is_some());
             }
             // one empty line around the notes
             if note {
@@ -111,10 +138,12 @@ impl Printer<'_> {
             }
             frame.first_member = last.is_none();
             frame.last_member = index + 1 == members.len();
+            self.unnamed_bits(member, own.map_or(&[], |own| &own.before), frame);
             self.tabs(frame.indent);
             self.member(member, false, frame);
             note = self.notes_after(member, gap, frame, sums);
             self.put(b"\n");
+            self.unnamed_bits(member, own.map_or(&[], |own| &own.behind), frame);
             if member.overlaid || !member.is_placed() {
                 continue;
             }
@@ -125,7 +154,7 @@ impl Printer<'_> {
             sums.count_member(member, size);
             last = Some(Last { member, gap, size: unit_size(last.as_ref(), member, size) });
         }
-        if let Some(last) = last {
+        if let Some(last) = last.filter(|_| declared.is_none()) {
             self.force_padding(id, layout.summary, last.member, frame);
         }
     }
@@ -173,8 +202,15 @@ impl Printer<'_> {
 
     /// What goes between two members that share bytes, or that explicit padding separates. Whether
     /// a note was added; `noted` says whether there is one already.
-    fn between(&mut self, last: &Last<'_>, member: &Member, frame: &Frame<'_>, noted: bool) -> bool {
-        if last.gap.bits != 0 && member.bitfield.is_some() {
+    fn between(
+        &mut self,
+        last: &Last<'_>,
+        member: &Member,
+        frame: &Frame<'_>,
+        noted: bool,
+        declared: bool,
+    ) -> bool {
+        if last.gap.bits != 0 && member.bitfield.is_some() && !declared {
             self.explicit_bits(last, member, frame);
         }
         let combined = if member.offset < last.member.offset
@@ -208,10 +244,19 @@ impl Printer<'_> {
             self.put(b"/* Force alignment to the next boundary: */\n");
             size = 0;
         }
+        self.unnamed(member, size.into(), frame);
+    }
+
+    /// Unnamed bitfields of the type of one beside them.
+    fn unnamed_bits(&mut self, member: &Member, widths: &[u64], frame: &Frame<'_>) {
+        widths.iter().for_each(|width| self.unnamed(member, *width, frame));
+    }
+
+    fn unnamed(&mut self, member: &Member, size: u64, frame: &Frame<'_>) {
         self.tabs(frame.indent);
         let is_bool = matches!(self.types.get(self.types.strip(member.ty)), Type::Base { name, .. }
             if matches!(self.types.name(name), b"_Bool" | b"bool"));
-        if self.is_header() && is_bool && size > 1 {
+        if self.is_exact() && is_bool && size > 1 {
             // of a bool there is one bit
             self.put(b"unsigned char ");
         } else {

@@ -54,6 +54,9 @@ impl Printer<'_> {
     }
 
     fn declare(&mut self, mut id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        if self.nested(id, name, frame) {
+            return;
+        }
         let mut frame = *frame;
         // an inline type has no sums at its end, except where it is qualified
         let mut stats = false;
@@ -263,7 +266,7 @@ impl Printer<'_> {
         {
             element = of;
         }
-        if self.is_header()
+        if self.is_exact()
             && let Some(inner) = self.pointed_array_or_function(element)
         {
             // pahole has the dimensions behind it all

@@ -13,13 +13,16 @@ impl Printer<'_> {
         self.head("union", union, frame);
         self.put(b" {\n");
         self.packed.infer(self.types, id);
-        let inner = Frame { indent: frame.indent + 1, in_union: true, path: NameId::NONE, ..*frame };
+        let declared = self.declaration_of(id);
+        let mut inner = Frame { indent: frame.indent + 1, in_union: true, path: NameId::NONE, ..*frame };
         // every member starts in the line that the union starts in
         let line = self.line;
-        for member in self.types.members(union) {
+        for (index, member) in self.types.members(union).iter().enumerate() {
             if self.out.len() >= self.stop {
                 break;
             }
+            let own = declared.as_ref().and_then(|declared| declared.members.get(index));
+            inner.attributes = own.map(|own| (own.packed, own.align));
             self.tabs(inner.indent);
             self.member(member, true, &inner);
             self.put(b"\n");
@@ -27,6 +30,10 @@ impl Printer<'_> {
         }
         self.tabs(frame.indent);
         self.put(b"}");
+        if declared.as_ref().is_some_and(|declared| declared.packed) && self.style.packed {
+            self.put(b" __attribute__((__packed__))");
+        }
+        self.declared_alignment(declared.as_deref());
         if let Some(suffix) = frame.suffix {
             self.put(b" ");
             self.put(suffix);

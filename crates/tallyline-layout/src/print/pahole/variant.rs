@@ -14,7 +14,8 @@ impl Printer<'_> {
         if variants.is_empty() {
             return;
         }
-        let inner = Frame { in_union: true, first_member: false, last_member: false, ..*frame };
+        let inner =
+            Frame { in_union: true, first_member: false, last_member: false, attributes: None, ..*frame };
         // every variant starts in the line that the record starts in
         let line = self.line;
         if let (Some(tag), Some(word)) = (types.tag(record), tag_word(types, record)) {

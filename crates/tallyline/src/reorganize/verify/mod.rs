@@ -2,6 +2,7 @@
 
 mod batch;
 mod compiler;
+mod printed;
 
 use anyhow::{Context, Result};
 use batch::Batch;
@@ -12,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tallyline_layout::model::{RecordId, Types};
 use tallyline_layout::reorganize::declare::{self, Source};
-use tallyline_layout::reorganize::{Proposal, Reorganizer, Together};
+use tallyline_layout::reorganize::{Checkable, Proposal, Reorganizer, Together};
 
 /// How many proposals go into one source: enough to share the types that they hold.
 const BATCH: usize = 200;
@@ -54,6 +55,20 @@ impl Verifier {
         records: &[RecordId],
     ) -> Result<Vec<Verdict>> {
         self.verify_all(records, |some| declare::source_together(by, together, some))
+    }
+
+    /// Compiles the text of a proposal as it is printed; a verdict if it is not what was promised, or
+    /// cannot be compiled.
+    pub(super) fn verify_text(
+        &self,
+        types: &Types,
+        proposal: &Proposal,
+        printed: &Checkable,
+    ) -> Result<Option<Verdict>> {
+        match &self.compiler {
+            Ok(compiler) => printed::verify(compiler, types, proposal, printed),
+            Err(_) => Ok(None),
+        }
     }
 
     fn verify_all<L: Copy + Sync>(

@@ -1,0 +1,144 @@
+//! Attributes of C: those under which a compiler lays a record out as it lies.
+//!
+//! pahole's text names some of them, and what is pasted from it may be another struct. Here they
+//! follow from the replayed layout, so that nothing is left to what a member happens to follow.
+
+use super::abi::Abi;
+use super::replay::{Manner, Placed, replay};
+use crate::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
+use rustc_hash::FxHashMap;
+
+/// The longest chain of pointers, arrays and qualifiers that is followed.
+const CHAIN_LIMIT: usize = 64;
+
+/// The attributes of a record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declaration {
+    /// `packed`.
+    pub(crate) packed: bool,
+    /// The limit of a `#pragma pack` around it.
+    pub(crate) limit: Option<u64>,
+    /// The alignment to ask for, in bytes; 0 for none.
+    pub(crate) align: u64,
+    /// Those of its members, in their order.
+    pub(crate) members: Vec<MemberDeclaration>,
+}
+
+/// The attributes of a member.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberDeclaration {
+    /// `packed`.
+    pub(crate) packed: bool,
+    /// The alignment to ask for, in bytes; 0 for none.
+    pub(crate) align: u64,
+    /// The widths of unnamed bitfields before it.
+    pub(crate) before: Vec<u64>,
+    /// The widths of unnamed bitfields behind it.
+    pub(crate) behind: Vec<u64>,
+}
+
+/// The declarations of all records of a model, each found when it is asked for.
+pub(crate) struct Declarations<'t> {
+    abi: Abi<'t>,
+}
+
+impl<'t> Declarations<'t> {
+    /// Explains the layouts of all records.
+    pub(crate) fn new(types: &'t Types) -> Declarations<'t> {
+        Declarations { abi: Abi::new(types) }
+    }
+
+    /// Returns how a record is declared; none where no rule explains its layout.
+    pub(crate) fn of(&self, id: RecordId) -> Option<Declaration> {
+        declaration(&self.abi, id)
+    }
+
+    /// Returns how a record is declared, and those without a name that are declared inside of it.
+    pub(crate) fn with_inner(&self, id: RecordId) -> FxHashMap<RecordId, Declaration> {
+        let types = self.abi.types;
+        let mut found = FxHashMap::default();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if found.contains_key(&id) {
+                continue;
+            }
+            let Some(own) = self.of(id) else { continue };
+            found.insert(id, own);
+            let members = types.members(types.record(id));
+            open.extend(members.iter().filter_map(|member| unnamed(types, member.ty)));
+        }
+        found
+    }
+}
+
+/// The record without a name that a type is made of or points to.
+fn unnamed(types: &Types, mut id: TypeId) -> Option<RecordId> {
+    for _ in 0..CHAIN_LIMIT {
+        id = match types.get(id) {
+            Type::Array(array) => types.array(array).of,
+            Type::Pointer { to, .. } => to,
+            Type::Qualified { of, .. } | Type::Annotated { of } => of,
+            Type::Record(record) => return (!types.record(record).name.is_some()).then_some(record),
+            _ => return None,
+        };
+    }
+    None
+}
+
+fn declaration(abi: &Abi<'_>, id: RecordId) -> Option<Declaration> {
+    let types = abi.types;
+    let record = types.record(id);
+    let shape = abi.shape(id);
+    if shape.unexplained.is_some() {
+        return None;
+    }
+    let replayed = replay(abi, id, shape.manner, shape.guessed).ok()?;
+    let is_said = types.origin() == Origin::Dwarf && !record.language.notes_alignment();
+    let mut own = Declaration {
+        packed: shape.manner == Manner::Packed,
+        limit: if let Manner::Most(most) = shape.manner { Some(most) } else { None },
+        ..Declaration::default()
+    };
+    let mut largest = 1;
+    for (index, (member, placed)) in types.members(record).iter().zip(&replayed.members).enumerate() {
+        let mut one = MemberDeclaration::default();
+        match placed {
+            Placed::Nowhere => {}
+            Placed::Bytes { align, .. } => {
+                largest = largest.max(*align);
+                if member.kind == MemberKind::Data {
+                    one = bytes(abi, member, *align, shape.manner, is_said);
+                }
+            }
+            Placed::Bits { before, field } => {
+                one.packed = field.packed && shape.manner != Manner::Packed;
+                one.align = if field.asked > 1 { field.asked / 8 } else { 0 };
+                one.before = before.iter().map(|bits| bits.width).collect();
+                largest = largest.max(field.align / 8).max(field.asked / 8);
+            }
+        }
+        let behind = replayed.behind.iter().filter(|(at, _)| *at == index);
+        one.behind = behind.map(|(_, bits)| bits.width).collect();
+        own.members.push(one);
+    }
+    if replayed.align > largest || is_said && record.align != 0 {
+        own.align = replayed.align;
+    }
+    Some(own)
+}
+
+/// The attributes that give a member its alignment where its type alone has another.
+fn bytes(abi: &Abi<'_>, member: &Member, align: u64, manner: Manner, is_said: bool) -> MemberDeclaration {
+    let natural = abi.align_of_member(member);
+    let given = match manner {
+        Manner::Natural | Manner::PackedMembers => natural,
+        Manner::Packed => 1,
+        Manner::Most(most) => natural.min(most),
+    };
+    let asked = is_said && member.align == align && align > 1;
+    MemberDeclaration {
+        packed: align < given,
+        align: if align > given || asked || align < given && align > 1 { align } else { 0 },
+        ..MemberDeclaration::default()
+    }
+}
