@@ -6,8 +6,9 @@ mod common;
 use common::{folder, run, run_in, stderr, stdout, tallyline};
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+use tallyline_profile::perfdata::abi::attr_flag;
 use tallyline_profile::perfdata::file::Body;
 use tallyline_profile::perfdata::{AddressSpaces, Recording};
 
@@ -182,4 +183,378 @@ fn what_cannot_be_done_is_one_line_that_says_what_to_do() {
     }
     let nothing = run(&["record"]);
     assert!(nothing.status.code() == Some(2) && stderr(&nothing).contains("COMMAND"), "{}", stderr(&nothing));
+}
+
+/// Each sample of a file, by what is asked of it.
+fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_profile::perfdata::Sample<'_>) -> T) -> Vec<T> {
+    let bytes = fs::read(path).expect("a recording");
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    let records = recording.records().map(|record| record.expect("well-formed"));
+    records
+        .filter_map(|record| match record.body {
+            Body::Sample(_, sample) => Some(ask(&sample)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What a real perf says of a file, where the variable PERF names one.
+fn perf(words: &[&str]) -> Option<String> {
+    let output = Command::new(std::env::var_os("PERF")?).args(words).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("rror") && !said.contains("fail"), "perf {words:?}: {said}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_period_is_given_as_to_perf() {
+    let folder = folder("record-period");
+    if !permitted(&folder) {
+        return;
+    }
+    let words = ["record", "-c", "1000000", "-e", "cpu-clock:u", "-o", "a.data", "sh", "-c", BUSY];
+    let output = run_in(&folder, &words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        stdout(&run_in(&folder, &["evlist", "-F", "-i", "a.data"])),
+        "cpu-clock:u: sample_period=1000000\n"
+    );
+    assert!(!each_sample(&folder.join("a.data"), |_| ()).is_empty());
+}
+
+#[test]
+fn an_unknown_option_is_an_error_and_no_command() {
+    for words in [
+        &["record", "--nonsense", "true"][..],
+        &["record", "-Z", "1", "--", "true"],
+        &["record", "-c", "x", "true"],
+    ] {
+        let output = run(words);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let option = words[1];
+        assert!(said.contains(option) && !said.contains("cannot run"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_stream_is_what_perf_reads_from_a_pipe() {
+    let folder = folder("record-stream");
+    if !permitted(&folder) {
+        return;
+    }
+    let command = format!("echo its own words; {BUSY}");
+    let output = run_in(&folder, &["record", "-e", "cpu-clock:u", "-o", "-", "--", "sh", "-c", &command]);
+    assert!(output.status.success() && !folder.join("-").exists());
+    assert!(stderr(&output).contains("its own words"), "the command's words are not in the stream");
+    let path = folder.join("stream.data");
+    fs::write(&path, &output.stdout).expect("writable");
+    let recording = Recording::parse(&output.stdout).expect("a recording");
+    assert!(recording.is_stream());
+    let event = recording.events.get(0).expect("an event");
+    assert_eq!((event.name.as_str(), recording.events.len()), ("cpu-clock:u", 1));
+    assert!(recording.features.hostname.is_some() && recording.build_ids.iter().count() > 0);
+    let (all, mapped) = samples(&path);
+    assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
+    if let Some(text) = perf(&["script", "-F", "ip,event", "-i", path.to_str().expect("a path")]) {
+        assert_eq!(text.lines().count(), all);
+    }
+}
+
+#[test]
+fn a_terminal_gets_no_recording() {
+    // the program of util-linux gives a command a terminal
+    let line = format!("{} record -o - -- true", env!("CARGO_BIN_EXE_tallyline"));
+    let Ok(output) = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output()
+    else {
+        eprintln!("skipped: no program `script`");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(2) && said.contains("not for a terminal"), "{said}");
+}
+
+#[test]
+fn call_graphs_by_dwarf_have_the_stack_of_each_sample() {
+    let folder = folder("record-dwarf");
+    if !permitted(&folder) {
+        return;
+    }
+    let words =
+        ["record", "--call-graph", "dwarf,4096", "-e", "cpu-clock:u", "-o", "a.data", "sh", "-c", BUSY];
+    let output = run_in(&folder, &words);
+    assert!(
+        output.status.success() && stderr(&output).contains("4096 bytes of the stack"),
+        "{}",
+        stderr(&output)
+    );
+    let stacks = each_sample(&folder.join("a.data"), |sample| {
+        sample.user_stack.is_some_and(|stack| stack.used > 0 && stack.bytes.len() == 4096)
+    });
+    let whole = stacks.iter().filter(|is_there| **is_there).count();
+    assert!(whole > 20 && whole * 10 > stacks.len() * 9, "{whole} of {} samples have a stack", stacks.len());
+    let file = folder.join("a.data");
+    if let Some(text) = perf(&["script", "-F", "ip", "-i", file.to_str().expect("a path")]) {
+        let callers = text.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(callers > 2 * stacks.len(), "perf unwinds {callers} addresses of {} samples", stacks.len());
+    }
+    // call stacks by the hardware are there or refused with a word
+    let output =
+        run_in(&folder, &["record", "--call-graph", "lbr", "-e", "cpu-clock:u", "-o", "b.data", "true"]);
+    assert!(stderr(&output).contains("no last branch records"), "{}", stderr(&output));
+}
+
+/// A shell that works in a child of its own, and that child.
+fn parent_and_child(seconds: &str) -> (std::process::Child, i32) {
+    let script = format!("sh -c 'timeout {seconds} sh -c \"while :; do :; done\"' & echo $!; wait");
+    let mut parent =
+        Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("a shell");
+    let mut line = String::new();
+    let out = parent.stdout.take().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
+    (parent, line.trim().parse().expect("a number"))
+}
+
+#[test]
+fn processes_are_recorded_with_their_children_that_run_already() {
+    let folder = folder("record-children");
+    if !permitted(&folder) {
+        return;
+    }
+    let [(mut one, first), (mut two, second)] = [parent_and_child("4"), parent_and_child("4")];
+    std::thread::sleep(Duration::from_millis(300));
+    let list = format!("{},{}", one.id(), two.id());
+    let output =
+        run_in(&folder, &["record", "-e", "cpu-clock:u", "-p", &list, "-o", "a.data", "--", "sleep", "1"]);
+    let alone = run_in(
+        &folder,
+        &["record", "-i", "-e", "cpu-clock:u", "-p", &list, "-o", "b.data", "--", "sleep", "0.5"],
+    );
+    one.wait().and_then(|_| two.wait()).expect("they end");
+    let said = stderr(&output);
+    assert!(output.status.success() && alone.status.success(), "{said} {}", stderr(&alone));
+    assert!(said.contains(&format!("{first}")) && said.contains(&format!("{second}")), "{said}");
+    let mut pids = each_sample(&folder.join("a.data"), |sample| sample.pid);
+    pids.sort_unstable();
+    pids.dedup();
+    assert!(pids.len() >= 2, "samples of {pids:?}");
+    // the parents wait, and their children are left out
+    assert_eq!(each_sample(&folder.join("b.data"), |_| ()).len(), 0);
+}
+
+#[test]
+fn one_thread_of_a_process_is_recorded() {
+    let folder = folder("record-thread");
+    if !permitted(&folder) {
+        return;
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (sender, stop) = (sender.clone(), &stop);
+            scope.spawn(move || {
+                let own = fs::read_link("/proc/thread-self").expect("procfs");
+                let tid = own.file_name().and_then(|name| name.to_str()?.parse::<i32>().ok());
+                sender.send(tid.expect("a number")).expect("somebody waits");
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let tid = receiver.recv().expect("a thread");
+        let id = tid.to_string();
+        let output = run_in(
+            &folder,
+            &["record", "-e", "cpu-clock:u", "-t", &id, "-o", "a.data", "--", "sleep", "0.5"],
+        );
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let (all, mapped) = samples(&folder.join("a.data"));
+        let tids = each_sample(&folder.join("a.data"), |sample| sample.tid);
+        assert!(
+            all > 20 && mapped == all && tids.iter().all(|found| *found == Some(tid)),
+            "{mapped} of {all}"
+        );
+    });
+    let gone = run_in(&folder, &["record", "-t", "2147483000", "-o", "b.data"]);
+    assert!(stderr(&gone).contains("no thread 2147483000"), "{}", stderr(&gone));
+}
+
+#[test]
+fn samples_begin_after_a_delay_and_mappings_before_it() {
+    let folder = folder("record-delay");
+    if !permitted(&folder) {
+        return;
+    }
+    let endless = "timeout 2 sh -c 'while :; do :; done'";
+    let words = ["record", "-D", "700", "-e", "cpu-clock:u", "-o", "a.data", "--", "sh", "-c", endless];
+    let output = run_in(&folder, &words);
+    assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
+    let bytes = fs::read(folder.join("a.data")).expect("a recording");
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    let (mut started, mut sampled) = (u64::MAX, u64::MAX);
+    for record in recording.records().map(|record| record.expect("well-formed")) {
+        let Some(time) = record.time.filter(|time| *time > 0) else { continue };
+        match record.body {
+            Body::Comm(comm) if comm.is_exec => started = started.min(time),
+            Body::Sample(..) => sampled = sampled.min(time),
+            _ => {}
+        }
+    }
+    assert!(sampled < u64::MAX && started + 690_000_000 < sampled, "{started} {sampled}");
+    let (all, mapped) = samples(&folder.join("a.data"));
+    assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
+}
+
+#[test]
+fn tracepoints_are_recorded_by_name() {
+    let folder = folder("record-tracepoint");
+    let output =
+        run_in(&folder, &["record", "-e", "sched:sched_switch", "-o", "a.data", "--", "sleep", "0.05"]);
+    let said = stderr(&output);
+    if !output.status.success() {
+        let known = ["cannot be read in", "mount -t tracefs", "does not permit", "perf_event_open"];
+        assert!(known.iter().any(|known| said.contains(known)), "{said}");
+        eprintln!("skipped: {}", said.trim());
+        return;
+    }
+    assert_eq!(stdout(&run_in(&folder, &["evlist", "-i", "a.data"])), "sched:sched_switch\n");
+    let raw = each_sample(&folder.join("a.data"), |sample| sample.raw.map_or(0, <[u8]>::len));
+    assert!(raw.iter().any(|len| *len > 16), "what the kernel says of a switch: {raw:?}");
+    let stream = run_in(&folder, &["record", "-e", "sched:sched_switch", "-o", "-", "--", "sleep", "0.05"]);
+    let path = folder.join("stream.data");
+    fs::write(&path, &stream.stdout).expect("writable");
+    for file in [folder.join("a.data"), path] {
+        if let Some(text) = perf(&["script", "-i", file.to_str().expect("a path")]) {
+            assert!(text.contains("prev_comm=sleep"), "perf knows the format: {text}");
+        }
+    }
+    let misspelt = run_in(&folder, &["record", "-e", "sched:sched_swich", "-o", "b.data", "--", "true"]);
+    assert!(stderr(&misspelt).contains("no tracepoint `sched:sched_swich`"), "{}", stderr(&misspelt));
+}
+
+#[test]
+fn mappings_of_data_are_recorded_where_they_are_wanted() {
+    let folder = folder("record-data");
+    if !permitted(&folder) {
+        return;
+    }
+    let count = |name: &str, words: &[&str]| {
+        let start = ["record", "-q", "-e", "cpu-clock:u", "-o", name];
+        let output = run_in(&folder, &[&start[..], words, &["--", "sh", "-c", BUSY]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let bytes = fs::read(folder.join(name)).expect("a recording");
+        let recording = Recording::parse(&bytes).expect("well-formed");
+        let flags = recording.events.get(0).expect("an event").attr.flags;
+        assert_ne!(flags & attr_flag::KSYMBOL, 0, "code that comes into the kernel");
+        assert_ne!(flags & attr_flag::BPF_EVENT, 0);
+        let mappings = recording.records().filter_map(|record| match record.expect("well-formed").body {
+            Body::Mapping(mapping) if !mapping.is_executable => Some(()),
+            _ => None,
+        });
+        mappings.count()
+    };
+    assert_eq!(count("code.data", &[]), 0);
+    assert!(count("data.data", &["-d"]) > 0);
+}
+
+/// A program that spends its time in `spin`, with the names of a struct's members.
+fn spinning(folder: &Path) -> Option<String> {
+    let source = "struct counted { long steps, unused[7]; long sum; };\n\
+        __attribute__((noinline)) void spin(volatile struct counted *c, long n) { while (n--) c->sum += c->steps; }\n\
+        int main(void) { struct counted c = {1}; for (int i = 0; i < 20; i++) spin(&c, 60000000); return 0; }\n";
+    let (from, to) = (folder.join("spinning.c"), folder.join("spinning"));
+    fs::write(&from, source).expect("writable");
+    let to = to.to_str().expect("a path").to_owned();
+    let mut compiler = Command::new("cc");
+    common::compiles(compiler.args(["-g", "-O1", "-Wl,--build-id", "-o", &to]).arg(from)).then_some(to)
+}
+
+#[test]
+fn programs_of_a_container_have_their_types_when_it_is_gone() {
+    let folder = folder("record-container");
+    if !permitted(&folder) {
+        return;
+    }
+    let Some(program) = spinning(&folder) else { return };
+    let inside = folder.join("inside");
+    fs::create_dir_all(&inside).expect("a folder");
+    let inside = inside.to_str().expect("a path");
+    // files in memory that nobody else sees, and that are gone with the last process
+    let script = format!("mount -t tmpfs none {inside} && cp {program} {inside}/server && {inside}/server");
+    let record = |more: &[&str], name: &str| {
+        let words = ["record", "-e", "cpu-clock:u", "-o", name];
+        let command = ["--", "unshare", "-m", "sh", "-c", &script];
+        let mut tallyline = tallyline();
+        tallyline.args([&words[..], more, &command].concat()).current_dir(&folder).env("HOME", &folder);
+        tallyline.output().expect("it runs")
+    };
+    let output = record(&[], "a.data");
+    if !output.status.success() {
+        eprintln!("skipped: {}", stderr(&output).trim());
+        return;
+    }
+    assert!(stderr(&output).contains("kept 1 programs of other mount namespaces"), "{}", stderr(&output));
+    let typed = |name: &str| {
+        let mut report = tallyline();
+        report
+            .args(["report", "--stdio", "-s", "sym,type", "-i", name])
+            .current_dir(&folder)
+            .env("HOME", &folder);
+        let output = report.output().expect("it runs");
+        let text = stdout(&output);
+        text.lines().any(|line| line.contains("spin") && line.contains("struct counted"))
+    };
+    assert!(typed("a.data"), "types of a program that is gone");
+    // and this is why
+    fs::remove_dir_all(folder.join(".debug")).expect("what was kept");
+    assert!(!typed("a.data"));
+    assert!(record(&["-N"], "b.data").status.success() && !folder.join(".debug").exists());
+}
+
+#[test]
+fn the_vdso_has_symbols() {
+    let folder = folder("record-vdso");
+    if !permitted(&folder) {
+        return;
+    }
+    let source = "#include <time.h>\nint main(void) { struct timespec t; time_t start = time(0);\n\
+        do { for (int i = 0; i < 1000000; i++) clock_gettime(CLOCK_MONOTONIC, &t); } while (time(0) < start + 2);\n\
+        return 0; }\n";
+    let (from, to) = (folder.join("clock.c"), folder.join("clock"));
+    fs::write(&from, source).expect("writable");
+    if !common::compiles(Command::new("cc").args(["-O1", "-o", to.to_str().expect("a path")]).arg(from)) {
+        return;
+    }
+    let run = |words: &[&str]| {
+        let mut tallyline = tallyline();
+        tallyline.args(words).current_dir(&folder).env("HOME", &folder).output().expect("it runs")
+    };
+    let output = run(&["record", "-e", "cpu-clock:u", "-o", "a.data", "./clock"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = |file: &str| {
+        let text = stdout(&run(&["report", "--json", "-s", "dso,sym", "-i", file]));
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let rows = document["rows"].as_array().expect("rows").clone();
+        let of = rows.into_iter().filter(|row| row["keys"]["dso"] == "[vdso]");
+        of.map(|row| row["keys"]["sym"].as_str().expect("a symbol").to_owned()).collect::<Vec<_>>()
+    };
+    let symbols = rows("a.data");
+    if symbols.is_empty() {
+        eprintln!("skipped: the clock is read by a system call here");
+        return;
+    }
+    assert!(symbols.iter().all(|symbol| !symbol.contains("0x")), "an address is no symbol: {symbols:?}");
+    assert!(symbols.len() <= 3, "a row for each symbol: {symbols:?}");
+    // it is kept for another kernel's report
+    let kept = walk(&folder.join(".debug/[vdso]"));
+    assert!(kept.iter().any(|path| path.ends_with("vdso")), "{kept:?}");
+}
+
+/// The files below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }

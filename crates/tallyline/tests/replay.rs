@@ -7,7 +7,7 @@ use common::{compiles, folder, run, run_in, stderr, stdout, tallyline};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A trace of two threads that each write a field of one struct 400 times, and the program.
 fn pair() -> (String, String) {
@@ -166,6 +166,70 @@ fn a_program_is_traced_and_its_false_sharing_found_by_field() {
     assert!(stderr(&small).contains("as large as --max-size"), "{}", stderr(&small));
     let size = fs::metadata(folder.join("small.trace")).expect("written").len();
     assert!((1..300_000).contains(&size), "{size}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+/// A shell under the emulator, with words of `record` in front of it.
+fn traced_shell(folder: &Path, words: &[&str], script: &str) -> Option<Output> {
+    // where the emulator or a compiler is missing, other tests say so
+    program(folder, "counters", COUNTERS)?;
+    let mut tallyline = tallyline();
+    tallyline.args(["record", "--trace"]).args(words).args(["--", "sh", "-c", script]).current_dir(folder);
+    Some(tallyline.env("XDG_CACHE_HOME", folder.join("cache")).output().expect("runs"))
+}
+
+#[test]
+fn programs_that_a_traced_one_starts_are_named() {
+    let folder = folder("trace-children");
+    let script = "uname >out; uname >>out; (exit 0); no-such-program 2>err; hostname >>out; exit 5";
+    let Some(traced) = traced_shell(&folder, &["-o", "it.trace"], script) else { return };
+    assert_eq!(traced.status.code(), Some(5), "{}", stderr(&traced));
+    let said = stderr(&traced);
+    assert!(said.contains("3 programs that it started ran untraced: uname (2 times), hostname;"), "{said}");
+    // a program that becomes another one came to its end
+    let Some(replaced) = traced_shell(&folder, &["-o", "b.trace"], "exec uname") else { return };
+    assert_eq!(
+        (replaced.status.code(), stdout(&replaced).as_str()),
+        (Some(0), "Linux\n"),
+        "{}",
+        stderr(&replaced)
+    );
+    assert!(
+        stderr(&replaced).contains("1 programs that it started ran untraced: uname"),
+        "{}",
+        stderr(&replaced)
+    );
+    // and one that starts none says nothing
+    let Some(alone) = traced_shell(&folder, &["-o", "c.trace"], "exit 0") else { return };
+    assert!(alone.status.success() && !stderr(&alone).contains("untraced"), "{}", stderr(&alone));
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_trace_that_a_full_disk_cuts_is_an_error() {
+    let folder = folder("trace-full");
+    if program(&folder, "counters", COUNTERS).is_none() {
+        return;
+    }
+    // a disk of its own that is too small for the emulator's first second
+    let script = format!(
+        "mkdir -p small && mount -t tmpfs -o size=256k none small || exit 77; {} record --trace -q -o small/it.trace -- \
+         sh -c 'i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done'; echo status $?; {0} replay small/it.trace",
+        env!("CARGO_BIN_EXE_tallyline")
+    );
+    let mut unshare = Command::new("unshare");
+    unshare
+        .args(["-m", "sh", "-c", &script])
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"));
+    let Ok(output) = unshare.output() else { return eprintln!("skipped: no program `unshare`") };
+    let (text, said) = (stdout(&output), stderr(&output));
+    if !text.contains("status ") {
+        return eprintln!("skipped: {}", said.trim());
+    }
+    assert!(text.starts_with("status 2\n"), "{text}{said}");
+    assert!(said.contains("small/it.trace: the trace could not be written to its end"), "{said}");
+    assert!(text.contains("accesses of"), "what is there is replayed: {text}{said}");
     fs::remove_dir_all(folder).expect("removed");
 }
 

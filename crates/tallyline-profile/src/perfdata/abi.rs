@@ -63,20 +63,26 @@ pub mod attr_flag {
     pub const MMAP_DATA: u64 = 1 << 17;
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
     pub const EXCLUDE_GUEST: u64 = 1 << 20;
+    pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
     pub const MMAP2: u64 = 1 << 23;
     pub const COMM_EXEC: u64 = 1 << 24;
     pub const USE_CLOCKID: u64 = 1 << 25;
     pub const CONTEXT_SWITCH: u64 = 1 << 26;
-    pub const KSYMBOL: u64 = 1 << 30;
+    pub const KSYMBOL: u64 = 1 << 29;
+    pub const BPF_EVENT: u64 = 1 << 30;
     pub const BUILD_ID: u64 = 1 << 34;
 
     /// `precise_ip`, two bits: how close to the sampled instruction its address is.
     pub const PRECISE_SHIFT: u32 = 15;
 }
 
-/// `PERF_SAMPLE_BRANCH_*` that change how a branch stack is laid out.
+/// `PERF_SAMPLE_BRANCH_*`: what a branch stack holds, and how it is laid out.
 pub mod branch {
     #![allow(missing_docs, reason = "the names are the kernel's")]
+    pub const USER: u64 = 1;
+    pub const CALL_STACK: u64 = 1 << 11;
+    pub const NO_FLAGS: u64 = 1 << 14;
+    pub const NO_CYCLES: u64 = 1 << 15;
     pub const HW_INDEX: u64 = 1 << 17;
     pub const COUNTERS: u64 = 1 << 19;
 }

@@ -212,7 +212,8 @@ impl AddressSpaces {
         }
         let mapped = Mapped {
             end: mapping.start.saturating_add(mapping.len),
-            file_offset: mapping.file_offset,
+            // it is mapped as a whole, wherever recorders say that it begins
+            file_offset: if kind == DsoKind::Vdso { 0 } else { mapping.file_offset },
             dso,
             is_executable: mapping.is_executable,
         };
@@ -287,6 +288,11 @@ fn classify<'a>(mapping: &Mapping<'a>, is_kernel: bool) -> (&'a [u8], DsoKind, O
         return (path, if is_module { DsoKind::Module } else { DsoKind::Kernel }, None);
     }
     let starts = |prefixes: &[&[u8]]| prefixes.iter().any(|prefix| path.starts_with(prefix));
+    // programs of 32 bits have another one, as perf calls it
+    let is_low = mapping.start.saturating_add(mapping.len) <= 1 << 32;
+    if path == b"[vdso]" && is_low {
+        return (b"[vdso32]", DsoKind::Vdso, None);
+    }
     let kind = if path == b"[vdso]" {
         DsoKind::Vdso
     } else if path.is_empty()
@@ -408,7 +414,11 @@ mod tests {
         let spaces =
             applied(&[mapping(1, 0x7000, 0x1000, 0x7000, "//anon"), mapping(1, 0x9000, 0x1000, 0, "[vdso]")]);
         assert_eq!(at(&spaces, 1, 0x7010), some("//anon", 0x7010));
-        assert_eq!(at(&spaces, 1, 0x9010), some("[vdso]", 0x10));
+        assert_eq!(at(&spaces, 1, 0x9010), some("[vdso32]", 0x10));
+        // recorders that synthesize it have its address in the place of an offset
+        let place = 0x7fff_1234_5000;
+        let spaces = applied(&[mapping(2, place, 0x2000, place, "[vdso]")]);
+        assert_eq!(at(&spaces, 2, place + 0x1010), some("[vdso]", 0x1010));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! | `MAPS` | process (32), 1 read 2 write 4 execute (32), address (64), length (64), offset in the file (64), length (16) and path of the file |
 //! | `INSN` | number of the first instruction (64), count (32), then each: varint of twice the zigzag of the distance from the end of the one before, plus 1 if it is atomic; its length (8) |
 //! | `ACCS` | process (32), thread (32), accesses (32), points (32), then where the distances start from: instructions run (64), instruction (64), address (64); nanoseconds of the first and the last (64 each), events |
+//! | `EXEC` | process (32), length (16) and path of the program that it is about to become, which is not traced |
+//! | `BACK` | process (32): it could not become that program, and goes on |
 //! | `DONE` | process (32), 1 if the file got too large, 2 if it could not be written (32), instructions run (64; in a sample 0), accesses written (64) |
 //!
 //! An event begins with a varint. Its three lowest bits are the access's size as a power of two; then
@@ -89,6 +91,15 @@ pub struct End {
     pub instructions: u64,
     /// Accesses that it wrote.
     pub accesses: u64,
+}
+
+/// A process that became another program, which is not in the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// The process.
+    pub process: u32,
+    /// The program, as the process named it.
+    pub path: String,
 }
 
 /// One access to memory.

@@ -1,7 +1,7 @@
 //! Reads a trace. What is kept in memory is the index of blocks, the instructions and the mappings;
 //! accesses are decoded as they are asked for.
 
-use super::format::{Access, BLOCK_LIMIT, End, Event, Header, MAGIC, Mapping, Point};
+use super::format::{Access, BLOCK_LIMIT, End, Event, Execution, Header, MAGIC, Mapping, Point};
 use super::instructions::{Instruction, Instructions};
 use crate::perfdata::{ByteOrder, Cursor};
 use crate::{Error, Result};
@@ -90,6 +90,7 @@ pub struct Trace<'s, S: Source + ?Sized> {
     mappings: Vec<Mapping>,
     threads: Vec<Thread>,
     ends: Vec<End>,
+    executions: Vec<Execution>,
     cut: u64,
 }
 
@@ -111,6 +112,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
             mappings: Vec::new(),
             threads: Vec::new(),
             ends: Vec::new(),
+            executions: Vec::new(),
             cut: 0,
         };
         let mut places = BTreeMap::new();
@@ -142,6 +144,15 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
             b"INSN" => read_instructions(&mut cursor, &mut self.instructions)?,
             b"MAPS" => self.mappings.push(read_mapping(&mut cursor)?),
             b"DONE" => self.ends.push(read_end(&mut cursor)?),
+            b"EXEC" => {
+                let process = cursor.u32("process")?;
+                self.executions.push(Execution { process, path: read_text(&mut cursor, "path")? });
+            }
+            b"BACK" => {
+                let process = cursor.u32("process")?;
+                let last = self.executions.iter().rposition(|execution| execution.process == process);
+                last.map(|last| self.executions.remove(last));
+            }
             b"ACCS" => {
                 let (process, thread, read) = read_block(&mut cursor, block.length)?;
                 let place = *places.entry((process, thread)).or_insert_with(|| {
@@ -192,6 +203,19 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
     /// How the processes ended; one that was killed is missing.
     pub fn ends(&self) -> &[End] {
         &self.ends
+    }
+
+    /// The processes that became other programs, which are not traced, in the order of time.
+    pub fn executions(&self) -> &[Execution] {
+        &self.executions
+    }
+
+    /// Whether the first process came to its end, or became another program, and all of it was written.
+    pub fn is_complete(&self) -> bool {
+        let first = self.header.process;
+        let has_ended = self.ends.iter().any(|end| end.process == first)
+            || self.executions.iter().any(|execution| execution.process == first);
+        has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
     /// Bytes at the end that are not a whole block.

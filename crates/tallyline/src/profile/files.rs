@@ -4,10 +4,14 @@ use super::{Cache, InputArgs};
 use crate::layout::debuginfod::{self, Artifact};
 use crate::layout::{Beside, debug_file};
 use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tallyline_profile::code::Image;
 use tallyline_profile::perfdata::file::Features;
 use tallyline_profile::perfdata::jit::JitMap;
+use tallyline_profile::perfdata::recorder::Vdso;
 use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
 use tallyline_profile::report::programs::{Debug, Program, Programs, kallsyms};
 
@@ -20,6 +24,12 @@ pub(super) struct Files {
     is_this_machine: bool,
     is_this_kernel: bool,
     cache: Option<Cache>,
+    vdso: OnceLock<Option<File>>,
+}
+
+/// perf's folder of builds: the user's own.
+pub(crate) fn builds_folder() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".debug"))
 }
 
 impl Files {
@@ -33,6 +43,7 @@ impl Files {
             kallsyms: args.kallsyms.clone(),
             cache: Cache::of_user(args.no_cache),
             release: features.os_release.clone(),
+            vdso: OnceLock::new(),
             is_this_machine,
             is_this_kernel: is_this_machine
                 && features.os_release.as_deref() == Some(own("osrelease").trim()),
@@ -43,6 +54,9 @@ impl Files {
     fn places(&self, dso: &Dso) -> Vec<PathBuf> {
         if dso.kind == DsoKind::Kernel {
             return self.kernels(dso);
+        }
+        if dso.kind == DsoKind::Vdso {
+            return self.in_archive(dso).into_iter().chain(self.own_vdso(dso)).collect();
         }
         let mut places = Vec::new();
         if let Some(root) = &self.symfs {
@@ -94,8 +108,26 @@ impl Files {
     fn in_archive(&self, dso: &Dso) -> Option<PathBuf> {
         let id = dso.build_id.as_ref()?.to_string();
         let (first, rest) = id.split_at_checked(2)?;
-        let folder = self.symfs.clone().or_else(|| std::env::home_dir().map(|home| home.join(".debug")))?;
-        Some(folder.join(".build-id").join(first).join(rest).join("elf"))
+        let folder = self.symfs.clone().or_else(builds_folder)?;
+        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        Some(folder.join(".build-id").join(first).join(rest).join(name))
+    }
+
+    /// This machine's vdso, where the recording's may be the same: a file without a name.
+    fn own_vdso(&self, dso: &Dso) -> Option<PathBuf> {
+        // without a build-id only the kernel tells
+        if dso.build_id.is_none() && !self.is_this_kernel || dso.path != "[vdso]" {
+            return None;
+        }
+        let file = self.vdso.get_or_init(|| {
+            let vdso = Vdso::own()?;
+            let path = std::env::temp_dir().join(format!("tallyline-vdso-{}", std::process::id()));
+            let mut file = File::options().read(true).write(true).create_new(true).open(&path).ok()?;
+            let written = file.write_all(&vdso.bytes);
+            std::fs::remove_file(&path).and(written).ok()?;
+            Some(file)
+        });
+        file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()).into())
     }
 
     /// Whether somebody says that this is the file; others have to say their build.

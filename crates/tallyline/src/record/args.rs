@@ -4,21 +4,27 @@ use super::trace::TraceArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use tallyline_profile::perfdata::recorder::CallChains;
 
 /// Record where a command, a process or the machine spends its time, and the registers there
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// The process to record, until it or the command ends, or Ctrl-C
-    #[arg(short, long, value_name = "PID", conflicts_with = "all_cpus")]
+    /// Comma-separated processes to record with their children, until they or the command end, or Ctrl-C
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["all_cpus", "tid"], value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
-    pub(super) pid: Option<i32>,
+    pub(super) pid: Vec<i32>,
+
+    /// Comma-separated threads to record, without those that they make (but see --inherit)
+    #[arg(short, long, value_name = "TID", conflicts_with = "all_cpus", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..))]
+    pub(super) tid: Vec<i32>,
 
     /// All processes on all CPUs, until the command ends or Ctrl-C
     #[arg(short, long)]
     pub(super) all_cpus: bool,
 
-    /// What to sample: cpu-clock, cycles:u, mem-loads, PMU/TERMS/ as in sysfs, {GROUP,…}; see below
+    /// What to sample: cpu-clock, cycles:u, mem-loads, sched:sched_switch, PMU/TERMS/, {GROUP,…}; see below
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(super) events: Vec<String>,
 
@@ -35,11 +41,38 @@ pub(crate) struct RecordArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) frequency: u64,
 
-    /// Record who called, too
+    /// Take one sample for so many events, instead of so many a second
+    #[arg(short, long, value_name = "EVENTS", conflicts_with = "frequency")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) count: Option<u64>,
+
+    /// Record who called, too, by frame pointers
     #[arg(short = 'g')]
     pub(super) call_chains: bool,
 
-    /// The file to write [default: perf.data, of a whole trace perf.trace]
+    /// Record who called: fp (frame pointers), dwarf[,BYTES] (a copy of the stack, which perf unwinds), or lbr (the
+    /// CPU's last branch records)
+    #[arg(long, value_name = "MODE", value_parser = call_graph)]
+    pub(super) call_graph: Option<CallChains>,
+
+    /// Record mappings of data, which tell the objects that data addresses are in; memory events do that anyway
+    #[arg(short, long)]
+    pub(super) data: bool,
+
+    /// Leave out threads and processes that come later, and children of -p that run already
+    #[arg(short = 'i', long, overrides_with = "inherit")]
+    pub(super) no_inherit: bool,
+
+    /// Record threads that those of -t make, too
+    #[arg(long, requires = "tid")]
+    pub(super) inherit: bool,
+
+    /// Take samples only so many milliseconds after the start
+    #[arg(short = 'D', long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=86_400_000))]
+    pub(super) delay: u64,
+
+    /// The file to write, or - for standard output, as a stream [default: perf.data, of a whole trace perf.trace]
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
@@ -52,6 +85,12 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "512K")]
     pub(super) ring_size: u64,
 
+    /// Do not keep copies of programs with samples that a report could not open later, as those of containers
+    ///
+    /// They go into perf's folder of builds, ~/.debug, by build-id: at most 1 GB of a recording.
+    #[arg(short = 'N', long)]
+    pub(super) no_buildid_cache: bool,
+
     /// Say nothing but errors
     #[arg(short, long)]
     pub(super) quiet: bool,
@@ -60,8 +99,8 @@ pub(crate) struct RecordArgs {
     pub(super) trace: TraceArgs,
 
     /// The command to run and record
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
-    #[arg(required_unless_present_any = ["pid", "all_cpus"])]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    #[arg(required_unless_present_any = ["pid", "tid", "all_cpus"])]
     pub(super) command: Vec<OsString>,
 }
 
@@ -70,6 +109,11 @@ impl RecordArgs {
     pub(super) fn output(&self) -> &Path {
         let default = if self.trace.is_whole() { "perf.trace" } else { "perf.data" };
         self.output.as_deref().unwrap_or(Path::new(default))
+    }
+
+    /// Whether the recording goes to standard output.
+    pub(super) fn is_stream(&self) -> bool {
+        self.output() == Path::new("-")
     }
 }
 
@@ -82,6 +126,7 @@ Events:
   ibs_op//                the same on AMD
   arm_spe_0//             the same on Arm, of all operations; load_filter=1, store_filter=1, min_latency=N, period=N
   mem:0x7f00/8:w          writers of 8 bytes at an address
+  sched:sched_switch      a tracepoint or probe, by its name in tracefs; sched:* for all of a system
 
 Examples:
   tallyline record -- ./server --port 80       records to perf.data; its exit status is the command's
@@ -89,11 +134,32 @@ Examples:
   tallyline record -g -F 4000 --all-user -- ./server
   tallyline record -p 1234 --max-size 100M     until Ctrl-C, the end of the process, or 100 MB
   tallyline record -a -- sleep 10              the whole machine for ten seconds
+  tallyline record -o - -- ./server | perf report -i -
   tallyline record --trace -- ./server         every access to memory, under QEMU; for tallyline replay
   tallyline record --trace --every 1000 -- qemu-system-x86_64 -kernel vmlinuz -append nokaslr …
 
 perf report, perf script and perf annotate read the file, too.
 A recording that is there is kept, with .old behind its name.";
+
+/// How callers are recorded, as perf's users write it.
+fn call_graph(text: &str) -> Result<CallChains, String> {
+    /// As much as perf copies.
+    const USUAL: u32 = 8192;
+    /// The kernel's limit: a record has 64 KB.
+    const LARGEST: u32 = 65528;
+    let (mode, size) = text.split_once(',').map_or((text, None), |(mode, size)| (mode, Some(size)));
+    match (mode, size) {
+        ("fp", None) => Ok(CallChains::FramePointers),
+        ("lbr", None) => Ok(CallChains::LastBranches),
+        ("dwarf", None) => Ok(CallChains::UserStack(USUAL)),
+        ("dwarf", Some(size)) => {
+            let size = size.parse().ok().filter(|size| (8..=LARGEST).contains(size));
+            let size: u32 = size.ok_or_else(|| format!("expected 8 to {LARGEST} bytes of stack"))?;
+            Ok(CallChains::UserStack(size.next_multiple_of(8)))
+        }
+        _ => Err("expected fp, dwarf, dwarf,BYTES or lbr".to_owned()),
+    }
+}
 
 /// A number of bytes with a unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
@@ -110,6 +176,17 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn call_graphs_are_written_as_for_perf() {
+        assert_eq!(call_graph("fp"), Ok(CallChains::FramePointers));
+        assert_eq!(call_graph("dwarf"), Ok(CallChains::UserStack(8192)));
+        assert_eq!(call_graph("dwarf,4090"), Ok(CallChains::UserStack(4096)));
+        assert_eq!(call_graph("lbr"), Ok(CallChains::LastBranches));
+        for odd in ["", "fp,8", "dwarf,", "dwarf,4", "dwarf,65536", "lbr,1", "frame"] {
+            assert!(call_graph(odd).is_err(), "{odd}");
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

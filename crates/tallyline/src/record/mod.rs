@@ -6,14 +6,23 @@ mod trace;
 pub(crate) use args::{RecordArgs, size};
 
 use crate::interrupt;
-use anyhow::{Result, anyhow};
+use crate::profile::builds_folder;
+use anyhow::{Result, anyhow, bail};
+use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
-use tallyline_profile::perfdata::recorder::{self, Options, Pmus, Scope, Summary, Target};
+use std::time::Duration;
+use tallyline_profile::perfdata::recorder::{self, CallChains, Options, Pmus, Rate, Scope, Summary, Target};
 
 /// Records; the exit status is the command's.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if args.trace.trace {
         return trace::run(args);
+    }
+    if args.is_stream() && std::io::stdout().is_terminal() {
+        bail!(
+            "a recording is not for a terminal: send it to a program (| perf report -i -), or name a file with -o"
+        );
     }
     let options = options(args)?;
     interrupt::listen()?;
@@ -25,32 +34,45 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
 }
 
 fn options(args: &RecordArgs) -> Result<Options> {
-    let target = match args.pid {
-        Some(pid) => Target::Process(pid),
-        None if args.all_cpus => Target::System,
-        None => Target::Command,
+    let target = match (args.pid.as_slice(), args.tid.as_slice()) {
+        ([_, ..], _) => Target::Processes(args.pid.clone()),
+        (_, [_, ..]) => Target::Threads(args.tid.clone()),
+        _ if args.all_cpus => Target::System,
+        _ => Target::Command,
     };
+    let chains = if args.call_chains { CallChains::FramePointers } else { CallChains::None };
     let events = match args.events.as_slice() {
         [] => Vec::new(),
         texts => recorder::parse(texts, &Pmus::default()).map_err(|error| anyhow!(error))?,
     };
     Ok(Options {
+        // as with perf: those of threads only where that is said
+        inherit: if args.tid.is_empty() { !args.no_inherit } else { args.inherit },
         target,
         events,
-        frequency: args.frequency,
-        call_chains: args.call_chains,
+        rate: args.count.map_or(Rate::Frequency(args.frequency), Rate::Period),
+        call_chains: args.call_graph.unwrap_or(chains),
+        data_mappings: args.data,
+        delay: Duration::from_millis(args.delay),
         scope: match (args.all_user, args.all_kernel) {
             (true, _) => Scope::User,
             (_, true) => Scope::Kernel,
             _ => Scope::Permitted,
         },
-        output: args.output().to_path_buf(),
+        output: match args.is_stream() {
+            true => recorder::Output::Stream,
+            false => recorder::Output::File(args.output().to_path_buf()),
+        },
         max_size: args.max_size,
         ring_pages: recorder::ring_pages(args.ring_size),
+        keep: if args.no_buildid_cache { None } else { builds_folder() },
         command: args.command.clone(),
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     })
 }
+
+/// How many programs are named that could not be kept.
+const FAILURES_SHOWN: usize = 5;
 
 /// Diagnostics: what was sampled, and what came of it.
 fn tell(args: &RecordArgs, summary: &Summary) {
@@ -70,6 +92,22 @@ fn tell(args: &RecordArgs, summary: &Summary) {
             summary.packets_full
         );
     }
+    let kept = &summary.kept;
+    if kept.files > 0 {
+        let folder = builds_folder().unwrap_or_default();
+        eprintln!(
+            "tallyline: kept {} programs of other mount namespaces for reports, {:.1} MB in {}",
+            kept.files,
+            kept.bytes as f64 / 1e6,
+            folder.display()
+        );
+    }
+    for failure in kept.failures.iter().take(FAILURES_SHOWN) {
+        eprintln!("tallyline: not kept for reports: {failure}");
+    }
+    if let Some(more) = kept.failures.len().checked_sub(FAILURES_SHOWN).filter(|more| *more > 0) {
+        eprintln!("tallyline: not kept for reports: {more} more");
+    }
     let events: Vec<_> = summary.events.iter().map(|(name, scope)| format!("{name} ({scope})")).collect();
     let samples = match (summary.samples, summary.packets) {
         (samples, 0) => format!("{samples} samples"),
@@ -80,6 +118,11 @@ fn tell(args: &RecordArgs, summary: &Summary) {
         "tallyline: {samples} of {}, {:.1} MB in {}",
         events.join(", "),
         summary.bytes as f64 / 1e6,
-        args.output().display()
+        if args.is_stream() { Path::new("the stream") } else { args.output() }.display()
     );
+    if let Some(CallChains::UserStack(size)) = args.call_graph {
+        eprintln!(
+            "tallyline: {size} bytes of the stack are in each sample: perf unwinds them, tallyline report does not"
+        );
+    }
 }

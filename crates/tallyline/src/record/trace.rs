@@ -2,8 +2,9 @@
 
 use super::RecordArgs;
 use crate::interrupt;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
@@ -22,10 +23,12 @@ pub(crate) struct TraceArgs {
     /// Record accesses to memory under QEMU's emulation, which needs no hardware counters
     ///
     /// The command is a program for x86-64 or aarch64 (Debian's package qemu-user), or an emulator of a
-    /// whole machine (qemu-system-…) with its options. Programs that it starts run, but are not traced.
+    /// whole machine (qemu-system-…) with its options. Processes that it forks are traced; other programs that they
+    /// start run untraced, which is said with their names.
     /// There is no rseq under emulation: programs that rely on it run their fallback.
     #[arg(long, requires = "command")]
-    #[arg(conflicts_with_all = ["pid", "all_cpus", "events", "all_user", "all_kernel", "call_chains"])]
+    #[arg(conflicts_with_all = ["pid", "tid", "all_cpus", "events", "all_user", "all_kernel", "call_chains"])]
+    #[arg(conflicts_with_all = ["count", "call_graph", "data", "no_inherit", "delay"])]
     pub(super) trace: bool,
 
     /// Record one access of N, at distances between N/2 and 3N/2, as samples that perf reads
@@ -60,6 +63,9 @@ fn address(text: &str) -> Result<u64, String> {
 
 /// Traces; the exit status is the command's.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    if args.is_stream() {
+        bail!("a trace cannot go to standard output: name a file with -o");
+    }
     let plugin = plugin::build(&plugin::cache_folder())?;
     let output = args.output();
     // samples are made of the trace when it is complete
@@ -97,6 +103,13 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     if !args.quiet {
         tell(args, &trace, &emulation)?;
     }
+    // a command that ended well has its trace whole, or there was no room for it
+    if status.success() && !emulation.whole_machine && !trace.is_complete() {
+        bail!(
+            "{}: the trace could not be written to its end (is the disk full?); what is there can be read",
+            args.output().display()
+        );
+    }
     // as shells do for a command that a signal ended
     let signal = status.signal().map(|signal| 128 + signal);
     Ok(ExitCode::from(status.code().or(signal).unwrap_or(1) as u8))
@@ -127,7 +140,8 @@ fn not_traced(error: tallyline_profile::Error, emulation: &Emulation, status: Ex
     let emulator = emulation.emulator.display();
     match error {
         tallyline_profile::Error::NotTrace => anyhow::anyhow!(
-            "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later?"
+            "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later, and is \
+             there room for a trace?"
         ),
         other => other.into(),
     }
@@ -153,13 +167,43 @@ fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) ->
     Ok(())
 }
 
+/// What was not traced: how many programs were started, and the names of those that were most often.
+fn untraced<'t>(paths: impl Iterator<Item = &'t str>) -> Option<String> {
+    const SHOWN: usize = 8;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in paths {
+        *counts.entry(path.rsplit('/').next().unwrap_or(path)).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let mut named: Vec<_> = counts.into_iter().collect();
+    named.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = named.len().saturating_sub(SHOWN);
+    let mut names: Vec<_> = named
+        .iter()
+        .take(SHOWN)
+        .map(|(name, count)| if *count > 1 { format!("{name} ({count} times)") } else { (*name).to_owned() })
+        .collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    (all > 0).then(|| {
+        format!(
+            "{all} programs that it started ran untraced: {}; to trace one, make it the command",
+            names.join(", ")
+        )
+    })
+}
+
 /// Diagnostics: what was recorded, and what is missing.
 fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Result<()> {
     if trace.ends().iter().any(|end| end.full) {
         eprintln!("tallyline: the trace is as large as --max-size permits: what came later is missing");
     }
-    if trace.cut() > 0 || !trace.ends().iter().any(|end| end.process == trace.header().process) {
-        eprintln!("tallyline: the emulator was killed: the last accesses of each thread are missing");
+    if !trace.is_complete() {
+        eprintln!(
+            "tallyline: the emulator was killed or could not write: the last accesses of each thread are missing"
+        );
+    }
+    if let Some(line) = untraced(trace.executions().iter().map(|execution| execution.path.as_str())) {
+        eprintln!("tallyline: {line}");
     }
     let accesses: u64 = trace.threads().iter().map(|thread| thread.accesses()).sum();
     let what = if args.trace.every == 1 { String::new() } else { format!(" (one of {})", args.trace.every) };
@@ -183,6 +227,16 @@ fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_that_were_not_traced_are_counted_by_name() {
+        assert_eq!(untraced([].into_iter()), None);
+        let line = untraced(["/bin/ls", "/usr/bin/cat", "/bin/cat"].into_iter()).expect("three programs");
+        assert!(line.starts_with("3 programs") && line.contains(": cat (2 times), ls;"), "{line}");
+        let many: Vec<String> = (0..20).map(|number| format!("/bin/tool{number}")).collect();
+        let line = untraced(many.iter().map(String::as_str)).expect("twenty programs");
+        assert!(line.contains(", 12 more;"), "{line}");
+    }
 
     #[test]
     fn addresses_are_hexadecimal() {

@@ -31,6 +31,10 @@ pub enum RecordError {
     #[error("no process {0}")]
     NoProcess(i32),
 
+    /// The thread is not there.
+    #[error("no thread {0}")]
+    NoThread(i32),
+
     /// The kernel forbids it.
     #[error("the kernel does not permit to sample {what}{setting}: {advice}")]
     Forbidden {

@@ -5,10 +5,11 @@
 
 use super::spe::{self, Accesses};
 use super::sysfs::{Pmu, Pmus};
+use super::tracepoints;
 use crate::perfdata::abi::attr_flag;
 use crate::perfdata::attr::Attr;
 use crate::perfdata::file::Group;
-use crate::perfdata::names::{BREAKPOINT, HARDWARE, NAMES, RAW};
+use crate::perfdata::names::{BREAKPOINT, HARDWARE, NAMES, RAW, TRACEPOINT};
 
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,10 @@ const LATENCY: &str = "ldlat=30";
 
 /// The event that leads groups on PMUs that cannot sample loads without it.
 const AUXILIARY: &str = "mem-loads-aux";
+
+/// The letters behind an event's colon; what is longer than so many, or has others, is a tracepoint's name.
+const MODIFIER_LETTERS: &str = "ukpPHD";
+const MODIFIERS: usize = 6;
 
 /// The events of several `-e` options.
 ///
@@ -146,6 +151,20 @@ fn parse_one(text: &str, group: &str, pmus: &Pmus, events: &mut Vec<EventRequest
         let mut event = plain(text.to_owned(), Attr { kind: RAW, config, ..Attr::default() });
         modify(&mut event, &modifiers).map_err(complain)?;
         return push(event, events);
+    }
+    // a tracepoint: its system, its name, perhaps modifiers
+    let is_modifiers = own.len() <= MODIFIERS && own.chars().all(|letter| MODIFIER_LETTERS.contains(letter));
+    if !is_modifiers && pmus.with_event(name).is_empty() {
+        let (point, own) = own.split_once(':').unwrap_or((own, ""));
+        let modifiers = [own, group].concat();
+        for (id, found) in tracepoints::find(pmus, name, point).map_err(complain)? {
+            let suffix = if own.is_empty() { String::new() } else { format!(":{own}") };
+            let attr = Attr { kind: TRACEPOINT, config: id, period: 1, ..Attr::default() };
+            let mut event = EventRequest { has_period: true, ..plain(found + &suffix, attr) };
+            modify(&mut event, &modifiers).map_err(complain)?;
+            push(event, events)?;
+        }
+        return Ok(());
     }
     // an event that some PMUs have: mem-loads and mem-stores
     let found = pmus.with_event(name);

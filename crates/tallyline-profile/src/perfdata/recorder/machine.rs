@@ -42,6 +42,7 @@ pub fn describe(command_line: &[String]) -> Machine {
         memory_block: u64::from_str_radix(&read(&format!("{MEMORY}/block_size_bytes")), 16).unwrap_or(0),
         pmus: Pmus::default().all().into_iter().map(|pmu| (pmu.kind, pmu.name)).collect(),
         caches: caches(configured),
+        tracing_data: Vec::new(),
     }
 }
 

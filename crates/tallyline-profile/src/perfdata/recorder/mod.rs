@@ -8,6 +8,7 @@
 
 mod error;
 mod events;
+mod keep;
 mod machine;
 mod open;
 mod os;
@@ -15,34 +16,42 @@ mod rings;
 mod spe;
 mod synthesize;
 mod sysfs;
+mod tracepoints;
+mod vdso;
 
 pub use error::RecordError;
 pub use events::{EventRequest, groups, parse};
+pub use keep::Kept;
 pub use machine::describe;
 pub use os::ask_to_end;
 pub use synthesize::build_id_of_file;
 pub use sysfs::Pmus;
+pub use vdso::Vdso;
 
 use super::abi::read_format;
 use super::file::Lost;
-use super::writer::{Encoder, EventDescription, Writer};
+use super::writer::{Encoder, EventDescription, Machine, Writer};
+use keep::Keeper;
 use open::Opened;
 use rings::{Rings, Tally};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command, with all its children.
     Command,
-    /// A process that runs: its threads, and those to come.
-    Process(i32),
+    /// Processes that run: their threads, and those to come; their children, too, where events are inherited.
+    Processes(Vec<i32>),
+    /// Threads that run.
+    Threads(Vec<i32>),
     /// All CPUs.
     System,
 }
@@ -59,6 +68,47 @@ pub enum Scope {
     Kernel,
 }
 
+/// How often to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Samples a second on each CPU.
+    Frequency(u64),
+    /// One sample for so many events.
+    Period(u64),
+}
+
+/// How callers are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallChains {
+    /// Not at all.
+    #[default]
+    None,
+    /// By frame pointers, which the kernel follows.
+    FramePointers,
+    /// So many bytes of the user's stack, which perf unwinds by DWARF's frame tables.
+    UserStack(u32),
+    /// By the CPU's last branch records.
+    LastBranches,
+}
+
+/// Where a recording goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A file.
+    File(PathBuf),
+    /// Standard output, as a stream: what `perf report -i -` reads. The command's own output goes to standard error.
+    Stream,
+}
+
+impl Output {
+    fn path(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Stream => Path::new("the standard output"),
+        }
+    }
+}
+
 /// What to record, and where to.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -68,18 +118,27 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Which events; none for the CPUs' cycles where the machine counts them, else the clock.
     pub events: Vec<EventRequest>,
-    /// Samples a second on each CPU.
-    pub frequency: u64,
-    /// Whether to record who called.
-    pub call_chains: bool,
+    /// How often.
+    pub rate: Rate,
+    /// How callers are recorded.
+    pub call_chains: CallChains,
+    /// Whether mappings of data are recorded: so reports know which object an address is in. Memory events have them
+    /// anyway.
+    pub data_mappings: bool,
+    /// Whether threads and processes to come are recorded, too.
+    pub inherit: bool,
+    /// How long to wait from the start until samples are taken.
+    pub delay: Duration,
     /// Whose code.
     pub scope: Scope,
-    /// The file.
-    pub output: PathBuf,
+    /// Where to.
+    pub output: Output,
     /// Stop when the file has this many bytes.
     pub max_size: Option<u64>,
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
+    /// perf's folder of builds, where programs are kept that a report could not open later; none: they are not kept.
+    pub keep: Option<PathBuf>,
     /// What to write into the file as the command line.
     pub command_line: Vec<String>,
 }
@@ -120,6 +179,8 @@ pub struct Summary {
     pub events: Vec<(String, &'static str)>,
     /// What could not be had, and what was done instead, a line each.
     pub notes: Vec<String>,
+    /// Programs that were kept.
+    pub kept: Kept,
     /// Whether it ended because the file became as large as it may.
     pub reached_limit: bool,
 }
@@ -130,8 +191,9 @@ pub fn ring_pages(bytes: u64) -> usize {
     pages.clamp(1, 1 << 20).next_power_of_two()
 }
 
-/// How long to wait for a ring to fill before it is emptied anyway.
-const PATIENCE_MS: i32 = 500;
+/// How long to wait for a ring to fill before it is emptied anyway: as long as a program of a container has to run so
+/// that it can be kept.
+const PATIENCE_MS: i32 = 100;
 
 /// Records until the command or the process ends, `stop` says so, or the file is full. What was
 /// recorded is in the file, whatever ended it.
@@ -143,15 +205,25 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     let command_error = |error| RecordError::command(&options.command, error);
     let mut child = match options.command.as_slice() {
         [] => None,
-        command => Some(os::Child::prepare(command).map_err(command_error)?),
+        command => {
+            Some(os::Child::prepare(command, options.output == Output::Stream).map_err(command_error)?)
+        }
     };
-    let write_error = |error| RecordError::file(&options.output, error);
+    let write_error = |error| RecordError::file(options.output.path(), error);
     // first the events: where they are forbidden, an older recording stays what it is
     let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
-    let (file, older) = create(&options.output).map_err(write_error)?;
-    let descriptions = events.iter().map(open::OpenEvent::description).collect();
-    let writer = Writer::new(file, descriptions).map_err(write_error)?;
-    let mut session = Session { options, events, rings, writer, tally: Tally::default() };
+    let descriptions: Vec<_> = events.iter().map(open::OpenEvent::description).collect();
+    let mut older = None;
+    let writer = match &options.output {
+        Output::File(path) => create(path).and_then(|(file, renamed)| {
+            older = renamed;
+            Writer::new(file, descriptions)
+        }),
+        Output::Stream => stream(options, &events, descriptions),
+    };
+    let writer = writer.map_err(write_error)?;
+    let tally = Tally { keeper: Keeper::new(options.keep.is_some()), ..Tally::default() };
+    let mut session = Session { options, events, rings, writer, tally };
     let mut summary = Summary { notes, ..Summary::default() };
 
     let result = session.run(child.as_mut(), stop, &mut summary);
@@ -165,7 +237,9 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     }
     if result.is_err() {
         if session.tally.samples == 0 && session.tally.packets == 0 {
-            take_back(&options.output, older.as_deref());
+            if let Output::File(path) = &options.output {
+                take_back(path, older.as_deref());
+            }
         } else {
             // the error is said, and what came before it is kept as far as that goes
             let _ = session.writer.cut_short();
@@ -173,6 +247,22 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     }
     result?;
     session.finish(summary)
+}
+
+/// A stream to standard output, begun with what describes the events and the machine.
+fn stream(
+    options: &Options,
+    events: &[open::OpenEvent],
+    descriptions: Vec<EventDescription>,
+) -> std::io::Result<Writer<File>> {
+    let out = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let requests: Vec<_> = events.iter().map(|event| event.request.clone()).collect();
+    Writer::stream(File::from(out), descriptions, &described(options, &requests), &groups(&requests))
+}
+
+/// The machine, and the tracepoints that are recorded.
+fn described(options: &Options, requests: &[EventRequest]) -> Machine {
+    Machine { tracing_data: tracepoints::tracing_data(requests), ..describe(&options.command_line) }
 }
 
 /// A new file that only its owner can read, as samples may hold what others must not see. One of
@@ -215,22 +305,26 @@ impl Session<'_> {
         stop: &dyn Fn() -> bool,
         summary: &mut Summary,
     ) -> Result<(), RecordError> {
-        let file_error = |error| RecordError::file(&self.options.output, error);
+        let file_error = |error| RecordError::file(self.options.output.path(), error);
+        let is_delayed = !self.options.delay.is_zero();
         let tracking = &self.events[open::tracking(&self.events)].attr;
         if let Some(event) = self.events.iter().find(|event| event.request.writes_packets) {
             synthesize::packets(&mut self.writer, event.attr.kind, self.rings.clock()).map_err(file_error)?;
         }
         synthesize::kernel(&mut self.writer, tracking).map_err(file_error)?;
+        if let Some(vdso) = Vdso::own() {
+            self.writer.build_id(false, b"[vdso]", vdso.build_id);
+        }
         if self.options.target != Target::Command {
-            for event in self.events.iter().flat_map(|event| &event.leaders) {
-                os::enable(event).map_err(|reason| RecordError::System { what: "start an event", reason })?;
-            }
+            // of a delayed recording only what tells of threads and mappings
+            self.enable(|event| !is_delayed || event.is_dummy)?;
             // after the events began, so that nothing is missed between
             let mut build_ids = HashMap::new();
-            let pid = if let Target::Process(pid) = self.options.target { Some(pid) } else { None };
             // they take time, and the rings fill meanwhile
-            for pid in synthesize::pids(pid) {
-                synthesize::process(&mut self.writer, tracking, pid, &mut build_ids).map_err(file_error)?;
+            for pid in synthesize::pids(&self.options.target, self.options.inherit) {
+                let keeper = &mut self.tally.keeper;
+                synthesize::process(&mut self.writer, tracking, pid, &mut build_ids, keeper)
+                    .map_err(file_error)?;
                 self.rings.drain(&mut self.writer, &mut self.tally).map_err(file_error)?;
             }
         }
@@ -242,8 +336,15 @@ impl Session<'_> {
         let patience = if child.is_some() && ending.is_none() { 10 } else { PATIENCE_MS };
         let mut waited: Vec<_> = self.rings.descriptors();
         waited.extend(ending.as_ref().map(AsRawFd::as_raw_fd));
+        let mut begins = is_delayed.then(|| Instant::now() + self.options.delay);
         loop {
+            let left = begins.map(|begins| begins.saturating_duration_since(Instant::now()).as_millis() + 1);
+            let patience =
+                left.map_or(patience, |left| patience.min(i32::try_from(left).unwrap_or(patience)));
             let mut ended = os::wait(&waited, patience).into_iter();
+            if begins.take_if(|begins| *begins <= Instant::now()).is_some() {
+                self.enable(|event| !event.is_dummy)?;
+            }
             self.drain()?;
             waited.retain(|_| !ended.next().unwrap_or(false));
             let is_full = self.options.max_size.is_some_and(|limit| self.writer.written() >= limit);
@@ -251,8 +352,8 @@ impl Session<'_> {
             self.rings.go_on(&mut self.tally);
             let has_ended = match &mut child {
                 Some(child) => child.try_wait(false).is_some(),
-                // every thread of the process has ended
-                None => waited.is_empty(),
+                // a ring belongs to one of the threads; others may go on
+                None => waited.is_empty() && synthesize::have_ended(&self.options.target),
             };
             if has_ended || is_full || stop() {
                 break;
@@ -265,14 +366,22 @@ impl Session<'_> {
         self.drain()
     }
 
+    /// Starts events that do not start by themselves.
+    fn enable(&self, which: impl Fn(&open::OpenEvent) -> bool) -> Result<(), RecordError> {
+        for event in self.events.iter().filter(|event| which(event)).flat_map(|event| &event.leaders) {
+            os::enable(event).map_err(|reason| RecordError::System { what: "start an event", reason })?;
+        }
+        Ok(())
+    }
+
     fn drain(&mut self) -> Result<(), RecordError> {
         self.rings
             .drain_round(&mut self.writer, &mut self.tally)
-            .map_err(|error| RecordError::file(&self.options.output, error))
+            .map_err(|error| RecordError::file(self.options.output.path(), error))
     }
 
     fn finish(mut self, mut summary: Summary) -> Result<Summary, RecordError> {
-        let file_error = |error| RecordError::file(&self.options.output, error);
+        let file_error = |error| RecordError::file(self.options.output.path(), error);
         let mut lost = 0;
         for event in self.events.iter().filter(|event| event.attr.read_format & read_format::LOST != 0) {
             // value, id, lost
@@ -284,15 +393,25 @@ impl Session<'_> {
                 self.writer.records(record.finish()).map_err(file_error)?;
             }
         }
+        if let Some(folder) = &self.options.keep {
+            summary.kept = std::mem::take(&mut self.tally.keeper).keep(folder);
+        }
         summary.samples = self.tally.samples;
         (summary.packets, summary.packets_full) = (self.tally.packets, self.tally.full);
         summary.lost = lost.max(self.tally.lost);
         summary.events =
             self.events.iter().filter(|event| !event.is_dummy).map(open::OpenEvent::summary).collect();
-        let machine = describe(&self.options.command_line);
         let requests: Vec<_> = self.events.iter().map(|event| event.request.clone()).collect();
+        let machine = described(self.options, &requests);
+        let is_stream = self.options.output == Output::Stream;
+        let written = self.writer.written();
         let mut file = self.writer.finish(&machine, &groups(&requests)).map_err(file_error)?;
-        summary.bytes = std::io::Seek::stream_position(&mut file).map_err(file_error)?;
+        // a pipe has no position
+        summary.bytes = if is_stream {
+            written
+        } else {
+            std::io::Seek::stream_position(&mut file).map_err(file_error)?
+        };
         Ok(summary)
     }
 }

@@ -6,9 +6,10 @@ use super::os::{self, Ring};
 use super::rings::Rings;
 use super::spe;
 use super::sysfs::{Pmus, cpu_list, text};
-use super::{Options, RecordError, Scope, Target};
-use crate::perfdata::abi::{attr_flag, read_format, sample as bit};
+use super::{CallChains, Options, Rate, RecordError, Scope, Target, synthesize};
+use crate::perfdata::abi::{attr_flag, branch, read_format, sample as bit};
 use crate::perfdata::attr::Attr;
+use crate::perfdata::names::TRACEPOINT;
 use crate::perfdata::sample::{aarch64, x86_64};
 use std::collections::HashMap;
 use std::io;
@@ -60,7 +61,7 @@ pub(super) fn tracking(events: &[OpenEvent]) -> usize {
 
 pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, RecordError> {
     let mut notes = Vec::new();
-    let threads = threads(&options.target, child)?;
+    let threads = threads(options, child, &mut notes)?;
     let cpus =
         text(Path::new("/sys/devices/system/cpu/online")).map_or_else(|| vec![0], |list| cpu_list(&list));
     let mut requests = options.events.clone();
@@ -70,8 +71,10 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
     let mut events: Vec<_> = requests.into_iter().map(|request| new_event(request, options)).collect();
     // the first event is not on all CPUs: threads and mappings would be missed on the others; and of traces the
     // hardware stops now and then
+    // while samples wait for their time, threads and mappings do not
     if events.iter().all(|event| event.request.cpus.is_some())
         || events.iter().any(|event| event.request.writes_packets)
+        || !options.delay.is_zero()
     {
         events.push(dummy(events.len()));
     }
@@ -85,15 +88,32 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
 }
 
 /// The threads to open events for; −1 for all.
-fn threads(target: &Target, child: Option<i32>) -> Result<Vec<i32>, RecordError> {
-    match (target, child) {
+fn threads(options: &Options, child: Option<i32>, notes: &mut Vec<String>) -> Result<Vec<i32>, RecordError> {
+    match (&options.target, child) {
         (Target::Command, Some(child)) => Ok(vec![child]),
-        (Target::Process(pid), _) => {
-            let entries =
-                std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| RecordError::NoProcess(*pid))?;
-            let threads: Vec<_> =
-                entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-            if threads.is_empty() { Err(RecordError::NoProcess(*pid)) } else { Ok(threads) }
+        (Target::Processes(pids), _) => {
+            let mut threads = Vec::new();
+            let all = synthesize::pids(&options.target, options.inherit);
+            for pid in &all {
+                let found = synthesize::threads(*pid);
+                // a child may have ended meanwhile
+                if found.is_empty() && pids.contains(pid) {
+                    return Err(RecordError::NoProcess(*pid));
+                }
+                threads.extend(found);
+            }
+            let children: Vec<_> = all.iter().filter(|pid| !pids.contains(pid)).map(i32::to_string).collect();
+            if !children.is_empty() {
+                notes.push(format!("with children that run already: {}", children.join(", ")));
+            }
+            Ok(threads)
+        }
+        (Target::Threads(threads), _) => {
+            let is_gone = |thread: &&i32| !Path::new(&format!("/proc/{thread}")).exists();
+            threads
+                .iter()
+                .find(is_gone)
+                .map_or_else(|| Ok(threads.clone()), |gone| Err(RecordError::NoThread(*gone)))
         }
         _ => Ok(vec![-1]),
     }
@@ -138,9 +158,15 @@ pub(super) fn without_records(requests: &[EventRequest], frequency: u64) -> io::
 
 fn new_event(request: EventRequest, options: &Options) -> OpenEvent {
     let mut attr = request.attr.clone();
-    if !request.has_period {
-        attr.period = options.frequency;
-        attr.flags |= attr_flag::FREQ;
+    match options.rate {
+        Rate::Period(period) if !request.has_period => attr.period = period,
+        // each hit of a tracepoint, unless it is said how many
+        Rate::Period(period) if request.attr.kind == TRACEPOINT => attr.period = period,
+        Rate::Frequency(frequency) if !request.has_period => {
+            attr.period = frequency;
+            attr.flags |= attr_flag::FREQ;
+        }
+        _ => {}
     }
     if !request.has_scope {
         attr.flags |= match options.scope {
@@ -169,8 +195,22 @@ fn dummy(index: usize) -> OpenEvent {
 /// fields: so every record says at the same place which event it belongs to.
 fn complete(events: &mut [OpenEvent], options: &Options) {
     let mut fields = bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD;
-    if options.call_chains {
-        fields |= bit::CALLCHAIN;
+    let (mut callers, mut branches, mut stack) = (0, 0, 0);
+    match options.call_chains {
+        CallChains::None => {}
+        CallChains::FramePointers => fields |= bit::CALLCHAIN,
+        CallChains::UserStack(size) => {
+            // the kernel's part of the chain comes from the kernel, that of the program from its stack
+            fields |= bit::CALLCHAIN | bit::STACK_USER;
+            (callers, stack) = (attr_flag::EXCLUDE_CALLCHAIN_USER, size);
+        }
+        CallChains::LastBranches => {
+            fields |= bit::CALLCHAIN | bit::BRANCH_STACK;
+            branches = branch::USER | branch::CALL_STACK | branch::NO_FLAGS | branch::NO_CYCLES;
+        }
+    }
+    if events.iter().any(|event| event.attr.kind == TRACEPOINT) {
+        fields |= bit::RAW;
     }
     let registers = user_registers();
     if registers != 0 {
@@ -189,24 +229,32 @@ fn complete(events: &mut [OpenEvent], options: &Options) {
     let tracking = tracking(events);
     let has_packets = events.iter().any(|event| event.request.writes_packets);
     let starts_command = options.target == Target::Command;
+    let is_delayed = !options.delay.is_zero();
+    let wants_data = options.data_mappings || events.iter().any(|event| event.request.is_memory);
     for (index, event) in events.iter_mut().enumerate() {
         let attr = &mut event.attr;
         attr.sample_type = fields;
         attr.user_registers = registers;
+        attr.user_stack = stack;
+        attr.branch_type = branches;
+        attr.flags |= callers;
         attr.read_format = read_format::ID | read_format::LOST;
         attr.flags |= attr_flag::SAMPLE_ID_ALL | attr_flag::WATERMARK | attr_flag::EXCLUDE_GUEST;
         attr.wakeup = u32::try_from(options.ring_pages * os::page_size() / 2).unwrap_or(1 << 18);
-        if options.target != Target::System {
+        if options.target != Target::System && options.inherit {
             attr.flags |= attr_flag::INHERIT;
         }
         // the members of a group start with its leader
         if event.request.leader == index {
-            attr.flags |= attr_flag::DISABLED | if starts_command { attr_flag::ENABLE_ON_EXEC } else { 0 };
+            let starts = starts_command && (!is_delayed || event.is_dummy);
+            attr.flags |= attr_flag::DISABLED | if starts { attr_flag::ENABLE_ON_EXEC } else { 0 };
         }
         if index == tracking {
             attr.flags |= attr_flag::MMAP
                 | attr_flag::MMAP2
-                | attr_flag::MMAP_DATA
+                | if wants_data { attr_flag::MMAP_DATA } else { 0 }
+                | attr_flag::KSYMBOL
+                | attr_flag::BPF_EVENT
                 | attr_flag::COMM
                 | attr_flag::COMM_EXEC
                 | attr_flag::TASK
@@ -306,9 +354,13 @@ fn give_up(
         }
         Some(libc::ENOSYS) => Err(RecordError::Missing),
         Some(libc::ESRCH) => match options.target {
-            Target::Process(pid) => Err(RecordError::NoProcess(pid)),
+            Target::Processes(ref pids) => Err(RecordError::NoProcess(pids.first().copied().unwrap_or(0))),
+            Target::Threads(ref threads) => Err(RecordError::NoThread(threads.first().copied().unwrap_or(0))),
             _ => Err(RecordError::System { what: "open an event", reason: error }),
         },
+        Some(libc::EOPNOTSUPP) if options.call_chains == CallChains::LastBranches => {
+            Err(no_last_branches(name))
+        }
         Some(libc::EINVAL | libc::E2BIG | libc::EOPNOTSUPP) => {
             if event.request.most_precise && event.attr.precise() > 0 {
                 event.attr.flags -= 1 << attr_flag::PRECISE_SHIFT;
@@ -316,6 +368,9 @@ fn give_up(
             }
             if simplify(events) {
                 return Ok(());
+            }
+            if options.call_chains == CallChains::LastBranches {
+                return Err(no_last_branches(name));
             }
             let reason = format!("the kernel or the hardware cannot sample it so ({error})");
             Err(RecordError::Event { name, reason })
@@ -333,15 +388,24 @@ fn give_up(
     }
 }
 
+/// Call stacks need a CPU with last branch records, and an event that it counts itself.
+fn no_last_branches(name: String) -> RecordError {
+    let reason =
+        "this CPU, or the virtual machine, has no last branch records for it; use --call-graph fp or dwarf";
+    RecordError::Event { name, reason: reason.to_owned() }
+}
+
 /// Leaves out the newest thing that all events ask for, and says whether there was one.
 fn simplify(events: &mut [OpenEvent]) -> bool {
     let asks =
         |events: &[OpenEvent], ask: &dyn Fn(&Attr) -> bool| events.iter().any(|event| ask(&event.attr));
-    // Linux 6.0, 5.12, 5.12
+    // Linux 6.0, 5.12, 5.1, 5.12
     if asks(events, &|attr| attr.read_format & read_format::LOST != 0) {
         events.iter_mut().for_each(|event| event.attr.read_format &= !read_format::LOST);
     } else if asks(events, &|attr| attr.flags & attr_flag::BUILD_ID != 0) {
         events.iter_mut().for_each(|event| event.attr.flags &= !attr_flag::BUILD_ID);
+    } else if asks(events, &|attr| attr.flags & NEWER_RECORDS != 0) {
+        events.iter_mut().for_each(|event| event.attr.flags &= !NEWER_RECORDS);
     } else if asks(events, &|attr| attr.sample_type & bit::WEIGHT_STRUCT != 0) {
         for event in events.iter_mut() {
             event.attr.sample_type = event.attr.sample_type & !bit::WEIGHT_STRUCT | bit::WEIGHT;
@@ -353,6 +417,9 @@ fn simplify(events: &mut [OpenEvent]) -> bool {
     }
     true
 }
+
+/// Records about code that comes into the kernel, of Linux 5.1 and later.
+const NEWER_RECORDS: u64 = attr_flag::KSYMBOL | attr_flag::BPF_EVENT;
 
 /// ` (kernel.perf_event_paranoid = 2)`, if that can be read.
 fn paranoid() -> String {
@@ -376,7 +443,7 @@ fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
             "leave out :k, or run as root, or with the capability PERFMON, or after \
              `sysctl kernel.perf_event_paranoid=1`",
         ),
-        (Target::Process(_), true) => (
+        (Target::Processes(_) | Target::Threads(_), true) => (
             "that process",
             "it must be yours; else run as root, or with the capabilities PERFMON and SYS_PTRACE",
         ),
@@ -409,8 +476,11 @@ fn open_everywhere(
         }
     }
     if events.iter().all(|event| event.ids.is_empty()) {
-        let Target::Process(pid) = options.target else { return Ok(rings) };
-        return Err(RecordError::NoProcess(pid));
+        return match &options.target {
+            Target::Processes(pids) => Err(RecordError::NoProcess(pids.first().copied().unwrap_or(0))),
+            Target::Threads(threads) => Err(RecordError::NoThread(threads.first().copied().unwrap_or(0))),
+            _ => Ok(rings),
+        };
     }
     Ok(rings)
 }

@@ -298,8 +298,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Makes the process; it waits.
-    pub(super) fn prepare(command: &[OsString]) -> Result<Self> {
+    /// Makes the process; it waits. Its standard output may be the recording's: then it writes to standard error.
+    pub(super) fn prepare(command: &[OsString], output_is_taken: bool) -> Result<Self> {
         let words = command.iter().map(|word| CString::new(word.clone().into_vec()));
         let words = words.collect::<std::result::Result<Vec<_>, _>>().map_err(io::Error::other)?;
         let mut arguments: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
@@ -319,6 +319,9 @@ impl Child {
                 let mut byte = 0_u8;
                 if libc::read(gate, (&raw mut byte).cast(), 1) != 1 {
                     libc::_exit(0);
+                }
+                if output_is_taken && libc::dup2(2, 1) < 0 {
+                    libc::_exit(126);
                 }
                 // Rust's runtime ignores it; commands expect the default
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);

@@ -1,5 +1,6 @@
 //! The rings, and their way into the file; and that of the packets that hardware writes beside them.
 
+use super::keep::Keeper;
 use super::os::{self, Ring};
 use crate::perfdata::abi::{auxtrace, misc, record as kind};
 use crate::perfdata::file::BuildId;
@@ -21,7 +22,9 @@ pub(super) struct Tally {
     /// How often there was no room for them.
     pub(super) full: u64,
     /// Both when events were let go on last.
-    before: (u64, u64),
+    pub(super) before: (u64, u64),
+    /// Programs that may have to be kept.
+    pub(super) keeper: Keeper,
 }
 
 /// The ring of a CPU.
@@ -158,9 +161,17 @@ fn scan(mut bytes: &[u8], writer: &mut Writer<File>, tally: &mut Tally) {
         bytes = rest;
         let body = &record[8..];
         let word = |index: usize| body.get(index * 8..)?.first_chunk().copied().map(u64::from_ne_bytes);
+        let half = |index: usize| body.get(index * 4..)?.first_chunk().copied().map(i32::from_ne_bytes);
+        let header_misc = u16::from_ne_bytes([m0, m1]);
         match u32::from_ne_bytes([k0, k1, k2, k3]) {
             kind::SAMPLE => {
                 tally.samples += 1;
+                // behind the identifier: the address and the process
+                if header_misc & misc::CPUMODE_MASK == misc::USER
+                    && let (Some(address), Some(pid)) = (word(1), half(4))
+                {
+                    tally.keeper.sample(pid, address);
+                }
                 // behind the identifier, the address and the thread, which are always asked for
                 if let Some(time) = word(3) {
                     tally.last_time = tally.last_time.max(time);
@@ -177,16 +188,33 @@ fn scan(mut bytes: &[u8], writer: &mut Writer<File>, tally: &mut Tally) {
                     writer.sample_time(time);
                 }
             }
-            kind::MMAP2 if u16::from_ne_bytes([m0, m1]) & misc::MMAP_BUILD_ID != 0 => {
+            kind::MMAP2 => {
                 // process, start, length, offset; then the length of the id, three bytes, the id
-                let id = body.get(36..56).and_then(|id| {
+                let id = body.get(36..56).filter(|_| header_misc & misc::MMAP_BUILD_ID != 0).and_then(|id| {
                     let len = usize::from(*body.get(32)?).min(id.len());
                     BuildId::new(&id[..len])
                 });
-                let path = body.get(64..).and_then(|path| path.split(|byte| *byte == 0).next());
-                if let (Some(id), Some(path)) = (id, path) {
+                let Some(path) = body.get(64..).and_then(|path| path.split(|byte| *byte == 0).next()) else {
+                    continue;
+                };
+                if let Some(id) = id {
                     writer.build_id(false, path, id);
                 }
+                if header_misc & misc::MMAP_DATA == 0
+                    && let (Some(pid), Some(start), Some(len)) = (half(0), word(1), word(2))
+                {
+                    tally.keeper.map(pid, start..start.saturating_add(len), path, id);
+                }
+            }
+            // process and its parent
+            kind::FORK => {
+                if let (Some(pid), Some(parent)) = (half(0), half(1)) {
+                    tally.keeper.fork(pid, parent);
+                }
+            }
+            // process and thread
+            kind::COMM if header_misc & misc::COMM_EXEC != 0 => {
+                half(0).into_iter().for_each(|pid| tally.keeper.forget(pid));
             }
             _ => {}
         }

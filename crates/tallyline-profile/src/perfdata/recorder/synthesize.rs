@@ -1,8 +1,9 @@
 //! Records about what was there before the recording began: the kernel, processes, their mappings.
 
-use super::spe;
+use super::keep::Keeper;
 use super::sysfs::{Pmus, cpu_list, text};
-use crate::perfdata::abi::auxtrace;
+use super::{Target, spe};
+use crate::perfdata::abi::{attr_flag, auxtrace};
 use crate::perfdata::attr::Attr;
 use crate::perfdata::file::{BuildId, Comm, Mapping, Task};
 use crate::perfdata::sample::CpuMode;
@@ -88,15 +89,60 @@ fn kernel_text() -> Option<(u64, u64)> {
     None
 }
 
-/// The process, or all there are.
-pub(super) fn pids(pid: Option<i32>) -> Vec<i32> {
-    pid.map_or_else(
-        || {
-            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-        },
-        |pid| vec![pid],
-    )
+/// Returns the processes of a target: those named, with their children where those are wanted, those of threads, or
+/// all there are.
+pub(super) fn pids(target: &Target, with_children: bool) -> Vec<i32> {
+    match target {
+        Target::Processes(pids) if with_children => with_descendants(pids),
+        Target::Processes(pids) => pids.clone(),
+        Target::Threads(threads) => {
+            let mut pids: Vec<i32> = threads.iter().filter_map(|thread| status(*thread, "Tgid:")).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
+        Target::Command | Target::System => numbers("/proc"),
+    }
+}
+
+/// The names in a folder that are numbers.
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Returns the threads of a process; none if it has ended.
+pub(super) fn threads(pid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// Returns whether all of a target that runs have ended. What has ended and was not waited for is still in `/proc`.
+pub(super) fn have_ended(target: &Target) -> bool {
+    let (Target::Processes(ids) | Target::Threads(ids)) = target else { return true };
+    let runs = |id: &i32| {
+        let state = text(Path::new(&format!("/proc/{id}/stat")))?;
+        // behind the name, which may have parentheses
+        state.rsplit_once(") ").map(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    !ids.iter().any(|id| runs(id).unwrap_or(false))
+}
+
+/// Processes, their children, the children of those, and so on.
+fn with_descendants(pids: &[i32]) -> Vec<i32> {
+    let parents: HashMap<i32, i32> =
+        numbers("/proc").into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = pids.to_vec();
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        let mut children: Vec<i32> =
+            parents.iter().filter(|(_, parent)| **parent == pid).map(|(child, _)| *child).collect();
+        children.sort_unstable();
+        // the recorder may be a child of what it records
+        children.retain(|child| !found.contains(child) && u32::try_from(*child) != Ok(std::process::id()));
+        found.extend(children);
+        next += 1;
+    }
+    found
 }
 
 /// A process: names, threads, mappings. One that ends meanwhile is left out.
@@ -105,12 +151,13 @@ pub(super) fn process(
     attr: &Attr,
     pid: i32,
     build_ids: &mut HashMap<String, Option<BuildId>>,
+    keeper: &mut Keeper,
 ) -> Result<()> {
     let parent = parent(pid).unwrap_or(0);
     let first = Task { pid, parent_pid: parent, tid: pid, parent_tid: parent };
     writer.records(Encoder::fork(&first, attr, BEFORE).finish())?;
     name(writer, attr, pid, pid)?;
-    mappings(writer, attr, pid, build_ids)?;
+    mappings(writer, attr, pid, build_ids, keeper)?;
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let tids = tasks.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for tid in tids.filter(|tid| *tid != pid) {
@@ -122,8 +169,13 @@ pub(super) fn process(
 }
 
 fn parent(pid: i32) -> Option<i32> {
+    status(pid, "PPid:")
+}
+
+/// A number that `/proc` says of a process or thread.
+fn status(pid: i32, field: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
 }
 
 fn name(writer: &mut Writer<File>, attr: &Attr, pid: i32, tid: i32) -> Result<()> {
@@ -137,9 +189,14 @@ fn mappings(
     attr: &Attr,
     pid: i32,
     build_ids: &mut HashMap<String, Option<BuildId>>,
+    keeper: &mut Keeper,
 ) -> Result<()> {
+    let has_data = attr.flags & attr_flag::MMAP_DATA != 0;
     for line in fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default().lines() {
         let Some((mut mapping, path)) = parse_mapping(pid, line) else { continue };
+        if !mapping.is_executable && !has_data {
+            continue;
+        }
         if path.starts_with('/') {
             // as the process sees it, which may be in a container
             let id = build_ids.entry(path.to_owned());
@@ -148,6 +205,14 @@ fn mappings(
         }
         if let Some(id) = mapping.build_id {
             writer.build_id(false, mapping.path, id);
+        }
+        if mapping.is_executable {
+            keeper.map(
+                pid,
+                mapping.start..mapping.start.saturating_add(mapping.len),
+                mapping.path,
+                mapping.build_id,
+            );
         }
         writer.records(Encoder::mapping(&mapping, attr, BEFORE).finish())?;
     }
@@ -184,6 +249,11 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mapping<'_>, &str)> {
 /// The build-id in a file that can be read.
 pub fn build_id_of_file(path: &Path) -> Option<BuildId> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
+    build_id_of(&file)
+}
+
+/// The build-id in an open file.
+pub(super) fn build_id_of(file: &File) -> Option<BuildId> {
     let cache = object::ReadCache::new(file);
     let object = object::File::parse(&cache).ok()?;
     BuildId::new(object.build_id().ok()??)

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Pmus {
     root: PathBuf,
+    tracefs: PathBuf,
 }
 
 /// One PMU.
@@ -21,14 +22,22 @@ pub(super) struct Pmu {
 impl Default for Pmus {
     /// This machine's.
     fn default() -> Self {
-        Self::at("/sys/bus/event_source/devices")
+        let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+        let tracefs = places.iter().find(|place| place.join("events").exists()).unwrap_or(&places[0]).clone();
+        Self { tracefs, ..Self::at("/sys/bus/event_source/devices") }
     }
 }
 
 impl Pmus {
-    /// A tree like `/sys/bus/event_source/devices`.
+    /// A tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder `tracing`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        Self { tracefs: root.join("tracing"), root }
+    }
+
+    /// Where tracefs is.
+    pub(super) fn tracefs(&self) -> &Path {
+        &self.tracefs
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Pmu> {

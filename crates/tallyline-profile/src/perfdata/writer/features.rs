@@ -1,7 +1,7 @@
 //! The sections that describe the machine and the run.
 
 use super::{EventDescription, attr_size};
-use crate::perfdata::abi::misc;
+use crate::perfdata::abi::{misc, record as kind};
 use crate::perfdata::file::{BuildId, CacheLevel, Feature, Group};
 use std::collections::BTreeMap;
 
@@ -34,6 +34,8 @@ pub struct Machine {
     pub pmus: Vec<(u32, String)>,
     /// The caches.
     pub caches: Vec<CacheLevel>,
+    /// The formats of tracepoints, as perf stores them.
+    pub tracing_data: Vec<u8>,
 }
 
 /// A node of memory.
@@ -65,6 +67,9 @@ pub(super) fn sections(
             sections.insert(feature.0, section.0);
         }
     };
+    add(Feature::TRACING_DATA, !machine.tracing_data.is_empty(), &|section| {
+        section.0.extend(&machine.tracing_data);
+    });
     add(Feature::BUILD_ID, !build_ids.is_empty(), &|section| {
         for ((is_kernel, path), id) in build_ids {
             section.build_id(*is_kernel, path, id);
@@ -131,6 +136,15 @@ pub(super) fn sections(
     sections.into_iter().collect()
 }
 
+/// A stream's record of a file's build-id.
+pub(super) fn build_id_record(is_kernel: bool, path: &[u8], id: &BuildId) -> Vec<u8> {
+    let mut section = Section(Vec::new());
+    // so that the record ends at a multiple of 8
+    let path_len = (path.len() + 1).next_multiple_of(64) + 4;
+    section.build_id_of_kind(kind::HEADER_BUILD_ID, path_len, is_kernel, path, id);
+    section.0
+}
+
 struct Section(Vec<u8>);
 
 impl Section {
@@ -160,10 +174,14 @@ impl Section {
     }
 
     fn build_id(&mut self, is_kernel: bool, path: &[u8], id: &BuildId) {
+        self.build_id_of_kind(0, (path.len() + 1).next_multiple_of(64), is_kernel, path, id);
+    }
+
+    /// An entry of the table, which has no type; or a stream's record, which has one.
+    fn build_id_of_kind(&mut self, kind: u32, path_len: usize, is_kernel: bool, path: &[u8], id: &BuildId) {
         const ID: usize = 24;
-        let path_len = (path.len() + 1).next_multiple_of(64);
         let header_misc = misc::BUILD_ID_SIZE | if is_kernel { misc::KERNEL } else { misc::USER };
-        self.halves(&[0]);
+        self.halves(&[kind]);
         self.0.extend(header_misc.to_ne_bytes());
         self.0.extend(((8 + 4 + ID + path_len) as u16).to_ne_bytes());
         self.0.extend((-1_i32).to_ne_bytes());

@@ -11,13 +11,16 @@ pub use records::Encoder;
 
 use super::abi::record as kind;
 use super::attr::Attr;
-use super::file::{BuildId, Group};
+use super::file::{BuildId, Feature, Group};
 use super::spe::Part;
 use std::collections::BTreeMap;
 use std::io::{Result, Seek, SeekFrom, Write};
 
 /// Magic, sizes, three sections, 256 bits of features.
 const HEADER_SIZE: u64 = 104;
+
+/// "PERFILE2" as a number of this machine's order.
+const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
 
 /// The bytes of each event's attributes: of the one that needs most.
 fn attr_size(events: &[EventDescription]) -> u32 {
@@ -50,6 +53,8 @@ pub struct Writer<W> {
     written: u64,
     build_ids: BTreeMap<(bool, Vec<u8>), BuildId>,
     times: Option<(u64, u64)>,
+    /// Whether what describes records goes in front of them, and nothing is completed later.
+    is_stream: bool,
 }
 
 impl<W: Write + Seek> Writer<W> {
@@ -61,11 +66,93 @@ impl<W: Write + Seek> Writer<W> {
         let ids: usize = events.iter().map(|event| event.ids.len()).sum();
         let attrs = HEADER_SIZE + 8 * ids as u64;
         let data = attrs + entry_size(&events) * events.len() as u64;
-        let mut writer =
-            Self { out, events, attrs, data, written: 0, build_ids: BTreeMap::new(), times: None };
+        let mut writer = Self {
+            out,
+            events,
+            attrs,
+            data,
+            written: 0,
+            build_ids: BTreeMap::new(),
+            times: None,
+            is_stream: false,
+        };
         writer.write_header(&[])?;
         writer.write_events()?;
         Ok(writer)
+    }
+
+    /// Starts what `perf record -o -` writes to a pipe; records follow. Nothing is sought in `out`.
+    ///
+    /// # Errors
+    /// What `out` says; an event with more numbers than a record has room for.
+    pub fn stream(
+        out: W,
+        events: Vec<EventDescription>,
+        machine: &Machine,
+        groups: &[Group],
+    ) -> Result<Self> {
+        const STREAM_HEADER: u64 = 16;
+        let sections = features::sections(machine, groups, &events, &BTreeMap::new(), None);
+        let mut writer = Self {
+            out,
+            events,
+            attrs: 0,
+            data: 0,
+            written: 0,
+            build_ids: BTreeMap::new(),
+            times: None,
+            is_stream: true,
+        };
+        writer.records(&MAGIC.to_ne_bytes())?;
+        writer.records(&STREAM_HEADER.to_ne_bytes())?;
+        for event in std::mem::take(&mut writer.events) {
+            let ids: Vec<u8> = event.ids.iter().flat_map(|id| id.to_ne_bytes()).collect();
+            let size = attr_size(std::slice::from_ref(&event));
+            writer.described(kind::HEADER_ATTR, &[&event.attr.to_bytes_of(size), &ids])?;
+            // the number of an update that is a name
+            const NAME: u64 = 2;
+            if let Some(id) = event.ids.first() {
+                let words = [NAME.to_ne_bytes(), id.to_ne_bytes()].concat();
+                let mut name = event.name.clone().into_bytes();
+                name.resize((name.len() + 1).next_multiple_of(8), 0);
+                writer.described(kind::EVENT_UPDATE, &[&words, &name])?;
+            }
+            writer.events.push(event);
+        }
+        for (feature, section) in sections {
+            if feature == Feature::TRACING_DATA.0 {
+                let padded = section.len().next_multiple_of(8);
+                let size = u32::try_from(padded).map_err(std::io::Error::other)?;
+                let filled = vec![0; padded - section.len()];
+                writer.described(kind::HEADER_TRACING_DATA, &[&size.to_ne_bytes()])?;
+                writer.records(&section)?;
+                writer.records(&filled)?;
+                continue;
+            }
+            let filled = vec![0; section.len().next_multiple_of(8) - section.len()];
+            // perf would read padding behind the topology as numbers of dies
+            if feature == Feature::CPU_TOPOLOGY.0 && !filled.is_empty() {
+                continue;
+            }
+            // of a machine that is too large for a record perf leaves it out, too
+            if section.len() + 64 < usize::from(u16::MAX) {
+                writer.described(kind::HEADER_FEATURE, &[&feature.to_ne_bytes(), &section, &filled])?;
+            }
+        }
+        Ok(writer)
+    }
+
+    /// A record that describes others.
+    fn described(&mut self, kind: u32, parts: &[&[u8]]) -> Result<()> {
+        let size = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
+        let size = u16::try_from(size).map_err(|_| {
+            std::io::Error::other(
+                "an event on so many CPUs and threads does not fit into a stream: write to a file",
+            )
+        })?;
+        let header = [&kind.to_ne_bytes()[..], &[0; 2], &size.to_ne_bytes()].concat();
+        self.records(&header)?;
+        parts.iter().try_for_each(|part| self.records(part))
     }
 
     /// The events.
@@ -127,6 +214,13 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// What the file says.
     pub fn finish(mut self, machine: &Machine, groups: &[Group]) -> Result<W> {
+        if self.is_stream {
+            for ((is_kernel, path), id) in std::mem::take(&mut self.build_ids) {
+                self.records(&features::build_id_record(is_kernel, &path, &id))?;
+            }
+            self.out.flush()?;
+            return Ok(self.out);
+        }
         if let Err(error) = self.describe(machine, groups) {
             // the records are there, at least; the error is the first one
             let _ = self.cut_short();
@@ -159,6 +253,9 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// What the file says.
     pub fn cut_short(&mut self) -> Result<()> {
+        if self.is_stream {
+            return self.out.flush();
+        }
         self.out.seek(SeekFrom::Start(0))?;
         self.write_header(&[])?;
         self.out.flush()
@@ -172,9 +269,7 @@ impl<W: Write + Seek> Writer<W> {
         let attrs_size = self.data - self.attrs;
         let words =
             [HEADER_SIZE, entry_size(&self.events), self.attrs, attrs_size, self.data, self.written, 0, 0];
-        // "PERFILE2" as a number of this machine's order
-        let magic = u64::from_le_bytes(*b"PERFILE2");
-        for word in std::iter::once(magic).chain(words).chain(bits) {
+        for word in std::iter::once(MAGIC).chain(words).chain(bits) {
             self.out.write_all(&word.to_ne_bytes())?;
         }
         Ok(())

@@ -120,4 +120,10 @@ static inline bool futex_waits(uint64_t operation)
 	return false;
 }
 
+/* Whether what starts a program (CALL_EXECUTE) has the name behind a folder: execveat. */
+static inline bool executes_by_name_at_second(enum machine machine, int64_t number)
+{
+	return number == (machine == MACHINE_X86_64 ? 322 : 281);
+}
+
 #endif

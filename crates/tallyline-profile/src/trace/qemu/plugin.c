@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -380,12 +381,41 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 						     (void *)(uintptr_t)(first << 10 | (count & 0x3ff)));
 }
 
+/* The program that a process is about to become, by its name; or none, as it could not be started. It then runs
+ * without us. */
+static void execution_write(uint64_t name)
+{
+	enum { LONGEST = 4096 };
+	uint8_t block[BLOCK_HEAD + 6 + LONGEST], *at = block + BLOCK_HEAD;
+	char *text = (char *)at + 6;
+	size_t length = 0;
+
+	/* the address is the program's, and may be none: the kernel looks at it before we would fall over it; a page
+	 * at a time, as the next one may not be there */
+	while (name && base_known && length < LONGEST) {
+		size_t size = 4096 - ((base + name + length) & 4095);
+		struct iovec to = { text + length, size < LONGEST - length ? size : LONGEST - length };
+		struct iovec from = { (void *)(uintptr_t)(base + name + length), to.iov_len };
+		ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+		char *end = got > 0 ? memchr(to.iov_base, 0, got) : NULL;
+
+		if (got <= 0)
+			break;
+		length += end ? end - (char *)to.iov_base : got;
+		if (end)
+			break;
+	}
+	at = put_u32(at, getpid());
+	at = put_u16(at, length);
+	file_append("EXEC", block, at + length - block);
+}
+
 static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, uint64_t first, uint64_t second,
 		    uint64_t third, uint64_t fourth, uint64_t fifth, uint64_t sixth, uint64_t seventh, uint64_t eighth)
 {
 	struct thread *thread = current(cpu);
 
-	(void)plugin, (void)first, (void)third, (void)fourth, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
+	(void)plugin, (void)third, (void)fourth, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
 	switch (call_of(machine, number)) {
 	case CALL_FUTEX:
 		thread->futex_waits = futex_waits(second);
@@ -399,8 +429,8 @@ static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, u
 		thread_end();
 		break;
 	case CALL_EXECUTE:
-		/* the program that comes then runs without us */
 		block_flush(thread);
+		execution_write(executes_by_name_at_second(machine, number) ? second : first);
 		break;
 	default:
 		break;
@@ -421,6 +451,14 @@ static void on_return(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number,
 	case CALL_MAPPING:
 		atomic_store(&mappings_changed, true);
 		break;
+	case CALL_EXECUTE: {
+		/* it comes back where there is no such program */
+		uint8_t block[BLOCK_HEAD + 4];
+
+		put_u32(block + BLOCK_HEAD, getpid());
+		file_append("BACK", block, sizeof block);
+		break;
+	}
 	default:
 		break;
 	}
