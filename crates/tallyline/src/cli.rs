@@ -47,10 +47,9 @@ Examples:
   tallyline check ./server --policy layout.toml
   tallyline diff ./server.old ./server   what grew, shrank or moved to another line
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
-  tallyline man | man -l -
+  tallyline man layout                   the manual page of a sub-command
 
-Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. With
-DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
+Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. With DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
 
 Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
 
@@ -113,8 +112,8 @@ enum Command {
         shell: Shell,
     },
 
-    /// Print the manual page
-    Man,
+    /// Show a manual page
+    Man(manual::ManArgs),
 }
 
 /// Does what the command line says; the exit status of what looks for something says if it found it.
@@ -140,7 +139,35 @@ pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);
             Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(&script)?))
         }
-        Command::Man => Output::open(None, Color::Always)?.write(|out| manual::write(Cli::command(), out)),
+        Command::Man(args) => manual::run(args, Cli::command()),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Paragraphs are filled by clap to the width of the terminal: a line break in one would be a second one.
+    #[test]
+    fn epilogues_have_paragraphs_in_one_line_and_examples_that_fit() {
+        let mut wrong = Vec::new();
+        let mut commands = vec![Cli::command()];
+        commands[0].build();
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            let Some(text) = command.get_after_help().map(ToString::to_string) else { continue };
+            let is_prose = |line: &&str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+            let mut before = "";
+            for line in text.lines() {
+                let is_broken = is_prose(&line) && is_prose(&before);
+                let is_wide = line.starts_with(' ') && line.chars().count() > 100;
+                if is_broken || is_wide {
+                    wrong.push(format!("{}: {line}", command.get_name()));
+                }
+                before = line;
+            }
+        }
+        assert_eq!(wrong, [""; 0]);
+    }
 }

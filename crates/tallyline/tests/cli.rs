@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, stderr, stdout, tallyline};
+use common::{folder, run, stderr, stdout, tallyline};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -70,12 +70,20 @@ fn completions_are_there_for_the_usual_shells() {
 }
 
 #[test]
-fn the_manual_page_has_every_sub_command() {
-    let output = run(&["man"]);
+fn every_sub_command_has_a_manual_page() {
+    let folder = folder("man");
+    let output = run(&["man", "--folder", folder.to_str().expect("a plain path")]);
     assert!(output.status.success(), "{output:?}");
-    let page = stdout(&output);
-    assert!(page.contains(".TH"), "{page}");
-    for name in ["update", "read", "fold", "memory", "completions"] {
-        assert!(page.contains(name), "{name}");
+    for name in ["", "-layout", "-bench", "-bench-update", "-check", "-man"] {
+        let page = std::fs::read_to_string(folder.join(format!("tallyline{name}.1"))).expect("a page");
+        assert!(page.contains(".TH") && page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{name}");
     }
+    let page = run(&["man", "bench", "update"]);
+    assert!(stdout(&page).contains(".SH EXAMPLES"), "{page:?}");
+    assert_eq!(page.stdout, std::fs::read(folder.join("tallyline-bench-update.1")).expect("a page"));
+    let program = stdout(&run(&["man"]));
+    assert!(program.contains("tallyline\\-layout") && program.lines().count() < 200, "{program}");
+    let wrong = run(&["man", "layuot"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is"), "{wrong:?}");
 }

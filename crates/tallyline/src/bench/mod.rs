@@ -84,8 +84,7 @@ Examples:
   tallyline bench fold --threads 1           one reader
   tallyline bench fold --rounds 31 -o fold.txt
 
-The CPUs are made up (8 to 1024 of them), the memory is real and every unit of it is written.
-The largest comparisons take memory beyond the last-level cache, if there is enough.";
+The CPUs are made up (8 to 1024 of them), the memory is real and every unit of it is written. The largest comparisons take memory beyond the last-level cache, if there is enough.";
 
 const MEMORY_EXAMPLES: &str = "\
 Examples:
@@ -108,7 +107,7 @@ Examples:
 const REPORT_EXAMPLES: &str = "\
 Examples:
   tallyline bench report --perf ./perf                 a small program, compiled and recorded here
-  tallyline bench report --program ./server -k vmlinux also samples spread over these files' functions
+  tallyline bench report --program ./server -k vmlinux also samples spread over their functions
   tallyline bench report --data perf.data -k vmlinux --json | jq '.targets'";
 
 const LIFECYCLE_EXAMPLES: &str = "\

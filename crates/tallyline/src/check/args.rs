@@ -74,8 +74,7 @@ A policy:
   rule = \"max-holes\"
   reason = \"the protocol has it so\"
 
-Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings,
-2 for an error.";
+Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings, 2 for an error.";
 
 /// How findings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -119,27 +119,27 @@ impl RecordArgs {
 
 const EXAMPLES: &str = "\
 Events:
-  Without -e: the CPUs' cycles where the machine counts them, else the clock, which works everywhere.
-  EVENT:u programs only, EVENT:k the kernel only; p to ppp and P: closer to the instruction, where the hardware can.
-  mem-loads, mem-stores   where data came from and how long it took, on Intel; on hybrid CPUs for each kind of core;
-                          on Arm by SPE, both in one event
+  Without -e: the CPUs' cycles where the machine counts them, else the clock, which works everywhere
+  EVENT:u, EVENT:k        programs only, the kernel only
+  EVENT:p to :ppp, :P     closer to the instruction, where the hardware can
+  mem-loads, mem-stores   where data came from and how long it took, on Intel; on Arm by SPE
   ibs_op//                the same on AMD
-  arm_spe_0//             the same on Arm, of all operations; load_filter=1, store_filter=1, min_latency=N, period=N
+  arm_spe_0//             the same on Arm, of all operations; also load_filter=1, store_filter=1,
+                          min_latency=N, period=N
   mem:0x7f00/8:w          writers of 8 bytes at an address
   sched:sched_switch      a tracepoint or probe, by its name in tracefs; sched:* for all of a system
 
 Examples:
-  tallyline record -- ./server --port 80       records to perf.data; its exit status is the command's
+  tallyline record -- ./server --port 80       to perf.data; its exit status is the command's
   tallyline record -e mem-loads -e mem-stores -o mem.data -- ./server
   tallyline record -g -F 4000 --all-user -- ./server
   tallyline record -p 1234 --max-size 100M     until Ctrl-C, the end of the process, or 100 MB
   tallyline record -a -- sleep 10              the whole machine for ten seconds
   tallyline record -o - -- ./server | perf report -i -
-  tallyline record --trace -- ./server         every access to memory, under QEMU; for tallyline replay
+  tallyline record --trace -- ./server         every access to memory, for tallyline replay
   tallyline record --trace --every 1000 -- qemu-system-x86_64 -kernel vmlinuz -append nokaslr …
 
-perf report, perf script and perf annotate read the file, too.
-A recording that is there is kept, with .old behind its name.";
+perf report, perf script and perf annotate read the file, too. A recording that is there is kept, with .old behind its name.";
 
 /// How callers are recorded, as perf's users write it.
 fn call_graph(text: &str) -> Result<CallChains, String> {

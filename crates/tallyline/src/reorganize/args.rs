@@ -91,12 +91,9 @@ Examples:
   tallyline reorganize --verify ./vmlinux | head -20        where a kernel could save most
   tallyline reorganize --instances /proc/slabinfo --json -o savings.json
 
-A proposal says whether it is optimal or the best found: it is exact for up to 20 members between
-two that stay, and for more where they are of few sizes, as nearly all are. What BTF says nothing
-about, alignment, is as inferred.
+A proposal says whether it is optimal or the best found: it is exact for up to 20 members between two that stay, and for more where they are of few sizes, as nearly all are. What BTF says nothing about, alignment, is as inferred.
 
-Exit status: 0 for success, also where nothing can be smaller; 2 for an error, among them a type that
-is not for this and a proposal that a compiler lays out otherwise, which is withheld.";
+Exit status: 0 for success, also where nothing can be smaller; 2 for an error, among them a type that is not for this and a proposal that a compiler lays out otherwise, which is withheld.";
 
 // the help says the number
 const _: () = assert!(EXACT_MEMBERS == 20);

@@ -79,7 +79,7 @@ impl ReplayArgs {
 const EXAMPLES: &str = "\
 Examples:
   tallyline record --trace -- ./server && tallyline replay
-  tallyline replay -n 64 --cache 2M -c 128 server.trace       a machine with 64 cores and larger lines
+  tallyline replay -n 64 --cache 2M -c 128 server.trace   64 cores and larger lines
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
 
 The turns decide how often threads meet: compare two quanta before you believe a figure.";

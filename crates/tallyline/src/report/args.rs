@@ -119,9 +119,10 @@ Examples:
   mkdir archive && tar -xf perf.data.tar.bz2 -C archive && tallyline report --symfs archive
                                                     what perf archive packed there
 
-Sort keys: pid tgid comm cpu socket dso sym symoff srcfile srcline caller addr code_page_size
-  local_weight weight local_ins_lat ins_lat local_retire_lat retire_lat local_p_stage_cyc p_stage_cyc
-  type typeoff typecln mem snoop tlb locked blocked dcacheline symbol_daddr dso_daddr phys_daddr
+Sort keys:
+  pid tgid comm cpu socket dso sym symoff srcfile srcline caller addr code_page_size local_weight
+  weight local_ins_lat ins_lat local_retire_lat retire_lat local_p_stage_cyc p_stage_cyc type
+  typeoff typecln mem snoop tlb locked blocked dcacheline symbol_daddr dso_daddr phys_daddr
   data_page_size; period and sample are columns that add up.
 
 Exit status: 0 for success, 2 for an error.";
