@@ -129,6 +129,23 @@ fn check(file: &str, options: &[&str]) {
     assert!(hidden * 50 < STRUCTS, "{hidden} of {STRUCTS} are not explained");
 }
 
+/// What is printed of them compiles to what is promised, whatever it takes to say it.
+fn check_texts(file: &str) {
+    let names: Vec<String> = (0..STRUCTS).step_by(4).map(|at| format!("s{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let output =
+        run(&[&["reorganize", "--json", "--verify", "--unpin", "ends"], &names[..], &[file]].concat());
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut verified = 0;
+    for (name, one) in by_name(&document) {
+        if one["outcome"] == "smaller" || one["outcome"] == "withheld" {
+            verified += 1;
+            assert!(one["verified"].is_string(), "{name}: {one}");
+        }
+    }
+    assert!(verified > 20, "{verified}");
+}
+
 /// Members keep their names and follow each other.
 fn without_overlap(one: &Value) {
     let members = one["members"].as_array().expect("members");
@@ -163,5 +180,6 @@ fn every_proposal_for_a_random_struct_holds() {
         let file = object.to_str().expect("a plain path");
         check(file, &[]);
         check(file, &["--unpin", "ends"]);
+        check_texts(file);
     }
 }

@@ -139,7 +139,13 @@ impl<'t> Printer<'t> {
             Type::Record(record) if self.types.record(record).is_union() => self.union_body(record, &frame),
             Type::Record(record) => self.record_body(record, &frame),
             Type::Enum(item) => self.enumeration(item, &frame),
-            Type::Typedef { name, of } => self.typedef(name, of, &frame),
+            Type::Typedef { name, of } => {
+                self.typedef(name, of, &frame);
+                let align = self.types.declared_alignment(id).filter(|_| self.is_exact());
+                if let Some(align) = align {
+                    self.aligned(align);
+                }
+            }
             Type::Base { name, bits } => {
                 self.put(self.types.name(name));
                 self.put(b" /* size: ");
