@@ -36,6 +36,7 @@ struct cut { char c; long long l; };
 EACH
 #undef X
 struct tight t;
+struct ints { int a, b; }; struct __attribute__((packed)) holder { char c; struct ints ints; }; struct holder holder;
 ";
 
 /// The compilers, by machine.
@@ -106,7 +107,7 @@ fn alignments_are_those_of_the_compilers_of_many_machines() {
             continue;
         }
         let object = compile(&folder, compiler, "types.c", OF_C, &[flags, &["-g", "-w"]].concat());
-        let (text, count) = assertions(&types_of(&object), &["tight", "two", "cut"]);
+        let (text, count) = assertions(&types_of(&object), &["tight", "two", "cut", "holder"]);
         assert!(count > 30, "{count}");
         compile(&folder, compiler, "again.c", &format!("{OF_C}{text}"), &[flags, &["-w"]].concat());
         std::fs::remove_dir_all(folder).expect("removable");

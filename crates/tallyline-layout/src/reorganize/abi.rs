@@ -186,7 +186,12 @@ impl<'t> Abi<'t> {
     fn find_misplaced(&mut self) -> bool {
         let mut found = false;
         for index in 0..self.types.record_count() {
-            let outer = self.types.record(RecordId(index as u32));
+            let id = RecordId(index as u32);
+            let (outer, shape) = (self.types.record(id), self.shape(id));
+            // what a packed struct holds lies anywhere
+            if shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_)) {
+                continue;
+            }
             for member in self.types.members(outer) {
                 if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
                     continue;
