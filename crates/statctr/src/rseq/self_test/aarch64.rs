@@ -17,11 +17,7 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
     // this function's.
     unsafe {
         asm!(
-            ".pushsection __rseq_cs, \"aw?\"",
-            ".balign 32",
-            "20: .long 0, 0",
-            ".quad 21f, 22f - 21f, 23f",
-            ".popsection",
+            descriptor!(),
             "mrs {t}, tpidr_el0",
             "add {t}, {t}, {area}",
             "adrp {first}, 20b",
@@ -43,7 +39,7 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
             ".subsection 1",
             // brk #0x45e0, as in every section
             ".inst 0xd428bc00",
-            "23: b {aborted}",
+            "23: b {slow}",
             ".previous",
             area = in(reg) offset,
             mask = in(reg) mask,
@@ -52,7 +48,7 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
             looks = inout(reg) looks.max(1) => _,
             first = out(reg) _,
             t = out(reg) _,
-            aborted = label { return Watched::Aborted },
+            slow = label { return Watched::Aborted },
             options(nostack)
         );
     }

@@ -16,11 +16,7 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
     // may be 0. The section has one store, its last instruction, to a word of this function's.
     unsafe {
         asm!(
-            ".pushsection __rseq_cs, \"aw?\"",
-            ".balign 32",
-            "20: .long 0, 0",
-            ".quad 21f, 22f - 21f, 23f",
-            ".popsection",
+            descriptor!(),
             "lea {t}, [rip + 20b]",
             "and {t}, {mask}",
             "mov qword ptr fs:[{area} + 8], {t}",
@@ -35,12 +31,12 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
             "31: mov {t:e}, 2",
             "32: mov qword ptr [{result}], {t}",
             "22:",
-            ".pushsection .text.unlikely, \"ax?\"",
+            ".subsection 1",
             // ud1 edi, [rip + signature], as in every section
             ".byte 0x0f, 0xb9, 0x3d",
             ".long 0x53053053",
-            "23: jmp {aborted}",
-            ".popsection",
+            "23: jmp {slow}",
+            ".previous",
             area = in(reg) offset,
             mask = in(reg) mask,
             word = in(reg) word.as_ptr(),
@@ -48,7 +44,7 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
             looks = inout(reg) looks.max(1) => _,
             first = out(reg) _,
             t = out(reg) _,
-            aborted = label { return Watched::Aborted },
+            slow = label { return Watched::Aborted },
             options(nostack)
         );
     }
