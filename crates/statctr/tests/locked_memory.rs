@@ -123,6 +123,47 @@ fn a_lock_between_a_pool_and_its_first_counter_costs_nothing() {
     again("a_lock_between_a_pool_and_its_first_counter_costs_nothing");
 }
 
+/// A counter that was made before, as by a constructor that runs before `main`.
+#[test]
+fn a_lock_after_the_first_counter_takes_little() {
+    if os::is_child() {
+        let cpus = os::cpus();
+        let made = [Placement::Fixed, Placement::Flexible].map(|placement| {
+            let pool = pool(placement);
+            let counter = Counter::new_in(&pool, 5).expect("counter");
+            counter.inc();
+            (placement, pool, counter)
+        });
+        lock(LOCK_ALL);
+        for (placement, pool, counter) in &made {
+            let own = pool.memory().expect("smaps").resident;
+            println!("{placement:?}: {own} bytes");
+            assert!(own <= ENOUGH && own > 0, "{placement:?}: {own}");
+            // and it goes on, on other CPUs and with more counters than there was room for
+            let more: Vec<_> = (0..10_000).map(|_| Counter::new_in(pool, 7).expect("counter")).collect();
+            for &cpu in &cpus {
+                os::pin(0, &[cpu]);
+                counter.inc();
+                more.iter().for_each(Counter::inc);
+                // a flexible pool's block goes, and comes back elsewhere
+                pool.drain(CpuId::new(cpu as u32)).expect("drained");
+                more.iter().for_each(Counter::inc);
+            }
+            for cpu in [64, 191] {
+                more.iter().for_each(|counter| counter.add_as(CpuId::new(cpu), 1).expect("a made-up CPU"));
+            }
+            let turns = cpus.len() as u64;
+            assert_eq!(counter.read(), 6 + turns);
+            assert!(more.iter().all(|counter| counter.read() == 7 + 2 * turns + 2));
+            let all = pool.memory().expect("smaps").resident;
+            // of 80 kB each: home words, baselines, two residues, two made-up CPUs, and those here
+            assert!(all < (8 + cpus.len()) * 140_000, "{placement:?}: {all}");
+        }
+        return;
+    }
+    again("a_lock_after_the_first_counter_takes_little");
+}
+
 #[test]
 fn locked_memory_is_locked_and_given_back() {
     if os::is_child() {

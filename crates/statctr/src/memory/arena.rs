@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::topology::{CpuId, CpuSet, NodeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
@@ -70,6 +71,10 @@ pub(super) struct Held {
 pub(crate) struct Arena {
     settings: ArenaSettings,
     state: Lock<State>,
+    /// Updates that found the words of their CPU not writable, and whether one of them came after
+    /// the last time memory was seen to.
+    refusals: AtomicU64,
+    short: AtomicBool,
     /// Where units are movable. Dropped last: blocks stay mapped while there is a reservation.
     depot: Option<Depot>,
 }
@@ -85,7 +90,8 @@ impl Arena {
         patient_readers();
         let depot = settings.layout.movable.then(|| Depot::new(&settings.layout, &settings.nodes));
         let state = State { expected: settings.expected.clone(), ..State::default() };
-        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, state), depot })
+        let (refusals, short) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, state), refusals, short, depot })
     }
 
     pub(super) fn depot(&self) -> Option<&Depot> {
@@ -99,7 +105,14 @@ impl Arena {
     /// Updates that found no memory of their own and went to the fallback cell; and whether that
     /// may be so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
-        self.depot.as_ref().map_or((0, false), Depot::shortfalls)
+        let (blocks, short) = self.depot.as_ref().map_or((0, false), Depot::shortfalls);
+        (blocks + self.refusals.load(Ordering::Relaxed), short || self.short.load(Ordering::Relaxed))
+    }
+
+    /// Notes that an update was refused its CPU's words. Async-signal-safe.
+    pub(super) fn note_refusal(&self) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
+        self.short.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn settings(&self) -> &ArenaSettings {
@@ -176,20 +189,28 @@ impl Arena {
         how: How,
         take: impl Fn(&mut Slots) -> Option<Taken>,
     ) -> Result<(Taken, Handle)> {
+        self.short.store(false, Ordering::Relaxed);
         let found = |held: &mut Held| {
             let taken = take(&mut held.slots)?;
+            if let Err(error) = held.reservation.make_slots_writable(taken.word + words) {
+                // a word, or whole chunks
+                let given = held.slots.free_chunks(taken.word, words / CHUNK_WORDS)
+                    || held.slots.free_word(taken.word);
+                debug_assert!(given, "what was taken just now can be given back");
+                return Some(Err(error));
+            }
             let handle =
                 Handle { base: held.reservation.home(taken.word), table: held.reservation.table(how) };
-            Some((taken, handle))
+            Some(Ok((taken, handle)))
         };
         let hint = state.hint;
         if let Some(result) = state.reservations.get_mut(&hint).and_then(found) {
-            return Ok(result);
+            return result;
         }
         for (address, held) in state.reservations.iter_mut().rev() {
             if let Some(result) = found(held) {
                 state.hint = *address;
-                return Ok(result);
+                return result;
             }
         }
         let address = self.grow(state, words)?;
@@ -197,7 +218,7 @@ impl Arena {
             return Err(Error::TooMany { asked: words, limit: self.unit_words() });
         };
         state.hint = address;
-        Ok(result)
+        result
     }
 
     /// Makes another reservation, with smaller units where address space is short.
@@ -288,6 +309,7 @@ impl Arena {
     /// Gives back the memory of slots that nobody has.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
+        self.short.store(false, Ordering::Relaxed);
         let mut trimmed = Trimmed::default();
         let keep = state.hint;
         state.reservations.retain(|&address, held| {

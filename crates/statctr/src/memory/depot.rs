@@ -10,7 +10,7 @@ use super::lock::{Lock, Rank};
 use super::mapping::{Mapping, PAGE, store_zeros, zero};
 use super::reservation::Layout;
 use super::slabs::{Growth, RECORD_BYTES, Slabs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rseq::is_refused;
 use crate::topology::{CpuId, CpuSet, NodeId};
 use std::ptr::NonNull;
@@ -167,7 +167,7 @@ impl Depot {
     fn map_slab(&self, node: Option<NodeId>) -> Result<impl Iterator<Item = usize> + use<>> {
         let mut count = (SLAB_BYTES / self.stride).clamp(1, READY);
         let slab = loop {
-            match Mapping::new((count * self.stride).next_multiple_of(PAGE)) {
+            match Mapping::read_only((count * self.stride).next_multiple_of(PAGE), count + 1) {
                 Err(_) if count > 1 => count /= 2,
                 other => break other?,
             }
@@ -176,9 +176,21 @@ impl Depot {
             slab.prefer(node);
         }
         let (start, stride, last) = (slab.addresses().start, self.stride, slab.len() - RECORD_BYTES);
+        if !slab.make_writable(last, RECORD_BYTES) {
+            return Err(Error::OutOfMemory { bytes: slab.len(), errno: libc::ENOMEM });
+        }
         // SAFETY: the end of the pad behind the last block, more than a page away from it.
         unsafe { self.slabs.add(slab, last) };
         Ok((0..count).map(move |index| start + index * stride))
+    }
+
+    /// Makes the first `bytes` of a block writable, for good; `false` where the kernel refuses.
+    /// Async-signal-safe.
+    pub(crate) fn make_writable(&self, block: usize, bytes: usize) -> bool {
+        match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
+            Some(slab) => slab.make_writable(block - slab.addresses().start, bytes.min(self.block_bytes)),
+            None => false,
+        }
     }
 
     /// Makes the pages of the first `bytes` bytes of a block be there.

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::rseq::is_refused;
 use crate::topology::NodeId;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The page size that layouts are made for: the largest that the architecture has, so that guard
 /// pages are pages and no two units share one. A smaller one of the kernel divides it.
@@ -21,7 +21,14 @@ fn kernel_page() -> usize {
 pub(crate) struct Mapping {
     whole: NonNull<u8>,
     len: usize,
+    /// The part of [`PIECES`] that this mapping took; 0: all of it is writable.
+    pieces: usize,
 }
+
+/// Mappings that the kernel may have to keep apart for us, because parts of ours are writable and
+/// others are not. A process may have 65 530 (`vm.max_map_count`); what is reserved when this is
+/// used up is writable at once.
+static PIECES: AtomicUsize = AtomicUsize::new(16_384);
 
 // SAFETY: a mapping is address space; what is done with the memory is its users' business.
 unsafe impl Send for Mapping {}
@@ -34,6 +41,24 @@ impl Mapping {
     ///
     /// Async-signal-safe, but for `errno`, and has to stay so (see `slabs`): system calls alone.
     pub(crate) fn new(len: usize) -> Result<Mapping> {
+        Mapping::reserve(len, 0)
+    }
+
+    /// As [`new`](Self::new), but nothing may be written before
+    /// [`make_writable`](Self::make_writable), in up to `parts` parts.
+    pub(crate) fn read_only(len: usize, parts: usize) -> Result<Mapping> {
+        // a part, and what is between it and the next one
+        let pieces = 2 * parts;
+        let less = |left: usize| left.checked_sub(pieces);
+        let some = PIECES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        let mapping = Mapping::reserve(len, if some { pieces } else { 0 });
+        if some && mapping.is_err() {
+            PIECES.fetch_add(pieces, Ordering::Relaxed);
+        }
+        mapping
+    }
+
+    fn reserve(len: usize, pieces: usize) -> Result<Mapping> {
         let refused = |errno| Error::OutOfMemory { bytes: len, errno };
         let total = len.checked_add(2 * PAGE).ok_or(refused(libc::ENOMEM))?;
         if is_refused!(Map) {
@@ -56,12 +81,13 @@ impl Mapping {
         let Some(whole) = NonNull::new(whole.cast::<u8>()) else { return Err(refused(libc::ENOMEM)) };
         // a unit may lie in another mapping than its home: it is found by its address
         whole.as_ptr().expose_provenance();
-        let mapping = Mapping { whole, len };
+        let mut mapping = Mapping { whole, len, pieces: 0 };
         let start = mapping.start().as_ptr().cast::<libc::c_void>();
+        let access = if pieces > 0 { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
         // SAFETY: the mapping just made, which holds nothing.
         let locked = unsafe { unlock_if_locked(start, len) };
         // SAFETY: [start, start + len) lies inside the mapping just made.
-        if unsafe { libc::mprotect(start, len, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+        if unsafe { libc::mprotect(start, len, access) } != 0 {
             return Err(refused(Error::last_errno()));
         }
         if locked {
@@ -75,6 +101,7 @@ impl Mapping {
             libc::madvise(start, len, libc::MADV_NOHUGEPAGE);
             libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, start, len, c"statctr".as_ptr());
         }
+        mapping.pieces = pieces;
         Ok(mapping)
     }
 
@@ -82,6 +109,33 @@ impl Mapping {
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: the guard page in front is part of the mapping.
         unsafe { self.whole.add(PAGE) }
+    }
+
+    /// Whether all of it may be written.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.pieces == 0
+    }
+
+    /// Makes the pages of `offset..offset + len` writable; `false` where the kernel refuses.
+    /// Async-signal-safe.
+    pub(crate) fn make_writable(&self, offset: usize, len: usize) -> bool {
+        let page = kernel_page();
+        let first = offset.min(self.len) / page * page;
+        let last = offset.saturating_add(len).next_multiple_of(page).min(self.len);
+        if self.is_writable() || first >= last {
+            return true;
+        }
+        let errno = Error::last_errno();
+        // SAFETY: inside the mapping; nothing is taken from anybody.
+        let done = unsafe {
+            let start = self.start().add(first).as_ptr().cast();
+            libc::mprotect(start, last - first, libc::PROT_READ | libc::PROT_WRITE) == 0
+        };
+        if !done {
+            // SAFETY: the calling thread's own.
+            unsafe { *libc::__errno_location() = errno };
+        }
+        done
     }
 
     /// Usable bytes.
@@ -241,5 +295,6 @@ impl Drop for Mapping {
         // SAFETY: the whole mapping as it was made; its owner is going away, and with it every
         // use.
         unsafe { libc::munmap(self.whole.as_ptr().cast(), self.len + 2 * PAGE) };
+        PIECES.fetch_add(self.pieces, Ordering::Relaxed);
     }
 }

@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)] // raw memory; see each block's reason
 
+mod access;
 mod announced;
 mod arena;
 mod depot;

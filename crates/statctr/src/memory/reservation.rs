@@ -1,5 +1,6 @@
 //! One set of units: its memory, its table of displacements and what readers need to walk it.
 
+use super::access::Access;
 use super::arena::Arena;
 use super::depot::Depot;
 use super::flag::Raised;
@@ -124,6 +125,7 @@ pub(crate) struct Reservation {
     /// Where the first unit begins, from the start of the mapping.
     units: usize,
     cpus: Units,
+    access: Access,
     state: AtomicU32,
     arena: *const Arena,
 }
@@ -148,7 +150,11 @@ impl Reservation {
         let Some(bytes) = fits else {
             return Err(Error::OutOfMemory { bytes: usize::MAX, errno: libc::ENOMEM });
         };
-        let mapping = Mapping::new(bytes.next_multiple_of(PAGE))?;
+        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + layout.own_units())?;
+        // zeros do for the entries of CPUs that have no unit
+        if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
+            return Err(Error::OutOfMemory { bytes, errno: libc::ENOMEM });
+        }
         let cpus = if layout.movable {
             Units::movable(bound)
         } else {
@@ -160,7 +166,8 @@ impl Reservation {
         };
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
         let (width, layout_home_in_use) = (layout.width, layout.home_in_use);
-        let reservation = Box::new(Reservation { mapping, layout, units, cpus, state, arena });
+        let access = Access::new(cpus.len());
+        let reservation = Box::new(Reservation { mapping, layout, units, cpus, access, state, arena });
         let header = Header {
             reservation: &raw const *reservation,
             quick: AtomicUsize::new(if layout_home_in_use { SEVERAL } else { NOBODY }),
@@ -320,13 +327,53 @@ impl Reservation {
 
     fn open(&self, cpu: usize, entry: &AtomicUsize) -> bool {
         let Some(displacement) = self.cpus.displacement(cpu) else { return false };
+        if !self.make_writable(cpu) {
+            // SAFETY: the arena outlives its reservations.
+            unsafe { &*self.arena }.note_refusal();
+            return false;
+        }
         self.note_unit(displacement);
         self.cpus.announce(cpu);
         entry.store(displacement, Ordering::Release);
         true
     }
 
+    /// Makes a unit writable that is this reservation's own, as far as there are slots.
+    fn make_writable(&self, cpu: usize) -> bool {
+        if self.cpus.is_movable() {
+            return true;
+        }
+        self.cpus
+            .displacement(cpu)
+            .is_some_and(|displacement| self.access.open(cpu, &self.mapping, self.units + displacement))
+    }
+
+    /// Makes the first `words` slots writable wherever something is written. The arena's lock is held.
+    pub(super) fn make_slots_writable(&self, words: usize) -> Result<()> {
+        let common = COMMON_UNITS + if self.cpus.is_movable() { RESIDUES } else { 0 };
+        // as long as nobody assigns a unit
+        let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
+        self.access.extend(words * 8, self.layout.unit_bytes, |extent| {
+            let own = |displacement| self.mapping.make_writable(self.units + displacement, extent);
+            let mut done = (0..common).all(|unit| own(unit * self.layout.stride()));
+            if let Some(depot) = self.depot() {
+                let blocks = (0..self.cpus.len()).filter_map(|cpu| self.cpus.displacement(cpu));
+                let home = self.home(0).addr().get();
+                return done && { blocks }.all(|unit| depot.make_writable(home.wrapping_add(unit), extent));
+            }
+            self.access.begun().for_each(|cpu| {
+                done = done && self.cpus.displacement(cpu).is_none_or(own);
+            });
+            done
+        })
+    }
+
     fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &Raised<'_>) {
+        if !self.access.attempt(|| depot.make_writable(block, self.access.extent())) {
+            // SAFETY: the arena outlives its reservations.
+            unsafe { &*self.arena }.note_refusal();
+            return depot.give_unused(cpu, block);
+        }
         let displacement = block.wrapping_sub(self.home(0).addr().get());
         if self.cpus.assign(cpu, displacement, held) != displacement {
             depot.give_unused(cpu, block);
@@ -351,6 +398,9 @@ impl Reservation {
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().announced(cpu).is_none() {
+            if !self.make_writable(cpu) {
+                return None;
+            }
             let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
             self.note_unit(displacement);
             self.cpus.announce(cpu);
@@ -456,6 +506,9 @@ impl Reservation {
         let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
         match self.depot() {
             Some(depot) => depot.populate(self.home(0).addr().get().wrapping_add(unit), bytes),
+            None if !self.make_writable(cpu) => {
+                Err(Error::System { operation: "mprotect", errno: libc::ENOMEM })
+            }
             None => self.mapping.populate(self.units + unit, bytes.min(self.layout.unit_bytes)),
         }
     }
