@@ -284,6 +284,10 @@ STATCTR_SETUP_ int statctr_set(statctr_t *counter, unsigned long value);
 /**
  * The value: the sum over the CPUs that ever counted, modulo ULONG_MAX + 1. 0 where there is no
  * counter to read (NULL, not initialised); statctr_read_checked() tells the difference.
+ * A counter that goes down, too (statctr_dec(), statctr_sub()), can read ULONG_MAX or a little less
+ * for a moment: where a thread has added on a CPU that the read has passed, moved, and taken away on
+ * one that the read has not come to. So read it as (long)statctr_read(), and take what is below 0
+ * for 0. When writers have stopped it is exact, as always.
  * Cost: one cache line for each CPU that counted. Signals: safe.
  */
 STATCTR_SETUP_ unsigned long statctr_read(const statctr_t *counter);

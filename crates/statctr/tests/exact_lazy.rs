@@ -182,15 +182,18 @@ fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
     assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
 }
 
-/// The part of updates that used the objects' atomic words, in each round of updates of all objects.
-fn atomic_parts(flows: &[LazyGroup<PerCpu>], rounds: usize, mut round: impl FnMut()) -> Vec<f64> {
+/// The part of `updates` that used the objects' atomic words, in each round of so many.
+fn atomic_parts(
+    flows: &[LazyGroup<PerCpu>],
+    rounds: usize,
+    updates: usize,
+    mut round: impl FnMut(),
+) -> Vec<f64> {
     let mut atomic = 0;
     let parts = (0..rounds).map(|_| {
-        let before = std::mem::take(&mut atomic);
-        let all: u64 = flows.iter().map(|flow| flow.read()[0]).sum();
+        let before = atomic;
         round();
         atomic = flows.iter().map(|flow| flow.shared_part()[0]).sum();
-        let updates = flows.iter().map(|flow| flow.read()[0]).sum::<u64>() - all;
         (atomic - before) as f64 / updates as f64
     });
     parts.collect()
@@ -206,7 +209,7 @@ fn a_million_objects_made_first_are_hardly_ever_updated_atomically() {
     let cpus = os::cpus();
     let count = if cfg!(miri) { 100 } else { 1_000_000 };
     let flows: Vec<_> = (0..count).map(|_| pool.create().expect("object")).collect();
-    let parts = atomic_parts(&flows, SETTLED + 2, || {
+    let parts = atomic_parts(&flows, SETTLED + 1, 3 * cpus.len() * count, || {
         std::thread::scope(|scope| {
             // in turns, so that an owner asks for its further instance before others have theirs
             // for all objects
@@ -246,7 +249,7 @@ fn sixteen_made_up_cpus_get_their_instances_without_being_expected() {
     let flows: Vec<_> = (0..65_536).map(|_| pool.create().expect("object")).collect();
     let mut cpus: Vec<_> =
         (first..first + 16).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("made up")).collect();
-    let parts = atomic_parts(&flows, SETTLED + 1, || {
+    let parts = atomic_parts(&flows, SETTLED + 1, 16 * flows.len(), || {
         for cpu in &mut cpus {
             flows.iter().for_each(|flow| cpu.update(flow, [1, 10, 0, 1]).expect("of this pool"));
         }

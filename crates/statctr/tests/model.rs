@@ -11,6 +11,8 @@ mod drain;
 mod machine;
 #[path = "model/twin.rs"]
 mod twin;
+#[path = "model/weak.rs"]
+mod weak;
 #[path = "model/words.rs"]
 mod words;
 
@@ -236,10 +238,86 @@ fn it_would_miss_a_fallback_cell_that_it_is_not_told_of() {
     two_cpus_and_quick_reads(words::Way::QuickBesideFallback, 1, true);
 }
 
+/// A thread uses the fallback cell for the first time, a second one finds its flag set, by a load of
+/// this order, and hands over what it adds; a quick reader. The rest of the protocol is left out, or
+/// there would be too many executions.
+fn fallback_found_in_use(flag_load: Ordering) {
+    const ONE_UNIT: u64 = 2;
+    const SEVERAL: u64 = 1;
+    loom::model(move || {
+        let [quick, flag, done] = [ONE_UNIT, 0, 0].map(|value| Arc::new(AtomicU64::new(value)));
+        let first = {
+            let (quick, flag) = (Arc::clone(&quick), Arc::clone(&flag));
+            thread::spawn(move || {
+                quick.swap(SEVERAL, Ordering::SeqCst);
+                flag.fetch_or(1, Ordering::SeqCst);
+            })
+        };
+        let second = {
+            let (flag, done) = (Arc::clone(&flag), Arc::clone(&done));
+            thread::spawn(move || {
+                if flag.load(flag_load) != 0 {
+                    done.store(1, Ordering::Release);
+                }
+            })
+        };
+        if done.load(Ordering::Acquire) != 0 {
+            let before = quick.load(Ordering::Acquire);
+            // without the reader's fence: loom's acquires also for what the second thread loaded
+            let after = quick.load(Ordering::Acquire);
+            assert!(before != ONE_UNIT || after != ONE_UNIT, "not visible");
+        }
+        first.join().expect("joined");
+        second.join().expect("joined");
+    });
+}
+
+#[test]
+fn whoever_finds_the_fallback_cell_in_use_knows_that_quick_readers_were_told() {
+    fallback_found_in_use(Ordering::Acquire);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn its_count_would_be_missed_if_it_did_not_acquire_the_flag() {
+    fallback_found_in_use(Ordering::Relaxed);
+}
+
 #[test]
 #[should_panic(expected = "in once or not at all")]
 fn it_would_miss_a_baseline_that_it_is_not_told_of() {
     set_and_read(words::Way::QuickBesideBaseline, CALM);
+}
+
+/// A thread that adds on one CPU and takes away on the other, and a reader.
+fn up_and_down(check: impl Fn(i64) + Sync + Send + 'static) {
+    explore(2, 3, move || {
+        let counter = Arc::new(words::Counter::new(words::Way::Right, true));
+        counter.add(&mut Thread::on(0, CALM), 1);
+        counter.add(&mut Thread::on(1, CALM), u64::MAX);
+        let writer = {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                counter.add(&mut Thread::on(0, CALM), 1);
+                counter.add(&mut Thread::on(1, CALM), u64::MAX);
+            })
+        };
+        check(counter.read() as i64);
+        writer.join().expect("joined");
+        assert_eq!(counter.read(), 0, "not exact");
+    });
+}
+
+#[test]
+fn a_counter_that_goes_down_is_off_by_what_a_read_sees_half_of() {
+    up_and_down(|value| assert!((-1..=1).contains(&value), "{value}"));
+}
+
+// as is documented on `Counter`
+#[test]
+#[should_panic(expected = "below zero")]
+fn a_counter_that_goes_down_can_read_below_zero() {
+    up_and_down(|value| assert!(value >= 0, "below zero"));
 }
 
 /// Commits in two copies by threads of one CPU, one commit for each plan, and a reader who may lose

@@ -58,9 +58,12 @@ extern "C" {
 /*
  * The thread's rseq area from the thread pointer, 0 where these sections are not for this handle.
  *
- * Neither volatile nor with a memory operand, so that compilers take it out of loops; they may
- * also move it up before a test that guards it. So the test is inside: it is safe for every value
- * of `table`. The header never changes, and nobody has the table's address before it is written.
+ * Neither volatile nor with a memory operand, though it loads, so that compilers take it out of
+ * loops. By that they may move it across any store, and up before a test that guards it. Neither
+ * changes what comes out: the tag is tested inside, so it is good for every handle, also one that
+ * was not made (0); the library writes the header once, with a barrier for compilers behind it,
+ * before anybody has the table's address, and never again; and the memory goes with the last
+ * handle, by a call.
  */
 STATCTR_ALWAYS_INLINE_ ptrdiff_t statctr_area_(uintptr_t table)
 {

@@ -57,7 +57,7 @@ impl Handle {
             return unsafe { rseq::add_on_one_cpu(self.base.as_ptr(), value) };
         }
         // SAFETY: the invariant is the contract of the section.
-        if self.is(How::Rseq) && unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
+        if unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
             return;
         }
         self.add_elsewhere(value);
@@ -70,7 +70,7 @@ impl Handle {
             return unsafe { rseq::inc_on_one_cpu(self.base.as_ptr()) };
         }
         // SAFETY: as in `add`.
-        if self.is(How::Rseq) && unsafe { rseq::inc(self.base.as_ptr(), self.table.as_ptr()) } {
+        if unsafe { rseq::inc(self.base.as_ptr(), self.table.as_ptr()) } {
             return;
         }
         self.add_elsewhere(1);
@@ -83,7 +83,7 @@ impl Handle {
             return unsafe { rseq::dec_on_one_cpu(self.base.as_ptr()) };
         }
         // SAFETY: as in `add`.
-        if self.is(How::Rseq) && unsafe { rseq::dec(self.base.as_ptr(), self.table.as_ptr()) } {
+        if unsafe { rseq::dec(self.base.as_ptr(), self.table.as_ptr()) } {
             return;
         }
         self.add_elsewhere(u64::MAX);
@@ -392,12 +392,11 @@ impl Lines {
         (index < self.item_chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
     }
 
-    /// The handle of a word that sections may write, if it is one.
+    /// The handle of a word for a section, which looks at the tag itself.
     #[inline(always)]
     fn for_section(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
-        let word = (index < self.chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) });
-        word.filter(|word| word.is(How::Rseq))
+        (index < self.chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
     }
 
     #[inline(always)]

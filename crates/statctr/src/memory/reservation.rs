@@ -180,6 +180,7 @@ impl Reservation {
         };
         // SAFETY: the mapping starts with room for the header, at a page boundary.
         unsafe { reservation.mapping.start().cast::<Header>().write(header) };
+        rseq::publish_header(reservation.mapping.start().as_ptr());
         Ok(reservation)
     }
 
@@ -474,9 +475,16 @@ impl Reservation {
     }
 
     /// Whether readers must look at home words; sets it, before the first store to one.
+    ///
+    /// Who finds it set must be sure of what came before it was: that [`note_more`](Self::note_more)
+    /// ended the quick way of reading. Else a reader to whom this thread hands its count over could
+    /// still find the one unit, and miss the home word. So the load acquires what the `fetch_or`
+    /// releases, and the handing over carries it on. (A processor whose stores become visible to all
+    /// others at once, as x86-64 and aarch64, would not show the difference; the language does not
+    /// promise that.)
     #[inline]
     pub(crate) fn use_home(&self) {
-        if self.state.load(Ordering::Relaxed) & HOME == 0 {
+        if self.state.load(Ordering::Acquire) & HOME == 0 {
             self.note_more();
             self.state.fetch_or(HOME, Ordering::SeqCst);
         }

@@ -77,26 +77,46 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Reads the area's offset from the header of a table.
+/// The area's offset from the header of a table; 0 where its tag does not say "by rseq".
+///
+/// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
+/// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
+/// may move the block across any store, and across the test of whoever asks. Neither changes what
+/// comes out:
+/// - The header is written once, before [`publish_header`], a block that may read and write all
+///   memory, so no store to it is moved behind that; and nobody has the table's address before, so
+///   this block, which needs it, comes after. From then on nothing stores to the field.
+/// - The tag is tested inside, so the block is good for every handle, also where it comes before the
+///   test of a tag, and for a table of address 0 (a C handle that was not made).
+/// - The memory goes with the last handle, by a call (`munmap`), and what this block gave is used only
+///   by a section before that.
 ///
 /// # Safety
-/// `table` is the tagged address of a live table whose tag says "by rseq".
+/// `table` is the tagged address of a live table.
 #[inline(always)]
 pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     let offset: usize;
-    // SAFETY: by the caller's promise the header is there. It never changes after it was written,
-    // and between that and the first handle to it lies the unlocking of the pool, an opaque call
-    // which the compiler moves no store across: so, though it loads, the block may be `nomem`, which
-    // is what lets a loop load the offset once.
+    // SAFETY: where the tag says so the header is there by the caller's promise; see above for the
+    // order.
     unsafe {
         asm!(
+            "mov {offset}, xzr",
+            "tbz {table}, #0, 2f",
             "ldur {offset}, [{table}, #-25]",
-            offset = lateout(reg) offset,
+            "2:",
+            offset = out(reg) offset,
             table = in(reg) table.addr(),
             options(pure, nomem, nostack, preserves_flags),
         );
     }
     offset
+}
+
+/// Between the stores to a header and all uses of its table's address: see [`offset_of_table`].
+#[inline(always)]
+pub(crate) fn publish_header(header: *const u8) {
+    // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
+    unsafe { asm!("/* {header} */", header = in(reg) header, options(nostack, preserves_flags)) };
 }
 
 /// The table's entry 0: loads by index have no room for the tag.
@@ -207,13 +227,16 @@ macro_rules! define_add {
         /// `false`: nothing was added, take the slow path.
         ///
         /// # Safety
-        /// `table` is the tagged address of a live table whose tag says "by rseq", and for every
+        /// `table` is the tagged address of a live table, and where its tag says "by rseq", for every
         /// displacement d that can stand in it `base + d` is an aligned live word that only
         /// sections on that CPU write.
         #[inline(always)]
         pub(crate) unsafe fn $name(base: *mut u8, table: *const u8 $(, $value: u64)?) -> bool {
             // SAFETY: `table` is the caller's.
             let area = unsafe { offset_of_table(table) };
+            if area == 0 {
+                return false;
+            }
             // SAFETY: the table has an entry for every number that the kernel can put into
             // `cpu_id` (see `cpu_bound`) and zeros for -1 and -2, so the index is in bounds; the
             // word it leads to is live by the caller's promise. Between labels 21 and 22 there is

@@ -235,3 +235,32 @@ pub fn forget_section() {
         clear_section(offset);
     }
 }
+
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_that_is_not_for_sections_has_no_area_whatever_its_table() {
+        // all that stands around the field would show
+        #[repr(align(64))]
+        struct Table([u64; 16]);
+        let mut table = Table([u64::MAX; 16]);
+        table.0[5] = 0x1234;
+        publish_header((&raw const table).cast());
+        let entries = (&raw const table.0[8]).cast::<u8>();
+        for tag in 0..64 {
+            // SAFETY: the header is there for every tag.
+            let offset = unsafe { offset_of_table(entries.wrapping_add(tag)) };
+            assert_eq!(offset != 0, tag & 1 == 1, "tag {tag}");
+            assert!(tag != 1 || offset == 0x1234);
+        }
+        // SAFETY: looked at, and not followed.
+        assert_eq!(unsafe { offset_of_table(std::ptr::null()) }, 0, "nor has one that was never made");
+    }
+}

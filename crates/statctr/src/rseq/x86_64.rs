@@ -65,26 +65,47 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Reads the area's offset from the header of a table.
+/// The area's offset from the header of a table; 0 where its tag does not say "by rseq".
+///
+/// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
+/// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
+/// may move the block across any store, and across the test of whoever asks. Neither changes what
+/// comes out:
+/// - The header is written once, before [`publish_header`], a block that may read and write all
+///   memory, so no store to it is moved behind that; and nobody has the table's address before, so
+///   this block, which needs it, comes after. From then on nothing stores to the field.
+/// - The tag is tested inside, so the block is good for every handle, also where it comes before the
+///   test of a tag, and for a table of address 0 (a C handle that was not made).
+/// - The memory goes with the last handle, by a call (`munmap`), and what this block gave is used only
+///   by a section before that.
 ///
 /// # Safety
-/// `table` is the tagged address of a live table whose tag says "by rseq".
+/// `table` is the tagged address of a live table.
 #[inline(always)]
 pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     let offset: usize;
-    // SAFETY: by the caller's promise the header is there. It never changes after it was written,
-    // and between that and the first handle to it lies the unlocking of the pool, an opaque call
-    // which the compiler moves no store across: so, though it loads, the block may be `nomem`, which
-    // is what lets a loop load the offset once.
+    // SAFETY: where the tag says so the header is there by the caller's promise; see above for the
+    // order.
     unsafe {
         asm!(
+            "xor {offset:e}, {offset:e}",
+            "test {table:l}, 1",
+            "jz 2f",
             "mov {offset}, qword ptr [{table} - 25]",
-            offset = lateout(reg) offset,
+            "2:",
+            offset = out(reg) offset,
             table = in(reg) table.addr(),
-            options(pure, nomem, nostack, preserves_flags),
+            options(pure, nomem, nostack),
         );
     }
     offset
+}
+
+/// Between the stores to a header and all uses of its table's address: see [`offset_of_table`].
+#[inline(always)]
+pub(crate) fn publish_header(header: *const u8) {
+    // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
+    unsafe { asm!("/* {header} */", header = in(reg) header, options(nostack, preserves_flags)) };
 }
 
 #[cfg(not(feature = "inject"))]
@@ -196,13 +217,16 @@ macro_rules! define_add {
         /// `false`: nothing was added, take the slow path.
         ///
         /// # Safety
-        /// `table` is the tagged address of a live table whose tag says "by rseq", and for every
+        /// `table` is the tagged address of a live table, and where its tag says "by rseq", for every
         /// displacement d that can stand in it `base + d` is an aligned live word that only
         /// sections on that CPU write.
         #[inline(always)]
         pub(crate) unsafe fn $name(base: *mut u8, table: *const u8 $(, $value: u64)?) -> bool {
             // SAFETY: `table` is the caller's.
             let area = unsafe { offset_of_table(table) };
+            if area == 0 {
+                return false;
+            }
             // SAFETY: the table has an entry for every number that the kernel can put into
             // `cpu_id` (see `cpu_bound`) and zeros for -1 and -2, so the index is in bounds; the
             // word it leads to is live by the caller's promise. Between labels 21 and 22 there is
@@ -271,7 +295,8 @@ pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, del
     }
 }
 
-/// How many bytes one vector store of this machine has: 16, 32 (AVX2) or 64 (AVX-512F and VL).
+/// How many bytes one vector store of this machine has: 16, 32 (AVX2) or 64 (AVX-512F and VL); 0 where
+/// the tag does not say "by rseq".
 ///
 /// # Safety
 /// As [`offset_of_table`].
@@ -281,10 +306,14 @@ unsafe fn width_of_table(table: *const u8) -> u32 {
     // SAFETY: as in `offset_of_table`.
     unsafe {
         asm!(
+            "xor {width:e}, {width:e}",
+            "test {table:l}, 1",
+            "jz 2f",
             "mov {width:e}, dword ptr [{table} - 33]",
-            width = lateout(reg) width,
+            "2:",
+            width = out(reg) width,
             table = in(reg) table.addr(),
-            options(pure, nomem, nostack, preserves_flags),
+            options(pure, nomem, nostack),
         );
     }
     width
@@ -309,6 +338,9 @@ unsafe fn commit_16(base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
     // interrupt.
     unsafe {
         let area = offset_of_table(table);
+        if area == 0 {
+            return false;
+        }
         section!(
             prepare {}
             check {}
@@ -326,7 +358,8 @@ unsafe fn commit_16(base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
 
 #[inline(always)]
 unsafe fn commit_32_vex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
-    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX2 is there. `vzeroupper`
+    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX2 is there, and
+    // by that the tag. `vzeroupper`
     // clears the upper halves of all sixteen registers, in which a function compiled for AVX may
     // keep something: so all of them are named.
     unsafe {
@@ -352,7 +385,8 @@ unsafe fn commit_32_vex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
 
 #[inline(always)]
 unsafe fn commit_32_evex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
-    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX-512VL is there.
+    // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX-512VL is there, and by that the
+    // tag.
     unsafe {
         let area = offset_of_table(table);
         section!(
@@ -374,7 +408,8 @@ unsafe fn commit_32_evex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
 
 #[inline(always)]
 unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
-    // SAFETY: as in `commit_16`, 64 bytes; the caller has seen that AVX-512F and VL are there.
+    // SAFETY: as in `commit_16`, 64 bytes; the caller has seen that AVX-512F and VL are there, and by that
+    // the tag.
     unsafe {
         let area = offset_of_table(table);
         section!(

@@ -136,6 +136,10 @@ impl Object {
     }
 
     /// Says that the side is used for this, before it is.
+    ///
+    /// Relaxed is enough where the bit is there: nothing else was written before it that a reader
+    /// would have to find, and whoever this thread hands its update over to loads these flags after
+    /// this load, and so finds this bit, too.
     fn use_side(&self, what: u32) {
         let flags = &self.cell().flags;
         if flags.load(Ordering::Relaxed) & what == 0 {
