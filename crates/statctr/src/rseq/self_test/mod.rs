@@ -59,6 +59,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// What became of one section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)] // machines without sections see one of these
 enum Watched {
     /// It was aborted.
     Aborted,
