@@ -108,6 +108,104 @@ fn program(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     compiles(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&to).arg(&from)).then_some(to)
 }
 
+/// Traces a program, and replays the trace as JSON.
+fn traced(folder: &Path, program: &Path, options: &[&str]) -> Value {
+    let program = program.to_str().expect("a plain path");
+    let traced = tallyline()
+        .args(["record", "--trace", "-o", "it.trace", "--", program])
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .output()
+        .expect("runs");
+    assert!(folder.join("it.trace").exists(), "{}", stderr(&traced));
+    let output = run_in(folder, &[&["replay", "it.trace", "--json"], options].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+}
+
+const SUMS: &str = r#"
+#include <pthread.h>
+static int sums[4];
+static void *work(void *sum) { for (int i = 0; i < 5000; i++) *(volatile int *)sum += i; return 0; }
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, &sums[i]);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn elements_of_a_variable_are_named_and_figures_of_other_turns_are_beside() {
+    let folder = folder("replay-sums");
+    let Some(program) = program(&folder, "sums", SUMS) else { return };
+    let json = traced(&folder, &program, &[]);
+    let line = &json["lines"][0];
+    assert_eq!(line["runtime"], false, "{line}");
+    let conflicts = line["conflicts"].as_array().expect("rows");
+    let mut names: Vec<&str> =
+        conflicts.iter().filter_map(|row| row["victim"]["variable"].as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in ["sums[0]", "sums[1]", "sums[2]", "sums[3]"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let field = &json["fields"][0];
+    assert_eq!((&field["variable"], &field["runtime"]), (&"sums".into(), &false.into()), "{field}");
+    let turns = json["replay"]["by_quantum"].as_array().expect("rows");
+    let quanta: Vec<_> = turns.iter().map(|turn| turn["quantum"].as_u64().expect("a number")).collect();
+    assert_eq!(quanta, [20, 200, 2000]);
+    let sharing: Vec<_> = turns.iter().map(|turn| turn["sharing"].as_u64().expect("a number")).collect();
+    assert!(sharing.is_sorted_by(|a, b| a > b), "longer turns meet less often: {sharing:?}");
+    let counts = &json["counts"];
+    let own = counts["true_sharing"].as_u64().zip(counts["false_sharing"].as_u64()).map(|(a, b)| a + b);
+    assert_eq!(own, Some(sharing[1]));
+    let text = stdout(&run_in(&folder, &["replay", "it.trace"]));
+    assert!(text.contains("at turns of 200 instructions  shown here"), "{text}");
+    assert!(text.contains("+0x") && text.contains("sums[1]: "), "{text}");
+    let unnamed = text.lines().find(|line| line.contains(" work+") && line.contains("(no field)"));
+    assert_eq!(unnamed, None, "{text}");
+    let once = stdout(&run_in(&folder, &["replay", "it.trace", "--one-quantum"]));
+    assert!(once.contains("hold for turns of 200 instructions"), "{once}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+const CLEAN: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *work(void *unused) {
+    for (int i = 0; i < 500; i++) { volatile char *block = malloc(100 + i % 50); block[0] = 1; free((void *)block); }
+    printf("done\n");
+    return unused;
+}
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_only_the_runtime_shares_is_marked_and_comes_behind_the_program() {
+    let folder = folder("replay-clean");
+    let Some(program) = program(&folder, "clean", CLEAN) else { return };
+    let json = traced(&folder, &program, &["--lines", "1000"]);
+    let flags = |rows: &str| -> Vec<bool> {
+        json[rows].as_array().expect("rows").iter().map(|row| row["runtime"] == true).collect()
+    };
+    for rows in ["lines", "fields"] {
+        let flags = flags(rows);
+        assert!(flags.is_sorted() && flags.contains(&true), "{rows}: {flags:?}");
+    }
+    let of_runtime = flags("lines").iter().filter(|is_runtime| **is_runtime).count();
+    assert_eq!(json["counts"]["contended_by_runtime"], of_runtime);
+    assert_eq!(json["counts"]["contended"], flags("lines").len());
+    let text = stdout(&run_in(&folder, &["replay", "it.trace"]));
+    assert!(text.contains("by the runtime's own code alone") && text.contains("[runtime]"), "{text}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
 const COUNTERS: &str = r#"
 #include <pthread.h>
 #include <sys/wait.h>

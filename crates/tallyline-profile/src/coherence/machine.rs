@@ -57,12 +57,22 @@ pub struct Conflict {
 }
 
 /// What an instruction did, on all lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceCounts {
     /// Accesses that found their line.
     pub hits: u64,
     /// Accesses and what they caused.
     pub lines: LineCounts,
+    /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    pub lowest: u64,
+    /// The highest first byte of its accesses.
+    pub highest: u64,
+}
+
+impl Default for PlaceCounts {
+    fn default() -> Self {
+        Self { hits: 0, lines: LineCounts::default(), lowest: u64::MAX, highest: 0 }
+    }
 }
 
 /// A replay's counts.
@@ -160,9 +170,12 @@ impl Machine {
             self.instructions.resize(place + 1, PlaceCounts::default());
         }
         self.total.accesses += 1;
-        let lines = &mut self.instructions[place].lines;
-        lines.writes += u64::from(touch.store);
-        lines.reads += u64::from(!touch.store);
+        let address = touch.line * u64::from(self.geometry.line()) + u64::from(touch.offset);
+        let counts = &mut self.instructions[place];
+        counts.lines.writes += u64::from(touch.store);
+        counts.lines.reads += u64::from(!touch.store);
+        counts.lowest = counts.lowest.min(address);
+        counts.highest = counts.highest.max(address);
         let Some(way) = self.caches[usize::from(touch.core)].find(self.geometry, touch.line) else {
             return self.miss(touch);
         };

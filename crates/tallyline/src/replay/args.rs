@@ -40,6 +40,10 @@ pub(crate) struct ReplayArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) quantum: u64,
 
+    /// Replay once, without the comparison with turns a tenth as long and ten times as long
+    #[arg(long)]
+    pub(super) one_quantum: bool,
+
     /// The order of atomic instructions: as the turns have it, or as it was recorded
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Free)]
     pub(super) atomics: Order,
@@ -59,6 +63,10 @@ pub(crate) struct ReplayArgs {
     /// How many cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) lines: usize,
+
+    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    #[arg(long)]
+    pub(super) wide: bool,
 
     /// Write JSON; its schema is in the documentation of the module `json`
     #[arg(long)]
@@ -82,7 +90,8 @@ Examples:
   tallyline replay -n 64 --cache 2M -c 128 server.trace   64 cores and larger lines
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
 
-The turns decide how often threads meet: compare two quanta before you believe a figure.";
+The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with
+a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
 
 /// The order of atomic instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

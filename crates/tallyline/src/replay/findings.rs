@@ -1,7 +1,7 @@
 //! What a replay found, put together for people: totals, types and fields, lines with their conflicts.
 
-use super::places::{Place, Programs, places};
-use std::collections::BTreeMap;
+use super::places::{Place, Places, Programs, places};
+use std::collections::{BTreeMap, HashSet};
 use tallyline_profile::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
 use tallyline_profile::trace::format::Header;
 use tallyline_profile::trace::{Source, Trace};
@@ -16,15 +16,41 @@ pub(super) struct Findings {
     /// Lines that were touched, and those that a core lost to a write of another.
     pub(super) lines_touched: usize,
     pub(super) lines_contended: usize,
-    /// By misses that writes of others caused, then by misses.
+    /// Those of the latter that only the runtime's own code contends for.
+    pub(super) lines_runtime: usize,
+    /// The misses by sharing at shorter and longer turns, by the turns' length.
+    pub(super) turns: Vec<Turns>,
+    /// The program's own first; by misses that writes of others caused, then by misses.
     pub(super) fields: Vec<FieldRow>,
-    /// The lines that are shown, by misses that writes of others caused.
+    /// The lines that are shown, those that only the runtime contends for last; by misses that writes of others caused.
     pub(super) lines: Vec<LineRow>,
     pub(super) warnings: Vec<String>,
 }
 
 /// Instructions that never miss and do less than one access of so many are not looked up.
 const RARE: u64 = 10_000;
+
+/// What comes of other turns than those that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    /// The instructions that a thread runs before the next one's turn.
+    pub(super) quantum: u64,
+    pub(super) accesses: u64,
+    /// Misses that writes of others caused.
+    pub(super) sharing: u64,
+}
+
+impl Turns {
+    /// What came of a replay.
+    pub(super) fn of(quantum: u64, total: &Counts) -> Self {
+        Turns { quantum, accesses: total.accesses, sharing: total.lines.sharing() }
+    }
+
+    /// The share of the accesses that missed because of others' writes, in percent.
+    pub(super) fn percent(&self) -> f64 {
+        100.0 * self.sharing as f64 / self.accesses.max(1) as f64
+    }
+}
 
 /// What is asked for.
 pub(super) struct Shown<'a> {
@@ -38,6 +64,9 @@ pub(super) struct Shown<'a> {
 pub(super) struct FieldRow {
     pub(super) ty: String,
     pub(super) field: String,
+    /// The variable; empty where it is none, or not always the same.
+    pub(super) variable: String,
+    pub(super) is_runtime: bool,
     pub(super) counts: LineCounts,
 }
 
@@ -45,6 +74,8 @@ pub(super) struct FieldRow {
 pub(super) struct LineRow {
     pub(super) address: u64,
     pub(super) counts: LineCounts,
+    /// Whether only the runtime's own code contends for it.
+    pub(super) is_runtime: bool,
     pub(super) conflicts: Vec<ConflictRow>,
 }
 
@@ -64,6 +95,7 @@ impl Findings {
         geometry: Geometry,
         plan: Plan,
         replayed: Replayed,
+        turns: Vec<Turns>,
         shown: &Shown<'_>,
     ) -> Self {
         let Replayed { course, summary } = replayed;
@@ -71,10 +103,16 @@ impl Findings {
         let mut lines: Vec<_> =
             summary.lines.iter().filter(|(_, counts)| counts.sharing() > 0).copied().collect();
         let lines_contended = lines.len();
-        lines.sort_by_key(|(line, counts)| (std::cmp::Reverse(counts.sharing()), *line));
+        let wanted = instructions(&summary, &lines);
+        let data = data(&summary, &wanted, geometry);
+        let known = places(trace, plan.process, &shown.programs, &wanted, &data, &mut warnings);
+        let own = own_lines(&summary, &known);
+        let key = |(line, counts): &(u64, LineCounts)| {
+            (!own.contains(line), std::cmp::Reverse(counts.sharing()), *line)
+        };
+        lines.sort_by_key(key);
+        let lines_runtime = lines.iter().filter(|(line, _)| !own.contains(line)).count();
         lines.truncate(shown.lines);
-        let known =
-            places(trace, plan.process, &shown.programs, &instructions(&summary, &lines), &mut warnings);
         missing(trace, plan.process, &summary, &mut warnings);
         Findings {
             header: trace.header().clone(),
@@ -84,8 +122,10 @@ impl Findings {
             total: summary.total,
             lines_touched: summary.lines.len(),
             lines_contended,
+            lines_runtime,
+            turns,
             fields: fields(&summary, &known),
-            lines: line_rows(&summary, &lines, geometry, &known),
+            lines: line_rows(&summary, &lines, geometry, &known, &own),
             warnings,
         }
     }
@@ -110,6 +150,30 @@ fn instructions(summary: &Summary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     all
 }
 
+/// The addresses of data whose variables are looked up: the ends of what each instruction accessed, and where
+/// lines were lost and taken.
+fn data(summary: &Summary, instructions: &[u32], geometry: Geometry) -> Vec<u64> {
+    let counts = instructions.iter().filter_map(|index| summary.instructions.get(*index as usize));
+    let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest, counts.highest]).collect();
+    for (conflict, _) in &summary.conflicts {
+        let start = conflict.victim.line * u64::from(geometry.line());
+        all.extend([conflict.victim.offset, conflict.culprit_offset].map(|offset| start + u64::from(offset)));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The lines that code of the program itself contends for, as loser or as taker.
+fn own_lines(summary: &Summary, known: &Places) -> HashSet<u64> {
+    let is_own = |index: u32| known.get(index, 0, 0).is_none_or(|place| !place.is_runtime);
+    let of_program = summary
+        .conflicts
+        .iter()
+        .filter(|(conflict, _)| is_own(conflict.victim.instruction) || is_own(conflict.culprit));
+    of_program.map(|(conflict, _)| conflict.victim.line).collect()
+}
+
 /// Says what the trace lacks.
 fn missing<S: Source + ?Sized>(
     trace: &Trace<'_, S>,
@@ -129,11 +193,11 @@ fn missing<S: Source + ?Sized>(
     }
 }
 
-fn fields(summary: &Summary, known: &BTreeMap<u32, Place>) -> Vec<FieldRow> {
-    let mut fields: BTreeMap<(String, String), LineCounts> = BTreeMap::new();
+fn fields(summary: &Summary, known: &Places) -> Vec<FieldRow> {
+    let mut fields: BTreeMap<(String, String, String, bool), LineCounts> = BTreeMap::new();
     for (index, place) in summary.instructions.iter().enumerate() {
-        let Some(known) = known.get(&(index as u32)) else { continue };
-        let sum = fields.entry((known.ty.clone(), known.field.clone())).or_default();
+        let Some(known) = known.get(index as u32, place.lowest, place.highest) else { continue };
+        let sum = fields.entry((known.ty, known.field, known.variable, known.is_runtime)).or_default();
         let counts = place.lines;
         sum.reads += counts.reads;
         sum.writes += counts.writes;
@@ -144,10 +208,11 @@ fn fields(summary: &Summary, known: &BTreeMap<u32, Place>) -> Vec<FieldRow> {
         sum.invalidations += counts.invalidations;
         sum.modified_elsewhere += counts.modified_elsewhere;
     }
-    let mut rows: Vec<_> =
-        fields.into_iter().map(|((ty, field), counts)| FieldRow { ty, field, counts }).collect();
+    let row =
+        |((ty, field, variable, is_runtime), counts)| FieldRow { ty, field, variable, is_runtime, counts };
+    let mut rows: Vec<_> = fields.into_iter().map(row).collect();
     let weight = |counts: &LineCounts| (counts.sharing(), counts.invalidations, counts.replaced, counts.cold);
-    rows.sort_by_key(|row| std::cmp::Reverse(weight(&row.counts)));
+    rows.sort_by_key(|row| (row.is_runtime, std::cmp::Reverse(weight(&row.counts))));
     rows
 }
 
@@ -155,16 +220,20 @@ fn line_rows(
     summary: &Summary,
     lines: &[(u64, LineCounts)],
     geometry: Geometry,
-    known: &BTreeMap<u32, Place>,
+    known: &Places,
+    own: &HashSet<u64>,
 ) -> Vec<LineRow> {
-    let place = |index: u32| known.get(&index).cloned().unwrap_or_default();
+    let place = |index: u32, line: u64, offset: u16| {
+        let address = line * u64::from(geometry.line()) + u64::from(offset);
+        known.get(index, address, address).unwrap_or_default()
+    };
     let row = |(conflict, count): &(Conflict, u64)| ConflictRow {
         count: *count,
         is_true: conflict.is_true,
         offset: conflict.victim.offset,
-        victim: place(conflict.victim.instruction),
+        victim: place(conflict.victim.instruction, conflict.victim.line, conflict.victim.offset),
         culprit_offset: conflict.culprit_offset,
-        culprit: place(conflict.culprit),
+        culprit: place(conflict.culprit, conflict.victim.line, conflict.culprit_offset),
     };
     let mut by_line: BTreeMap<u64, Vec<ConflictRow>> = BTreeMap::new();
     for counted in &summary.conflicts {
@@ -180,7 +249,12 @@ fn line_rows(
                 };
                 b.count.cmp(&a.count).then(key(a).cmp(&key(b)))
             });
-            LineRow { address: line * u64::from(geometry.line()), counts: *counts, conflicts }
+            LineRow {
+                address: line * u64::from(geometry.line()),
+                counts: *counts,
+                is_runtime: !own.contains(line),
+                conflicts,
+            }
         })
         .collect()
 }

@@ -4,14 +4,16 @@
 //! {"schema":1,"model":"MESI","trace":{"machine":"x86_64","process":1,"accesses":9},
 //!  "caches":{"cores":2,"line":64,"size":1048576,"ways":16},
 //!  "replay":{"quantum":200,"atomics":"free","ordered":4,"atomic_instructions":0,
-//!            "threads":[{"thread":1,"core":0}]},
-//!  "counts":{"accesses":9,"hits":7,"upgrades":0,"misses":2,"written_back":0,"lines":2,"contended":1, …counts},
-//!  "fields":[{"type":"struct pair","field":"+0x8 (b)", …counts}],
-//!  "lines":[{"address":4096, …counts,"conflicts":[{"misses":1,"true":false,
-//!     "victim":{"offset":8,"address":4198400,"code":"main+0x4","file":"a","type":"struct pair","field":"+0x8 (b)"},
+//!            "threads":[{"thread":1,"core":0}],
+//!            "by_quantum":[{"quantum":20,"sharing":90,"percent":9.0}]},
+//!  "counts":{"accesses":9,"hits":7,"upgrades":0,"misses":2,"written_back":0,"lines":2,"contended":1,"contended_by_runtime":0, …counts},
+//!  "fields":[{"type":"struct pair","field":"+0x8 (b)","variable":"shared.b","runtime":false, …counts}],
+//!  "lines":[{"address":4096,"runtime":false, …counts,"conflicts":[{"misses":1,"true":false,
+//!     "victim":{"offset":8,"address":4198400,"code":"main+0x4","file":"a","type":"struct pair","field":"+0x8 (b)","variable":"shared.b"},
 //!     "culprit":{ … }}]}]}
 //! ```
-//! Counts are `reads`, `writes`, `cold`, `replaced`, `true_sharing`, `false_sharing`, `invalidations`, `hitm`.
+//! `runtime` is the C library's own code, or code without debug information in a file that has some; `by_quantum` are
+//! the misses by sharing at other turns. Counts are `reads`, `writes`, `cold`, `replaced`, `true_sharing`, `false_sharing`, `invalidations`, `hitm`.
 
 use super::findings::{ConflictRow, FieldRow, Findings, LineRow};
 use super::places::Place;
@@ -49,6 +51,11 @@ fn document(findings: &Findings) -> Value {
             "ordered": course.ordered,
             "atomic_instructions": course.atomics,
             "threads": threads.collect::<Vec<_>>(),
+            "by_quantum": findings.turns.iter().map(|turns| json!({
+                "quantum": turns.quantum,
+                "sharing": turns.sharing,
+                "percent": turns.percent(),
+            })).collect::<Vec<_>>(),
         },
         "counts": with_counts(&total.lines, json!({
             "accesses": total.accesses,
@@ -58,6 +65,7 @@ fn document(findings: &Findings) -> Value {
             "written_back": total.written_back,
             "lines": findings.lines_touched,
             "contended": findings.lines_contended,
+            "contended_by_runtime": findings.lines_runtime,
         })),
         "fields": findings.fields.iter().map(field).collect::<Vec<_>>(),
         "lines": findings.lines.iter().map(line).collect::<Vec<_>>(),
@@ -85,12 +93,23 @@ fn with_counts(counts: &LineCounts, object: Value) -> Value {
 }
 
 fn field(row: &FieldRow) -> Value {
-    with_counts(&row.counts, json!({"type": row.ty, "field": row.field}))
+    with_counts(
+        &row.counts,
+        json!({
+            "type": row.ty,
+            "field": row.field,
+            "variable": row.variable,
+            "runtime": row.is_runtime,
+        }),
+    )
 }
 
 fn line(row: &LineRow) -> Value {
     let conflicts: Vec<_> = row.conflicts.iter().map(conflict).collect();
-    with_counts(&row.counts, json!({"address": row.address, "conflicts": conflicts}))
+    with_counts(
+        &row.counts,
+        json!({"address": row.address, "runtime": row.is_runtime, "conflicts": conflicts}),
+    )
 }
 
 fn conflict(row: &ConflictRow) -> Value {
@@ -110,5 +129,6 @@ fn place(place: &Place, offset: u16) -> Value {
         "file": place.file,
         "type": place.ty,
         "field": place.field,
+        "variable": place.variable,
     })
 }

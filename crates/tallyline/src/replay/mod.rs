@@ -8,14 +8,18 @@ mod text;
 
 pub(crate) use args::ReplayArgs;
 
+use crate::columns::Fit;
 use crate::output::{Color, Output};
 use crate::profile::Cache;
 use anyhow::{Context, Result, anyhow, bail};
-use findings::{Findings, Shown};
+use findings::{Findings, Shown, Turns};
 use places::Programs;
 use std::fs::File;
 use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
 use tallyline_profile::trace::Trace;
+
+/// How much longer and shorter the turns are that a replay is compared with.
+const STEP: u64 = 10;
 
 /// Does what the command line says.
 pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
@@ -37,11 +41,22 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let plan = Plan { quantum: args.quantum, atomics, process };
     let output = Output::open(args.output.as_deref(), color)?;
     let replayed = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
+    let mut turns = vec![Turns::of(plan.quantum, &replayed.summary.total)];
+    if !args.one_quantum && replayed.course.threads.len() > 1 {
+        for quantum in [plan.quantum / STEP, plan.quantum.saturating_mul(STEP)] {
+            let plan = Plan { quantum: quantum.max(1), ..plan };
+            let other = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
+            turns.push(Turns::of(plan.quantum, &other.summary.total));
+        }
+        turns.sort_by_key(|turns| turns.quantum);
+        turns.dedup_by_key(|turns| turns.quantum);
+    }
     let findings = Findings::new(
         &trace,
         geometry,
         plan,
         replayed,
+        turns,
         &Shown {
             lines: args.lines,
             programs: Programs { symfs: args.symfs.as_deref(), cache: Cache::of_user(args.no_cache) },
@@ -50,7 +65,9 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     for warning in &findings.warnings {
         eprintln!("tallyline: {warning}");
     }
-    output.write(|out| if args.json { json::write(&findings, out) } else { text::write(&findings, out) })
+    let fit = Fit::of_terminal(args.wide, args.output.is_some());
+    output
+        .write(|out| if args.json { json::write(&findings, out) } else { text::write(&findings, &fit, out) })
 }
 
 fn processes(trace: &Trace<'_, File>) -> String {

@@ -3,9 +3,12 @@
 use crate::profile::{Cache, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tallyline_layout::model::{Type, TypeId, Types};
 use tallyline_layout::print::type_text;
+use tallyline_layout::query::size_of;
+use tallyline_profile::code::Access;
 use tallyline_profile::infer::cache::infer_cached;
-use tallyline_profile::infer::{self, Asked, Outcome, TypeTable, infer_asked, place_text};
+use tallyline_profile::infer::{self, Asked, Outcome, TypeTable, Typed, field_path, infer_asked, place_text};
 use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
 use tallyline_profile::report::programs::Program;
 use tallyline_profile::trace::{Source, Trace};
@@ -23,12 +26,59 @@ pub(super) struct Place {
     pub(super) ty: String,
     /// The offset in the type and the field's name; empty where there is none.
     pub(super) field: String,
+    /// The variable that it touches, with the element or the field, if it is always the same one; else empty.
+    pub(super) variable: String,
+    /// Whether it is code of the C library or of another part of every program, or was compiled without debug
+    /// information while the rest of its file has some.
+    pub(super) is_runtime: bool,
 }
 
 /// A file that is mapped, and what is known of its code.
 struct Object {
     program: Program,
     table: Option<TypeTable>,
+    // what the linker's addresses have to be moved by
+    bias: u64,
+}
+
+/// What is known of the instructions and the data of a trace.
+pub(super) struct Places {
+    by_instruction: BTreeMap<u32, Place>,
+    objects: Vec<Object>,
+}
+
+/// An instruction to look up: its index, its address, and where that is in the file.
+type Wanted = (u32, u64, u64);
+
+impl Places {
+    /// What is known of an instruction, with the variable between two addresses that it accessed.
+    pub(super) fn get(&self, instruction: u32, first: u64, last: u64) -> Option<Place> {
+        let place = self.by_instruction.get(&instruction)?;
+        Some(Place { variable: self.variable(first, last), ..place.clone() })
+    }
+
+    /// The variable that two addresses of data are in; empty if there is none, or they are in two.
+    fn variable(&self, first: u64, last: u64) -> String {
+        let find = |address: u64| self.objects.iter().find_map(|object| object.variable(address));
+        match (find(first), find(last)) {
+            (Some((one, text)), Some((other, last))) if one == other => {
+                if text == last {
+                    text
+                } else {
+                    one.to_owned()
+                }
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The starts of the names of files that every program has.
+const RUNTIME: [&str; 9] =
+    ["ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libgcc_s", "libpthread", "libstdc++", "[vdso]"];
+
+fn is_runtime(file: &str) -> bool {
+    RUNTIME.iter().any(|start| file.starts_with(start))
 }
 
 /// Where programs are looked for, and what was kept of them.
@@ -39,15 +89,16 @@ pub(super) struct Programs<'p> {
     pub(super) cache: Option<Cache>,
 }
 
-/// The places of some instructions, by their index; warnings about files go to `warnings`.
+/// The places of some instructions, and the variables at some addresses; warnings about files go to `warnings`.
 pub(super) fn places<S: Source + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
     programs: &Programs<'_>,
     instructions: &[u32],
+    data: &[u64],
     warnings: &mut Vec<String>,
-) -> BTreeMap<u32, Place> {
-    let mut by_file: BTreeMap<String, Vec<(u32, u64, u64)>> = BTreeMap::new();
+) -> Places {
+    let mut by_file: BTreeMap<String, Vec<Wanted>> = BTreeMap::new();
     let mut places = BTreeMap::new();
     for index in instructions {
         let Some(instruction) = trace.instructions().get(*index) else { continue };
@@ -62,19 +113,22 @@ pub(super) fn places<S: Source + ?Sized>(
             }
         }
     }
+    let mut objects = Vec::new();
     for (path, found) in by_file {
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let object = programs.open(&path, &found, warnings);
+        let object = programs.open(&path, &found, data, warnings);
         for (index, address, offset) in found {
             let place = object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| Place {
                 code: format!("{offset:#x}"),
                 ty: "(file not read)".into(),
                 ..Place::default()
             });
-            places.insert(index, Place { address, file: file.clone(), ..place });
+            let is_runtime = place.is_runtime || is_runtime(&file);
+            places.insert(index, Place { address, file: file.clone(), is_runtime, ..place });
         }
+        objects.extend(object);
     }
-    places
+    Places { by_instruction: places, objects }
 }
 
 /// A program's path under another root, with its folders or, in an archive, without.
@@ -89,7 +143,7 @@ fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
 }
 
 impl Programs<'_> {
-    fn open(&self, path: &str, found: &[(u32, u64, u64)], warnings: &mut Vec<String>) -> Option<Object> {
+    fn open(&self, path: &str, found: &[Wanted], data: &[u64], warnings: &mut Vec<String>) -> Option<Object> {
         let path = &under(self.symfs, path);
         let dso = Dso {
             path: path.display().to_string(),
@@ -103,7 +157,13 @@ impl Programs<'_> {
             .ok()?;
         let image = &program.image;
         let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
-        let asked = &mut std::iter::once(Asked { code, data: Vec::new() });
+        let bias = found
+            .iter()
+            .find_map(|(_, address, offset)| Some(address.wrapping_sub(image.address_of(*offset)?)))
+            .unwrap_or(0);
+        let data = data.iter().map(|address| address.wrapping_sub(bias));
+        let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
+        let asked = &mut std::iter::once(Asked { code, data });
         let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
         // without debug information there are no types: each place says so
         let table = program.debug.as_ref().and_then(|debug| {
@@ -114,7 +174,7 @@ impl Programs<'_> {
             };
             table.ok()
         });
-        Some(Object { program, table })
+        Some(Object { program, table, bias })
     }
 }
 
@@ -126,13 +186,54 @@ impl Object {
             None => format!("{address:#x}"),
         };
         let (ty, field) = match self.table.as_ref().and_then(|table| Some((table, table.outcome(address)?))) {
-            None => ("(no debug information)".into(), String::new()),
+            None => (NO_DEBUG_INFORMATION.into(), String::new()),
             Some((_, Outcome::Pseudo(pseudo))) => (pseudo.name().into(), String::new()),
             Some((_, Outcome::Untyped(reason))) => (format!("({})", reason.kind()), String::new()),
             Some((table, Outcome::Typed(typed))) => {
                 (type_text(table.types(), typed.ty), place_text(table.types(), &typed))
             }
         };
-        Some(Place { code, ty, field, ..Place::default() })
+        let is_runtime = self.table.is_some() && ty == NO_DEBUG_INFORMATION;
+        Some(Place { code, ty, field, is_runtime, ..Place::default() })
     }
+
+    /// The variable that has an address in memory: its name, and that with the element or field there.
+    fn variable(&self, address: u64) -> Option<(&str, String)> {
+        let address = address.wrapping_sub(self.bias);
+        let symbol = self.program.symbols().data_at(address)?;
+        let inside = address.wrapping_sub(symbol.address);
+        let known = self.table.as_ref().and_then(|table| Some((table, table.variable_at(address)?)));
+        let text = match known {
+            Some((table, (ty, offset))) => {
+                format!("{}{}", symbol.name, part(table.types(), ty, offset.into()))
+            }
+            None if inside == 0 => symbol.name.to_string(),
+            None => format!("{}+{inside:#x}", symbol.name),
+        };
+        Some((&symbol.name, text))
+    }
+}
+
+/// What stands for a type where there is no debug information.
+const NO_DEBUG_INFORMATION: &str = "(no debug information)";
+
+/// How deep arrays nest before the rest is left out.
+const DEPTH_LIMIT: usize = 8;
+
+/// What is at a byte of a variable: elements of arrays by their number, then the field.
+fn part(types: &Types, ty: TypeId, offset: u64) -> String {
+    let (mut text, mut ty, mut offset) = (String::new(), ty, offset);
+    for _ in 0..DEPTH_LIMIT {
+        let Type::Array(array) = types.get(types.strip(ty)) else { break };
+        ty = types.array(array).of;
+        let size = size_of(types, ty);
+        if size == 0 {
+            break;
+        }
+        text += &format!("[{}]", offset / size);
+        offset %= size;
+    }
+    let field = u32::try_from(offset)
+        .map_or_else(|_| String::new(), |offset| field_path(types, &Typed::at(ty, offset, 0, Access::Read)));
+    if field.is_empty() { text } else { format!("{text}.{field}") }
 }

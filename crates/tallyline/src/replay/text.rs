@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, LineRow};
 use super::places::Place;
+use crate::columns::Fit;
 use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
@@ -10,13 +11,17 @@ use tallyline_profile::coherence::Atomics;
 /// Fields and conflicts of a line that are shown; the JSON has all.
 const ROWS: usize = 20;
 
+/// What a line has in front of the names of who lost and who took it.
+const BEFORE_NAMES: usize = 24;
+
 /// The most threads whose cores are named one by one.
 const THREADS: usize = 32;
 
-pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     head(findings, out)?;
     totals(findings, out)?;
-    fields(findings, out)?;
+    turns(findings, out)?;
+    fields(findings, fit, out)?;
     let shown = findings.lines.len();
     if shown > 0 {
         writeln!(
@@ -24,8 +29,38 @@ pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
             "\nLines that cores took from each other, {shown} of {}, by misses that this caused",
             findings.lines_contended
         )?;
+        if findings.lines_runtime > 0 {
+            writeln!(
+                out,
+                "{} of all are contended for by the runtime's own code alone (libc and the like): they come last",
+                findings.lines_runtime
+            )?;
+        }
     }
-    findings.lines.iter().try_for_each(|line| one_line(line, out))
+    findings.lines.iter().try_for_each(|line| one_line(line, fit, out))
+}
+
+/// How much the figures depend on the turns.
+fn turns(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    let [_, _, ..] = findings.turns.as_slice() else {
+        let quantum = findings.plan.quantum;
+        return Ok(writeln!(
+            out,
+            "The figures hold for turns of {quantum} instructions; others give others."
+        )?);
+    };
+    writeln!(out, "\nMisses by sharing depend on the turns, as the model knows no time (--quantum):")?;
+    for turns in &findings.turns {
+        let mark = if turns.quantum == findings.plan.quantum { "  shown here" } else { "" };
+        writeln!(
+            out,
+            "{:>14} {:>7.2}%  at turns of {} instructions{mark}",
+            turns.sharing,
+            turns.percent(),
+            turns.quantum
+        )?;
+    }
+    Ok(())
 }
 
 fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
@@ -92,7 +127,7 @@ fn totals(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn fields(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+fn fields(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "\nTypes and fields, by misses that writes of others caused\n{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  \
@@ -101,9 +136,8 @@ fn fields(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     )?;
     for row in findings.fields.iter().take(ROWS) {
         let counts = &row.counts;
-        writeln!(
-            out,
-            "{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  {}",
+        let numbers = format!(
+            "{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  ",
             counts.reads,
             counts.writes,
             counts.true_sharing,
@@ -111,24 +145,37 @@ fn fields(findings: &Findings, out: &mut dyn Write) -> Result<()> {
             counts.invalidations,
             counts.replaced,
             counts.cold,
-            printable(format!("{} {}", row.ty, row.field).trim_end().as_bytes())
-        )?;
+        );
+        let mark = if row.is_runtime { "  [runtime]" } else { "" };
+        let what = format!("{}{mark}", what(&row.variable, &row.ty, &row.field));
+        writeln!(out, "{numbers}{}", fit.rest(&printable(what.as_bytes()), numbers.len()))?;
     }
     more(findings.fields.len(), "types and fields", out)
 }
 
-fn one_line(line: &LineRow, out: &mut dyn Write) -> Result<()> {
+/// A variable with its type, or the type alone.
+fn what(variable: &str, ty: &str, field: &str) -> String {
+    match (variable, field) {
+        ("", _) => format!("{ty} {field}").trim_end().to_owned(),
+        // the variable says where it is
+        (_, "" | "+0 (no field)") => format!("{variable}: {ty}"),
+        _ => format!("{variable}: {ty} {field}"),
+    }
+}
+
+fn one_line(line: &LineRow, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     let counts = &line.counts;
     writeln!(
         out,
-        "\n{:#x}: {} misses by sharing ({} true, {} false), {} invalidations, {} reads, {} writes",
+        "\n{:#x}: {} misses by sharing ({} true, {} false), {} invalidations, {} reads, {} writes{}",
         line.address,
         counts.sharing(),
         counts.true_sharing,
         counts.false_sharing,
         counts.invalidations,
         counts.reads,
-        counts.writes
+        counts.writes,
+        if line.is_runtime { "  [runtime]" } else { "" }
     )?;
     for row in line.conflicts.iter().take(ROWS) {
         let kind = if row.is_true { "true" } else { "false" };
@@ -137,18 +184,18 @@ fn one_line(line: &LineRow, out: &mut dyn Write) -> Result<()> {
             "{:>10} {kind:<5}  +{:#04x} {}\n{:>17} +{:#04x} {}",
             row.count,
             row.offset,
-            named(&row.victim),
+            fit.rest(&named(&row.victim), BEFORE_NAMES),
             "taken by",
             row.culprit_offset,
-            named(&row.culprit)
+            fit.rest(&named(&row.culprit), BEFORE_NAMES)
         )?;
     }
     more(line.conflicts.len(), "pairs", out)
 }
 
 fn named(place: &Place) -> String {
-    let what = format!("{} {}", place.ty, place.field);
-    let text = format!("{:<32} {} {}", what.trim_end(), place.code, place.file);
+    let what = what(&place.variable, &place.ty, &place.field);
+    let text = format!("{what:<32} {} {}", place.code, place.file);
     printable(text.trim_end().as_bytes()).into_owned()
 }
 
