@@ -68,6 +68,7 @@ fn each_takes_little() {
     warm.inc();
     assert_eq!((warm.read(), resident() > 0), (1, true));
     for placement in [Placement::Fixed, Placement::Flexible] {
+        let start = std::time::Instant::now();
         let (bytes, (counter, pool)) = added(|| {
             let pool = pool(placement);
             let counter = Counter::new_in(&pool, 0).expect("counter");
@@ -76,7 +77,7 @@ fn each_takes_little() {
         });
         assert_eq!(counter.read(), 1);
         let own = pool.memory().expect("smaps").resident;
-        println!("{placement:?}: {bytes} bytes, {own} of them the pool's");
+        println!("{placement:?}: {bytes} bytes, {own} of them the pool's; {:?}", start.elapsed());
         assert!(bytes <= ENOUGH && own <= ENOUGH && own > 0, "{placement:?}: {bytes} {own}");
     }
     let (bytes, (flow, pool)) = added(|| {

@@ -8,7 +8,7 @@ use super::reading::{Cost, WalkRatio, What};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
 use crate::bench::{Machine, Summary};
 use serde::Serialize;
-use statctr::Mode;
+use statctr::{FallbackReason, Mode};
 
 /// Everything. The fields are what `--json` prints, under `schema` 1.
 #[derive(Debug, Serialize)]
@@ -222,6 +222,12 @@ fn compare(factor: f64) -> String {
 
 /// What the reader must know about how our counters are updated here, if anything.
 pub(crate) fn note_about(mode: Mode) -> Option<String> {
+    let reason = statctr::fallback_reason().filter(|reason| *reason != FallbackReason::NotRegistered);
+    if let (Mode::AtomicFallback, Some(reason)) = (mode, reason) {
+        return Some(format!(
+            "statctr uses its atomic fallback here, which shares words as the atomics do: {reason}."
+        ));
+    }
     let note = match mode {
         Mode::Rseq => return None,
         Mode::AtomicFallback => {
