@@ -165,6 +165,42 @@ fn a_lock_after_the_first_counter_takes_little() {
     again("a_lock_after_the_first_counter_takes_little");
 }
 
+/// Parts that may be written and parts that may not are mappings of their own to the kernel, of which
+/// a process may have some 65 000.
+#[test]
+fn many_pools_leave_mappings_for_others() {
+    if os::is_child() {
+        let mappings = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+            maps.lines().count()
+        };
+        let before = mappings();
+        let made: Vec<_> = (0..150)
+            .map(|_| {
+                let pool = pool(Placement::Fixed);
+                (Counter::new_in(&pool, 0).expect("counter"), pool)
+            })
+            .collect();
+        // of several words, as every CPU of a large machine counts
+        let strangers: Vec<_> = (64..192).map(CpuId::new).collect();
+        for (counter, _) in &made {
+            strangers.iter().for_each(|&cpu| counter.add_as(cpu, 1).expect("a made-up CPU"));
+            counter.inc();
+        }
+        assert!(made.iter().all(|(counter, _)| counter.read() == 129));
+        let most = mappings();
+        println!("{before} mappings, then {most}");
+        assert!(most < before + 20_000, "{most}");
+        drop(made);
+        assert!(mappings() < before + 100);
+        // what was given back serves the next ones
+        let (bytes, _kept) = added(|| Counter::new_in(&pool(Placement::Fixed), 0).expect("counter"));
+        assert!(bytes <= ENOUGH, "{bytes}");
+        return;
+    }
+    os::expect_child(&os::this_test("many_pools_leave_mappings_for_others"), &[]);
+}
+
 #[test]
 fn locked_memory_is_locked_and_given_back() {
     if os::is_child() {
