@@ -24,6 +24,13 @@ pub(crate) struct Declaration {
     pub(crate) members: Vec<MemberDeclaration>,
 }
 
+impl Declaration {
+    /// Whether it has attributes that pahole does not write.
+    pub(crate) fn is_beyond_pahole(&self) -> bool {
+        self.limit.is_some() || self.members.iter().any(|member| member.packed)
+    }
+}
+
 /// The attributes of a member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberDeclaration {

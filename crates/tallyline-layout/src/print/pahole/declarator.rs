@@ -13,7 +13,7 @@ const LENGTH_LIMIT: usize = 16 << 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Pointer,
-    /// A pointer that is itself qualified.
+    /// A pointer that is itself qualified in a way that pahole spells otherwise.
     QualifiedPointer,
     Array,
     Function(FunctionId),
@@ -126,9 +126,14 @@ impl Printer<'_> {
                     parts.push(Part::Pointer);
                     to
                 }
-                Type::Qualified { of, .. } => match self.qualified(of) {
+                Type::Qualified { qualifier, of } => match self.qualified(of) {
                     Type::Pointer { to, .. } => {
-                        parts.push(Part::QualifiedPointer);
+                        // `restrict` it has behind the star, and `const` behind that of another pointer
+                        let is_one = matches!(self.types.get(of), Type::Pointer { .. });
+                        let is_right = is_one
+                            && (qualifier == Qualifier::Restrict
+                                || qualifier == Qualifier::Const && parts.last() == Some(&Part::Pointer));
+                        parts.push(if is_right { Part::Pointer } else { Part::QualifiedPointer });
                         to
                     }
                     Type::Array(_) | Type::Function(_) => of,

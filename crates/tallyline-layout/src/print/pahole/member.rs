@@ -65,7 +65,7 @@ impl Printer<'_> {
         let width = if anonymous {
             // as in `pad_from`
             let width = columns - 3 - self.inline_width(member, aligned_width);
-            if self.is_exact() { width.max(1) } else { width.abs() }
+            if self.is_declared { width.max(1) } else { width.abs() }
         } else {
             let mut width = columns - (self.out.len() - start) as i64;
             if is_base {
@@ -123,9 +123,8 @@ impl Printer<'_> {
     fn inline_width(&self, member: &Member, aligned: i64) -> i64 {
         let name = if member.name.is_some() { self.types.name(member.name).len() as i64 } else { -1 };
         let packed = match self.types.get(member.ty) {
-            Type::Record(record) if self.is_exact() => {
+            Type::Record(record) if self.declared.get(&record).is_some_and(Option::is_some) => {
                 let declared = self.declared.get(&record).and_then(Option::as_deref);
-                let declared = declared.filter(|_| self.types.record(record).is_struct());
                 let align = declared.map_or(0, |declared| declared.align);
                 let digits = align.checked_ilog10().map_or(0, |digits| i64::from(digits) + 1);
                 let aligned = if align == 0 { 0 } else { ALIGNED_WIDTH + digits };

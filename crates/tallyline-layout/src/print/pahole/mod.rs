@@ -26,7 +26,7 @@ mod variant;
 pub use order::{Order, Start};
 pub use style::Style;
 
-use crate::model::{NameId, Position, RecordId, Source, Type, TypeId, Types};
+use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
 use crate::query::{Flexible, Packed, Summary, summary};
 use crate::reorganize::{Declaration, Declarations};
 use frame::Frame;
@@ -94,7 +94,10 @@ impl<'t> Printer<'t> {
         if let Some(known) = self.declared.get(&id) {
             return known.clone();
         }
-        let declared = self.declarations.as_ref().and_then(|all| all.of(id)).map(Rc::new);
+        let declared = self.declarations.as_ref().and_then(|all| all.of(id));
+        // of BTF, whose alignments are inferred, pahole's attributes do where there are such
+        let declared = declared.filter(|one| self.types.origin() == Origin::Dwarf || one.is_beyond_pahole());
+        let declared = declared.map(Rc::new);
         self.declared.insert(id, declared.clone());
         declared
     }
