@@ -116,7 +116,14 @@ fn ctrl_c_and_sigterm_keep_what_there_is() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs");
-        std::thread::sleep(Duration::from_millis(1500));
+        // until it has recorded something, on a machine with other things to do
+        let recorded = || fs::metadata(folder.join("a.data")).map_or(0, |found| found.len());
+        for _ in 0..300 {
+            std::thread::sleep(Duration::from_millis(100));
+            if recorded() > 20_000 {
+                break;
+            }
+        }
         let asked = std::process::Command::new("kill").args([signal, &recorder.id().to_string()]).status();
         assert!(asked.expect("kill runs").success());
         recorder.wait().expect("it ends, and its command with it");
@@ -124,6 +131,7 @@ fn ctrl_c_and_sigterm_keep_what_there_is() {
         busy.kill().and_then(|()| busy.wait()).expect("it ends");
         assert_eq!(others, None, "a process that was only watched goes on");
         assert!(samples(&folder.join("a.data")).0 > 20, "{signal}");
+        fs::remove_file(folder.join("a.data")).expect("a recording");
     }
 }
 

@@ -134,16 +134,18 @@ impl Keeper {
         Some(self.files.len() - 1)
     }
 
-    /// A child sees what its parent does.
+    /// A child sees what its parent does, and nothing of an older process with its number.
     pub(super) fn fork(&mut self, pid: i32, parent: i32) {
-        if pid != parent
-            && let Some(process) = self.processes.get(&parent).cloned()
-        {
-            self.processes.insert(pid, process);
+        if pid == parent {
+            return;
         }
+        match self.processes.get(&parent).cloned() {
+            Some(process) => self.processes.insert(pid, process),
+            None => self.processes.remove(&pid),
+        };
     }
 
-    /// A process became another program, or ended.
+    /// A process became another program.
     pub(super) fn forget(&mut self, pid: i32) {
         self.processes.remove(&pid);
     }
@@ -267,6 +269,20 @@ mod tests {
         let left = fs::read_dir(folder.join("full").join("01".repeat(20))).expect("a folder").count();
         fs::remove_dir_all(&folder).expect("own folder");
         assert_eq!(left, 0, "what was begun is gone");
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut keeper = Keeper::default();
+        let process = Process { is_elsewhere: Some(true), mapped: vec![(0..0x1000, 0)], vdso: None };
+        keeper.processes.insert(7, process);
+        keeper.fork(8, 7);
+        assert!(keeper.processes.contains_key(&8));
+        // a thread is no process
+        keeper.fork(8, 8);
+        assert!(keeper.processes.contains_key(&8));
+        keeper.fork(8, 9);
+        assert!(!keeper.processes.contains_key(&8));
     }
 
     #[test]
