@@ -291,16 +291,16 @@ fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
 }
 
 #[test]
-fn a_trace_that_is_longer_than_the_file_is_an_error_in_pieces_too() {
+fn a_trace_that_is_longer_than_the_file_is_a_warning_and_in_pieces_left_to_who_reads_all() {
     let mut bytes = recording(&stream::operations(1, 40), &mut || 64 * 40);
     let header = [71, 0, 0, 0, 0, 0, 48, 0];
     let at = bytes.windows(8).position(|window| window == header).expect("a trace");
     bytes[at + 8..at + 16].copy_from_slice(&(1_u64 << 40).to_le_bytes());
     let file = stored(&bytes);
-    assert!(Recording::parse(&bytes).is_err(), "all records are looked at");
+    let whole = Recording::parse(&bytes).expect("the records before it are there");
+    assert!(whole.warnings[0].contains("data of a trace"), "{:?}", whole.warnings);
     let pieces = Pieces::open(&file).expect("readable").expect("nothing that needs more");
-    let error = pieces.each(&mut |_, _| Ok(())).expect_err("it is not there");
-    assert!(error.to_string().contains("data of a trace"), "{error}");
+    assert_eq!(pieces.each(&mut |_, _| Ok(())).expect("readable"), Read::NeedsWhole);
 }
 
 #[test]
@@ -314,8 +314,15 @@ fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
     writer.trace(&Part { offset: u64::MAX - 10, ..FIRST }, [&packets, &[]]).expect("memory");
     let bytes = stream::end(writer).expect("memory").into_inner();
     let recording = Recording::parse(&bytes).expect("the rest is well-formed");
-    let error = recording.each(&mut |_, _| Ok(())).expect_err("no buffer is so large");
-    assert!(error.to_string().contains("of its buffer"), "{error}");
+    let mut damage = Vec::new();
+    let outcome = recording.each(&mut |_, seen| {
+        if let Seen::Damaged(error) = seen {
+            damage.push(error.to_string());
+        }
+        Ok(())
+    });
+    assert_eq!(outcome.expect("the rest is read"), Read::All);
+    assert!(damage.len() == 1 && damage[0].contains("of its buffer"), "no buffer is so large: {damage:?}");
 }
 
 #[test]

@@ -205,7 +205,9 @@ impl<'a> Recording<'a> {
     ) -> Result<Option<usize>> {
         let bytes = self.bytes;
         let data = &bytes[start..self.data.end];
-        let mut records = RawRecords::new(Cursor::new(data, self.order, start as u64), false);
+        // a stream, and a file that ends early, may end within a record
+        let must_be_whole = is_whole && !self.is_stream;
+        let mut records = RawRecords::new(Cursor::new(data, self.order, start as u64), must_be_whole);
         for raw in records.by_ref() {
             let described = raw.and_then(|raw| {
                 if inflate::is_compressed(raw.kind) {
