@@ -110,6 +110,8 @@ pub struct Image {
     build_id: Option<Vec<u8>>,
     // looked for when it is first asked for
     runtime_types: OnceLock<Option<u64>>,
+    // where it says how frames are unwound
+    frames: Option<(u64, u64)>,
     // by start: ways that a kernel's tables tell of
     ways: Vec<ways::Entry>,
 }
@@ -146,6 +148,7 @@ impl Image {
             imports: FxHashMap::default(),
             thread_local: None,
             runtime_types: OnceLock::new(),
+            frames: None,
             ways: Vec::new(),
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
@@ -164,6 +167,7 @@ impl Image {
                     image.tables.push(range);
                     image.links.push(range);
                 }
+                Ok(".eh_frame") => image.frames = Some(range),
                 Ok(".data.rel.ro") => image.tables.push(range),
                 Ok(".dynamic" | ".plt" | ".plt.got" | ".plt.sec") => image.links.push(range),
                 _ => {}
@@ -237,6 +241,13 @@ impl Image {
         ways.sort_unstable();
         ways.dedup();
         ways
+    }
+
+    /// Returns the section `.eh_frame`, which says how frames are unwound, and its address.
+    pub fn frames(&self) -> Option<(u64, Cow<'_, [u8]>)> {
+        let (start, end) = self.frames?;
+        let (_, bytes) = self.bytes(start, usize::try_from(end - start).ok()?)?;
+        Some((start, bytes))
     }
 
     /// Which machine the code is for.

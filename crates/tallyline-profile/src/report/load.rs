@@ -8,6 +8,7 @@ use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
 use super::programs::Programs;
 use super::resolve::Binaries;
+use super::unwind::{Unwinder, of_sample};
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
@@ -31,7 +32,7 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load(recording: &Recording<'_>, apart: Apart) -> Result<Profile> {
-        Ok(read(recording, apart, None)?.unwrap_or_default())
+        Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
     /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
@@ -39,7 +40,7 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load_pieces(pieces: &Pieces<'_>, apart: Apart) -> Result<Option<Profile>> {
-        read(pieces, apart, None)
+        read(pieces, apart, None, None)
     }
 
     /// Reads all samples, and looks up what is needed of each place, as [`resolve`](Self::resolve) does;
@@ -54,15 +55,24 @@ impl Profile {
         needs: Needs,
         correct_skid: bool,
     ) -> Result<Option<(Profile, Binaries)>> {
+        let has_stacks =
+            records.about().events.iter().any(|event| event.attr.sample_type & bit::STACK_USER != 0);
+        let (unwind, needs) = match needs.callers && has_stacks {
+            // those of one instruction have different callers
+            true => (Some(programs), needs.and(Needs::SAMPLES)),
+            false => (None, needs),
+        };
         if !needs.types {
-            let Some(mut profile) = read(records, needs.apart, None)? else { return Ok(None) };
+            let Some(mut profile) = read(records, needs.apart, None, unwind)? else { return Ok(None) };
             let binaries = profile.resolve(records, programs, needs, correct_skid);
             return Ok(Some((profile, binaries)));
         }
         std::thread::scope(|scope| {
             let correct = correct_skid && !is_emulated(records.about());
             let mut ahead = Ahead::new(scope, programs, correct);
-            let Some(mut profile) = read(records, needs.apart, Some(&mut ahead))? else { return Ok(None) };
+            let Some(mut profile) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
+                return Ok(None);
+            };
             let binaries = profile.resolve_after(records, programs, needs, correct_skid, Some(&mut ahead));
             Ok(Some((profile, binaries)))
         })
@@ -88,6 +98,7 @@ fn read(
     records: &dyn Records,
     apart: Apart,
     mut ahead: Option<&mut Ahead<'_, '_>>,
+    unwind: Option<&dyn Programs>,
 ) -> Result<Option<Profile>> {
     let about = records.about();
     // room that is not used takes no memory; growing would
@@ -139,7 +150,7 @@ fn read(
     }
     let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
     samples.profile.lost = samples.lost.total(about.events.iter().any(|event| counts(&event.attr)));
-    samples.place(records).map(Some)
+    samples.place(records, unwind).map(Some)
 }
 
 /// Damaged records, which are left out.
@@ -263,6 +274,7 @@ struct Same {
     mode: CpuMode,
     exact: bool,
     has_registers: bool,
+    has_stack: bool,
 }
 
 /// What samples of memory accesses have.
@@ -398,6 +410,7 @@ impl Samples {
             mode: sample.mode,
             exact: sample.exact,
             has_registers: has_registers(sample, self.registers),
+            has_stack: of_sample(sample).is_some(),
         }
     }
 
@@ -441,14 +454,15 @@ impl Samples {
     }
 
     /// Finds the places of all samples in the order of time.
-    fn place(mut self, records: &dyn Records) -> Result<Profile> {
+    fn place(mut self, records: &dyn Records, unwind: Option<&dyn Programs>) -> Result<Profile> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
         let Samples { profile, apart, list, same, extras, changes, callers, .. } = self;
         let (places, data) = (Places::default(), Places::default());
         let known = Known { points: vec![None; same.len()], ..Known::default() };
         let same_has_registers = same.iter().any(|same| same.has_registers);
-        let mut loader = Loader { profile, apart, same, extras, callers, places, data, known };
+        let unwinder = unwind.map(|programs| Unwinder::new(programs, records));
+        let mut loader = Loader { profile, apart, same, extras, callers, places, data, known, unwinder };
         loader.profile.held.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
@@ -476,7 +490,7 @@ impl Samples {
 }
 
 /// Makes points of samples, in the order of time.
-struct Loader {
+struct Loader<'u> {
     profile: Profile,
     apart: Apart,
     same: Vec<Same>,
@@ -485,9 +499,11 @@ struct Loader {
     places: Places,
     data: Places,
     known: Known,
+    // where copies of the stack say who called
+    unwinder: Option<Unwinder<'u>>,
 }
 
-impl Loader {
+impl Loader<'_> {
     fn add(&mut self, sample: &Brief, spaces: &AddressSpaces) {
         let same = self.same[sample.same as usize];
         let point = match self.known.points[sample.same as usize] {
@@ -520,6 +536,7 @@ impl Loader {
         let place = self.place(spaces, pid, mode, ip);
         let caller = match self.callers.get(same.caller as usize) {
             Some((mode, address)) => self.place(spaces, pid, *mode, *address),
+            None if same.has_stack => self.unwind(sample, same, spaces),
             None => NONE,
         };
         let data_place = extra.address.map_or(NONE, |address| {
@@ -566,6 +583,24 @@ impl Loader {
             *known = (generation, self.places.intern(place_of(spaces, location, pid, mode, address)));
         }
         known.1
+    }
+
+    /// The place that a function returns to, by the copy of the stack.
+    fn unwind(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> u32 {
+        let Some(unwinder) = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User) else {
+            return NONE;
+        };
+        let caller = spaces.resolve(same.pid, same.mode, same.ip).and_then(|location| {
+            let dso = (location.dso.index(), spaces.dso(location.dso));
+            unwinder.caller(dso, location.offset, sample.position)
+        });
+        match caller {
+            Some(caller) => self.place(spaces, same.pid, same.mode, caller.saturating_sub(1)),
+            None => {
+                self.profile.not_unwound += 1;
+                NONE
+            }
+        }
     }
 
     fn comm(&mut self, spaces: &AddressSpaces, tid: i32) -> NameId {

@@ -22,6 +22,7 @@ pub mod profile;
 pub mod programs;
 mod resolve;
 pub mod sharing;
+mod unwind;
 
 pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
 pub use filter::Filter;

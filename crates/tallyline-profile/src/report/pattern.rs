@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn template_arguments_may_be_left_out_and_blanks_do_not_matter() {
-        let nodes = vec![TYPES[5], TYPES[6]];
+        let nodes = vec![TYPES[6], TYPES[5]];
         assert_eq!(found("_Rb_tree_node"), (nodes.clone(), FoundBy::Template));
         assert_eq!(found("std::_Rb_tree_node"), (nodes, FoundBy::Template));
         assert_eq!(found("_Rb_tree_node<std::pair<int const,long>>"), (vec![TYPES[5]], FoundBy::Name));

@@ -188,6 +188,8 @@ pub struct Profile {
     pub lost: u64,
     /// What became of traces by the hardware.
     pub traces: Tally,
+    /// Samples whose copy of the stack does not say who called.
+    pub not_unwound: u64,
     /// Samples of events that the recording does not describe.
     pub unknown_events: u64,
     /// Whether the machine was emulated: clock samples fall on starts of blocks there.

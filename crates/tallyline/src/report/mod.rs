@@ -34,6 +34,7 @@ const BROWSED: Needs = Needs {
     data_symbols: true,
     lines: true,
     types: true,
+    callers: false,
     apart: tallyline_profile::report::Apart::Samples,
 };
 
@@ -66,6 +67,14 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let is_browsed = args.is_text() && browser::is_wanted();
     let needs = if is_browsed { needs.and(BROWSED) } else { needs };
     let (profile, binaries) = profile::load(&args.input, needs)?;
+    if profile.not_unwound > 0 {
+        eprintln!(
+            "tallyline: {}: {} samples have a copy of the stack that does not say who called: their files have no \
+             unwind information (.eh_frame) or are not here",
+            args.input.input.display(),
+            profile.not_unwound
+        );
+    }
     if let Some(subject) = &args.explain {
         return output.write(|out| explain::write(&profile, &binaries, subject, out));
     }

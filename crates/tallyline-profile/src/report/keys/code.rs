@@ -69,16 +69,19 @@ pub(super) const CALLER: Key = Key {
     name: "caller",
     aliases: &[],
     title: "Caller",
-    needs: Needs::SYMBOLS,
+    needs: Needs::CALLERS,
     is_memory: false,
     value: |profile, point| match point.caller {
         NONE => u64::from(NONE),
         place => profile.at(place).symbol.into(),
     },
     text: |profile, value, _| {
-        profile.symbol(value as u32).map_or_else(|| "(no call chain)".to_owned(), |s| name(profile, s))
+        profile.symbol(value as u32).map_or_else(|| NO_CHAIN.to_owned(), |s| name(profile, s))
     },
 };
+
+/// What stands for a caller where neither a chain nor a copy of the stack says it.
+const NO_CHAIN: &str = "(no call chain)";
 
 /// The address as recorded.
 pub(super) const ADDRESS: Key = Key {

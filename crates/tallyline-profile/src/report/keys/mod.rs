@@ -44,20 +44,30 @@ pub struct Needs {
     pub lines: bool,
     /// Types.
     pub types: bool,
+    /// Functions that called, also where only copies of the stack say them.
+    pub callers: bool,
     /// Which samples are not to be counted together.
     pub apart: Apart,
 }
 
 impl Needs {
     /// Nothing.
-    pub const NONE: Needs =
-        Needs { symbols: false, data_symbols: false, lines: false, types: false, apart: Apart::None };
+    pub const NONE: Needs = Needs {
+        symbols: false,
+        data_symbols: false,
+        lines: false,
+        types: false,
+        callers: false,
+        apart: Apart::None,
+    };
     /// Symbols of code.
     pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
     /// Symbols of data.
     pub const DATA: Needs = Needs { data_symbols: true, ..Needs::NONE };
     /// Source lines, and symbols for code that has none.
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
+    /// Functions that called.
+    pub const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
     /// Types.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
     /// On which CPU.
@@ -72,6 +82,7 @@ impl Needs {
             data_symbols: self.data_symbols || other.data_symbols,
             lines: self.lines || other.lines,
             types: self.types || other.types,
+            callers: self.callers || other.callers,
             apart: self.apart.max(other.apart),
         }
     }
