@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Functions in dead_code.c that nobody calls.
-const DEAD: usize = 100;
+const DEAD: usize = 20;
 
 fn works(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());

@@ -11,7 +11,8 @@
  *
  * Assemblers know this since binutils 2.35 and LLVM 11; before 2.36 GNU ld refuses programs that
  * have other descriptors, too (librseq's), which are in sections without this. For those, define
- * STATCTR_NO_LINK_ORDER.
+ * STATCTR_NO_LINK_ORDER. GNU `ld -r` makes one section of them again: what it wrote works, and keeps
+ * unused functions.
  */
 #ifndef STATCTR_DESCRIPTOR_H
 #define STATCTR_DESCRIPTOR_H

@@ -38,11 +38,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Part of the turns that were counted in the fallback cell.
-    pub(super) fn atomic_part(&self) -> f64 {
-        self.atomic as f64 / self.turns.max(1) as f64
-    }
-
     /// Whether what was promised held; else what did not.
     pub(super) fn verdict(&self) -> Result<(), String> {
         if !self.exact {

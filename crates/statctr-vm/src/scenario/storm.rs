@@ -71,15 +71,8 @@ fn flexible(switches: &[Switch], cycles: u32) -> Result<(), String> {
     if let Some(error) = drains.error {
         return Err(format!("a drain failed: {error}"));
     }
-    if account.atomic_part() > MOST_ATOMIC {
-        return Err(format!("{:.2} of the turns went to the fallback cell", account.atomic_part()));
-    }
     course.verdict().and_then(|()| account.verdict()).and_then(|()| back_at_once(&pool))
 }
-
-/// The most of the turns that may go to the fallback cell: those of a CPU while it is drained. A drain
-/// waits for its own turn on an emulated CPU, so they are a few of a hundred here.
-const MOST_ATOMIC: f64 = 0.2;
 
 /// A CPU that was drained has a block again with its first update.
 fn back_at_once(pool: &Pool) -> Result<(), String> {
