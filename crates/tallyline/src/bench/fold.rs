@@ -5,7 +5,7 @@
 
 use super::fill::{Counting, Real, on_cpu};
 use super::report::{Bound, Case, Report, Scale, Target};
-use super::runner::{self, Settings};
+use super::runner::{self, Outcome, Settings};
 use super::sides::units::{self, Shape, Streams, Units};
 use super::sides::{Calls, Side};
 use super::{Context, machine};
@@ -255,14 +255,14 @@ fn ways_to_fold(
         let mut cases = Vec::new();
         let scale =
             Scale { cpus: Some(cpus), used: Some(counting.len() as u32), groups: Some(groups as u64) };
-        for (name, rounds) in names.iter().zip(rounds(
+        for (name, outcome) in names.iter().zip(rounds(
             context,
             &sides,
             threads,
             settings,
             &format!("fold{suffix}, {cpus} CPUs"),
         )?) {
-            cases.extend(case(&format!("{name}{suffix}"), threads, scale, groups, bytes, rounds));
+            cases.extend(case(&format!("{name}{suffix}"), threads, scale, groups, bytes, outcome));
         }
         keep_better_scan(&mut cases, &format!("{BANDWIDTH}{suffix}"));
         report.cases.extend(cases);
@@ -312,33 +312,31 @@ fn keep_better_scan(cases: &mut Vec<Case>, scan: &str) {
     cases.retain(|case| case.case != scan || case.figure.median == best);
 }
 
-/// Runs the sides; nanoseconds per pass, by side and round.
+/// Runs the sides; what each came to, in nanoseconds per pass.
 fn rounds(
     context: &Context,
     sides: &[Box<dyn Side>],
     threads: usize,
     settings: Settings,
     what: &str,
-) -> Result<Vec<Vec<f64>>> {
+) -> Result<Vec<Outcome>> {
     let sides: Vec<&dyn Side> = sides.iter().map(AsRef::as_ref).collect();
     let progress = context.progress(&format!("{what}, {threads} threads"));
-    let outcomes = runner::measure(&context.cpus[..threads], &sides, settings, &mut |done, all| {
-        progress.show(done, all)
-    })?;
-    Ok(outcomes.into_iter().map(|outcome| outcome.rounds).collect())
+    runner::measure(&context.cpus[..threads], &sides, settings, &mut |done, all| progress.show(done, all))
 }
 
-/// A case from its rounds, which are nanoseconds for all groups.
+/// A case from its outcome, whose rounds are nanoseconds for all groups.
 fn case(
     name: &str,
     threads: usize,
     scale: Scale,
     groups: usize,
     bytes: u64,
-    rounds: Vec<f64>,
+    outcome: Outcome,
 ) -> Option<Case> {
-    let per_group = rounds.iter().map(|time| time / groups as f64).collect();
-    let mut case = Case::new(name, threads, scale, "ns/group", per_group)?;
+    let per_group = outcome.rounds.iter().map(|time| time / groups as f64).collect();
+    let outcome = Outcome { rounds: per_group, ..outcome };
+    let mut case = Case::measured(name, threads, scale, "ns/group", outcome)?;
     case.bytes = Some(bytes);
     case.gb_per_s = Some(bytes as f64 / (case.figure.median * groups as f64));
     Some(case)

@@ -31,7 +31,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let outcomes =
         runner::measure(&context.cpus[..1], &loops, settings, &mut |done, all| progress.show(done, all))?;
     for ((name, scale, _), outcome) in sides.iter().zip(outcomes) {
-        report.cases.extend(Case::new(*name, 1, *scale, "ns/read", outcome.rounds));
+        report.cases.extend(Case::measured(*name, 1, *scale, "ns/read", outcome));
     }
     drop(progress);
     memory(context, report, sizes)?;

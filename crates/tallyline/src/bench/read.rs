@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
             .iter()
             .zip(outcomes)
             .filter_map(|((name, scale, _), outcome)| {
-                Case::new(*name, threads, *scale, "ns/read", outcome.rounds)
+                Case::measured(*name, threads, *scale, "ns/read", outcome)
             })
             .collect();
         compare(report, &cases);

@@ -1,6 +1,7 @@
 //! What a benchmark found, as JSON with a schema version and as a table for the terminal.
 
 use super::machine::Machine;
+use super::runner::Outcome;
 use super::stats::Summary;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
@@ -94,6 +95,12 @@ pub(crate) struct Case {
     /// Whether every count was found again at the end; absent where nothing is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exact: Option<bool>,
+    /// Rounds that took less than half of their time, so that the start and the clock weigh in them;
+    /// absent where each round does a fixed amount of work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) short_rounds: Option<usize>,
+    /// Rounds whose figure is more than twice the median: something else ran meanwhile.
+    pub(crate) interrupted_rounds: usize,
     /// The rounds themselves, to take ratios from.
     #[serde(skip)]
     pub(crate) series: Vec<f64>,
@@ -110,8 +117,46 @@ impl Case {
     ) -> Option<Self> {
         let figure = Summary::of(&series)?;
         let case = case.into();
-        let (bytes, gb_per_s, streams, exact) = (None, None, None, None);
-        Some(Case { case, threads, scale, unit, figure, bytes, gb_per_s, streams, exact, series })
+        let interrupted_rounds = series.iter().filter(|round| **round > 2.0 * figure.median).count();
+        Some(Case {
+            case,
+            threads,
+            scale,
+            unit,
+            figure,
+            bytes: None,
+            gb_per_s: None,
+            streams: None,
+            exact: None,
+            short_rounds: None,
+            interrupted_rounds,
+            series,
+        })
+    }
+
+    /// A case from what the paired runner measured; `None` where a round has no figure.
+    pub(crate) fn measured(
+        case: impl Into<String>,
+        threads: usize,
+        scale: Scale,
+        unit: &'static str,
+        outcome: Outcome,
+    ) -> Option<Self> {
+        let mut case = Case::new(case, threads, scale, unit, outcome.rounds)?;
+        (case.exact, case.short_rounds) = (outcome.exact, Some(outcome.short));
+        Some(case)
+    }
+
+    /// A warning where too many rounds were too short or interrupted to trust the figure.
+    fn caveat(&self) -> Option<String> {
+        let rounds = self.figure.rounds;
+        let many = |count: usize| count * 10 >= rounds && count > 0 && rounds > 1;
+        let short = self.short_rounds.filter(|&short| many(short));
+        let short = short.map(|short| format!("{short} of {rounds} rounds too short"));
+        let interrupted = self.interrupted_rounds;
+        let interrupted = many(interrupted).then(|| format!("{interrupted} of {rounds} rounds interrupted"));
+        let caveats: Vec<String> = short.into_iter().chain(interrupted).collect();
+        (!caveats.is_empty()).then(|| caveats.join(", "))
     }
 
     /// A figure that was read once; `None` where it is none.
@@ -339,6 +384,9 @@ impl Report {
             if case.exact == Some(false) {
                 write!(out, "  LOST OR DOUBLED COUNTS")?;
             }
+            if let Some(caveat) = case.caveat() {
+                write!(out, "  {caveat}")?;
+            }
             writeln!(out)?;
         }
         Ok(())
@@ -449,4 +497,39 @@ fn limit(target: &Target) -> String {
 /// Megabytes of 10^6 bytes, as the targets are stated.
 fn bytes(value: f64) -> String {
     if value.abs() >= 1e5 { format!("{:.2} MB", value / 1e6) } else { format!("{value:.0} bytes") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(rounds: &[f64], short: usize) -> Case {
+        let outcome = Outcome { rounds: rounds.to_vec(), short, exact: None };
+        Case::measured("side", 1, Scale::default(), "ns/op", outcome).expect("a case")
+    }
+
+    #[test]
+    fn rounds_that_were_too_short_or_interrupted_are_told() {
+        let mut rounds = vec![7.0; 18];
+        assert_eq!(case(&rounds, 0).caveat(), None);
+        rounds.extend([1177.0, 14.1]);
+        let one = case(&rounds, 1);
+        assert_eq!((one.short_rounds, one.interrupted_rounds), (Some(1), 2));
+        assert_eq!(one.caveat().as_deref(), Some("2 of 20 rounds interrupted"));
+        let both = case(&rounds, 3);
+        assert_eq!(both.caveat().as_deref(), Some("3 of 20 rounds too short, 2 of 20 rounds interrupted"));
+        let json = serde_json::to_value(&both).expect("JSON");
+        assert_eq!((&json["short_rounds"], &json["interrupted_rounds"]), (&3.into(), &2.into()));
+    }
+
+    #[test]
+    fn the_table_says_which_side_was_disturbed() {
+        let mut report = Report::new("update", Machine::describe());
+        report.cases.push(case(&[7.0; 20], 5));
+        report.cases.push(case(&[7.0; 20], 0));
+        let mut text = Vec::new();
+        report.write_table(&mut text).expect("written");
+        let text = String::from_utf8(text).expect("UTF-8");
+        assert_eq!(text.matches("rounds too short").count(), 1, "{text}");
+    }
 }

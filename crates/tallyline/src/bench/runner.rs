@@ -3,7 +3,8 @@
 //! A crew of threads, each kept on a CPU of its own, runs one side after another. First each side
 //! is tried at each of its places in the code and keeps the best one; then come the rounds. In
 //! every round each side runs once, in an order that turns from round to round, for about the same
-//! time; whatever disturbs the machine disturbs all sides alike. Within one run the threads start
+//! time; whatever disturbs the machine disturbs all sides alike. What a side's calibration found is
+//! tried, and a side whose rounds turn out too short gets longer ones, and is told. Within one run the threads start
 //! together, each takes its own time, and the figure is their mean.
 
 use super::sides::{Side, os};
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
 pub(crate) struct Outcome {
     /// Nanoseconds per operation and thread, round by round.
     pub(crate) rounds: Vec<f64>,
+    /// Rounds that took less than half of the slice, so that the start and the clock weigh in them.
+    pub(crate) short: usize,
     /// Whether the side counted exactly what was asked of it; `None` where it does not count.
     pub(crate) exact: Option<bool>,
 }
@@ -56,7 +59,7 @@ pub(crate) fn measure(
     })
 }
 
-/// Calibrates every side, then runs the rounds.
+/// Calibrates every side, runs the rounds, and compares the counts with what was asked for.
 fn calibrate_and_run(
     crew: &mut Crew<'_>,
     sides: &[&dyn Side],
@@ -64,25 +67,8 @@ fn calibrate_and_run(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Outcome>> {
     let before: Vec<Option<u64>> = sides.iter().map(|side| side.total()).collect();
-    let all = (sides.len() + settings.rounds * sides.len()) as u64;
-    let mut done = 0;
-    let mut tick = || {
-        done += 1;
-        progress(done, all);
-    };
-    let mut plans = Vec::with_capacity(sides.len());
-    for (index, side) in sides.iter().enumerate() {
-        plans.push(calibrate(crew, index, side.placements(), settings)?);
-        tick();
-    }
-    let mut series = vec![Vec::with_capacity(settings.rounds); sides.len()];
-    for round in 0..settings.rounds {
-        for index in order(round, sides.len()) {
-            let Plan { placement, n } = plans[index];
-            series[index].push(crew.run(index, placement, n)?);
-            tick();
-        }
-    }
+    let placements: Vec<usize> = sides.iter().map(|side| side.placements()).collect();
+    let series = run_rounds(crew, &placements, settings, progress)?;
     let exact = |index: usize| {
         let (after, before) = sides[index].total().zip(before[index])?;
         let due = crew.operations[index].wrapping_mul(sides[index].per_operation());
@@ -91,8 +77,52 @@ fn calibrate_and_run(
     Ok(series
         .into_iter()
         .enumerate()
-        .map(|(index, rounds)| Outcome { rounds, exact: exact(index) })
+        .map(|(index, (rounds, short))| Outcome { rounds, short, exact: exact(index) })
         .collect())
+}
+
+/// Runs a side a number of times and takes the time: the crew, and a made-up clock in tests.
+trait Stopwatch {
+    /// Runs a side once at one of its placements; nanoseconds per operation.
+    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<f64>;
+}
+
+/// Calibrates every side, then runs the rounds; of each side its rounds, and how many were too short.
+fn run_rounds(
+    watch: &mut dyn Stopwatch,
+    placements: &[usize],
+    settings: Settings,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<(Vec<f64>, usize)>> {
+    let sides = placements.len();
+    let all = (sides + settings.rounds * sides) as u64;
+    let mut done = 0;
+    let mut tick = || {
+        done += 1;
+        progress(done, all);
+    };
+    let slice = settings.slice.as_nanos() as f64;
+    let mut plans = Vec::with_capacity(sides);
+    for (index, &placements) in placements.iter().enumerate() {
+        plans.push(calibrate(watch, index, placements, settings)?);
+        tick();
+    }
+    let mut series = vec![(Vec::with_capacity(settings.rounds), 0); sides];
+    for round in 0..settings.rounds {
+        for index in order(round, sides) {
+            let Plan { placement, n } = plans[index];
+            let cost = watch.run(index, placement, n)?;
+            let (rounds, short) = &mut series[index];
+            rounds.push(cost);
+            if is_short(cost, n, slice) {
+                // every run of the calibration was disturbed, or the side has become faster since
+                *short += 1;
+                plans[index].n = enough(cost, n, slice);
+            }
+            tick();
+        }
+    }
+    Ok(series)
 }
 
 /// How a side runs in the rounds.
@@ -102,23 +132,47 @@ struct Plan {
     n: u64,
 }
 
+/// Runs of one length while calibrating. An interruption only ever adds time, so that the fastest of
+/// them is the nearest to the truth; all of them would have to be interrupted to mislead.
+const TRIES: usize = 3;
+
+/// The most operations of one run: a side that takes no time at all would never fill a slice.
+const MOST: u64 = 1 << 40;
+
+/// Whether a run took less than half of the slice.
+fn is_short(cost: f64, n: u64, slice: f64) -> bool {
+    cost * (n as f64) < slice / 2.0 && n < MOST
+}
+
+/// Operations that fill a slice, by a run that took less; at most 64 times as many as that run's.
+fn enough(cost: f64, n: u64, slice: f64) -> u64 {
+    ((slice / cost) as u64).clamp(n.saturating_add(1), n.saturating_mul(64)).min(MOST)
+}
+
 /// Finds how many operations fill a slice, and the place where the loop is fastest.
-fn calibrate(crew: &mut Crew<'_>, index: usize, placements: usize, settings: Settings) -> Result<Plan> {
+///
+/// What was found is tried: where runs of that many operations are too short, they get more until
+/// they are long enough.
+fn calibrate(watch: &mut dyn Stopwatch, index: usize, placements: usize, settings: Settings) -> Result<Plan> {
     let slice = settings.slice.as_nanos() as f64;
+    let mut fastest = |n| -> Result<f64> {
+        (0..TRIES).try_fold(f64::INFINITY, |least, _| Ok(watch.run(index, 0, n)?.min(least)))
+    };
     let mut n = 1;
-    let mut cost = crew.run(index, 0, n)?;
-    while cost * (n as f64) < slice / 8.0 {
-        n *= 2;
-        cost = crew.run(index, 0, n)?;
+    let mut cost = fastest(n)?;
+    while is_short(cost, n, slice) {
+        // twice as many at first: a run that short says little of how long more of it take
+        n = if cost * (n as f64) < slice / 8.0 { n * 2 } else { enough(cost, n, slice) };
+        cost = fastest(n)?;
     }
-    let n = ((slice / cost) as u64).max(1);
+    let n = ((slice / cost) as u64).clamp(1, n.saturating_mul(2)).min(MOST);
     let mut best = Plan { placement: 0, n };
     let mut least = f64::INFINITY;
     if placements > 1 {
         // the best of several short runs: a place is not to blame for an interruption
         for _ in 0..settings.trials {
             for placement in 0..placements {
-                let cost = crew.run(index, placement, (n / 4).max(1))?;
+                let cost = watch.run(index, placement, (n / 4).max(1))?;
                 if cost < least {
                     least = cost;
                     best.placement = placement;
@@ -146,7 +200,7 @@ struct Crew<'s> {
     operations: Vec<u64>,
 }
 
-impl Crew<'_> {
+impl Stopwatch for Crew<'_> {
     /// Runs a side once on all threads; nanoseconds per operation, the mean of the threads.
     fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<f64> {
         let warm_up = n / 16;
@@ -296,6 +350,85 @@ mod tests {
                 assert_eq!(seen, (0..sides).collect::<Vec<_>>());
             }
         }
+    }
+
+    /// Sides of known cost on a made-up clock; some of their runs are interrupted.
+    struct MadeUp {
+        costs: Vec<f64>,
+        interrupted: fn(usize) -> bool,
+        /// The side and the operations of each run.
+        runs: Vec<(usize, u64)>,
+    }
+
+    /// Nanoseconds that an interruption takes: a hundred slices.
+    const INTERRUPTION: f64 = 1e8;
+
+    impl Stopwatch for MadeUp {
+        fn run(&mut self, side: usize, _placement: usize, n: u64) -> Result<f64> {
+            let interrupted = (self.interrupted)(self.runs.len());
+            self.runs.push((side, n));
+            let time = self.costs[side] * n as f64 + if interrupted { INTERRUPTION } else { 0.0 };
+            Ok(time / n as f64)
+        }
+    }
+
+    /// Runs the rounds of sides of 0.3 ns to 5 ms on the made-up clock: rounds and short ones by side,
+    /// and the operations of each side in its last round.
+    fn made_up(interrupted: fn(usize) -> bool) -> Vec<(f64, Vec<f64>, usize, u64)> {
+        let costs = vec![0.3, 7.0, 292.0, 40_000.0, 5e6];
+        let mut clock = MadeUp { costs: costs.clone(), interrupted, runs: Vec::new() };
+        let settings = Settings { rounds: 21, slice: Duration::from_millis(1), trials: 1 };
+        let series =
+            run_rounds(&mut clock, &vec![1; costs.len()], settings, &mut |_, _| ()).expect("measured");
+        let last = |side| clock.runs.iter().rev().find(|run| run.0 == side).expect("a run").1;
+        costs
+            .into_iter()
+            .zip(series)
+            .enumerate()
+            .map(|(side, (cost, (rounds, short)))| (cost, rounds, short, last(side)))
+            .collect()
+    }
+
+    #[test]
+    fn single_interruptions_never_make_rounds_too_short() {
+        // each of the first runs in turn, then every second and two of three of all runs
+        const INTERRUPTIONS: [fn(usize) -> bool; 8] = [
+            |_| false,
+            |run| run == 0,
+            |run| run == 1,
+            |run| run == 14,
+            |run| run % 16 == 3,
+            |run| run % 2 == 0,
+            |run| run % 2 == 1,
+            |run| run % 3 != 1,
+        ];
+        for (index, interrupted) in INTERRUPTIONS.into_iter().enumerate() {
+            for (cost, rounds, short, n) in made_up(interrupted) {
+                assert_eq!((rounds.len(), short), (21, 0), "{index}: {cost} ns");
+                let time = cost * n as f64;
+                assert!((5e5..=2e6).contains(&time) || n == 1, "{index}: {cost} ns: {n} operations a round");
+            }
+        }
+    }
+
+    #[test]
+    fn a_side_whose_calibration_was_disturbed_throughout_is_told_and_grows() {
+        // the first side's whole calibration, and its first round
+        let sides = made_up(|run| run < 4);
+        let (cost, rounds, short, n) = &sides[0];
+        assert!((1..=4).contains(short), "{short}");
+        assert!(cost * *n as f64 >= 5e5, "{n} operations in the last round");
+        assert!((rounds[20] - cost).abs() < 1e-6, "{rounds:?}");
+        assert!(sides[1..].iter().all(|side| side.2 == 0));
+    }
+
+    #[test]
+    fn a_side_that_takes_no_time_ends_the_calibration() {
+        let mut clock = MadeUp { costs: vec![0.0], interrupted: |_| false, runs: Vec::new() };
+        let settings = Settings { rounds: 2, slice: Duration::from_millis(1), trials: 1 };
+        let series = run_rounds(&mut clock, &[1], settings, &mut |_, _| ()).expect("measured");
+        assert_eq!(series, [(vec![0.0, 0.0], 0)]);
+        assert!(clock.runs.iter().all(|run| run.1 <= MOST));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::report::{Bound, Case, Report, Scale};
-use super::runner::{self, Outcome};
+use super::runner;
 use super::sides::{self, Available, Side};
 use anyhow::Result;
 use statctr::topology::{CpuId, Topology};
@@ -29,7 +29,8 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
             progress.show(done, all)
         })?;
         for ((name, _), outcome) in there.iter().zip(outcomes) {
-            report.cases.extend(case(name, threads, outcome));
+            let case = Case::measured(name.to_owned(), threads, Scale::default(), "ns/op", outcome);
+            report.cases.extend(case);
         }
     }
     compare(report);
@@ -38,12 +39,6 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     }
     notes(report);
     Ok(())
-}
-
-fn case(name: &str, threads: usize, outcome: Outcome) -> Option<Case> {
-    let mut case = Case::new(name, threads, Scale::default(), "ns/op", outcome.rounds)?;
-    case.exact = outcome.exact;
-    Some(case)
 }
 
 /// All sides, by name.

@@ -187,7 +187,7 @@ fn one_at_a_time(context: &Context, report: &mut Report, threads: usize) -> Resu
     })?;
     for (name, outcome) in WAYS.iter().zip(outcomes) {
         let (name, scale) = (format!("one-at-a-time/{name}"), Scale::default());
-        report.cases.extend(Case::new(name, threads, scale, "ns/flow", outcome.rounds));
+        report.cases.extend(Case::measured(name, threads, scale, "ns/flow", outcome));
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
             progress.show(done, all)
         })?;
         for ((name, _), outcome) in sides.iter().zip(outcomes) {
-            report.cases.extend(Case::new(name, threads, Scale::default(), "ns/update", outcome.rounds));
+            report.cases.extend(Case::measured(name, threads, Scale::default(), "ns/update", outcome));
         }
     }
     for shape in ["hot", "own", "common"] {
