@@ -24,6 +24,7 @@ mod pahole;
 mod profile;
 mod record;
 mod reorganize;
+mod replacement;
 mod replay;
 mod report;
 mod sharing;

@@ -1,12 +1,12 @@
 //! Where results go: standard output or a file, with colours where they are wanted.
 
+use crate::replacement::Replacement;
 use anstream::{AutoStream, ColorChoice, StripStream};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tallyline_layout::model::{Position, Types};
 
 /// When to use colours.
@@ -33,8 +33,8 @@ impl Color {
 /// The place where results go.
 ///
 /// It is opened before anything is measured, so that a path that cannot be written is found before
-/// minutes are spent; what a file held is kept until there is something to replace it by. Colours
-/// go into a file only with `--color always`.
+/// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
+/// standard output. Colours go into a file only with `--color always`.
 pub(crate) struct Output {
     place: Place,
     name: String,
@@ -42,19 +42,18 @@ pub(crate) struct Output {
 
 enum Place {
     Stdout(ColorChoice),
-    File { file: File, colors: bool },
+    File { path: PathBuf, open: Option<Replacement>, colors: bool },
 }
 
 impl Output {
     /// Opens the file, or standard output where there is none.
     pub(crate) fn open(path: Option<&Path>, color: Color) -> Result<Self> {
-        let Some(path) = path else {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Output { place: Place::Stdout(stdout_choice(color)), name: "standard output".into() });
         };
         let name = path.display().to_string();
-        let file = File::options().write(true).create(true).truncate(false).open(path);
-        let file = file.with_context(|| format!("cannot write {name}"))?;
-        Ok(Output { place: Place::File { file, colors: color == Color::Always }, name })
+        let open = Replacement::check(path).with_context(|| format!("cannot write {name}"))?;
+        Ok(Output { place: Place::File { path: path.into(), open, colors: color == Color::Always }, name })
     }
 
     /// Whether results may have colours.
@@ -69,18 +68,17 @@ impl Output {
     pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Output { place, name } = self;
         let written = || -> Result<()> {
-            let mut stream: Box<dyn Write> = match place {
-                Place::Stdout(choice) => Box::new(AutoStream::new(io::stdout(), choice)),
-                Place::File { file, colors } => {
-                    if file.metadata()?.is_file() {
-                        file.set_len(0)?;
+            match place {
+                Place::Stdout(choice) => buffered(&mut AutoStream::new(io::stdout(), choice), write),
+                Place::File { path, open, colors } => {
+                    let mut file = open.map_or_else(|| Replacement::create(&path), Ok)?;
+                    match colors {
+                        true => buffered(&mut file, write)?,
+                        false => buffered(&mut StripStream::new(&mut file as &mut dyn Write), write)?,
                     }
-                    if colors { Box::new(file) } else { Box::new(StripStream::new(file)) }
+                    Ok(file.finish()?)
                 }
-            };
-            let mut stream = BufWriter::new(&mut *stream);
-            write(&mut stream)?;
-            Ok(stream.flush()?)
+            }
         };
         written().map_err(|error| match error.is::<io::Error>() {
             true => error.context(format!("cannot write {name}")),
@@ -88,6 +86,12 @@ impl Output {
             false => error,
         })
     }
+}
+
+fn buffered(stream: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut stream = BufWriter::new(stream);
+    write(&mut stream)?;
+    Ok(stream.flush()?)
 }
 
 fn stdout_choice(color: Color) -> ColorChoice {

@@ -9,10 +9,10 @@ use super::reading::{Cost, POSSIBLE, PRESENT, SHARED, STATCTR, What};
 use super::result::{Case, Results};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
 use crate::page::{self, fill};
+use crate::replacement::Replacement;
 use anyhow::{Context, Result};
-use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tallyline_layout::print::html::escape;
 
 const FRAME: &str = include_str!("page/page.html");
@@ -20,54 +20,27 @@ const STYLE: &str = include_str!("page/page.css");
 
 /// A page that is going to be written: until it is complete it has another name, so that nobody
 /// finds half a page, and an older one stays if the run is broken off.
-pub(crate) struct Page {
-    path: PathBuf,
-    file: File,
-    /// The other name, until the page has its own.
-    part: Option<PathBuf>,
-}
+pub(crate) struct Page(Replacement);
 
 impl Page {
     /// Makes sure that the page can be written.
     pub(crate) fn create(path: &Path) -> Result<Page> {
-        let failed = || {
+        let page = Replacement::create(path).with_context(|| {
             format!(
                 "cannot write {}; name another file with -o, or do without with --no-html",
                 path.display()
             )
-        };
-        // follows a link to where it leads
-        let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).with_context(failed)?;
-        // a device or a pipe is written to as it is, a folder refuses
-        if path.exists() && !path.is_file() {
-            let file = File::options().write(true).open(&path).with_context(failed)?;
-            return Ok(Page { path, file, part: None });
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = File::create(&part).with_context(failed)?;
-        Ok(Page { path, file, part: Some(part) })
+        })?;
+        Ok(Page(page))
     }
 
     /// Writes the page; its path.
     pub(crate) fn write(mut self, results: &Results) -> Result<String> {
-        let name = self.path.display().to_string();
+        let name = self.0.path().display().to_string();
         let failed = || format!("cannot write {name}; name another file with -o");
-        self.file.write_all(render(results)?.as_bytes()).with_context(failed)?;
-        if let Some(part) = &self.part {
-            fs::rename(part, &self.path).with_context(failed)?;
-            self.part = None;
-        }
+        self.0.write_all(render(results)?.as_bytes()).with_context(failed)?;
+        self.0.finish().with_context(failed)?;
         Ok(name)
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        if let Some(part) = &self.part {
-            // there is nobody to complain to
-            let _ = fs::remove_file(part);
-        }
     }
 }
 
@@ -661,6 +634,7 @@ fn table_all_reads(results: &Results) -> String {
 mod tests {
     use super::super::result::tests::sample;
     use super::*;
+    use std::fs;
 
     #[test]
     fn dates_are_those_of_the_calendar() {

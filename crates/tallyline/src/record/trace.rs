@@ -2,6 +2,7 @@
 
 use super::RecordArgs;
 use crate::interrupt;
+use crate::replacement::Replacement;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -161,10 +162,11 @@ fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) ->
         kernel_text,
     };
     let output = args.output();
-    let file = File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
-    write_samples(trace, BufWriter::new(file), &about, &|path| build_id_of_file(Path::new(path)))
-        .with_context(|| format!("cannot write {}", output.display()))?;
-    Ok(())
+    let cannot = || format!("cannot write {}", output.display());
+    let mut file = Replacement::create(output).with_context(cannot)?;
+    let out = BufWriter::new(&mut file);
+    write_samples(trace, out, &about, &|path| build_id_of_file(Path::new(path))).with_context(cannot)?;
+    file.finish().with_context(cannot)
 }
 
 /// What was not traced: how many programs were started, and the names of those that were most often.
