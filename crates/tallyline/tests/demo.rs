@@ -203,3 +203,20 @@ fn ctrl_c_leaves_nothing_behind() {
     assert!(holds(&folder, &["page.html"]));
     assert_eq!(fs::read_to_string(folder.join("page.html")).expect("still there"), "older");
 }
+
+#[test]
+fn a_checkout_of_this_project_ignores_the_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if !root.join(".git").exists() {
+        eprintln!("skipped: not a checkout");
+        return;
+    }
+    let git = std::process::Command::new("git")
+        .args(["check-ignore", "-v", "tallyline-demo.html"])
+        .current_dir(&root)
+        .output();
+    match git {
+        Ok(found) => assert!(stdout(&found).starts_with(".gitignore:"), "{found:?}"),
+        Err(error) => eprintln!("skipped: git: {error}"),
+    }
+}
