@@ -156,6 +156,81 @@ fn what_is_not_there_is_found_unless_the_policy_says_otherwise() {
 }
 
 #[test]
+fn what_is_misspelt_gets_the_nearest_names() {
+    let Some(program) = Program::new("check-misspelt") else { return };
+    let rule = |ty: &str, members: &str| {
+        let policy = format!("[[together]]\ntype = \"{ty}\"\nmembers = {members}\n");
+        program.findings(&policy).into_iter().map(|(_, _, message)| message).collect::<Vec<_>>()
+    };
+    assert_eq!(rule("conm", "[\"a\", \"b\"]"), ["no type named conm; did you mean conn?"]);
+    assert_eq!(rule("alinged", "[\"a\", \"b\"]"), ["no type named alinged; did you mean aligned?"]);
+    assert_eq!(rule("zzzzzz", "[\"a\", \"b\"]"), ["no type named zzzzzz"]);
+    let members = rule("conn", "[\"rx_pakcets\", \"stats[1].inn\", \"state\", \"zzzzzz\", \"stat[0].out\"]");
+    let expected = [
+        "no member rx_pakcets; did you mean rx_packets or tx_packets?",
+        "no member stats[1].inn; did you mean stats[1].in?",
+        "no member zzzzzz",
+        "no member stat[0].out; did you mean state[0].out or stats[0].out?",
+    ];
+    assert_eq!(members[..4], expected, "{members:?}");
+}
+
+#[test]
+fn a_policy_without_rules_is_an_error() {
+    let Some(program) = Program::new("check-empty") else { return };
+    let allow = "[[allow]]\ntype = \"conn\"\nreason = \"known\"\n";
+    for policy in ["", "# nothing yet\n", "cacheline = 128\n", allow] {
+        let output = program.check(policy, &[]);
+        assert_eq!(output.status.code(), Some(2), "{policy:?}");
+        let expected = "tallyline: layout.toml: no rules, so there is nothing to check; --suggest writes rules that hold now\n";
+        assert_eq!((stderr(&output).as_str(), stdout(&output).as_str()), (expected, ""), "{policy:?}");
+    }
+}
+
+#[test]
+fn programs_built_elsewhere_get_the_paths_of_the_repository() {
+    let folder = folder("check-prefix");
+    let (sources, build) = (folder.join("elsewhere/src"), folder.join("elsewhere/build"));
+    std::fs::create_dir_all(&sources).expect("folder");
+    std::fs::create_dir_all(&build).expect("folder");
+    std::fs::write(sources.join("program.c"), PROGRAM).expect("written");
+    let object = folder.join("program.o");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-g", "-c", "-o"]).arg(&object).arg(build.join("../src/program.c"));
+    if !common::compiles(&mut compiler) {
+        return;
+    }
+    let program = Program { folder: folder.join("checkout") };
+    std::fs::create_dir_all(&program.folder).expect("folder");
+    std::fs::copy(&object, program.folder.join("program.o")).expect("copied");
+    let policy = "[[type]]\nname = \"cell\"\nmax-size = 4\n";
+    let map = format!("{}=.", folder.join("elsewhere").display());
+    let args = ["--path-prefix-map", &map, "--format"];
+    let output = |format: &str| stdout(&program.check(policy, &[&args[..], &[format]].concat()));
+    assert!(output("github").starts_with("::error file=src/program.c,line=10,"), "{}", output("github"));
+    assert!(output("text").contains("  src/program.c:10; rule at layout.toml:1"), "{}", output("text"));
+    let json: Value = serde_json::from_str(&output("json")).expect("JSON");
+    assert_eq!(json["findings"][0]["declared_at"]["file"], "src/program.c");
+    let sarif: Value = serde_json::from_str(&output("sarif")).expect("JSON");
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!((&place["uri"], &place["uriBaseId"]), (&"src/program.c".into(), &"%SRCROOT%".into()));
+    // without a map it is where it was built
+    let unmapped = stdout(&program.check(policy, &["--format", "sarif"]));
+    let sarif: Value = serde_json::from_str(&unmapped).expect("JSON");
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!(place["uri"], format!("file://{}", sources.join("program.c").display()));
+    assert!(place.get("uriBaseId").is_none());
+    // compilers that were given relative paths leave them so, as their own option does
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-g", "-c", "../src/program.c", "-o"]).arg(program.folder.join("program.o"));
+    common::compiles(compiler.current_dir(&build));
+    let relative = stdout(&program.check(policy, &["--path-prefix-map", "../=", "--format", "github"]));
+    assert!(relative.starts_with("::error file=src/program.c,line=10,"), "{relative}");
+    let wrong = program.check(policy, &["--path-prefix-map", "nothing"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+}
+
+#[test]
 fn patterns_mean_every_type_that_fits_and_typedefs_their_struct() {
     let Some(program) = Program::new("check-patterns") else { return };
     let output = program.check("[[type]]\nname = \"c*\"\nmax-size = 7\n", &[]);
@@ -205,6 +280,16 @@ fn sarif_has_what_its_schema_requires() {
     assert_eq!((&log["version"], log["runs"].as_array().map(Vec::len)), (&"2.1.0".into(), Some(1)));
     let driver = &log["runs"][0]["tool"]["driver"];
     assert_eq!(driver["name"], "tallyline");
+    assert_eq!(
+        log["$schema"],
+        "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+    );
+    for rule in driver["rules"].as_array().expect("rules") {
+        assert!(rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://")), "{rule}");
+    }
+    let root = log["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"].as_str().expect("a root");
+    let here = program.folder.canonicalize().expect("a folder");
+    assert_eq!(root, format!("file://{}/", here.display()));
     let results = log["runs"][0]["results"].as_array().expect("results");
     assert_eq!(results.len(), 2);
     for result in results {
@@ -221,6 +306,7 @@ fn sarif_has_what_its_schema_requires() {
         );
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "program.c");
+        assert_eq!(place["artifactLocation"]["uriBaseId"], "%SRCROOT%");
         assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line >= 1));
     }
     assert!(results[0].get("suppressions").is_none());

@@ -4,8 +4,8 @@ use super::policy::GroupRule;
 use super::subjects::Subject;
 use super::{Notes, plural};
 use crate::groups::{Group, find};
-use crate::model::Types;
-use crate::query::field_at;
+use crate::model::{Record, Types};
+use crate::query::{did_you_mean, field_at, fields, nearest};
 
 pub(super) fn check(types: &Types, subject: &Subject<'_>, asked: &GroupRule, notes: &mut Notes<'_>) {
     let line = notes.policy.cacheline;
@@ -14,6 +14,7 @@ pub(super) fn check(types: &Types, subject: &Subject<'_>, asked: &GroupRule, not
     for problem in &found.problems {
         notes.add("group-markers", Some(name), subject.record.declared_at, problem.clone());
     }
+    let names: Vec<String> = found.groups.iter().map(|group| group.name.clone()).collect();
     let marked = found.groups.into_iter().find(|group| group.name == asked.name);
     let group = match marked {
         Some(group) => {
@@ -21,13 +22,14 @@ pub(super) fn check(types: &Types, subject: &Subject<'_>, asked: &GroupRule, not
             group
         }
         None if asked.members.is_empty() => {
-            let message = format!("no group {name}: no markers, and the rule names no members");
+            let near = did_you_mean(name, names.iter().map(String::as_str));
+            let message = format!("no group {name}: no markers, and the rule names no members{near}");
             return notes.unknown("unknown-group", Some(name), message);
         }
         None => match Group::listed(types, subject.record, name, &asked.members, line) {
             Ok(group) => group,
             Err(missing) => {
-                return missing.iter().for_each(|member| unknown_member(notes, member));
+                return missing.iter().for_each(|member| unknown_member(types, subject, member, notes));
             }
         },
     };
@@ -37,15 +39,54 @@ pub(super) fn check(types: &Types, subject: &Subject<'_>, asked: &GroupRule, not
     }
 }
 
-pub(super) fn unknown_member(notes: &mut Notes<'_>, member: &str) {
-    notes.unknown("unknown-member", Some(member), format!("no member {member}"));
+/// Notes that a type has no such member, with the names that are nearest to it in the type where the
+/// path still leads.
+pub(super) fn unknown_member(types: &Types, subject: &Subject<'_>, member: &str, notes: &mut Notes<'_>) {
+    let near = nearest_members(types, subject.record, member);
+    notes.unknown("unknown-member", Some(member), format!("no member {member}{near}"));
+}
+
+/// Returns `; did you mean …?` for a path like `stats.bytes`, of which the first part that leads
+/// nowhere is the misspelt one.
+fn nearest_members(types: &Types, record: &Record, member: &str) -> String {
+    let (mut record, mut path, mut rest) = (record, String::new(), member);
+    loop {
+        let (part, behind) = rest.split_once('.').map_or((rest, None), |(part, behind)| (part, Some(behind)));
+        let known = field_at(types, record, part);
+        let inner = known.and_then(|field| types.as_record(types.strip(field.ty)).map(|(_, record)| record));
+        match (inner, behind) {
+            (Some(inner), Some(behind)) => {
+                path.push_str(part);
+                path.push('.');
+                (record, rest) = (inner, behind);
+            }
+            _ => break,
+        }
+    }
+    let (part, behind) = rest.split_once('.').unwrap_or((rest, ""));
+    let (part, index) = part.split_once('[').map_or((part, None), |(part, index)| (part, Some(index)));
+    let names: Vec<String> = fields(types, record)
+        .iter()
+        .map(|field| String::from_utf8_lossy(types.name(field.name)).into_owned())
+        // right as far as it goes, and no way in: an array or a pointer
+        .filter(|name| name != part)
+        .collect();
+    let near = nearest(part, names.iter().map(String::as_str));
+    let tail = match (index, behind) {
+        (Some(index), "") => format!("[{index}"),
+        (Some(index), behind) => format!("[{index}.{behind}"),
+        (None, "") => String::new(),
+        (None, behind) => format!(".{behind}"),
+    };
+    let near: Vec<String> = near.iter().map(|name| format!("{path}{name}{tail}")).collect();
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
 /// Who has to be in a group with markers.
 fn members(types: &Types, subject: &Subject<'_>, group: &Group, asked: &GroupRule, notes: &mut Notes<'_>) {
     for member in &asked.members {
         let Some(field) = field_at(types, subject.record, member) else {
-            unknown_member(notes, member);
+            unknown_member(types, subject, member, notes);
             continue;
         };
         if !group.spans(&field) {

@@ -70,7 +70,7 @@ fn resolve<'n>(
     for name in names {
         match field_at(subjects.types, subject.record, name) {
             Some(field) => found.push((name.as_str(), field)),
-            None => unknown_member(notes, name),
+            None => unknown_member(subjects.types, subject, name, notes),
         }
     }
     found

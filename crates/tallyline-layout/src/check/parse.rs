@@ -2,6 +2,7 @@
 
 use super::catalogue::RULES;
 use super::policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
+use crate::query::distance;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -51,8 +52,12 @@ const ALLOW: &[&str] = &["type", "rule", "member", "reason"];
 impl Policy {
     /// Reads a policy in TOML.
     pub fn parse(text: &str) -> Result<Policy> {
-        let source = Source { text };
-        let top = DeTable::parse(text).map_err(|error| PolicyError {
+        let source = Source::new(text);
+        Policy::read(&source)
+    }
+
+    fn read(source: &Source<'_>) -> Result<Policy> {
+        let top = DeTable::parse(source.text).map_err(|error| PolicyError {
             line: source.line(error.span().map_or(0, |span| span.start)),
             message: error.message().lines().collect::<Vec<_>>().join(", "),
         })?;
@@ -85,21 +90,40 @@ impl Policy {
     }
 }
 
-#[derive(Clone, Copy)]
+/// The text, and where its lines end: a rule asks for the line of each of its values, which must not
+/// cost a walk over all that is before it.
 struct Source<'i> {
     text: &'i str,
+    /// The offsets of the line breaks.
+    breaks: Vec<usize>,
+    /// Bytes and line breaks that were looked at, to be held against the size of the text.
+    #[cfg(test)]
+    steps: std::cell::Cell<usize>,
 }
 
-impl Source<'_> {
-    fn line(self, offset: usize) -> u32 {
-        let before = self.text.as_bytes().iter().take(offset);
-        u32::try_from(before.filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX - 1) + 1
+impl<'i> Source<'i> {
+    fn new(text: &'i str) -> Source<'i> {
+        Source {
+            text,
+            breaks: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
+            #[cfg(test)]
+            steps: std::cell::Cell::new(text.len()),
+        }
+    }
+
+    fn line(&self, offset: usize) -> u32 {
+        let before = self.breaks.partition_point(|line_break| {
+            #[cfg(test)]
+            self.steps.set(self.steps.get() + 1);
+            *line_break < offset
+        });
+        u32::try_from(before).unwrap_or(u32::MAX - 1) + 1
     }
 }
 
 /// A table of the policy.
 struct Table<'i> {
-    source: Source<'i>,
+    source: &'i Source<'i>,
     table: &'i DeTable<'i>,
     line: u32,
     what: &'static str,
@@ -302,28 +326,45 @@ fn unknown_word(kind: &str, word: &str, words: &[&str], place: &str) -> String {
     format!("unknown {kind} `{word}`{place}; {meant}")
 }
 
-/// How many letters have to be changed, added or taken away (Levenshtein's distance).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let change = before + usize::from(from != *to);
-            before = row[j + 1];
-            row[j + 1] = change.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
         Policy::parse(text).expect_err("a policy that is no good").to_string()
+    }
+
+    /// A policy of so many rules of all kinds, with each value on a line of its own.
+    fn rules(count: usize) -> String {
+        let rule = |number| match number % 3 {
+            0 => format!("[[type]]\nname = \"t{number}\"\nmax-size = 64\nmax-holes = 1\nlevel = \"warn\"\n"),
+            1 => format!("[[apart]]\ntype = \"t{number}\"\nmembers = [\n  \"a\",\n  \"b\",\n]\n"),
+            _ => format!("[[allow]]\ntype = \"t{number}\"\nrule = \"max-size\"\nreason = \"known\"\n"),
+        };
+        (0..count).map(rule).collect()
+    }
+
+    #[test]
+    fn twice_as_many_rules_take_twice_the_work() {
+        let steps = |count| {
+            let text = rules(count);
+            let source = Source::new(&text);
+            let policy = Policy::read(&source).expect("a policy");
+            assert_eq!(policy.rules.len() + policy.allows.len(), count);
+            source.steps.get()
+        };
+        let (few, many) = (steps(1000), steps(4000));
+        // a step more for each value as the binary search of its line grows by two
+        assert!(many < 5 * few, "{few} steps for 1000 rules, {many} for 4000");
+        // quadratic it was 33 million
+        assert!(few < 200_000, "{few} steps for 1000 rules");
+    }
+
+    #[test]
+    fn lines_are_counted_to_the_offset() {
+        let source = Source::new("a\n\nbc\n");
+        let lines: Vec<u32> = (0..=7).map(|offset| source.line(offset)).collect();
+        assert_eq!(lines, [1, 1, 2, 3, 3, 3, 4, 4]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line of `tallyline check`.
 
+use super::paths::PrefixMap;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ pub(crate) struct CheckArgs {
     pub(super) net_cachelines: Vec<PathBuf>,
 
     /// Write a policy that keeps the types as they are: those named, or those with groups
-    #[arg(long, visible_alias = "init", conflicts_with_all = ["policy", "net_cachelines", "format"])]
+    #[arg(long, visible_alias = "init", conflicts_with_all = ["policy", "net_cachelines", "format", "path_prefix_map"])]
     pub(super) suggest: bool,
 
     /// Read this file, whatever the operands look like
@@ -43,6 +44,11 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
+    /// Show source paths that begin with OLD as if they began with NEW, for programs built elsewhere;
+    /// as compilers' -ffile-prefix-map: may be given again, the last that fits wins
+    #[arg(long, value_name = "OLD=NEW")]
+    pub(super) path_prefix_map: Vec<PrefixMap>,
+
     /// Write to this file
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -54,6 +60,7 @@ Examples:
   tallyline check ./server --policy layout.toml
   tallyline check ./server --policy layout.toml --format github
   tallyline check ./server --policy layout.toml --format sarif -o layout.sarif
+  tallyline check ./server --path-prefix-map /build/server=. --format github
   tallyline check ./vmlinux --net-cachelines Documentation/networking/net_cachelines/tcp_sock.rst
 
 A policy:

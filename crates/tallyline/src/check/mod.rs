@@ -3,15 +3,17 @@
 mod args;
 mod github;
 mod json;
+mod paths;
 mod sarif;
 mod text;
 
 pub(crate) use args::CheckArgs;
 
-use crate::layout::{operands, source};
+use crate::layout::{nearest, operands, source};
 use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use args::Format;
+use paths::Paths;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tallyline_layout::check::{Finding, Level, Policy, Report, Table, check, check_table, suggest};
@@ -60,11 +62,12 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
         bail!("{name} is no file; types are named in the policy");
     }
     let checked = check_all(args, &file)?;
-    let shown = show(&checked);
+    let paths = Paths::new(&args.path_prefix_map);
+    let shown = show(&checked, &paths);
     output.write(|out| match args.format {
         Format::Text => text::write(&shown, checked.iter().map(|one| one.report.types).sum(), out),
         Format::Json => json::write(&file, &shown, out),
-        Format::Sarif => sarif::write(&shown, out),
+        Format::Sarif => sarif::write(&shown, &paths, out),
         Format::Github => github::write(&shown, out),
     })?;
     let fails = checked.iter().any(|one| one.report.fails());
@@ -84,8 +87,12 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
         };
         let rules = path.display().to_string();
         let policy = Policy::parse(&text).with_context(|| rules.clone())?;
+        if policy.rules.is_empty() {
+            bail!("{rules}: no rules, so there is nothing to check; --suggest writes rules that hold now");
+        }
         let types = read(args, file, policy.wanted(), policy.cacheline)?;
-        let report = check(&types, &policy);
+        let mut report = check(&types, &policy);
+        suggest_types(args, file, &mut report);
         checked.push(Checked { rules, types, report });
     }
     for path in &args.net_cachelines {
@@ -93,10 +100,26 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
         let table = Table::parse(&text_of(path)?).with_context(|| rules.clone())?;
         let wanted = Wanted::named([table.name.as_str()]);
         let types = read(args, file, wanted, args.cacheline_size)?;
-        let report = check_table(&types, &table, args.cacheline_size);
+        let mut report = check_table(&types, &table, args.cacheline_size);
+        suggest_types(args, file, &mut report);
         checked.push(Checked { rules, types, report });
     }
     Ok(checked)
+}
+
+/// Adds the nearest names to findings about types that are not there. The file is read again, for all
+/// of its names: only now are they needed.
+fn suggest_types(args: &CheckArgs, file: &Path, report: &mut Report) {
+    let misspelt = |finding: &Finding| finding.rule == "unknown-type" && !query::is_pattern(&finding.ty);
+    if !report.findings.iter().any(misspelt) {
+        return;
+    }
+    let request = Request { wanted: Wanted::Records, ..Request::default() };
+    let Ok(types) = source::read(file, &request, args.btf_base.as_deref()) else { return };
+    for finding in report.findings.iter_mut().filter(|finding| misspelt(finding)) {
+        let near = nearest(&finding.ty, &types);
+        finding.message.push_str(&query::did_you_mean(&finding.ty, near.iter().map(String::as_str)));
+    }
 }
 
 fn text_of(path: &Path) -> Result<String> {
@@ -110,18 +133,15 @@ fn read(args: &CheckArgs, file: &Path, wanted: Wanted, cacheline: u64) -> Result
     Ok(types)
 }
 
-fn show(checked: &[Checked]) -> Vec<Shown<'_>> {
-    let here = std::env::current_dir().ok();
+fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
     let mut shown = Vec::new();
     for one in checked {
         for finding in &one.report.findings {
             let at = finding.declared_at;
             let known = at.file.is_some() && at.line != 0;
             let declared_at = known.then(|| {
-                let file = String::from_utf8_lossy(one.types.name(at.file)).into_owned();
                 // CI services know files by their place in the repository
-                let inside = here.as_ref().and_then(|here| Path::new(&file).strip_prefix(here).ok());
-                (inside.map_or_else(|| file.clone(), |inside| inside.display().to_string()), at.line)
+                (paths.shown(&String::from_utf8_lossy(one.types.name(at.file))), at.line)
             });
             shown.push(Shown { finding, rules: &one.rules, declared_at });
         }

@@ -1,34 +1,61 @@
 //! Findings as SARIF 2.1.0, the OASIS format that code scanning reads.
 
 use super::Shown;
+use super::paths::Paths;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use tallyline_layout::check::RULES;
 
+/// The official schema, with its corrections.
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The folder that relative references start from, by the name that other tools give it, too.
+const ROOT: &str = "%SRCROOT%";
+
+/// The documentation of policies and their rules, of the version that checks.
+const HELP: &str =
+    concat!("https://docs.rs/tallyline-layout/", env!("CARGO_PKG_VERSION"), "/tallyline_layout/check/");
+
 /// Writes one log with one run.
-pub(super) fn write(shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
-    let rules: Vec<Value> =
-        RULES.iter().map(|rule| json!({"id": rule.id, "shortDescription": {"text": rule.about}})).collect();
-    let results: Vec<Value> = shown.iter().map(result).collect();
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+pub(super) fn write(shown: &[Shown<'_>], paths: &Paths<'_>, out: &mut dyn Write) -> Result<()> {
+    let rules: Vec<Value> = RULES
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.id,
+                "shortDescription": {"text": rule.about},
+                "helpUri": HELP,
+            })
+        })
+        .collect();
+    let has_root = paths.root().is_some();
+    let results: Vec<Value> = shown.iter().map(|one| result(one, has_root)).collect();
+    let mut log = json!({
+        "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {
                 "name": "tallyline",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "informationUri": HELP,
                 "rules": rules,
             }},
             "results": results,
         }],
     });
+    if let Some(root) = paths.root() {
+        // a folder ends with a slash: else its last part would be replaced by what is relative to it
+        let root = format!("{}/", uri(&root.display().to_string()).trim_end_matches('/'));
+        log["runs"][0]["originalUriBaseIds"] = json!({ROOT: {"uri": root}});
+    }
     serde_json::to_writer_pretty(&mut *out, &log)?;
     Ok(writeln!(out)?)
 }
 
-fn result(one: &Shown<'_>) -> Value {
+fn result(one: &Shown<'_>, has_root: bool) -> Value {
     let finding = one.finding;
     let (file, line) = one.place();
     let subject = one.subject();
@@ -44,7 +71,7 @@ fn result(one: &Shown<'_>) -> Value {
         "message": {"text": text},
         "locations": [{
             "physicalLocation": {
-                "artifactLocation": {"uri": uri(file)},
+                "artifactLocation": location(file, has_root),
                 "region": {"startLine": line},
             },
             "logicalLocations": [{"fullyQualifiedName": subject, "kind": kind}],
@@ -56,6 +83,15 @@ fn result(one: &Shown<'_>) -> Value {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }
     result
+}
+
+/// Where an artifact lies: relative paths from the root.
+fn location(path: &str, has_root: bool) -> Value {
+    if has_root && !path.starts_with('/') {
+        json!({"uri": uri(path), "uriBaseId": ROOT})
+    } else {
+        json!({"uri": uri(path)})
+    }
 }
 
 /// A path as a reference: relative ones stay so, others become `file:`.

@@ -21,6 +21,7 @@ mod suggest;
 
 pub(crate) use args::LayoutArgs;
 pub(crate) use companions::Beside;
+pub(crate) use suggest::nearest;
 
 use crate::output::{Color, Output};
 use anyhow::{Result, bail};

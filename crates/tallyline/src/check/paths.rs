@@ -1,0 +1,115 @@
+//! Paths of findings: as a repository knows them, wherever the program was built.
+
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+/// A prefix of paths and its replacement, as compilers take it by `-ffile-prefix-map`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PrefixMap {
+    old: String,
+    new: String,
+}
+
+impl FromStr for PrefixMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PrefixMap, String> {
+        match text.split_once('=') {
+            Some(("", _)) => Err("the prefix before `=` is empty; write OLD=NEW".into()),
+            Some((old, new)) => Ok(PrefixMap { old: old.into(), new: new.into() }),
+            None => Err("no `=`; write OLD=NEW, such as /build/server=.".into()),
+        }
+    }
+}
+
+/// Makes paths of debug information relative to the folder where the check runs.
+#[derive(Debug, Default)]
+pub(super) struct Paths<'m> {
+    maps: &'m [PrefixMap],
+    root: Option<PathBuf>,
+}
+
+impl<'m> Paths<'m> {
+    /// Applies these maps, then takes the working directory away.
+    pub(super) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
+        Paths { maps, root: std::env::current_dir().ok() }
+    }
+
+    /// Returns the folder that relative paths start from, if it is known.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Returns the path to be shown: without `.` and `..`, with the last map that fits applied, and
+    /// relative where it leads into the working directory.
+    pub(super) fn shown(&self, path: &str) -> String {
+        let clean = without_dots(path);
+        // compilers let the last option win, too
+        let map = self.maps.iter().rev().find_map(|map| {
+            let rest = clean.strip_prefix(&map.old)?;
+            // an empty replacement makes a path relative
+            let rest = if map.new.is_empty() { rest.trim_start_matches('/') } else { rest };
+            Some(format!("{}{rest}", map.new))
+        });
+        let path = map.map_or(clean, |mapped| without_dots(&mapped));
+        let inside = self.root.as_ref().and_then(|root| Path::new(&path).strip_prefix(root).ok());
+        inside.map(|inside| inside.display().to_string()).unwrap_or(path)
+    }
+}
+
+/// Takes `.` and `name/..` out of a path by its text alone, as the files are somewhere else: programs
+/// built outside of their sources have paths like `/build/../src/a.c`.
+fn without_dots(path: &str) -> String {
+    let mut clean = PathBuf::new();
+    for part in Path::new(path).components() {
+        match (part, clean.components().next_back()) {
+            (Component::CurDir, _) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                clean.pop();
+            }
+            // above the root is the root
+            (Component::ParentDir, Some(Component::RootDir)) => {}
+            _ => clean.push(part),
+        }
+    }
+    clean.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(maps: &[&str], path: &str) -> String {
+        let maps: Vec<PrefixMap> = maps.iter().map(|map| map.parse().expect("a map")).collect();
+        Paths { maps: &maps, root: Some("/home/me/server".into()) }.shown(path)
+    }
+
+    #[test]
+    fn paths_in_the_working_directory_are_relative_without_a_map() {
+        assert_eq!(shown(&[], "/home/me/server/src/a.c"), "src/a.c");
+        assert_eq!(shown(&[], "/home/me/server/build/../src/./a.c"), "src/a.c");
+        assert_eq!(shown(&[], "/home/me/server2/a.c"), "/home/me/server2/a.c");
+        assert_eq!(shown(&[], "./a.c"), "a.c");
+        assert_eq!(shown(&[], "../a.c"), "../a.c");
+        assert_eq!(shown(&[], "/../a.c"), "/a.c");
+    }
+
+    #[test]
+    fn the_last_map_that_fits_wins_as_with_compilers() {
+        assert_eq!(shown(&["/usr/src/server=."], "/usr/src/server/src/a.c"), "src/a.c");
+        assert_eq!(shown(&["/usr/src/server="], "/usr/src/server/src/a.c"), "src/a.c");
+        assert_eq!(shown(&["/usr/src=/x", "/usr/src/server=y"], "/usr/src/server/a.c"), "y/a.c");
+        assert_eq!(shown(&["/usr/src/server=y", "/usr/src=/x"], "/usr/src/server/a.c"), "/x/server/a.c");
+        // a map that leads into the working directory
+        assert_eq!(shown(&["/ci=/home/me/server"], "/ci/out/../src/a.c"), "src/a.c");
+        assert_eq!(shown(&["/other=x"], "/usr/a.c"), "/usr/a.c");
+    }
+
+    #[test]
+    fn a_map_needs_both_sides_named() {
+        assert!("nothing".parse::<PrefixMap>().is_err());
+        assert!("=x".parse::<PrefixMap>().is_err());
+        let map = PrefixMap { old: "a".into(), new: "b=c".into() };
+        assert_eq!("a=b=c".parse(), Ok(map));
+    }
+}
