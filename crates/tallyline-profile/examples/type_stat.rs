@@ -2,7 +2,8 @@
 //!
 //! `type_stat FILE [--btf] [--list]` counts, by DWARF or by the BTF in the file, the instructions that
 //! access memory: typed, of no type in the program, and untyped by reason. `--compare` does both, and
-//! says where the two agree. `--list` prints each untyped instruction, `--rows` each typed one.
+//! says where the two agree. `--list` prints each untyped instruction, `--rows` each typed one,
+//! `--explain=ADDRESS` what is known before each instruction up to one.
 
 use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use tallyline_layout::Alone;
 use tallyline_layout::print::type_text;
 use tallyline_profile::code::Image;
 use tallyline_profile::infer::{
-    Debug, Outcome, TypeTable, Typed, Wanted, field_path, infer, infer_by_btf, place_text,
+    Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -42,6 +43,14 @@ fn run() -> Result<(), Failure> {
         || -> Result<TypeTable, Failure> { Ok(infer(&image, Debug::File(&file), &Alone, Wanted::All)?) };
     if has("--compare") {
         compare(&by_dwarf()?, &by_btf()?);
+        return Ok(());
+    }
+    if let Some(address) = words.iter().find_map(|word| word.strip_prefix("--explain=0x")) {
+        let address = u64::from_str_radix(address, 16)?;
+        let found = explain(&image, Debug::File(&file), &Alone, address)?.ok_or("no function there")?;
+        found.variables.iter().for_each(|variable| println!("{variable}"));
+        found.steps.iter().for_each(|step| println!("{:#x}: {}", step.address, step.known.join("; ")));
+        println!("{}", found.answer);
         return Ok(());
     }
     let start = Instant::now();

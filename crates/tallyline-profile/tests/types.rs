@@ -384,6 +384,31 @@ fn a_variable_that_the_compiler_has_split_has_its_fields_where_the_pieces_are() 
 }
 
 #[test]
+fn a_parameter_that_is_a_pointer_to_void_gives_way_to_what_is_inlined_in_the_same_register() {
+    for compiler in ["gcc", "clang"] {
+        let name = format!("erased{compiler}");
+        let right = |functions: &[&str]| {
+            let flags = ["-O2", "-g"];
+            let found = find(&compile("erased.c", compiler, &flags, &name)?, "erased.c");
+            let (typed, eligible) = found.coverage(functions);
+            // two that look for the kind, and what is behind it
+            assert!(typed == eligible && eligible >= 4, "{compiler}: {typed} of {eligible}");
+            Some(())
+        };
+        right(&["same"]);
+    }
+}
+
+#[test]
+fn an_index_into_the_array_that_a_record_ends_with_leads_to_its_elements() {
+    for compiler in ["gcc", "clang"] {
+        let name = format!("ends{compiler}");
+        let right = all_right("erased.c", compiler, &["-O2", "-g"], &["insert"], &name);
+        assert!(right.is_none_or(|right| right >= 8), "{compiler}: {right:?}");
+    }
+}
+
+#[test]
 fn a_variable_of_another_file_is_what_the_unit_declares() {
     // clang describes none that it does not define
     let flags = ["-O2", "-g", "-shared", "-fPIC"];

@@ -46,7 +46,10 @@ impl Catalog<'_, '_, '_> {
             return Value::Unknown(0);
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
-        let is_whole = size > 0 && step != 0 && step % i64::from(size) == 0 && !self.is_control(pointer.to);
+        // in an array that an object ends with one steps over elements, not over objects
+        let goes_over_objects = size > 0 && i64::from(pointer.step) % i64::from(size) == 0;
+        let is_whole =
+            goes_over_objects && step != 0 && step % i64::from(size) == 0 && !self.is_control(pointer.to);
         if is_whole && !self.reaches(pointer.to, offset) {
             return Value::Pointer(pointer.stepping(step.unsigned_abs()));
         }
@@ -186,6 +189,9 @@ impl Catalog<'_, '_, '_> {
         {
             return self.held(pointer.to, inside);
         }
+        if let Some(inside) = self.before_elements(stripped, offset, step) {
+            return self.held(pointer.to, inside);
+        }
         match self.in_array(stripped, offset, step, access) {
             Some(inside) => self.held(pointer.to, inside),
             None => Found::Somewhere,
@@ -203,6 +209,19 @@ impl Catalog<'_, '_, '_> {
                 size > 0 && (step.is_multiple_of(size) || self.is_scalar(pair[1].0))
             })
         })
+    }
+
+    /// The place in the first element of an array of numbers or pointers that a pointer leads to from right
+    /// before it or behind its end, by steps over elements: loops count from there.
+    fn before_elements(&mut self, array: TypeId, offset: i64, step: u64) -> Option<u64> {
+        let Type::Array(id) = self.types().get(array) else { return None };
+        let element = self.types().array(id).of;
+        let (size, whole) = (self.size(element), self.size(array));
+        let near = i64::try_from(step).ok()?;
+        let is_near =
+            offset >= near.checked_neg()? && offset < i64::try_from(whole).ok()?.checked_add(near)?;
+        let is_stepping = size > 0 && step.is_multiple_of(size) && self.is_scalar(element);
+        (is_near && is_stepping).then(|| modulo(offset, size))
     }
 
     /// Whether something of a size starts at an offset.
@@ -228,10 +247,13 @@ impl Catalog<'_, '_, '_> {
                 continue;
             }
             let start = i64::try_from(member.offset).ok()?;
-            // the first byte in the array that steps lead to
+            // the first byte in the array that steps lead to; one of unknown length has them all
             let inside = modulo(offset.checked_sub(start)?, step);
             let first = member.offset + inside % size;
-            if inside < member.size && self.has_leaf(id, first, access) && found.replace(first).is_some() {
+            if (inside < member.size || member.size == 0)
+                && self.has_leaf(id, first, access)
+                && found.replace(first).is_some()
+            {
                 return None;
             }
         }

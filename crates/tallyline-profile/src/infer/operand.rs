@@ -72,6 +72,8 @@ impl Analysis<'_, '_, '_, '_> {
             {
                 match self.by_variable(state, position, memory) {
                     Operand::Unknown(_) => Operand::Object(pointer),
+                    // nothing is won by what says even less
+                    Operand::Object(found) if self.catalog.is_void(found.to) => Operand::Object(pointer),
                     found => found,
                 }
             }
@@ -127,14 +129,19 @@ impl Analysis<'_, '_, '_, '_> {
             .index
             .filter(|_| memory.base.is_some())
             .map_or(Number::known(0), |index| state.get(index).as_number().times(memory.scale.into()));
-        let mut found = None;
+        let mut found: Option<Value> = None;
         for location in function.live(address) {
             let (holder, sum) = match location.piece.holder {
                 Holder::Register(holder) => (holder, 0),
                 Holder::Sum(holder, sum) => (holder, sum),
                 _ => continue,
             };
-            if holder != register || found.is_some() {
+            // of a function and what is inlined into it one may have a pointer to void for the other's
+            let is_void = |analysis: &mut Self, value| match value {
+                Value::Pointer(Pointer { to, .. }) => analysis.catalog.is_void(to),
+                _ => false,
+            };
+            if holder != register || found.is_some_and(|found| !is_void(self, found)) {
                 continue;
             }
             if let Some(ty) = self.variable_type(location.variable) {
@@ -244,7 +251,8 @@ impl Analysis<'_, '_, '_, '_> {
         {
             return Value::Pointer(one.either(other.offset));
         }
-        match self.catalog.normal(pointer, by.at) {
+        // by what steps it goes tells whether the rest is one of them
+        match self.catalog.normal(pointer.stepping(by.stride()), by.at) {
             Value::Pointer(pointer) => Value::Pointer(pointer.stepping(by.stride())),
             other => other,
         }
