@@ -409,6 +409,50 @@ fn an_index_into_the_array_that_a_record_ends_with_leads_to_its_elements() {
 }
 
 #[test]
+fn a_part_of_a_container_s_node_is_known_as_a_part_of_it() {
+    for (number, compiler) in ["g++", "clang++"].into_iter().enumerate() {
+        let flags = ["-O2", "-g", "-std=c++17"];
+        let Some(program) = compile("nodes.cc", compiler, &flags, &format!("nodes{number}")) else {
+            continue;
+        };
+        let found = find(&program, "nodes.cc");
+        let types = found.table.types();
+        let nodes = |name: &str| {
+            let function = found.table.functions().iter().find(|function| function.name == name);
+            let range = function.unwrap_or_else(|| panic!("no {name}")).ranges[0].clone();
+            let rows = found.table.rows().iter().filter(move |(address, _)| range.contains(address));
+            let object = |outcome: &Outcome| {
+                let Outcome::Typed(typed) = outcome else { return None };
+                let is_record = matches!(types.get(typed.ty), Type::Record(_));
+                let (ty, start) = typed.within.map_or((typed.ty, 0), |node| (node.ty, node.start));
+                is_record.then(|| (type_text(types, ty), start + typed.offset))
+            };
+            rows.filter_map(|(_, outcome)| object(outcome)).collect::<Vec<_>>()
+        };
+        // the key behind the base, then the order: `quantity` is behind `id`
+        for (function, node, key) in [
+            ("in_tree", "_Rb_tree_node<", 32),
+            ("in_hash", "_Hash_node<", 8),
+            ("found", "_Rb_tree_node<", 32),
+        ] {
+            let places = nodes(function);
+            let is_of_node = |(name, _): &&(String, u32)| name.contains(node);
+            let others: Vec<_> = places
+                .iter()
+                .filter(|place| !is_of_node(place) && place.0 != "long int")
+                .filter(|(name, _)| name.contains("_node") || name.starts_with("struct pair"))
+                .collect();
+            assert!(others.is_empty(), "{compiler}, {function}: {others:?}");
+            let offset = if function == "found" { key + 8 } else { key + 16 };
+            let has = |at: u32| places.iter().filter(is_of_node).any(|(_, place)| *place == at);
+            assert!(has(offset), "{compiler}, {function}: {places:?}");
+        }
+        let alone = nodes("alone");
+        assert!(alone.iter().all(|(name, _)| name.contains("pair")), "{compiler}: {alone:?}");
+    }
+}
+
+#[test]
 fn a_variable_of_another_file_is_what_the_unit_declares() {
     // clang describes none that it does not define
     let flags = ["-O2", "-g", "-shared", "-fPIC"];

@@ -34,6 +34,8 @@ pub(super) struct Catalog<'i, 'u, 'a> {
     pub(super) callees: Callees,
     completed: FxHashSet<TypeId>,
     sizes: FxHashMap<TypeId, u64>,
+    /// Types of nodes by their parts: places of their entries, and where the parts start.
+    pub(super) nodes: FxHashMap<TypeId, Vec<(u64, u64)>>,
     /// The word that each group of a Go map starts with, once a pointer to one was seen.
     pub(super) go_control: Option<TypeId>,
 }
@@ -48,6 +50,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
+            nodes: FxHashMap::default(),
             go_control: None,
         }
     }
@@ -61,6 +64,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
+            nodes: FxHashMap::default(),
             go_control: None,
         }
     }

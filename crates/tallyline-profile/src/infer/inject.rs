@@ -213,6 +213,12 @@ impl Analysis<'_, '_, '_, '_> {
         {
             return Value::Pointer(known);
         }
+        if let Ok(inside) = u64::try_from(inside)
+            && let Some(to) = self.catalog.derived_with(known.to, inside, declared.to)
+        {
+            // what lies behind a base says what is derived from it
+            return Value::Pointer(Pointer { to, ..known });
+        }
         let says_less = self.catalog.says_nothing(declared.to)
             || u64::try_from(inside)
                 .is_ok_and(|inside| self.catalog.is_part_like(known.to, inside, declared.to));

@@ -378,6 +378,32 @@ impl Catalog<'_, '_, '_> {
         Derived::None
     }
 
+    /// The only record that has another one at its start, and an object of a type at an offset behind that.
+    pub(super) fn derived_with(&mut self, base: TypeId, offset: u64, part: TypeId) -> Option<TypeId> {
+        let base = self.strip(base);
+        let (_, record) = self.types().as_record(base)?;
+        if !record.language.is_cpp() || offset < self.size(base) || self.is_scalar(part) {
+            return None;
+        }
+        let mut level = vec![self.place(base)?];
+        for _ in 0..DERIVED_LIMIT {
+            let shelf = self.shelf.as_mut()?;
+            let mut next: Vec<u64> = level.iter().flat_map(|place| shelf.derived(*place)).collect();
+            next.sort_unstable();
+            next.dedup();
+            if next.len() > WAYS_LIMIT {
+                return None;
+            }
+            let ids: Vec<TypeId> = next.iter().filter_map(|place| self.at(*place)).collect();
+            let mut fitting = ids.into_iter().filter(|id| self.holds(*id, offset, part));
+            if let Some(only) = fitting.next() {
+                return fitting.next().is_none().then_some(only);
+            }
+            level = next;
+        }
+        None
+    }
+
     /// The only record of which another one is the start, and which reaches to an offset.
     pub(super) fn derived_only(&mut self, base: TypeId, offset: u64) -> Option<TypeId> {
         match self.derived(base, offset, &[]) {

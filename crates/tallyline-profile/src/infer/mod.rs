@@ -26,6 +26,7 @@ mod go;
 mod inject;
 mod location;
 mod lookup;
+mod nodes;
 mod number;
 mod operand;
 mod outcome;
@@ -42,7 +43,7 @@ pub use btf::infer_by_btf;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
 pub use field::{field_path, place_text};
-pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed};
+pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
 pub use table::{Function as TableFunction, TypeTable};
 
 use crate::code::{Body, Image};

@@ -507,7 +507,12 @@ impl Analysis<'_, '_, '_, '_> {
         match self.found(pointer, memory.size.into(), position) {
             Found::At { ty, offset } => {
                 let candidates = self.candidates(state, position, memory, ty, offset);
-                Outcome::Typed(Typed { candidates, ..Typed::at(ty, offset, memory.size, memory.access) })
+                let within = self.within(state, position, memory, ty, pointer.to);
+                Outcome::Typed(Typed {
+                    candidates,
+                    within,
+                    ..Typed::at(ty, offset, memory.size, memory.access)
+                })
             }
             Found::Either { ty, offsets: [offset, other] } => {
                 let start = self.start_of(state, memory, ty);
@@ -576,7 +581,7 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// What the variables were made from as templates that are in the register with the base of an
     /// instruction's operand.
-    fn templates_in_base(&mut self, position: usize) -> Vec<(String, u64)> {
+    pub(super) fn templates_in_base(&mut self, position: usize) -> Vec<(String, u64)> {
         let instruction = &self.body.instructions()[position];
         let Some(base) = instruction.memory.and_then(|memory| memory.base) else { return Vec::new() };
         let function = self.function;

@@ -31,12 +31,23 @@ pub struct Typed {
     /// Which of the fields there it can be: bits by position in the order of the type. Members of unions and
     /// of variants lie on top of each other, and bitfields share bytes.
     pub candidates: u64,
+    /// The node of a container that the object is a part of, if it is one: its base, or what it has room for.
+    pub within: Option<Within>,
+}
+
+/// An object that another one is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The type of the object.
+    pub ty: TypeId,
+    /// Where in it the part starts.
+    pub start: u32,
 }
 
 impl Typed {
     /// A part of an object of which nothing is known but where it is, and what is done with it.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
-        Typed { ty, offset, or: None, size, access, candidates: u64::MAX }
+        Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Units that a worker has open, and single entries of any of them.
 
 use super::entries::{Entry, Go, string, walk};
-use super::unit::Unit;
+use super::unit::{Enclosing, Unit};
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -157,19 +157,21 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
         Some(self.info.place(unit.index, class))
     }
 
-    /// The records that have a type in them, and how far behind their start.
-    pub(super) fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
+    /// The records that have a type in them, how far behind their start, and how.
+    pub(super) fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
         let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
         let info = self.info;
         self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
     }
 
+    /// The records that have a type in them, and how far behind their start.
+    pub(super) fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
+        self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
+    }
+
     /// The records that have another one at their start.
     pub(super) fn derived(&mut self, base: u64) -> Vec<u64> {
-        let Some((unit, _)) = self.info.locate(base) else { return Vec::new() };
-        let info = self.info;
-        let starts = |(outer, at): &(u64, u64)| (*at == 0).then_some(*outer);
-        self.unit(unit)
-            .map_or(Vec::new(), |unit| unit.enclosing(info, base).iter().filter_map(starts).collect())
+        let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
+        self.enclosing(base).into_iter().filter_map(starts).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The table of types per instruction: what samples are joined to.
 
 use super::catalog::Catalog;
-use super::outcome::{Outcome, Pseudo, Reason, Typed};
+use super::outcome::{Outcome, Pseudo, Reason, Typed, Within};
 use crate::error::Result;
 use std::ops::Range;
 use tallyline_layout::model::{TypeId, Types};
@@ -84,6 +84,10 @@ impl Part {
     /// Takes over the types.
     pub(super) fn finish(&mut self, mut catalog: Catalog<'_, '_, '_>) {
         let mut named: Vec<TypeId> = self.rows.iter().filter_map(|(_, outcome)| type_of(outcome)).collect();
+        named.extend(self.rows.iter().filter_map(|(_, outcome)| match outcome {
+            Outcome::Typed(Typed { within: Some(within), .. }) => Some(within.ty),
+            _ => None,
+        }));
         named.extend(self.data.iter().map(|(_, ty, _)| *ty));
         named.sort_unstable();
         named.dedup();
@@ -185,7 +189,10 @@ impl TypeTable {
 
 fn renamed(outcome: Outcome, moved: &impl Fn(TypeId) -> TypeId) -> Outcome {
     match outcome {
-        Outcome::Typed(typed) => Outcome::Typed(Typed { ty: moved(typed.ty), ..typed }),
+        Outcome::Typed(typed) => {
+            let within = typed.within.map(|within| Within { ty: moved(within.ty), ..within });
+            Outcome::Typed(Typed { ty: moved(typed.ty), within, ..typed })
+        }
         Outcome::Untyped(Reason::Opaque(ty)) => Outcome::Untyped(Reason::Opaque(moved(ty))),
         Outcome::Untyped(Reason::Outside { ty, offset }) => {
             Outcome::Untyped(Reason::Outside { ty: moved(ty), offset })

@@ -76,7 +76,7 @@ pub(super) struct Unit<'u, 'a> {
     // what functions have at fixed places
     statics: OnceLock<Vec<Global>>,
     // records by what lies in them
-    enclosing: OnceLock<FxHashMap<u64, Vec<(u64, u64)>>>,
+    enclosing: OnceLock<FxHashMap<u64, Vec<Enclosing>>>,
 }
 
 impl<'u, 'a> Unit<'u, 'a> {
@@ -289,13 +289,13 @@ impl<'u, 'a> Unit<'u, 'a> {
 
     /// The records that have a type in them, as a base or a member, and how far behind their start. A
     /// record that is made as room for the type counts too.
-    pub(super) fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[(u64, u64)] {
+    pub(super) fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
     }
 
-    fn find_enclosing(&self, info: &DebugInfo<'u, 'a>) -> FxHashMap<u64, Vec<(u64, u64)>> {
-        let mut enclosing: FxHashMap<u64, Vec<(u64, u64)>> = FxHashMap::default();
+    fn find_enclosing(&self, info: &DebugInfo<'u, 'a>) -> FxHashMap<u64, Vec<Enclosing>> {
+        let mut enclosing: FxHashMap<u64, Vec<Enclosing>> = FxHashMap::default();
         // records that are open, with their depth
         let mut open: Vec<(isize, u64)> = Vec::new();
         walk(info, self.index, &self.entries, None, |entry| {
@@ -318,7 +318,12 @@ impl<'u, 'a> Unit<'u, 'a> {
             if let (Some(at), Some(target), Some((depth, record))) = (at, target, open.last())
                 && *depth == entry.depth - 1
             {
-                enclosing.entry(target).or_default().push((*record, at));
+                let how = match entry.tag {
+                    constants::DW_TAG_inheritance => PartOf::Derived,
+                    constants::DW_TAG_member => PartOf::Member,
+                    _ => PartOf::Room,
+                };
+                enclosing.entry(target).or_default().push(Enclosing { record: *record, at, how });
             }
             Go::Past
         });
@@ -362,6 +367,27 @@ impl<'u, 'a> Unit<'u, 'a> {
         });
         found
     }
+}
+
+/// A record that has a type in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Enclosing {
+    /// The place of the record's entry.
+    pub(super) record: u64,
+    /// How far behind its start the part lies.
+    pub(super) at: u64,
+    pub(super) how: PartOf,
+}
+
+/// How a record has another type in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PartOf {
+    /// As a base.
+    Derived,
+    /// As a member.
+    Member,
+    /// As what it is made as room for.
+    Room,
 }
 
 /// The fixed places that an expression leads to; `by_index` finds an address by its index.

@@ -209,6 +209,7 @@ mod tests {
                     name,
                     offset: u64::from(index) * 8,
                     or: None,
+                    within: None,
                     field: name,
                     text: name,
                     size: 8,

@@ -1,7 +1,7 @@
 //! Types field by field: what accesses each byte of a type, how often, how long, from where.
 
 use super::aggregate::Weighing;
-use super::members::{Member, members};
+use super::members::{Member, fill_room, members};
 use super::operand::Operand;
 use super::profile::{NONE, Point, Profile};
 use rustc_hash::FxHashMap;
@@ -103,6 +103,8 @@ pub struct TypeUse {
     pub events: Vec<(String, BTreeMap<u64, Use>)>,
     /// All events together: how one of two offsets was accessed, of which it is not known which it was.
     pub either: BTreeMap<[u64; 2], Use>,
+    /// Of a node of a container: the parts that it was accessed through, by name, with how many samples.
+    pub parts: BTreeMap<String, u64>,
 }
 
 impl TypeUse {
@@ -131,16 +133,25 @@ pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) 
     struct OfType {
         events: BTreeMap<u32, BTreeMap<u64, Use>>,
         either: BTreeMap<[u64; 2], Use>,
+        /// The parts that it was accessed through: their types, and where they start.
+        parts: BTreeMap<(u32, u64), u64>,
     }
     let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
     for point in profile.points.iter().filter(|point| accepts(point)) {
         let Some(operand) = profile.outcome(point).operand() else { continue };
-        let of_type = found.entry(operand.ty).or_default();
+        // a node is one object, whichever of its parts the code knows
+        let (ty, start) = operand.within.map_or((operand.ty, 0), |node| (node.ty, node.start));
+        let of_type = found.entry(ty).or_default();
+        if operand.within.is_some() {
+            *of_type.parts.entry((operand.ty, start)).or_insert(0) += point.samples;
+        }
         // also an event that only has such samples is named
         let offsets = of_type.events.entry(point.event).or_default();
         let one = match operand.or {
-            None => offsets.entry(operand.offset).or_default(),
-            Some(or) => of_type.either.entry([operand.offset, or]).or_default(),
+            None => offsets.entry(start.saturating_add(operand.offset)).or_default(),
+            Some(or) => {
+                of_type.either.entry([operand.offset, or].map(|at| start.saturating_add(at))).or_default()
+            }
         };
         one.count(point, operand, weighing);
     }
@@ -153,7 +164,7 @@ pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) 
         };
         let name = tallyline_layout::print::type_text(table.types(), id);
         let size = tallyline_layout::query::size_of(table.types(), id);
-        let (_, known) = merged.entry((dso.0, name.clone(), size)).or_insert_with(|| {
+        let (of_type, known) = merged.entry((dso.0, name.clone(), size)).or_insert_with(|| {
             let file = profile.dso(dso.0);
             let of_type = TypeUse {
                 dso: file.map_or_else(String::new, |dso| dso.path.clone()),
@@ -163,9 +174,16 @@ pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) 
                 members: members(table.types(), id),
                 events: Vec::new(),
                 either: BTreeMap::new(),
+                parts: BTreeMap::new(),
             };
             (of_type, OfType::default())
         });
+        for ((part, start), samples) in of_events.parts {
+            let Some((table, id)) = profile.joined.get(part) else { continue };
+            let name = tallyline_layout::print::type_text(table.types(), id);
+            fill_room(&mut of_type.members, start, &name, table.types(), id);
+            *of_type.parts.entry(name).or_insert(0) += samples;
+        }
         for (event, offsets) in of_events.events {
             let known = known.events.entry(event).or_default();
             offsets.iter().for_each(|(offset, one)| known.entry(*offset).or_default().add(one));

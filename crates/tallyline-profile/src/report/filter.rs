@@ -59,8 +59,14 @@ impl Filter {
             && one_of(&self.comms, NameKind::Thread)
             && one_of(&self.dsos, NameKind::File)
             && one_of(&self.symbols, NameKind::Function)
-            && one_of(&self.types, NameKind::Type)
+            && (one_of(&self.types, NameKind::Type) || self.is_in_node(profile, point))
             && self.operation.is_none_or(|operation| operation.accepts(point))
+    }
+
+    /// Whether a sample is in a part of a node whose type gets through.
+    fn is_in_node(&self, profile: &Profile, point: &Point) -> bool {
+        let node = profile.outcome(point).operand().and_then(|operand| operand.within);
+        node.zip(self.types.as_ref()).is_some_and(|(node, types)| types.contains(profile.text(node.name)))
     }
 }
 
@@ -92,5 +98,9 @@ pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
         _ => point.charged,
     };
     let points = profile.points.iter().filter(|point| seen.insert(key(point)));
-    points.filter_map(|point| name_of(profile, point, kind)).collect()
+    let node = |point: &Point| {
+        let within = profile.outcome(point).operand()?.within.filter(|_| kind == NameKind::Type)?;
+        Some(profile.text(within.name))
+    };
+    points.flat_map(|point| name_of(profile, point, kind).into_iter().chain(node(point))).collect()
 }

@@ -7,7 +7,7 @@
 use super::ahead::Ahead;
 use super::evidence;
 use super::names::Names;
-use super::operand::{Operand, Outcome, Reason};
+use super::operand::{Operand, Outcome, Reason, Within};
 use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
 use super::programs::Program;
 use super::resolve::Binaries;
@@ -266,7 +266,12 @@ fn of_instruction(
         infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(profile.names.intern(other.kind()))),
         infer::Outcome::Typed(typed) => {
             let ty = joined.id(dso, typed.ty);
-            Outcome::Typed(operand(&mut profile.names, table, ty, &typed))
+            let within = typed.within.map(|within| Within {
+                ty: joined.id(dso, within.ty),
+                name: profile.names.intern(&type_text(table.types(), within.ty)),
+                start: within.start.into(),
+            });
+            Outcome::Typed(Operand { within, ..operand(&mut profile.names, table, ty, &typed) })
         }
     }
 }
@@ -280,6 +285,7 @@ pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &inf
         name: names.intern(&name),
         offset: typed.offset.into(),
         or: typed.or.map(|or| or.offset.into()),
+        within: None,
         field: names.intern(&field),
         text: names.intern(&text),
         size: typed.size,

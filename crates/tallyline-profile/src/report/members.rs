@@ -2,6 +2,7 @@
 
 use tallyline_layout::model::{Type, TypeId, Types};
 use tallyline_layout::print::type_text;
+use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
 const DEPTH_LIMIT: usize = 16;
@@ -30,6 +31,27 @@ pub struct Member {
 pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
     let mut budget = MEMBERS_LIMIT;
     of_type(types, id, 0, 0, &mut budget).unwrap_or_default()
+}
+
+/// Says what a node has room for: the member that is but bytes there becomes an object of the type.
+pub(super) fn fill_room(members_of: &mut [Member], start: u64, name: &str, types: &Types, id: TypeId) {
+    let size = query::size_of(types, id);
+    let holds = |member: &&mut Member| {
+        member.offset <= start && start - member.offset < member.size && size <= member.size
+    };
+    let Some(member) = members_of.iter_mut().find(holds) else { return };
+    if member.ty == name {
+        return;
+    }
+    // the innermost one of the size is the room itself
+    let is_bytes = (member.offset, member.size) == (start, size)
+        && member.children.iter().all(|inner| inner.ty.contains("char"));
+    if !is_bytes {
+        return fill_room(&mut member.children, start, name, types, id);
+    }
+    let mut budget = MEMBERS_LIMIT;
+    member.ty = name.to_owned();
+    member.children = of_type(types, id, start, 0, &mut budget).unwrap_or_default();
 }
 
 /// None where there are too many.

@@ -26,6 +26,8 @@ pub struct Operand {
     pub offset: u64,
     /// The byte that it may be instead, if a condition chooses between two places.
     pub or: Option<u64>,
+    /// The node of a container that the type is a part of there.
+    pub within: Option<Within>,
     /// The path of the field there, such as `stats.rx`; empty where there is none.
     pub field: NameId,
     /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
@@ -36,6 +38,17 @@ pub struct Operand {
     pub reads: bool,
     /// Whether it writes.
     pub writes: bool,
+}
+
+/// A node of a container that has a type as a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Within {
+    /// The node's type as an index into the types that were joined.
+    pub ty: u32,
+    /// Its name.
+    pub name: NameId,
+    /// Where in it the part starts.
+    pub start: u64,
 }
 
 /// Why it is not known what an instruction accesses.
@@ -60,9 +73,16 @@ pub enum Reason {
 }
 
 impl Operand {
-    /// Whether it is among some bytes of the type, or may be.
+    /// The name of the object that it is a part of: of the node of a container, else of its type.
+    pub fn object(&self) -> NameId {
+        self.within.map_or(self.name, |node| node.name)
+    }
+
+    /// Whether it is among some bytes of the object, or may be.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
-        bytes.contains(&self.offset) || self.or.is_some_and(|or| bytes.contains(&or))
+        let start = self.within.map_or(0, |node| node.start);
+        let is_in = |offset: u64| bytes.contains(&start.saturating_add(offset));
+        is_in(self.offset) || self.or.is_some_and(is_in)
     }
 }
 

@@ -134,6 +134,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<TypeUse>, u64)> {
                 build_id: dso.build_id.clone(),
                 events: events.collect(),
                 either: BTreeMap::new(),
+                parts: BTreeMap::new(),
                 name: of_type.name,
                 size: of_type.size,
                 members: of_type.members.into_iter().map(Member::into_member).collect(),

@@ -49,7 +49,8 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     if let Some(wanted) = args.name.as_ref().filter(|_| !profile.points.is_empty()) {
         let let_through = |point: &Point| filter.accepts(&profile, point);
         let all = annotate(&profile, weighing, let_through);
-        let names = all.iter().map(|of_type| of_type.name.as_str()).collect();
+        let parts = all.iter().flat_map(|of_type| of_type.parts.keys());
+        let names = all.iter().map(|of_type| &of_type.name).chain(parts).map(String::as_str).collect();
         filter.types = Some(wanted.select(NameKind::Type, &names)?);
     }
     let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));

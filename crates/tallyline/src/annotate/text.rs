@@ -95,6 +95,11 @@ impl Page<'_> {
                 self.text(format!(" {} ({samples} samples)", clean(event)));
             }
         }
+        if !self.plain && !of_type.parts.is_empty() {
+            let part = |(name, samples): (&String, &u64)| format!("{samples} as {}", clean(name));
+            let parts: Vec<_> = of_type.parts.iter().map(part).collect();
+            self.text(format!(" with samples of its parts: {}", parts.join(", ")));
+        }
         self.text("=".repeat(76));
         let more = if self.plain { "" } else { "   samples     loads    stores  latency  cpus" };
         self.text(format!(" Percent{more}     offset       size  field"));

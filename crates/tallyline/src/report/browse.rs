@@ -384,7 +384,7 @@ impl<'p> Pages<'p> {
             let operand = self.profile.outcome(point).operand();
             let is_it = match subject {
                 Subject::Type { name, .. } => {
-                    operand.is_some_and(|found| self.profile.text(found.name) == name)
+                    operand.is_some_and(|found| self.profile.text(found.object()) == name)
                 }
                 Subject::Field { ty, bytes, .. } => self.is_at(point, ty, bytes),
                 Subject::Untyped { what, .. } => self.untyped(point).is_some_and(|reason| reason == *what),
@@ -397,7 +397,7 @@ impl<'p> Pages<'p> {
     /// Whether a sample is, or may be, at some bytes of a type.
     fn is_at(&self, point: &Point, ty: &str, bytes: &Range<u64>) -> bool {
         let operand = self.profile.outcome(point).operand();
-        operand.is_some_and(|found| self.profile.text(found.name) == ty && found.may_be_in(bytes))
+        operand.is_some_and(|found| self.profile.text(found.object()) == ty && found.may_be_in(bytes))
     }
 
     /// What is to be looked at alone: what most samples of a line have.

@@ -1,6 +1,6 @@
 //! The functions of one unit as bytes: their names, what their instructions touch, the types of that.
 
-use super::super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
+use super::super::outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
 use super::super::table::Part;
 use crate::code::{Access, Register};
 use std::ops::Range;
@@ -70,6 +70,11 @@ fn pack_outcome(out: &mut Packer, outcome: &Outcome) {
             out.number(typed.size.into());
             // most are the only field there
             out.number(!typed.candidates);
+            out.flag(typed.within.is_some());
+            if let Some(within) = typed.within {
+                out.type_id(within.ty);
+                out.number(within.start.into());
+            }
             out.flag(typed.or.is_some());
             if let Some(or) = typed.or {
                 out.number(or.offset.into());
@@ -142,11 +147,15 @@ fn unpack_outcome(from: &mut Unpacker<'_>) -> Option<Outcome> {
     if let Some(access) = ACCESSES.get(kind) {
         let (ty, offset, size) = (from.type_id()?, from.small()?, from.small()?);
         let candidates = !from.number()?;
+        let within = match from.flag()? {
+            true => Some(Within { ty: from.type_id()?, start: from.small()? }),
+            false => None,
+        };
         let or = match from.flag()? {
             true => Some(unpack_choice(from)?),
             false => None,
         };
-        return Some(Outcome::Typed(Typed { ty, offset, or, size, access: *access, candidates }));
+        return Some(Outcome::Typed(Typed { ty, offset, or, size, access: *access, candidates, within }));
     }
     if let Some(pseudo) = Pseudo::ALL.get(kind - ACCESSES.len()) {
         return Some(Outcome::Pseudo(*pseudo));
