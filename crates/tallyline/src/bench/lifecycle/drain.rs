@@ -139,7 +139,8 @@ fn stalls(context: &Context, report: &mut Report) -> Result<()> {
     let drains = drained.iter().flat_map(|seen| seen.drains.iter().copied()).collect();
     let case = Case::new("drain (of 1024 counters, while it is written)", 1, Scale::default(), "ns", drains);
     report.cases.extend(case);
-    let figures: [(&str, fn(&Seen) -> f64); 2] =
+    type Figure = (&'static str, fn(&Seen) -> f64);
+    let figures: [Figure; 2] =
         [("99.99th percentile", |seen| seen.high), ("longest update", |seen| seen.longest)];
     for (figure, what) in figures {
         for (seen, drains) in [(&calm, "no drains"), (&drained, "a drain a millisecond")] {
