@@ -41,6 +41,10 @@ pub enum Error {
     #[error("{0}")]
     Companion(String),
 
+    /// A stripped file whose debug file is nowhere.
+    #[error("no type information, and no debug file of this build (looked for in {0})")]
+    NoDebugFile(String),
+
     /// The BTF is damaged.
     #[error("damaged BTF at offset {offset:#x}: {reason}")]
     Btf {

@@ -45,9 +45,7 @@ pub(super) fn read<T>(
             let real = program.canonicalize().ok()?;
             Some(read(&file, &Beside::of_debug_file(&path, &real)))
         }
-        Err(looked) => Some(Err(Error::Companion(format!(
-            "no type information, and no debug file of this build (looked for in {looked})"
-        )))),
+        Err(looked) => Some(Err(Error::NoDebugFile(looked))),
     }
 }
 

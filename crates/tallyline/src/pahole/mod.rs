@@ -158,9 +158,9 @@ fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
 
 /// Why files cannot be read; in pahole's words where there is nothing in them to be read.
 fn cannot_read(job: &Job, error: &anyhow::Error) -> String {
-    use tallyline_layout::Error::{NoSuchFormat, NoTypes, UnknownFormat};
+    use tallyline_layout::Error::{NoDebugFile, NoSuchFormat, NoTypes, UnknownFormat};
     match (error.downcast_ref(), job.files.as_slice()) {
-        (Some(NoTypes | NoSuchFormat(_) | UnknownFormat), [file, ..]) => {
+        (Some(NoDebugFile(_) | NoTypes | NoSuchFormat(_) | UnknownFormat), [file, ..]) => {
             let wanted = match job.formats.as_slice() {
                 [Format::Btf] => "btf",
                 [Format::Dwarf] => "dwarf",
