@@ -74,14 +74,17 @@ pub enum Wanted {
     /// Every named struct, class and union at the top of a unit, equal ones once.
     #[default]
     Records,
-    /// The types of these names, of whatever kind, also inside functions and other types.
+    /// The types of these names, of whatever kind, also inside functions and other types: all that
+    /// there are of each name, those that are made of the same once.
     Named(Vec<Vec<u8>>),
+    /// Of each of these names the first type: no more of the file is read than that takes.
+    First(Vec<Vec<u8>>),
     /// The enumerations that have a constant of this name, wherever they are, equal ones once.
     Enumerator(Vec<u8>),
 }
 
 impl Wanted {
-    /// The types of these names.
+    /// All types of these names.
     pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
         Wanted::Named(names.into_iter().map(Into::into).collect())
     }
@@ -102,6 +105,9 @@ pub struct Request {
     pub inner: bool,
     /// Of records, also those without a name.
     pub anonymous: bool,
+    /// Of records, also those that differ from others of their name only in what the types of their
+    /// members are made of. Without it equal names at equal places make two records one, as in pahole.
+    pub exact: bool,
     /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
     pub pointed_to: bool,
     /// Of types that others point to, everything; so also of what those point to.
@@ -126,6 +132,7 @@ impl Default for Request {
             units: UnitFilter::default(),
             inner: false,
             anonymous: false,
+            exact: false,
             pointed_to: false,
             pointees: false,
             sizes_only: false,
@@ -163,14 +170,18 @@ pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -
 /// Reads the types of an open ELF file or raw BTF, and of the files that belong to it. Of ELF only
 /// the sections that are needed are read, so a kernel with its debug information takes a third of
 /// the memory.
-pub fn read_file(mut file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
+pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
     if elf::is_elf(&start) {
         let headers = object::ReadCache::new(file);
         return read_elf(elf::File::parse(&headers, elf::Input::File(file))?, request, companions);
     }
-    file.read_to_end(&mut start)?;
+    if !btf::is_btf(&start) {
+        return Err(Error::UnknownFormat);
+    }
+    // its sizes have 32 bits
+    file.take(INFLATED_LIMIT).read_to_end(&mut start)?;
     read_with(&start, request, companions)
 }
 

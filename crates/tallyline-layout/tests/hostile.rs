@@ -47,7 +47,11 @@ fn use_it(bytes: &[u8]) {
     if let Ok(types) = read(bytes, &plain(Wanted::Records)) {
         in_other_formats(&types);
     }
-    for request in [plain(Wanted::Records), plain(named), plain(Wanted::Enumerator(b"MINUS".into())), deep] {
+    let exact = Request { exact: true, positions: true, ..Request::default() };
+    let first = plain(Wanted::First(vec![b"holes".to_vec(), b"row_t".to_vec()]));
+    for request in
+        [plain(Wanted::Records), plain(named), exact, first, plain(Wanted::Enumerator(b"MINUS".into())), deep]
+    {
         let Ok(types) = read(bytes, &request) else { continue };
         for expand_types in [false, true] {
             let style = Style { expand_types, budget: 1 << 16, ..Style::default() };
@@ -61,10 +65,13 @@ fn use_it(bytes: &[u8]) {
                 printer.clear();
             }
         }
+        let mut definitions = query::Definitions::new(&types);
+        definitions.called(b"struct row_t");
+        definitions.records();
         for (id, record) in query::distinct_records(&types) {
             query::Flexible::new(&types).is_held(&types, record);
-            query::count_members_of(&types, types.record(record), id);
-            query::pointer_members(&types, types.record(record), id).count();
+            query::count_members_of(&types, types.record(record), &[id]);
+            query::pointer_members(&types, types.record(record), &[id]).count();
             query::first_biggest_member(&types, types.record(record));
         }
     }
@@ -85,7 +92,8 @@ fn in_other_formats(types: &Types) {
     document.finish().expect("a sink");
     let counts = diff::diff(types, types, &diff::Options::default(), |change| Err(change.name.clone()));
     assert!(!counts.expect("a file does not differ from itself").differ());
-    let policy = check::suggest(types, &["?*s".into()], 64);
+    let names = check::SuggestedNames::new(types, &["?*s".into()], 64);
+    let policy = check::suggest(types, &names, 64);
     let policy = check::Policy::parse(&policy).expect("what is suggested can be read");
     check::check(types, &policy);
 }

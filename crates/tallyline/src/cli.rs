@@ -121,7 +121,7 @@ pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
     match &mut cli.command {
         Command::Bench(bench) => bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
-        Command::Layout(args) => layout::run(args),
+        Command::Layout(args) => layout::run(args, cli.color),
         Command::Pahole { words } => return Ok(pahole::run(words)),
         Command::Groups(args) => groups::run(args, cli.color),
         Command::Check(args) => return check::run(args, cli.color),

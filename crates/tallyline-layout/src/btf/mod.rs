@@ -42,7 +42,7 @@ pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Resu
     let decoder = Decoder::new(&header, base_strings);
     match &request.wanted {
         // a base is decoded whole, and small is what goes on from it
-        Wanted::Named(names) if base.is_none() && names.len() <= FEW => {
+        Wanted::Named(names) | Wanted::First(names) if base.is_none() && names.len() <= FEW => {
             decoder.decode_named(names, request.pointed_to, &mut types)?
         }
         _ => {

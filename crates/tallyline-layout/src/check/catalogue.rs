@@ -37,5 +37,5 @@ pub const RULES: &[RuleInfo] = &[
     rule("together", "Members that have to be together can be on different cache lines"),
     rule("table-member", "A struct and the table of its fields differ"),
     rule("table-group", "A field lies in another group than its use asks for"),
-    rule("unused-allow", "An exception that excepts nothing"),
+    rule(super::UNUSED_ALLOW, "An exception that excepts nothing"),
 ];

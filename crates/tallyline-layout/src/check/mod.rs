@@ -70,7 +70,7 @@ pub use catalogue::{RULES, RuleInfo};
 pub use net_cachelines::{Access, Table, TableEntry, check_table};
 pub use parse::PolicyError;
 pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
-pub use suggest::suggest;
+pub use suggest::{SuggestedNames, suggest};
 
 use crate::Wanted;
 use crate::model::{Position, TypeId, Types};
@@ -91,6 +91,8 @@ pub struct Finding {
     pub message: String,
     /// Where the type, group or member is declared; nowhere if that is not known.
     pub declared_at: Position,
+    /// The unit that defines the type, where others define another one of this name.
+    pub unit: Option<String>,
     /// The line of the rule in the policy; 0 for none.
     pub line: u32,
     /// Why there is this rule.
@@ -118,15 +120,25 @@ impl Report {
 impl Policy {
     /// Which types have to be read.
     pub fn wanted(&self) -> Wanted {
-        let names = || self.rules.iter().map(|rule| rule.pattern.as_str());
-        if names().any(crate::query::is_pattern) { Wanted::Records } else { Wanted::named(names()) }
+        policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
+    }
+
+    /// The policy in parts that each need one kind of reading: rules about names need whatever has one
+    /// of them, typedefs and types inside functions too; rules about patterns need all records.
+    pub fn parts(&self) -> Vec<Policy> {
+        let (patterns, names): (Vec<Rule>, Vec<Rule>) =
+            self.rules.iter().cloned().partition(Rule::is_about_a_pattern);
+        let parts = [names, patterns].into_iter().filter(|rules| !rules.is_empty());
+        let parts: Vec<Policy> =
+            parts.map(|rules| Policy { rules, allows: Vec::new(), ..self.clone() }).collect();
+        if parts.is_empty() { vec![Policy { allows: Vec::new(), ..self.clone() }] } else { parts }
     }
 }
 
 impl Policy {
     /// The groups that rules list members of, with the types that they are groups of.
     pub fn listed_groups(&self, types: &Types) -> Vec<(TypeId, &GroupRule)> {
-        let subjects = Subjects::new(types);
+        let mut subjects = Subjects::new(types);
         let mut listed = Vec::new();
         for rule in &self.rules {
             if let RuleKind::Group(group) = &rule.kind
@@ -152,7 +164,7 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
             notes.unknown("unknown-type", None, format!("{what} {}", rule.pattern));
         }
         for subject in &found {
-            notes.about(subject);
+            notes.about(types, subject);
             match &rule.kind {
                 RuleKind::Type(asked) => type_rules::check(&mut subjects, subject, asked, &mut notes),
                 RuleKind::Group(asked) => group_rules::check(types, subject, asked, &mut notes),
@@ -165,22 +177,32 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
     report
 }
 
+/// The rule that an exception in vain breaks.
+pub const UNUSED_ALLOW: &str = "unused-allow";
+
 /// Marks what the policy allows, and warns of what it allows in vain.
 pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
+    allow_in_parts(policy, &mut [findings]);
+}
+
+/// The same, of findings about several parts of the policy; warnings go to the last.
+pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     for allow in &policy.allows {
         let mut used = false;
-        for finding in findings.iter_mut().filter(|finding| allow.covers(finding)) {
+        let findings = parts.iter_mut().flat_map(|findings| findings.iter_mut());
+        for finding in findings.filter(|finding| allow.covers(finding)) {
             used = true;
             finding.allowed.get_or_insert_with(|| allow.reason.clone());
         }
-        if !used {
+        if let (false, Some(findings)) = (used, parts.last_mut()) {
             findings.push(Finding {
-                rule: "unused-allow",
+                rule: UNUSED_ALLOW,
                 level: Level::Warn,
                 ty: allow.pattern.clone(),
                 member: allow.member.clone(),
                 message: "nothing is found that this allows: it can go".into(),
                 declared_at: Position::default(),
+                unit: None,
                 line: allow.line,
                 reason: None,
                 allowed: None,
@@ -196,15 +218,18 @@ struct Notes<'a> {
     ty: String,
     /// Where the type is declared.
     home: Position,
+    /// The unit that defines it, where others define another one of this name.
+    unit: Option<String>,
     findings: &'a mut Vec<Finding>,
 }
 
 impl<'a> Notes<'a> {
     fn new(rule: &'a Rule, policy: &'a Policy, findings: &'a mut Vec<Finding>) -> Notes<'a> {
-        Notes { rule, policy, ty: rule.pattern.clone(), home: Position::default(), findings }
+        Notes { rule, policy, ty: rule.pattern.clone(), home: Position::default(), unit: None, findings }
     }
 
-    fn about(&mut self, subject: &Subject<'_>) {
+    fn about(&mut self, types: &Types, subject: &Subject<'_>) {
+        self.unit = subject.unit.map(|unit| String::from_utf8_lossy(types.name(unit)).into_owned());
         self.ty.clone_from(&subject.name);
         self.home = subject.record.declared_at;
     }
@@ -235,6 +260,7 @@ impl<'a> Notes<'a> {
             member: member.map(String::from),
             message,
             declared_at: if at.line == 0 { self.home } else { at },
+            unit: self.unit.clone(),
             line: self.rule.line,
             reason: self.rule.reason.clone(),
             allowed: None,

@@ -181,7 +181,7 @@ pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
         for entry in &table.entries {
             let rule = rule(entry.line, Level::Deny);
             let mut notes = Notes::new(&rule, &policy, findings);
-            notes.about(&subject);
+            notes.about(types, &subject);
             let member = Some(entry.name.as_str());
             known.insert(entry.name.as_bytes());
             let Some(field) = all.iter().find(|field| types.name(field.name) == entry.name.as_bytes()) else {
@@ -196,7 +196,7 @@ pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
         }
         let rule = rule(1, Level::Warn);
         let mut notes = Notes::new(&rule, &policy, findings);
-        notes.about(&subject);
+        notes.about(types, &subject);
         for field in all {
             let name = types.name(field.name);
             if !is_marker(name) && known.insert(name) {

@@ -1,7 +1,8 @@
 //! What a policy asks for.
 
 use super::Finding;
-use crate::query::fits;
+use crate::Wanted;
+use crate::query::{fits, is_pattern};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -145,5 +146,17 @@ impl Allow {
         fits(self.pattern.as_bytes(), finding.ty.as_bytes())
             && self.rule.as_ref().is_none_or(|rule| rule == finding.rule)
             && self.member.as_ref().is_none_or(member)
+    }
+}
+
+/// The types that rules about these names or patterns have to be held against.
+pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wanted {
+    if names.clone().any(is_pattern) { Wanted::Records } else { Wanted::named(names) }
+}
+
+impl Rule {
+    /// Whether it is about all types whose names fit a pattern.
+    pub fn is_about_a_pattern(&self) -> bool {
+        is_pattern(&self.pattern)
     }
 }

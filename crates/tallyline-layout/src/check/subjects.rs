@@ -1,7 +1,7 @@
 //! Which types a rule is about.
 
-use crate::model::{Record, RecordId, TypeId, Types};
-use crate::query::{Effective, distinct_records, find, fits, is_pattern};
+use crate::model::{NameId, Record, TypeId, Types};
+use crate::query::{Definitions, Effective};
 
 /// A type that a rule is about.
 #[derive(Clone)]
@@ -9,43 +9,40 @@ pub(super) struct Subject<'t> {
     pub(super) id: TypeId,
     pub(super) record: &'t Record,
     pub(super) name: String,
+    /// The unit that defines it, where others define another one of this name.
+    pub(super) unit: Option<NameId>,
 }
 
 /// All types that there are.
 pub(super) struct Subjects<'t> {
     pub(super) types: &'t Types,
     pub(super) alignments: Effective,
-    records: Vec<(TypeId, RecordId)>,
+    definitions: Definitions<'t>,
 }
 
 impl<'t> Subjects<'t> {
     pub(super) fn new(types: &'t Types) -> Subjects<'t> {
-        Subjects { types, alignments: Effective::new(types), records: distinct_records(types) }
+        Subjects { types, alignments: Effective::new(types), definitions: Definitions::new(types) }
     }
 
-    /// The types of a name or a pattern. A typedef's name means the struct that it stands for.
-    pub(super) fn matching(&self, pattern: &str) -> Vec<Subject<'t>> {
+    /// The types of a name or a pattern, with scopes or without, sorted by name and place: every
+    /// definition, whatever the order of units. A typedef's name means the struct that it stands for.
+    pub(super) fn matching(&mut self, pattern: &str) -> Vec<Subject<'t>> {
         let types = self.types;
-        let name_of = |id| String::from_utf8_lossy(&types.qualified_name(id)).into_owned();
-        let same = |name: &[u8]| match is_pattern(pattern) {
-            true => fits(pattern.as_bytes(), name),
-            false => pattern.as_bytes() == name,
+        let ids = self.definitions.records_called(pattern);
+        let names: Vec<_> = ids.iter().map(|id| types.qualified_name(*id)).collect();
+        let repeats = |index: usize| {
+            let is_same = |other: Option<usize>| other.and_then(|at| names.get(at)) == names.get(index);
+            // they are sorted
+            is_same(index.checked_sub(1)) || is_same(Some(index + 1))
         };
-        // with the scopes that it is declared in, or without
-        let fitting = self.records.iter().filter(|(id, record)| {
-            same(types.name(types.record(*record).name)) || same(&types.qualified_name(*id))
-        });
-        let mut found: Vec<Subject<'t>> = fitting
-            .map(|(id, record)| {
-                let record = types.record(*record);
-                Subject { id: *id, record, name: name_of(*id) }
-            })
-            .collect();
-        if found.is_empty() && !is_pattern(pattern) {
-            let named = find(types, pattern.as_bytes()).map(|id| types.strip(id));
-            let record = named.and_then(|id| Some((id, types.as_record(id)?.1)));
-            found.extend(record.map(|(id, record)| Subject { id, record, name: pattern.into() }));
-        }
-        found
+        let subject = |(index, id): (usize, &TypeId)| {
+            let (_, record) = types.as_record(*id)?;
+            let is_named = record.name.is_some();
+            let name = if is_named { &*String::from_utf8_lossy(&names[index]) } else { pattern };
+            let unit = repeats(index).then(|| self.definitions.unit(*id)).flatten();
+            Some(Subject { id: *id, record, name: name.to_string(), unit })
+        };
+        ids.iter().enumerate().filter_map(subject).collect()
     }
 }

@@ -1,50 +1,118 @@
 //! A policy to start with: what holds now.
 
-use crate::groups::find;
-use crate::model::{Record, Types};
-use crate::query::{distinct_records, fits, holes};
+use super::policy::wanted_for;
+use super::subjects::{Subject, Subjects};
+use crate::Wanted;
+use crate::groups::{Found, find};
+use crate::model::Types;
+use crate::query::{Definitions, field_at, fits, holes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Writes a policy that the types of these names or patterns keep as they are now, groups included.
-/// Without names, those that have groups. Types that repeat a name are held by the first of it.
-pub fn suggest(types: &Types, patterns: &[String], cacheline: u64) -> String {
-    let mut text = format!("cacheline = {}\n", cacheline.max(1));
-    let mut seen = BTreeSet::new();
-    for (_, record) in distinct_records(types) {
-        let record = types.record(record);
-        let name = types.name(record.name);
-        let groups = find(types, record, cacheline).groups;
-        let wanted = match patterns {
-            [] => !groups.is_empty(),
-            _ => patterns.iter().any(|pattern| fits(pattern.as_bytes(), name)),
-        };
-        // a rule cannot name what has an empty name, as in a damaged file
-        if !wanted || name.is_empty() || !seen.insert(name.to_vec()) {
-            continue;
+/// The names that a suggested policy has rules about.
+#[derive(Clone, Debug, Default)]
+pub struct SuggestedNames(Vec<String>);
+
+impl SuggestedNames {
+    /// The names of types that are called so or fit these patterns; without any, those of types that
+    /// have groups.
+    pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
+        let mut definitions = Definitions::new(types);
+        let exact = patterns.iter().flat_map(|name| definitions.called(name.as_bytes())).collect::<Vec<_>>();
+        let exact: BTreeSet<_> = exact.into_iter().map(|id| types.strip(id)).collect();
+        let mut names = BTreeSet::new();
+        for (id, record) in definitions.records() {
+            let record = types.record(*record);
+            let name = types.name(record.name);
+            let wanted = match patterns {
+                [] => !find(types, record, cacheline).groups.is_empty(),
+                _ => {
+                    exact.contains(id)
+                        || patterns.iter().any(|pattern| {
+                            fits(pattern.as_bytes(), name)
+                                || fits(pattern.as_bytes(), &types.qualified_name(*id))
+                        })
+                }
+            };
+            // a rule cannot name what has an empty name, or one that is no text, as in a damaged file
+            names.extend(std::str::from_utf8(name).ok().filter(|name| wanted && !name.is_empty()));
         }
-        let name = quoted(&String::from_utf8_lossy(name));
-        type_rule(types, record, &name, &mut text);
-        for group in groups.into_iter().filter(|group| !group.name.is_empty()) {
-            let _ = write!(text, "\n[[group]]\ntype = {name}\nname = {}\nmembers = [", quoted(&group.name));
-            for named in group.members.iter().filter(|named| !named.path.is_empty()) {
-                let _ = write!(text, "\n    {},", quoted(&named.path));
-            }
-            let _ = writeln!(text, "\n]\nmax-size = {}", group.bytes());
-            if !group.straddles(cacheline) {
-                text.push_str("straddle = false\n");
-            }
-            let _ = writeln!(text, "max-hole-bytes = {}", group.hole_bytes());
+        // a typedef of what has no name
+        let typedefs = patterns.iter().filter(|name| {
+            let found = definitions.called(name.as_bytes()).into_iter().map(|id| types.strip(id));
+            found.filter_map(|id| types.as_record(id)).any(|(_, record)| !record.name.is_some())
+        });
+        let typedefs: Vec<&String> = typedefs.collect();
+        SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
+    }
+
+    /// Whether there is nothing to write rules about.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The types that a check of the policy reads.
+    pub fn wanted(&self) -> Wanted {
+        wanted_for(self.0.iter().map(String::as_str))
+    }
+}
+
+/// Writes a policy that the types of these names keep as they are now, groups included. `types` are
+/// those that a check of it reads: a rule is about every definition of its name, so the largest one
+/// says what is allowed.
+pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64) -> String {
+    let mut text = format!("cacheline = {}\n", cacheline.max(1));
+    let mut subjects = Subjects::new(types);
+    for name in &names.0 {
+        let found = subjects.matching(name);
+        if !found.is_empty() {
+            let name = quoted(name);
+            type_rule(types, &found, &name, &mut text);
+            group_rules(types, &found, &name, cacheline, &mut text);
         }
     }
     text
 }
 
-fn type_rule(types: &Types, record: &Record, name: &str, text: &mut String) {
-    let found = holes(types, record);
-    let _ = writeln!(text, "\n[[type]]\nname = {name}\nmax-size = {}", record.size);
-    if record.is_struct() {
-        let _ = writeln!(text, "max-holes = {}\nmax-padding = {}", found.bytes.len(), found.padding);
+fn type_rule(types: &Types, found: &[Subject<'_>], name: &str, text: &mut String) {
+    let most = |value: &dyn Fn(&Subject<'_>) -> u64| found.iter().map(value).max().unwrap_or(0);
+    let size = most(&|subject| subject.record.size);
+    let _ = writeln!(text, "\n[[type]]\nname = {name}\nmax-size = {size}");
+    if found.iter().all(|subject| subject.record.is_struct()) {
+        let count = most(&|subject| holes(types, subject.record).bytes.len() as u64);
+        let padding = most(&|subject| holes(types, subject.record).padding);
+        let _ = writeln!(text, "max-holes = {count}\nmax-padding = {padding}");
+    }
+}
+
+/// Rules about the groups that every definition of a name has.
+fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64, text: &mut String) {
+    let of_all: Vec<Found> = found.iter().map(|subject| find(types, subject.record, cacheline)).collect();
+    let Some(first) = of_all.first() else { return };
+    let mut seen = BTreeSet::new();
+    for group in first.groups.iter().filter(|group| !group.name.is_empty()) {
+        let others = of_all.iter().map(|of| of.groups.iter().find(|other| other.name == group.name));
+        let Some(others) = others.collect::<Option<Vec<_>>>() else { continue };
+        if !seen.insert(&group.name) || of_all.iter().any(|of| !of.problems.is_empty()) {
+            continue;
+        }
+        let is_in_all = |path: &str| {
+            found.iter().zip(&others).all(|(subject, group)| {
+                field_at(types, subject.record, path).is_some_and(|field| group.spans(&field))
+            })
+        };
+        let _ = write!(text, "\n[[group]]\ntype = {name}\nname = {}\nmembers = [", quoted(&group.name));
+        for named in group.members.iter().filter(|named| !named.path.is_empty() && is_in_all(&named.path)) {
+            let _ = write!(text, "\n    {},", quoted(&named.path));
+        }
+        let most = |value: &dyn Fn(&crate::groups::Group) -> u64| {
+            others.iter().map(|group| value(group)).max().unwrap_or(0)
+        };
+        let _ = writeln!(text, "\n]\nmax-size = {}", most(&|group| group.bytes()));
+        if !others.iter().any(|group| group.straddles(cacheline)) {
+            text.push_str("straddle = false\n");
+        }
+        let _ = writeln!(text, "max-hole-bytes = {}", most(&|group| group.hole_bytes()));
     }
 }
 

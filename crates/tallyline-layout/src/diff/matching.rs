@@ -1,7 +1,7 @@
 //! Which type of one file is which of the other.
 
 use crate::model::{Member, RecordId, TypeId, Types};
-use crate::query::distinct_records;
+use crate::query::Definitions;
 use std::collections::{HashMap, VecDeque};
 
 /// How many types of one name are looked at for the one that fits; real kernels have up to 19.
@@ -17,7 +17,9 @@ pub(super) struct Pairs {
 impl Pairs {
     /// Pairs the types whose names are wanted.
     pub(super) fn new(old: &Types, new: &Types, wants: impl Fn(&[u8]) -> bool) -> Pairs {
-        let before = distinct_records(old);
+        let mut old_definitions = Definitions::new(old);
+        let mut new_definitions = Definitions::new(new);
+        let before = declared_in_order(old, &mut old_definitions);
         // keyed: a file cannot be made so that all of its names collide
         let mut by_name: HashMap<Vec<u8>, VecDeque<(usize, Entry)>> = HashMap::new();
         for (index, entry) in before.iter().enumerate() {
@@ -26,23 +28,32 @@ impl Pairs {
                 by_name.entry(name.into_owned()).or_default().push_back((index, *entry));
             }
         }
-        let after: Vec<_> = distinct_records(new)
+        let after: Vec<_> = declared_in_order(new, &mut new_definitions)
             .into_iter()
             .map(|entry| (entry, new.qualified_name(entry.0)))
             .filter(|(_, name)| wants(name))
             .collect();
         // every pass takes what fits better than what the next one takes
         let mut partners: Vec<Option<Entry>> = vec![None; after.len()];
-        let passes: [&dyn Fn(RecordId, RecordId) -> bool; 3] =
-            [&|a, b| is_same(old, new, a, b), &|a, b| is_of_same_file(old, new, a, b), &|_, _| true];
+        let is_of_same_unit = |a: TypeId, b: TypeId| {
+            let (a, b) = (old_definitions.unit(a), new_definitions.unit(b));
+            a.is_some() && a.map(|unit| last(old.name(unit))) == b.map(|unit| last(new.name(unit)))
+        };
+        let passes: [&dyn Fn(Entry, Entry) -> bool; 5] = [
+            &|a, b| is_same(old, new, a.1, b.1) && is_of_same_unit(a.0, b.0),
+            &|a, b| is_same(old, new, a.1, b.1),
+            &|a, b| is_of_same_file(old, new, a.1, b.1) && is_of_same_unit(a.0, b.0),
+            &|a, b| is_of_same_file(old, new, a.1, b.1),
+            &|_, _| true,
+        ];
         for fits in passes {
-            for (partner, ((_, record), name)) in partners.iter_mut().zip(&after) {
+            for (partner, (entry, name)) in partners.iter_mut().zip(&after) {
                 if partner.is_some() {
                     continue;
                 }
                 let Some(left) = by_name.get_mut(name.as_ref()) else { continue };
                 let mut others = left.iter().take(REPEATS);
-                if let Some(at) = others.position(|(_, (_, other))| fits(*other, *record)) {
+                if let Some(at) = others.position(|(_, other)| fits(*other, *entry)) {
                     *partner = left.remove(at).map(|(_, entry)| entry);
                 }
             }
@@ -76,6 +87,20 @@ fn is_same(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
 /// Whether two records are declared in files of the same name; the folders differ between builds.
 fn is_of_same_file(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     let (a, b) = (old.record(a).declared_at.file, new.record(b).declared_at.file);
-    let last = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     a.is_some() && b.is_some() && last(old.name(a)) == last(new.name(b))
+}
+
+/// The name of a file without its folders.
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// The records of a file in the order that they are declared in, which is not that of its units.
+fn declared_in_order(types: &Types, definitions: &mut Definitions<'_>) -> Vec<Entry> {
+    let mut records = definitions.records().to_vec();
+    records.sort_by_cached_key(|(_, record)| {
+        let at = types.record(*record).declared_at;
+        (types.name(at.file).to_vec(), at.line)
+    });
+    records
 }

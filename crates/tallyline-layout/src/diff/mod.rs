@@ -1,7 +1,8 @@
 //! What differs between the layouts of two files.
 //!
 //! Types are found by their names, with the scopes that they are declared in. Where a name repeats,
-//! those that are the same go together first, then those of the same file, then the rest in order.
+//! those that are the same go together first, then those of the same file and unit, then the rest in
+//! order: by the places and sizes of definitions, not by that of units in the file.
 //! One type is compared after the other, so no more is kept than one type's differences.
 
 mod matching;
@@ -113,7 +114,7 @@ impl TypeChange {
 }
 
 /// Compares two files. `each` gets what differs, one type after the other: those of the new file in
-/// its order, then those that are gone.
+/// the order of their declarations, then those that are gone.
 pub fn diff<E>(
     old: &Types,
     new: &Types,

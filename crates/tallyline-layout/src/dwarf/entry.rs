@@ -478,6 +478,11 @@ impl<'a> Entry<'a> {
         units.string(unit, context, &self.value(name)?)
     }
 
+    /// Finds out what tells a member that was read from others.
+    pub(super) fn note_traits(&mut self) {
+        self.traits = self.find_traits();
+    }
+
     /// The attributes that say where the entry's things lie, for comparing entries of two units.
     pub(super) fn hash_numbers(&self, names: &[DwAt], hasher: &mut impl std::hash::Hasher) {
         for name in names {

@@ -14,6 +14,7 @@ mod abbreviations;
 mod alternate;
 mod array;
 mod classes;
+mod contents;
 mod definitions;
 mod entry;
 mod explore;

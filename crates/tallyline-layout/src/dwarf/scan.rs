@@ -1,10 +1,11 @@
 //! The first pass: which entries define the wanted types.
 
+use super::contents::Contents;
 use super::entry::{Entries, Entry, Interest, Step, Traits};
 use super::outlines::{Outlines, Seen};
 use super::units::{Context, Place, Units};
 use crate::error::Result;
-use crate::query::naming::{endings, is_called, squeezed};
+use crate::query::naming::{canonical, endings, is_called, stem};
 use crate::{Request, UnitFilter, Wanted};
 use foldhash::quality::{FixedState, FoldHasher};
 use gimli::constants::{self, DwTag};
@@ -50,27 +51,40 @@ impl Default for Found {
 pub(super) struct Sought<'n> {
     names: &'n [Vec<u8>],
     by_ending: FxHashMap<Vec<u8>, Vec<usize>>,
+    // of the endings, what stands before the arguments of a template: in that spellings do not differ
+    stems: FxHashSet<Vec<u8>>,
+    /// Whether one of each name is enough.
+    pub(super) first: bool,
 }
 
 impl<'n> Sought<'n> {
-    fn new(names: &'n [Vec<u8>]) -> Sought<'n> {
+    fn new(wanted: &'n Wanted) -> Sought<'n> {
+        let (names, first): (&[Vec<u8>], bool) = match wanted {
+            Wanted::Named(names) => (names, false),
+            Wanted::First(names) => (names, true),
+            Wanted::Records | Wanted::Enumerator(_) => (&[], false),
+        };
         let mut by_ending: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
         for (index, name) in names.iter().enumerate() {
-            for ending in endings(name) {
-                by_ending.entry(squeezed(ending).into_owned()).or_default().push(index);
+            for ending in endings(&canonical(name)) {
+                by_ending.entry(ending.to_vec()).or_default().push(index);
             }
         }
-        Sought { names, by_ending }
+        let stems = by_ending.keys().map(|ending| stem(ending).to_vec()).collect();
+        Sought { names, by_ending, stems, first }
     }
 
     /// Whether an entry of this name may be meant, wherever it is.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
-        self.by_ending.contains_key(&*squeezed(name))
+        self.stems.contains(&*canonical(stem(name))) && self.by_ending.contains_key(&*canonical(name))
     }
 
     /// Which of the names an entry's is.
     pub(super) fn find(&self, path: &[u8], name: &[u8]) -> Option<usize> {
-        let candidates = self.by_ending.get(&*squeezed(name))?;
+        if !self.stems.contains(&*canonical(stem(name))) {
+            return None;
+        }
+        let candidates = self.by_ending.get(&*canonical(name))?;
         candidates.iter().copied().find(|index| is_called(&self.names[*index], path, name))
     }
 }
@@ -110,8 +124,8 @@ pub(super) fn scan(units: &Units<'_>, request: &Request, before: Before<'_>) -> 
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
     let mut step = match wanted {
-        Wanted::Records | Wanted::Enumerator(_) => order.len(),
-        Wanted::Named(_) => BATCH * rayon::current_num_threads(),
+        Wanted::Records | Wanted::Enumerator(_) | Wanted::Named(_) => order.len(),
+        Wanted::First(_) => BATCH * rayon::current_num_threads(),
     };
     while next < order.len() && !wanted.is_complete(seen.len()) {
         let end = next.saturating_add(step).min(order.len());
@@ -144,14 +158,14 @@ fn scan_units(
     request: &Request,
     before: Before<'_>,
 ) -> Result<Vec<Scanned>> {
-    let sought = match &request.wanted {
-        Wanted::Named(names) => Sought::new(names),
-        Wanted::Records | Wanted::Enumerator(_) => Sought::new(&[]),
-    };
+    let sought = Sought::new(&request.wanted);
+    let budget = Contents::budget_of(units);
     // a window may have few
     let batch = (indices.len() / (rayon::current_num_threads() * 4)).clamp(1, BATCH);
     let batches = indices.par_chunks(batch).map(|batch| {
-        let mut scanner = Scanner { units, before, result: Scanned::default(), seen: FxHashMap::default() };
+        let contents = Contents::new(units, &budget);
+        let (result, seen) = (Scanned::default(), FxHashMap::default());
+        let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact };
         for unit in batch {
             if !request.units.is_everything() && !scanner.accepts(*unit, &request.units)? {
                 continue;
@@ -168,8 +182,10 @@ fn scan_units(
                 }
                 Wanted::Records => scanner.records(*unit, &context)?,
                 Wanted::Enumerator(name) => scanner.enumerations(*unit, &context, name)?,
-                Wanted::Named(_) if scoped => scanner.scoped_names(*unit, &context, &sought)?,
-                Wanted::Named(_) => scanner.named(*unit, &context, &sought)?,
+                Wanted::Named(_) | Wanted::First(_) if scoped => {
+                    scanner.scoped_names(*unit, &context, &sought)?
+                }
+                Wanted::Named(_) | Wanted::First(_) => scanner.named(*unit, &context, &sought)?,
             }
         }
         Ok(scanner.result)
@@ -182,6 +198,9 @@ pub(super) struct Scanner<'u, 'a> {
     pub(super) before: Before<'u>,
     pub(super) result: Scanned,
     seen: FxHashMap<(u64, u64), usize>,
+    contents: Contents<'u, 'a>,
+    // whether records are also told apart by the types of their members
+    pub(super) exact: bool,
 }
 
 pub(super) fn is_record(tag: DwTag) -> bool {
@@ -276,7 +295,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 hash_member(self.units, unit, context, &entry.traits, &mut hash);
             }
         }
-        let key = hash.key();
+        let key = if self.exact && named { self.key_with_content(hash, place)? } else { hash.key() };
         Ok(Some(Found { unit, place, named, key, ..Found::default() }))
     }
 
@@ -296,12 +315,35 @@ impl<'u, 'a> Scanner<'u, 'a> {
             let Some(name) = self.name(unit, context, &entry) else { continue };
             let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
             if !declared && let Some(index) = sought.find(b"", name) {
-                // the first of each name is the one that is shown
-                let key = (index as u64, 0);
+                let key = self.key_of_named(sought, index, b"", place)?;
                 self.add(Found { unit, place, top_level: depth == 1, key, ..Found::default() });
             }
         }
         Ok(())
+    }
+
+    /// What tells a type from others of its name: nothing if the first of each is enough.
+    pub(super) fn key_of_named(
+        &mut self,
+        sought: &Sought<'_>,
+        index: usize,
+        path: &[u8],
+        place: Place,
+    ) -> Result<(u64, u64)> {
+        if sought.first {
+            return Ok((index as u64, 0));
+        }
+        let mut hash = Hash::default();
+        hash.write(path);
+        self.key_with_content(hash, place)
+    }
+
+    /// What tells a type from others: what is known of it so far, and what it is made of.
+    pub(super) fn key_with_content(&mut self, mut hash: Hash, place: Place) -> Result<(u64, u64)> {
+        let (one, other) = self.contents.of(place)?;
+        hash.write_u64(one);
+        hash.write_u64(other);
+        Ok(hash.key())
     }
 
     pub(super) fn name(&self, unit: usize, context: &Context, entry: &Entry<'a>) -> Option<&'a [u8]> {

@@ -262,6 +262,15 @@ impl<'a> Scanner<'_, 'a> {
         let Walk { mut scopes, classes, .. } = walk;
         closed.sort_by_key(|closed| closed.place);
         for Closed { place, top_level, declared, key } in closed {
+            let key = match self.exact {
+                true => {
+                    let mut hash = Hash::default();
+                    hash.write_u64(key.0);
+                    hash.write_u64(key.1);
+                    self.key_with_content(hash, place)?
+                }
+                false => key,
+            };
             if !self.knows(key) {
                 let path = scopes.path_of(declared);
                 self.add(Found { unit, place, top_level, path, key, ..Found::default() });
@@ -281,13 +290,15 @@ impl<'a> Scanner<'_, 'a> {
             let Some(name) = name.filter(|name| !ty.is_declaration && sought.may_be(name)) else { return };
             let path = scopes.path_of(ty.declared);
             if let Some(index) = sought.find(path.as_deref().unwrap_or_default(), name) {
-                // the first of each name is the one that is shown
-                let key = (index as u64, 0);
                 let (place, top_level) = (ty.place, ty.depth == 1);
-                found.push(Found { unit, place, top_level, path, key, ..Found::default() });
+                found.push((index, Found { unit, place, top_level, path, ..Found::default() }));
             }
         })?;
-        found.into_iter().for_each(|found| self.add(found));
+        for (index, found) in found {
+            let path = found.path.as_deref().unwrap_or_default();
+            let key = self.key_of_named(sought, index, path, found.place)?;
+            self.add(Found { key, ..found });
+        }
         Ok(())
     }
 }

@@ -170,9 +170,10 @@ impl Group {
     }
 }
 
-/// The records that have groups, in the order of the file.
+/// The records that have groups, sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
-    let records = crate::query::distinct_records(types).into_iter();
+    let mut definitions = crate::query::Definitions::new(types);
+    let records = definitions.records().iter().copied();
     records.filter(|(_, record)| has_groups(types.record(*record))).map(|(id, _)| id).collect()
 }

@@ -4,7 +4,9 @@
 
 mod align;
 mod biggest;
+mod contents;
 mod coverage;
+mod definitions;
 mod effective;
 mod fields;
 mod filter;
@@ -24,6 +26,7 @@ mod sort;
 pub use align::Alignments;
 pub use biggest::first_biggest_member;
 pub use coverage::{Coverage, tag_word};
+pub use definitions::Definitions;
 pub use effective::Effective;
 pub(crate) use effective::InEffect;
 pub use fields::{Field, field_at, fields};

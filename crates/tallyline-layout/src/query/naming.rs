@@ -1,22 +1,23 @@
-//! Names with scopes, as people write them: `T`, `ns::T`, `::T`, `Tm<int,3>`.
+//! Names with scopes, as people write them: `T`, `ns::T`, `::T`, `Tm<int,3>`, `struct T`, `P<long>`.
 
 use std::borrow::Cow;
 
 /// Whether a type of this name, declared in the scopes of this path, is what is asked for.
 ///
-/// Scopes that are asked for are the innermost ones; with `::` at the start they are all. Blanks do
-/// not count: compilers differ in where they put them between the arguments of a template.
+/// Scopes that are asked for are the innermost ones; with `::` at the start they are all. A keyword
+/// before the name does not count, nor do the ways in which compilers spell the arguments of a
+/// template: see [`canonical`].
 pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     if asked == name {
         return true;
     }
-    let (asked, name) = (squeezed(asked), squeezed(name));
+    let (asked, name) = (canonical(asked), canonical(name));
     let Some(scopes) = asked.strip_suffix(&*name) else { return false };
     if scopes.is_empty() {
         return true;
     }
     let Some((scopes, separator)) = without_separator(scopes) else { return false };
-    let path = squeezed(path);
+    let path = canonical(path);
     if scopes.is_empty() {
         return path.is_empty();
     }
@@ -33,12 +34,101 @@ pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(0).chain(starts).map(|start| &asked[start..])
 }
 
-/// A name without its blanks.
-pub(crate) fn squeezed(name: &[u8]) -> Cow<'_, [u8]> {
-    if !name.contains(&b' ') {
+/// The keywords that may stand before a name.
+const KEYWORDS: [&[u8]; 4] = [b"struct ", b"union ", b"class ", b"enum "];
+
+/// A name in one spelling: without the keyword before it, without blanks, numbers in C called in
+/// one way (`long` for `long int`, `unsigned` for `unsigned int`), constants without suffixes
+/// (`3` for `3ul`): gcc, clang and people differ in these where the arguments of a template are named.
+pub(crate) fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
+    if !name.iter().any(|letter| matches!(letter, b' ' | b'<')) {
         return name.into();
     }
-    name.iter().copied().filter(|letter| *letter != b' ').collect::<Vec<_>>().into()
+    let keyword = KEYWORDS.iter().find_map(|keyword| name.strip_prefix(*keyword));
+    let name = keyword.map_or(name, <[u8]>::trim_ascii_start);
+    let mut out = Vec::with_capacity(name.len());
+    let mut number = Number::default();
+    let mut rest = name;
+    while let Some(letter) = rest.first() {
+        let is_word = |letter: &u8| letter.is_ascii_alphanumeric() || *letter == b'_' || *letter >= 0x80;
+        if *letter == b' ' {
+            rest = &rest[1..];
+        } else if is_word(letter) {
+            let end = rest.iter().position(|letter| !is_word(letter)).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            rest = behind;
+            if !number.take(word) {
+                number.write(&mut out);
+                out.extend_from_slice(without_suffix(word));
+            }
+        } else {
+            number.write(&mut out);
+            out.push(*letter);
+            rest = &rest[1..];
+        }
+    }
+    number.write(&mut out);
+    out.into()
+}
+
+/// The words of a number's type in C, in whatever order they come.
+#[derive(Default)]
+struct Number {
+    signed: bool,
+    unsigned: bool,
+    short: bool,
+    long: u8,
+    // the type itself, which `int` may stand for
+    base: &'static [u8],
+}
+
+impl Number {
+    fn take(&mut self, word: &[u8]) -> bool {
+        match word {
+            b"signed" => self.signed = true,
+            b"unsigned" => self.unsigned = true,
+            b"short" => self.short = true,
+            b"long" => self.long = self.long.saturating_add(1),
+            b"int" => self.base = b"int",
+            b"char" => self.base = b"char",
+            b"double" => self.base = b"double",
+            _ => return false,
+        }
+        true
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) {
+        let Number { signed, unsigned, short, long, base } = std::mem::take(self);
+        // a char has three kinds
+        let signed = signed && base == b"char";
+        let has_length = short || long != 0;
+        if unsigned {
+            out.extend_from_slice(b"unsigned");
+        }
+        if signed {
+            out.extend_from_slice(b"signed");
+        }
+        if short {
+            out.extend_from_slice(b"short");
+        }
+        (0..long).for_each(|_| out.extend_from_slice(b"long"));
+        if !(base == b"int" && (has_length || unsigned)) {
+            out.extend_from_slice(base);
+        }
+    }
+}
+
+/// A constant without what says its type.
+fn without_suffix(word: &[u8]) -> &[u8] {
+    let digits = word.iter().take_while(|letter| letter.is_ascii_digit()).count();
+    let is_suffix = |letter: &u8| matches!(letter, b'u' | b'U' | b'l' | b'L');
+    if digits != 0 && word[digits..].iter().all(is_suffix) { &word[..digits] } else { word }
+}
+
+/// The part of a name before the arguments of a template, in which spellings do not differ.
+pub(crate) fn stem(name: &[u8]) -> &[u8] {
+    let end = name.iter().position(|letter| *letter == b'<').unwrap_or(name.len());
+    name[..end].trim_ascii_end()
 }
 
 fn without_separator(scopes: &[u8]) -> Option<(&[u8], &'static [u8])> {
@@ -69,6 +159,34 @@ mod tests {
         assert!(is_called(b"Tm<int,3>", b"", b"Tm<int, 3>"));
         assert!(is_called(b"V<a::B<int>>::I<1, 2>", b"V<a::B<int> >", b"I<1,2>"));
         assert!(!is_called(b"Tm<int, 4>", b"", b"Tm<int, 3>"));
+    }
+
+    #[test]
+    fn keywords_and_spellings_of_numbers_do_not_count() {
+        assert!(is_called(b"struct T", b"", b"T"));
+        assert!(is_called(b"union  a::T", b"a", b"T"));
+        assert!(is_called(b"class T<class U>", b"", b"T<class U>"));
+        assert!(is_called(b"P<long>", b"", b"P<long int>"));
+        assert!(is_called(b"P<long int>", b"", b"P<long>"));
+        assert!(is_called(b"P<unsigned>", b"", b"P<unsigned int>"));
+        assert!(is_called(b"P<unsigned long long>", b"", b"P<long long unsigned int>"));
+        assert!(is_called(b"P<short,signed int>", b"", b"P<short int, int>"));
+        assert!(is_called(b"A<int,3>", b"", b"A<int, 3UL>"));
+        assert!(is_called(b"A<A<unsigned long>>", b"", b"A<A<unsigned long> >"));
+        assert!(is_called(b"P<long double>", b"", b"P<long double>"));
+        for (one, other) in [
+            (&b"P<long>"[..], &b"P<int>"[..]),
+            (b"P<signed char>", b"P<char>"),
+            (b"P<unsigned char>", b"P<char>"),
+            (b"P<unsigned>", b"P<int>"),
+            (b"P<long double>", b"P<double>"),
+            (b"P<longer>", b"P<long>"),
+            (b"P<3>", b"P<33>"),
+        ] {
+            assert!(!is_called(one, b"", other), "{}", String::from_utf8_lossy(one));
+        }
+        assert!(!is_called(b"struct", b"", b""));
+        assert!(is_called(b"structure", b"", b"structure"));
     }
 
     #[test]

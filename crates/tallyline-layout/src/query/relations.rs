@@ -2,20 +2,24 @@
 
 use crate::model::{Member, Pointer, Record, Type, TypeId, Types};
 
-/// How many members of a record are of exactly this type.
-pub fn count_members_of(types: &Types, record: &Record, wanted: TypeId) -> usize {
-    types.members(record).iter().filter(|member| is_same(types, member.ty, wanted)).count()
+/// How many members of a record are of exactly one of these types.
+pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> usize {
+    types.members(record).iter().filter(|member| is_one_of(types, member.ty, wanted)).count()
 }
 
-/// The members of a record that point to this type.
+/// The members of a record that point to one of these types.
 pub fn pointer_members<'t>(
     types: &'t Types,
     record: &Record,
-    wanted: TypeId,
+    wanted: &'t [TypeId],
 ) -> impl Iterator<Item = &'t Member> {
     types.members(record).iter().filter(move |member| {
-        matches!(types.get(member.ty), Type::Pointer { kind: Pointer::Pointer, to } if is_same(types, to, wanted))
+        matches!(types.get(member.ty), Type::Pointer { kind: Pointer::Pointer, to } if is_one_of(types, to, wanted))
     })
+}
+
+fn is_one_of(types: &Types, id: TypeId, wanted: &[TypeId]) -> bool {
+    wanted.iter().any(|wanted| is_same(types, id, *wanted))
 }
 
 /// Whether two types are one. Units repeat types, so a named one is known by its name and kind.

@@ -1,7 +1,8 @@
 //! Which types: by name, and each once.
 
+use super::definitions::is_defined;
 use super::is_called;
-use crate::model::{MemberKind, NameId, Origin, Record, RecordId, Type, TypeId, Types};
+use crate::model::{MemberKind, NameId, Record, RecordId, Type, TypeId, Types};
 use foldhash::fast::RandomState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -9,17 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 /// The first type of this name that is defined: a record, an enumeration or a typedef.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
-    types.listed().iter().copied().find(|id| {
-        let defined = match types.get(*id) {
-            Type::Record(id) => !types.record(id).declaration,
-            Type::Enum(id) => !types.enumeration(id).declaration,
-            Type::Typedef { .. } => true,
-            // in DWARF it is listed where the language lets programs name numbers
-            Type::Base { .. } => types.origin() == Origin::Dwarf,
-            _ => false,
-        };
-        defined && is_type_called(types, *id, name)
-    })
+    types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
 
 /// Whether a type has this name, which may be given with scopes.

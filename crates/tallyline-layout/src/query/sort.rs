@@ -8,7 +8,7 @@ pub fn sort_by_name(types: &Types, records: &mut [(TypeId, RecordId)]) {
     records.sort_by(|a, b| compare(types, a.1, b.1));
 }
 
-fn compare(types: &Types, a: RecordId, b: RecordId) -> Ordering {
+pub(super) fn compare(types: &Types, a: RecordId, b: RecordId) -> Ordering {
     let (a, b) = (types.record(a), types.record(b));
     let keys = |record| types.members(record).iter().map(|member| key(types, member));
     types.name(a.name).cmp(types.name(b.name)).then_with(|| keys(a).cmp(keys(b))).then(a.size.cmp(&b.size))

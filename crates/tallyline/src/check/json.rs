@@ -34,6 +34,7 @@ fn finding(one: &Shown<'_>) -> Value {
         "member": finding.member,
         "message": finding.message,
         "declared_at": declared_at,
+        "unit": finding.unit,
         "policy": one.rules,
         "policy_line": finding.line,
         "reason": finding.reason,

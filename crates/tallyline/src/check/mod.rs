@@ -16,7 +16,10 @@ use args::Format;
 use paths::Paths;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tallyline_layout::check::{Finding, Level, Policy, Report, Table, check, check_table, suggest};
+use tallyline_layout::check::{
+    Finding, Level, Policy, Report, SuggestedNames, Table, UNUSED_ALLOW, allow_in_parts, check, check_table,
+    suggest,
+};
 use tallyline_layout::model::Types;
 use tallyline_layout::{Request, Wanted, query};
 
@@ -51,10 +54,14 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
             Wanted::named(names.iter().map(String::as_str))
         };
         let types = read(args, &file, wanted, args.cacheline_size)?;
-        let policy = suggest(&types, &names, args.cacheline_size);
-        if !policy.contains("[[") {
+        let named = SuggestedNames::new(&types, &names, args.cacheline_size);
+        if named.is_empty() {
             bail!("{}: nothing to suggest; name types, such as --suggest 'conn*'", file.display());
         }
+        drop(types);
+        // what a check reads may be more: types inside functions, typedefs
+        let types = read(args, &file, named.wanted(), args.cacheline_size)?;
+        let policy = suggest(&types, &named, args.cacheline_size);
         output.write(|out| Ok(out.write_all(policy.as_bytes())?))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -90,10 +97,14 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
         if policy.rules.is_empty() {
             bail!("{rules}: no rules, so there is nothing to check; --suggest writes rules that hold now");
         }
-        let types = read(args, file, policy.wanted(), policy.cacheline)?;
-        let mut report = check(&types, &policy);
-        suggest_types(args, file, &mut report);
-        checked.push(Checked { rules, types, report });
+        for part in policy.parts() {
+            let types = read(args, file, part.wanted(), part.cacheline)?;
+            let mut report = check(&types, &part);
+            suggest_types(args, file, &mut report);
+            checked.push(Checked { rules: rules.clone(), types, report });
+        }
+        let mut findings: Vec<_> = checked.iter_mut().map(|one| &mut one.report.findings).collect();
+        allow_in_parts(&policy, &mut findings);
     }
     for path in &args.net_cachelines {
         let rules = path.display().to_string();
@@ -127,7 +138,7 @@ fn text_of(path: &Path) -> Result<String> {
 }
 
 fn read(args: &CheckArgs, file: &Path, wanted: Wanted, cacheline: u64) -> Result<Types> {
-    let request = Request { wanted, cacheline, positions: true, ..Request::default() };
+    let request = Request { wanted, cacheline, positions: true, exact: true, ..Request::default() };
     let types = source::read(file, &request, args.btf_base.as_deref())?;
     source::warn(file, &types);
     Ok(types)
@@ -146,6 +157,12 @@ fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
             shown.push(Shown { finding, rules: &one.rules, declared_at });
         }
     }
+    // of a policy that was checked in parts; what it allows in vain comes last
+    let order = |one: &Shown<'_>| (one.finding.rule == UNUSED_ALLOW, one.finding.line);
+    let has_parts =
+        |of_file: &[Shown<'_>]| checked.iter().filter(|one| one.rules == of_file[0].rules).count() > 1;
+    let of_files = shown.chunk_by_mut(|a, b| a.rules == b.rules).filter(|of_file| has_parts(of_file));
+    of_files.for_each(|of_file| of_file.sort_by_key(order));
     shown
 }
 

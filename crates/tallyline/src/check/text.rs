@@ -33,6 +33,9 @@ pub(super) fn write(shown: &[Shown<'_>], types: usize, out: &mut dyn Write) -> R
         if let Some((file, line)) = &one.declared_at {
             places.push(format!("{}:{line}", printable(file.as_bytes())));
         }
+        if let Some(unit) = &finding.unit {
+            places.push(format!("unit {unit}"));
+        }
         if finding.line != 0 {
             places.push(format!("rule at {}:{}", one.rules, finding.line));
         }

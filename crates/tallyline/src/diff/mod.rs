@@ -63,7 +63,8 @@ fn read(file: &Path, options: &Options) -> Result<Types> {
     } else {
         Wanted::named(only.iter().map(String::as_str))
     };
-    let request = Request { wanted, cacheline: options.cacheline, positions: true, ..Request::default() };
+    let request =
+        Request { wanted, cacheline: options.cacheline, positions: true, exact: true, ..Request::default() };
     let types = source::read(file, &request, None)?;
     source::warn(file, &types);
     Ok(types)

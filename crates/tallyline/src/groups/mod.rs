@@ -6,20 +6,24 @@ mod text;
 
 pub(crate) use args::GroupsArgs;
 
-use crate::layout::{operands, select::Names, source};
+use crate::layout::{operands, select::Names, source, suggest::files_among};
 use crate::output::{Color, Output, printable};
 use anyhow::{Context, Result, bail};
 use args::Format;
+use std::collections::HashMap;
 use std::path::Path;
 use tallyline_layout::check::Policy;
 use tallyline_layout::groups::{self, Found, Group};
 use tallyline_layout::model::{Record, Types};
+use tallyline_layout::query::Definitions;
 use tallyline_layout::{Request, Wanted};
 
 /// A struct and its groups.
 struct Grouped<'t> {
     types: &'t Types,
     record: &'t Record,
+    /// Where it is defined, if there are others of its name.
+    place: Option<String>,
     found: Found,
 }
 
@@ -32,13 +36,18 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let policy = args.policy.as_deref().map(read_policy).transpose()?.unwrap_or_default();
     let output = Output::open(args.output.as_deref(), color)?;
     let wanted = if names.is_empty() { Wanted::Records } else { names.wanted() };
-    let request = Request { wanted, cacheline: args.cacheline_size, positions: true, ..Request::default() };
+    let request = Request {
+        wanted,
+        cacheline: args.cacheline_size,
+        positions: true,
+        exact: true,
+        ..Request::default()
+    };
     let types = source::read(&file, &request, args.btf_base.as_deref())?;
     source::warn(&file, &types);
-    let (ids, missing) =
+    let (mut ids, missing) =
         if names.is_empty() { (groups::grouped(&types), Vec::new()) } else { names.resolve(&types) };
     let listed = policy.listed_groups(&types);
-    let mut ids = ids;
     if names.is_empty() {
         // those of the policy behind those with markers
         for (id, _) in &listed {
@@ -48,8 +57,14 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
         }
     }
     let mut structs = Vec::new();
+    let definitions = Definitions::new(&types);
+    let mut counts: HashMap<_, u32> = HashMap::new();
+    ids.iter().for_each(|id| *counts.entry(types.qualified_name(*id)).or_default() += 1);
     for id in ids {
-        let Some((_, record)) = types.as_record(id) else { continue };
+        // a typedef means what it stands for
+        let Some((_, record)) = types.as_record(types.strip(id)) else { continue };
+        let repeats = counts.get(&types.qualified_name(id)).is_some_and(|count| *count > 1);
+        let place = repeats.then(|| definitions.place(id)).flatten();
         let mut found = groups::find(&types, record, args.cacheline_size);
         for (_, rule) in listed.iter().filter(|(of, _)| *of == id) {
             if found.groups.iter().any(|group| group.name == rule.name) {
@@ -60,19 +75,23 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
                 Err(missing) => found.problems.push(format!("no member {}", missing.join(", "))),
             }
         }
-        structs.push(Grouped { types: &types, record, found });
+        structs.push(Grouped { types: &types, record, place, found });
     }
     output.write(|out| match (args.asserts, args.format) {
         (Some(dialect), _) => structs.iter().try_for_each(|of| {
             let groups = &of.found.groups;
             let text = groups::asserts(&types, of.record, groups, dialect.into(), args.cacheline_size);
+            if let Some(place) = &of.place {
+                writeln!(out, "/* {} */", printable(place.as_bytes()).replace("*/", "* /"))?;
+            }
             Ok(out.write_all(text.as_bytes())?)
         }),
         (None, Format::Text) => text::write(args, &structs, out),
         (None, Format::Json) => json::write(args, &structs, out),
     })?;
     if !missing.is_empty() {
-        bail!("{}: no type named {}", file.display(), missing.join(", "));
+        let files = files_among(&missing);
+        bail!("{}: no type named {}{files}", file.display(), missing.join(", "));
     }
     for of in structs.iter().filter(|of| args.asserts.is_some() && of.found.groups.is_empty()) {
         let name = types.name(of.record.name);

@@ -29,10 +29,13 @@ pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Wr
 }
 
 fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
-    let Grouped { types, record, found } = of;
+    let Grouped { types, record, found, place: repeated } = of;
     let name = printable(types.name(record.name));
     write!(out, "{BOLD}{name}{BOLD:#}: {} bytes on {} lines", record.size, record.size.div_ceil(line))?;
-    writeln!(out, "{}", place(types, record.declared_at, ", declared at "))?;
+    match repeated {
+        Some(repeated) => writeln!(out, ", declared at {}", printable(repeated.as_bytes()))?,
+        None => writeln!(out, "{}", place(types, record.declared_at, ", declared at "))?,
+    }
     let width = found.groups.iter().map(|group| group.name.chars().count()).max().unwrap_or(0).max(5);
     if found.groups.is_empty() {
         writeln!(out, "  no groups")?;

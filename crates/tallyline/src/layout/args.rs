@@ -172,6 +172,12 @@ impl LayoutArgs {
     /// What it comes down to.
     pub(super) fn job(&self) -> Result<Job> {
         let (file, names) = self.file_and_names()?;
+        if self.format != Format::Text && self.compile {
+            bail!("--compile makes text: it does not go together with another --format");
+        }
+        if self.format == Format::Html && !matches!(self.show(), Show::Definition | Show::Name) {
+            bail!("a page shows definitions: --sizes and the like do not go together with --format html");
+        }
         let format = self.format_path.map(|format| match format {
             FormatArg::Dwarf => tallyline_layout::Format::Dwarf,
             FormatArg::Btf => tallyline_layout::Format::Btf,
@@ -186,6 +192,7 @@ impl LayoutArgs {
             filter: self.filter.filter(),
             units: self.filter.units()?,
             positions: self.positions || self.format != Format::Text,
+            with_places: false,
             anonymous: self.anonymous,
             nested_anonymous: self.nested_anonymous,
             inner: self.private,

@@ -67,6 +67,8 @@ pub(crate) struct Job {
     pub(crate) units: UnitFilter,
     /// Before each definition, where it is.
     pub(crate) positions: bool,
+    /// Where definitions are is read, but not shown before each.
+    pub(crate) with_places: bool,
     /// Also types without a name that a typedef names.
     pub(crate) anonymous: bool,
     /// Also those that nothing names.
@@ -95,6 +97,7 @@ impl Default for Job {
             filter: Filter::default(),
             units: UnitFilter::default(),
             positions: false,
+            with_places: false,
             anonymous: false,
             nested_anonymous: false,
             inner: false,
@@ -108,6 +111,20 @@ impl Default for Job {
 }
 
 impl Job {
+    /// Reads the types that it takes; where they are too if a name has several, which are told apart
+    /// by that.
+    pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
+        let types = self.read()?;
+        match &self.ask {
+            Ask::Types(names) if !self.request().positions && names.are_ambiguous(&types) => {
+                drop(types);
+                self.with_places = true;
+                self.read()
+            }
+            _ => Ok(types),
+        }
+    }
+
     /// Reads the types that it takes.
     pub(crate) fn read(&self) -> Result<Types> {
         let parts = self.files.iter().map(|file| {
@@ -124,6 +141,12 @@ impl Job {
             types.widen_bitfields();
         }
         Ok(types)
+    }
+
+    /// Whether what is shown are definitions, as C writes them.
+    pub(crate) fn shows_definitions(&self) -> bool {
+        let of_types = matches!(self.ask, Ask::Types(_) | Ask::Enumerator(_));
+        of_types && matches!(self.show, Show::Definition | Show::Compilable)
     }
 
     /// The file whose types can be shown part by part; none if they are needed together.
@@ -153,13 +176,15 @@ impl Job {
         let sizes_only = !matches!(self.show, Show::Definition | Show::Compilable);
         let Filter { packed, flexible, embedded_flexible, .. } = self.filter;
         let looks_inside = packed || flexible || embedded_flexible;
-        let sources = self.positions || matches!(self.show, Show::Definitions | Show::Unit);
+        let sources =
+            self.positions || self.with_places || matches!(self.show, Show::Definitions | Show::Unit);
         Request {
             wanted,
             format: None,
             cacheline: self.style.cacheline,
             units: self.units.clone(),
             inner: self.inner,
+            exact: matches!(&self.ask, Ask::Types(names) if !names.is_empty()),
             anonymous: self.anonymous || self.nested_anonymous,
             pointed_to: self.show == Show::Compilable,
             pointees: self.style.expand_pointers,

@@ -12,12 +12,14 @@ mod html;
 mod in_order;
 pub(crate) mod job;
 mod json;
+pub(crate) mod open;
 pub(crate) mod operands;
+mod paint;
 pub(crate) mod select;
 pub(crate) mod show;
 pub(crate) mod source;
 mod style;
-mod suggest;
+pub(crate) mod suggest;
 
 pub(crate) use args::LayoutArgs;
 pub(crate) use companions::Beside;
@@ -26,30 +28,46 @@ pub(crate) use suggest::nearest;
 use crate::output::{Color, Output};
 use anyhow::{Result, bail};
 use args::Format;
-use job::{Ask, Job};
+use job::{Ask, Job, Show};
 use tallyline_layout::model::{TypeId, Types};
 
 /// Does what the command line says.
-pub(crate) fn run(args: &LayoutArgs) -> Result<()> {
-    let job = args.job()?;
-    // there are no colours in here that would have to be taken out
+pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
+    let mut job = args.job()?;
+    let colored = match &args.output {
+        Some(_) => color == Color::Always,
+        None => Output::open(None, color)?.has_colors(),
+    };
+    let colored = colored && args.format == Format::Text && job.shows_definitions();
+    // else there are none that would have to be taken out
     let output = Output::open(args.output.as_deref(), Color::Always)?;
     if let (Format::Text, Some(file)) = (args.format, job.in_parts()) {
         let mut read = Ok(());
         output.write(|out| {
-            read = show::show_parts(&job, file, out)?;
+            match colored {
+                true => paint::painted(out, |out| Ok(read = show::show_parts(&job, file, out)?))?,
+                false => read = show::show_parts(&job, file, out)?,
+            }
             Ok(())
         })?;
         return read;
     }
-    let types = job.read()?;
+    let types = job.read_and_locate()?;
     let mut missing = Vec::new();
     output.write(|out| {
         missing = match args.format {
+            Format::Text if colored => {
+                let mut missing = Vec::new();
+                paint::painted(out, |out| Ok(missing = show::show(&job, &types, out)?))?;
+                missing
+            }
             Format::Text => show::show(&job, &types, out)?,
             Format::Json => {
                 let (ids, missing) = chosen(&job, &types);
-                json::write(job.style.cacheline, &types, &ids, out)?;
+                match job.show {
+                    Show::Definition => json::write(job.style.cacheline, &types, &ids, out)?,
+                    _ => show::write_columns(&job, &types, &ids, out)?,
+                }
                 missing
             }
             Format::Html => {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use tallyline_layout::Wanted;
 use tallyline_layout::model::{TypeId, Types};
-use tallyline_layout::query::{self, fits, is_pattern};
+use tallyline_layout::query::{self, Definitions, fits, is_pattern};
 
 /// The names on the command line, in order.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Names {
 pub(crate) struct Name {
     text: String,
     is_pattern: bool,
+    /// Whether one type of this name is enough, as for pahole.
+    first: bool,
 }
 
 impl Name {
@@ -25,16 +27,20 @@ impl Name {
     }
 
     /// The types of this name, or all that fit the pattern.
-    pub(crate) fn find(&self, types: &Types) -> Vec<TypeId> {
-        if !self.is_pattern {
+    pub(crate) fn find(&self, types: &Types, definitions: &mut Definitions<'_>) -> Vec<TypeId> {
+        if self.first {
             return query::find(types, self.text.as_bytes()).into_iter().collect();
+        }
+        let called = definitions.called(self.text.as_bytes());
+        if !called.is_empty() || !self.is_pattern {
+            return called;
         }
         let pattern = self.text.as_bytes();
         let is_it = |id: TypeId| {
             fits(pattern, types.name(types.type_name(id))) || fits(pattern, &types.qualified_name(id))
         };
-        let records = query::distinct_records(types).into_iter();
-        records.map(|(id, _)| id).filter(|id| is_it(*id)).collect()
+        let records = definitions.records().iter();
+        records.map(|(id, _)| *id).filter(|id| is_it(*id)).collect()
     }
 }
 
@@ -54,7 +60,7 @@ impl Names {
         if name.is_empty() {
             bail!("an empty name");
         }
-        self.names.push(Name { text: name.to_string(), is_pattern: is_pattern(name) });
+        self.names.push(Name { text: name.to_string(), is_pattern: is_pattern(name), first: false });
         Ok(())
     }
 
@@ -69,11 +75,12 @@ impl Names {
         Ok(())
     }
 
-    /// Adds names with commas between, or those of a `file://` list; none is a pattern.
+    /// Adds names with commas between, or those of a `file://` list; none is a pattern, and of each the
+    /// first type is meant.
     pub(crate) fn add_exact_list(&mut self, list: &str) -> Result<()> {
         let before = self.names.len();
         self.add_list(list)?;
-        self.names[before..].iter_mut().for_each(|name| name.is_pattern = false);
+        self.names[before..].iter_mut().for_each(|name| (name.is_pattern, name.first) = (false, true));
         Ok(())
     }
 
@@ -88,14 +95,25 @@ impl Names {
         if self.is_empty() || self.names.iter().any(|name| name.is_pattern) {
             return Wanted::Records;
         }
-        Wanted::named(self.names.iter().map(Name::text))
+        let names = self.names.iter().map(|name| name.text().into());
+        match self.names.iter().all(|name| name.first) {
+            true => Wanted::First(names.collect()),
+            false => Wanted::Named(names.collect()),
+        }
+    }
+
+    /// Whether one of the names has several types.
+    pub(crate) fn are_ambiguous(&self, types: &Types) -> bool {
+        let mut definitions = Definitions::new(types);
+        self.names.iter().any(|name| !name.is_pattern && name.find(types, &mut definitions).len() > 1)
     }
 
     /// The types of the names, and the names that there is no type of.
     pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
+        let mut definitions = Definitions::new(types);
         for name in &self.names {
-            let found = name.find(types);
+            let found = name.find(types, &mut definitions);
             if found.is_empty() {
                 missing.push(name.text());
             }

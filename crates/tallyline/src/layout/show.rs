@@ -11,7 +11,7 @@ use std::path::Path;
 use tallyline_layout::Request;
 use tallyline_layout::model::{NameId, RecordId, Source, TypeId, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
-use tallyline_layout::query::{self, Met, Packed};
+use tallyline_layout::query::{self, Definitions, Met, Packed, is_pattern};
 
 /// How much text is collected before it is written.
 const FLUSH: usize = 1 << 16;
@@ -30,26 +30,33 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
         return Ok(missing);
     }
     let mut shower = Shower::new(job, types);
+    let mut definitions = Definitions::new(types);
     match &job.ask {
         Ask::Types(names) => {
             for name in names.iter() {
-                let found = name.find(types);
+                let found = name.find(types, &mut definitions);
                 if found.is_empty() {
                     missing.push(name.text());
                     if job.stop_at_missing {
                         break;
                     }
                 }
-                found.into_iter().try_for_each(|id| shower.one_of_some(id, out))?;
+                let found = shower.that_compile(found, name.text(), &definitions);
+                let several = found.len() > 1 && !is_pattern(name.text());
+                for (index, id) in found.iter().enumerate() {
+                    let number = format!("definition {} of {}", index + 1, found.len());
+                    let place = several.then(|| (number, definitions.place(*id).unwrap_or_default()));
+                    shower.one_of_some(*id, place, out)?;
+                }
             }
         }
-        Ask::Containers { name, recursive, counted } => match query::find_mentioned(types, name.as_bytes()) {
-            Some(id) => shower.containers(id, *recursive, *counted, out)?,
-            None => missing.push(name.as_str()),
+        Ask::Containers { name, recursive, counted } => match mentioned(job, &mut definitions, types, name) {
+            ids if ids.is_empty() => missing.push(name.as_str()),
+            ids => shower.containers(&ids, *recursive, *counted, out)?,
         },
-        Ask::PointersTo(name) => match query::find_mentioned(types, name.as_bytes()) {
-            Some(id) => shower.pointers_to(id, out)?,
-            None => missing.push(name.as_str()),
+        Ask::PointersTo(name) => match mentioned(job, &mut definitions, types, name) {
+            ids if ids.is_empty() => missing.push(name.as_str()),
+            ids => shower.pointers_to(&ids, out)?,
         },
         Ask::Enumerator(name) => {
             types.listed().iter().try_for_each(|id| shower.enumeration(*id, out))?;
@@ -59,6 +66,15 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
         }
     }
     Ok(missing)
+}
+
+/// The types of a name, or one that others only refer to; for pahole the first.
+fn mentioned(job: &Job, definitions: &mut Definitions<'_>, types: &Types, name: &str) -> Vec<TypeId> {
+    let found = if job.stop_at_missing { Vec::new() } else { definitions.called(name.as_bytes()) };
+    match found.is_empty() {
+        true => query::find_mentioned(types, name.as_bytes()).into_iter().collect(),
+        false => found,
+    }
 }
 
 /// Every type; in parallel where that shows the same.
@@ -73,6 +89,25 @@ fn all(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
         Some(order) if records.items.len() > PIECE => pieces(job, types, &records, order, out),
         _ => Shower::new(job, types).all(&records, out),
     }
+}
+
+/// Writes the columns of types as one document, a type a line.
+pub(super) fn write_columns(job: &Job, types: &Types, ids: &[TypeId], out: &mut dyn Write) -> Result<()> {
+    let shower = Shower::new(job, types);
+    write!(out, "{{\"schema\":1,\"types\":[")?;
+    for (index, id) in ids.iter().enumerate() {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut value = serde_json::Map::new();
+        let name = types.type_name(*id).is_some().then(|| text(&types.qualified_name(*id)));
+        value.insert("name".into(), name.into());
+        value.extend(shower.numbers(*id).into_iter().map(|(name, number)| (name.into(), number.into())));
+        if shower.sources.contains_key(id) || job.show == Show::Unit {
+            value.insert("unit".into(), text(shower.unit(*id)).into());
+        }
+        out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, &value)?;
+    }
+    Ok(out.write_all(b"\n]}\n")?)
 }
 
 /// Shows every type of a file part by part, as it is read. The inner result is that of reading.
@@ -247,9 +282,45 @@ impl<'j, 't> Shower<'j, 't> {
         Done::Text(self.printer.take())
     }
 
-    /// One of several that were asked for: an empty line behind it.
-    fn one_of_some(&mut self, id: TypeId, out: &mut dyn Write) -> Result<()> {
-        self.one(id, self.types.type_name(id));
+    /// Of definitions of one name those that one program can hold: the first, where it is to compile.
+    fn that_compile(&self, mut found: Vec<TypeId>, name: &str, definitions: &Definitions<'_>) -> Vec<TypeId> {
+        if self.job.show == Show::Compilable && found.len() > 1 && !is_pattern(name) {
+            let places: Vec<String> = found.iter().filter_map(|id| definitions.place(*id)).collect();
+            let places = places.join(", ");
+            let count = found.len();
+            eprintln!(
+                "tallyline: {name}: the first of {count} definitions, as one program has one: {places}"
+            );
+            found.truncate(1);
+        }
+        found
+    }
+
+    /// One of several that were asked for: an empty line behind it. What tells it from others of its
+    /// name is before it, or in its line.
+    fn one_of_some(
+        &mut self,
+        id: TypeId,
+        place: Option<(String, String)>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let is_shown = self.job.positions && self.job.show == Show::Definition;
+        match (place.filter(|_| !is_shown), self.job.show) {
+            (Some((number, place)), Show::Definition) => {
+                let colon = if place.is_empty() { "" } else { ": " };
+                let place = place.replace("*/", "* /");
+                self.printer.append(format!("/* {number}{colon}{place} */\n").as_bytes());
+                self.one(id, self.types.type_name(id));
+            }
+            (Some((_, place)), _) => {
+                self.one(id, self.types.type_name(id));
+                let mut line = self.printer.take();
+                line.pop_if(|last| *last == b'\n');
+                self.printer.append(&line);
+                self.printer.append(format!("{}{place}\n", self.job.separator).as_bytes());
+            }
+            _ => self.one(id, self.types.type_name(id)),
+        }
         self.flush(0, out)?;
         if self.job.show != Show::Unit {
             writeln!(out)?;
@@ -277,26 +348,32 @@ impl<'j, 't> Shower<'j, 't> {
             true => types.qualified_name(id).into_owned(),
             false => b"(null)".to_vec(),
         };
-        let record = types.as_record(id).map(|(_, record)| record);
-        let mut columns: Vec<u64> = Vec::new();
-        match self.job.show {
-            Show::Sizes => {
-                columns.push(record.map_or_else(|| query::size_of(types, id), |record| record.size));
-                columns.push(record.map_or(0, |record| query::summary(types, record).holes.into()));
-            }
-            Show::Members => columns.push(record.map_or(0, |record| types.members(record).len() as u64)),
-            Show::NameLength => columns.push(line.len() as u64),
-            Show::Definitions => {
-                columns.push(self.sources.get(&id).map_or(1, |source| source.definitions.into()));
-            }
-            Show::Unit => line = self.unit(id).to_vec(),
-            Show::Name | Show::Definition | Show::Compilable => {}
+        if self.job.show == Show::Unit {
+            line = self.unit(id).to_vec();
         }
-        for column in columns {
+        for (_, column) in self.numbers(id) {
             write!(line, "{}{column}", self.job.separator).unwrap_or_default();
         }
         line.push(b'\n');
         self.printer.append(&line);
+    }
+
+    /// The columns behind a name, by what they are called in JSON.
+    fn numbers(&self, id: TypeId) -> Vec<(&'static str, u64)> {
+        let types = self.types;
+        let record = types.as_record(id).map(|(_, record)| record);
+        match self.job.show {
+            Show::Sizes => vec![
+                ("size", record.map_or_else(|| query::size_of(types, id), |record| record.size)),
+                ("holes", record.map_or(0, |record| query::summary(types, record).holes.into())),
+            ],
+            Show::Members => vec![("members", record.map_or(0, |record| types.members(record).len() as u64))],
+            Show::NameLength => vec![("name_length", types.qualified_name(id).len() as u64)],
+            Show::Definitions => {
+                vec![("definitions", self.sources.get(&id).map_or(1, |source| source.definitions.into()))]
+            }
+            Show::Unit | Show::Name | Show::Definition | Show::Compilable => Vec::new(),
+        }
     }
 
     /// The unit that a type was found in; BTF's only one is the file.
@@ -321,7 +398,7 @@ impl<'j, 't> Shower<'j, 't> {
 
     fn containers(
         &mut self,
-        wanted: TypeId,
+        wanted: &[TypeId],
         recursive: bool,
         counted: bool,
         out: &mut dyn Write,
@@ -336,7 +413,7 @@ impl<'j, 't> Shower<'j, 't> {
         self.flush(0, out)
     }
 
-    fn container(&mut self, id: TypeId, wanted: TypeId, how: (bool, bool), depth: usize) {
+    fn container(&mut self, id: TypeId, wanted: &[TypeId], how: (bool, bool), depth: usize) {
         let types = self.types;
         let Some((_, record)) = types.as_record(id) else { return };
         let count = query::count_members_of(types, record, wanted);
@@ -359,7 +436,7 @@ impl<'j, 't> Shower<'j, 't> {
         }
     }
 
-    fn pointers_to(&mut self, wanted: TypeId, out: &mut dyn Write) -> Result<()> {
+    fn pointers_to(&mut self, wanted: &[TypeId], out: &mut dyn Write) -> Result<()> {
         let (types, records) = (self.types, Records::new(self.job, self.types));
         for item in &records.items {
             if !records.passes(self.job, types, item, self.printer.packed()) {

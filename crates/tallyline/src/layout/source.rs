@@ -2,8 +2,10 @@
 
 use super::companions::Beside;
 use super::debug_file;
+use super::open::open;
 use anyhow::{Context, Result};
 use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tallyline_layout::model::Types;
@@ -13,13 +15,9 @@ use tallyline_layout::{Companions, Error, Format, Request, formats, read_file, r
 /// the kernel's if it is the BTF of a module.
 pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Result<Types> {
     let types = match base.map(Path::to_path_buf).or_else(|| base_of_module(file)) {
-        Some(base) => {
-            let bytes = std::fs::read(file).with_context(|| cannot(file))?;
-            let base = std::fs::read(&base).with_context(|| cannot(&base))?;
-            read_with_base(&bytes, &base, request)
-        }
+        Some(base) => read_with_base(&bytes_of(file)?, &bytes_of(&base)?, request),
         None => {
-            let open = File::open(file).with_context(|| cannot(file))?;
+            let open = open(file)?;
             beside(file, &open, &mut |file, companions| read_file(file, request, companions))
         }
     };
@@ -32,7 +30,7 @@ pub(crate) fn read_parts(
     request: &Request,
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
 ) -> Result<()> {
-    let open = File::open(file).with_context(|| cannot(file))?;
+    let open = open(file)?;
     let parts = beside(file, &open, &mut |file, companions| {
         tallyline_layout::read_parts(file, request, companions, each)
     });
@@ -41,7 +39,7 @@ pub(crate) fn read_parts(
 
 /// Whether the types of a file come in parts: those of DWARF do, and of a stripped file nobody knows.
 pub(crate) fn has_parts(file: &Path, wanted: &[Format], base: Option<&Path>) -> bool {
-    let Some(formats) = File::open(file).ok().and_then(|open| formats(&open).ok()) else { return false };
+    let Some(formats) = open(file).ok().and_then(|open| formats(&open).ok()) else { return false };
     let dwarf = match wanted {
         [] => formats.contains(&Format::Dwarf) || formats.is_empty(),
         [Format::Dwarf] => true,
@@ -50,8 +48,10 @@ pub(crate) fn has_parts(file: &Path, wanted: &[Format], base: Option<&Path>) -> 
     dwarf && base.is_none() && base_of_module(file).is_none()
 }
 
-fn cannot(path: &Path) -> String {
-    format!("cannot read {}", path.display())
+fn bytes_of(file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(file)?.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(bytes)
 }
 
 /// Reads a file and what is beside it, or the debug file of one that is stripped, or stripped of all

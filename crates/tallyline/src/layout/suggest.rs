@@ -1,6 +1,8 @@
 //! What to say where there is no type of a name: with the names that are nearest to it.
 
 use super::job::{Ask, Job};
+use super::open::describe;
+use std::path::Path;
 use tallyline_layout::model::Types;
 use tallyline_layout::query;
 
@@ -13,6 +15,7 @@ pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
         _ => "type",
     };
     let mut line = format!("{file}: no {what} named {}", missing.join(", "));
+    line.push_str(&files_among(missing));
     let Ok(types) = (Job { files: job.files.clone(), formats: job.formats.clone(), ..Job::default() }).read()
     else {
         return line;
@@ -27,6 +30,17 @@ pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
         }
     }
     line
+}
+
+/// What is to be said about names of types that are files, or look like one.
+pub(crate) fn files_among(missing: &[&str]) -> String {
+    let mut text = String::new();
+    for name in missing {
+        if let Some(what) = describe(Path::new(name)) {
+            text.push_str(&format!("; ./{name} {what}"));
+        }
+    }
+    text
 }
 
 /// Returns the names of types that are nearest to a name.

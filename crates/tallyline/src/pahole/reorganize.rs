@@ -7,6 +7,7 @@ use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
+use tallyline_layout::query::Definitions;
 use tallyline_layout::reorganize::{Options, Outcome, Proposal, Reorganizer, print};
 
 /// What is shown of smaller layouts.
@@ -53,7 +54,8 @@ fn packable(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
 fn reorganized(job: &Job, steps: bool, types: &mut Types, out: &mut dyn Write) -> Result<Option<String>> {
     let Ask::Types(names) = &job.ask else { return Ok(None) };
     for name in names.iter() {
-        let Some(id) = name.find(types).first().copied() else {
+        let found = name.find(types, &mut Definitions::new(types)).first().copied();
+        let Some(id) = found else {
             if job.stop_at_missing {
                 return Ok(Some(name.text().to_string()));
             }

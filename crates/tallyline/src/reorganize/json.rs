@@ -5,7 +5,7 @@
 //! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
 //! `behind`, `size`; not of more than 1000), `move_count`, `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
 //! `unverified` (why). What is refused or withheld has a `reason`. Where ends stay, `unpinned` has what
-//! would be saved if they did not: `last`, `ends`. `totals` has the bytes of all types times their
+//! would be saved if they did not: `last`, `ends`. One of several definitions of a name has its `place`. `totals` has the bytes of all types times their
 //! instances: `as_pinned`, `unpinned`, and where types are ranked `together`: what is saved (`saved`, in
 //! so many `types`) when all proposals are applied and structs shrink with what they hold.
 
@@ -55,6 +55,9 @@ fn one(types: &Types, found: &Found) -> Value {
         (Outcome::Refused(why), _) => json!({ "outcome": "refused", "reason": why.to_string() }),
     };
     value["name"] = found.name.as_str().into();
+    if let Some(place) = &found.place {
+        value["place"] = place.as_str().into();
+    }
     if let Some(freed) = found.freed {
         value["unpinned"] =
             pinned::FREED.iter().zip(freed).map(|((word, ..), saved)| (*word, saved)).collect();

@@ -11,13 +11,15 @@ mod verify;
 pub(crate) use args::ReorganizeArgs;
 
 use crate::interrupt;
-use crate::layout::{operands, select::Names, source};
+use crate::layout::{operands, select::Names, source, suggest::files_among};
 use crate::output::{Color, Output, printable};
 use anyhow::{Result, bail};
 use instances::Instances;
+use std::collections::HashMap;
 use tallyline_layout::model::{TypeId, Types};
+use tallyline_layout::query::Definitions;
 use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer, checkable};
-use tallyline_layout::{Request, Wanted, query};
+use tallyline_layout::{Request, Wanted};
 use together::Applied;
 use verify::{Verdict, Verifier};
 
@@ -25,6 +27,8 @@ use verify::{Verdict, Verifier};
 struct Found {
     id: TypeId,
     name: String,
+    /// Where it is defined, if there are others of its name.
+    place: Option<String>,
     instances: u64,
     outcome: Outcome,
     verdict: Verdict,
@@ -48,6 +52,16 @@ impl Found {
     }
 }
 
+impl Found {
+    /// Its name, and where it is defined if there are others of its name.
+    fn label(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{} at {}", self.name, printable(place.as_bytes())),
+            None => self.name.clone(),
+        }
+    }
+}
+
 /// Does what the command line says.
 pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
@@ -64,6 +78,7 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
         positions: true,
         // the text is compiled with all that it names
         pointed_to: args.verify && !names.is_empty(),
+        exact: true,
         ..Request::default()
     };
     let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
@@ -75,7 +90,7 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
         verify_texts(args, &mut types, &mut found)?;
     }
     if ranks {
-        found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
+        found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.label().cmp(&b.label())));
     }
     output.write(|out| match (args.json, ranks) {
         (true, _) => json::write(&file, &types, &found, together.as_ref(), out),
@@ -84,7 +99,8 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     })?;
     complain(&found, together.as_ref(), ranks)?;
     if !missing.is_empty() {
-        bail!("{}: no type named {}", file.display(), missing.join(", "));
+        let files = files_among(&missing);
+        bail!("{}: no type named {}{files}", file.display(), missing.join(", "));
     }
     Ok(())
 }
@@ -94,7 +110,8 @@ fn chosen<'n>(names: &'n Names, types: &Types) -> (Vec<TypeId>, Vec<&'n str>) {
     if !names.is_empty() {
         return names.resolve(types);
     }
-    let records = query::distinct_records(types);
+    let mut definitions = Definitions::new(types);
+    let records = definitions.records();
     let structs = records.iter().filter(|(_, record)| types.record(*record).is_struct());
     (structs.map(|(id, _)| *id).collect(), Vec::new())
 }
@@ -120,13 +137,18 @@ fn propose(
         false => None,
     };
     let freed = pinned::saved(&reorganizer, ids, &outcomes);
+    let mut counts: HashMap<_, u32> = HashMap::new();
+    ids.iter().for_each(|id| *counts.entry(types.qualified_name(*id)).or_default() += 1);
+    let definitions = Definitions::new(types);
     let found = ids.iter().zip(outcomes).zip(freed).map(|((id, outcome), freed)| {
         let name = printable(&types.qualified_name(*id)).into_owned();
         let verdict = match &outcome {
             Outcome::Smaller(_) => verdicts.next().unwrap_or(Verdict::NotAsked),
             _ => Verdict::NotAsked,
         };
-        Found { id: *id, instances: instances.of(&name), name, outcome, verdict, freed }
+        let repeats = counts.get(&types.qualified_name(*id)).is_some_and(|count| *count > 1);
+        let place = repeats.then(|| definitions.place(*id)).flatten();
+        Found { id: *id, instances: instances.of(&name), name, place, outcome, verdict, freed }
     });
     Ok((found.collect(), together))
 }
@@ -158,11 +180,11 @@ fn smaller(outcome: &Outcome) -> Option<&Proposal> {
 /// this.
 fn complain(found: &[Found], together: Option<&Applied>, ranks: bool) -> Result<()> {
     let wrong = |found: &Found| match &found.verdict {
-        Verdict::Wrong(why) => Some(format!("{}: withheld, as it does not hold: {why}", found.name)),
+        Verdict::Wrong(why) => Some(format!("{}: withheld, as it does not hold: {why}", found.label())),
         _ => None,
     };
     let refused = |found: &Found| match &found.outcome {
-        Outcome::Refused(why) if !ranks => Some(format!("{}: {why}", found.name)),
+        Outcome::Refused(why) if !ranks => Some(format!("{}: {why}", found.label())),
         _ => None,
     };
     let mut complaints: Vec<String> =

@@ -20,13 +20,16 @@ pub(super) fn one(
         if let Outcome::Smallest { proven } = found.outcome {
             let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
             let hint = pinned::hint(found).map(|hint| format!("; {hint}")).unwrap_or_default();
-            writeln!(out, "/* {}: {how}{hint} */", found.name)?;
+            writeln!(out, "/* {}: {how}{hint} */", found.label().replace("*/", "* /"))?;
         }
         return Ok(());
     };
     let style = Style { cacheline: args.cacheline_size, ..Style::default() };
     let mut text = Vec::new();
     print(types, found.id, proposal, &style, args.steps, &mut text)?;
+    if found.place.is_some() {
+        writeln!(out, "/* {} */", found.label().replace("*/", "* /"))?;
+    }
     out.write_all(&text)?;
     writeln!(out, "/* {} */", summary(proposal, &found.verdict))?;
     if let Some(hint) = pinned::hint(found) {
@@ -87,7 +90,7 @@ pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Wr
             format!("{} -> {}", proposal.old.lines, proposal.new.lines),
             proposal.move_count,
             proof(proposal).split(',').next().unwrap_or_default(),
-            found.name
+            found.label()
         )?;
     }
     let total = smaller.iter().fold(0_u64, |sum, (found, _)| sum.saturating_add(found.total()));

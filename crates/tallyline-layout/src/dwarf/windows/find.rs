@@ -74,11 +74,12 @@ impl<'r> Finder<'r> {
         if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
             return Ok(Next::Ends(End::From(start)));
         }
-        let found = self.find(&units).map_err(|error| units.localized(error))?;
-        let Some((found, classes)) = found else { return Ok(Next::Ends(End::NotMerged)) };
+        let found = self.find(&units);
         if units.refers_outside() {
             return Ok(Next::Ends(End::From(start)));
         }
+        let found = found.map_err(|error| units.localized(error))?;
+        let Some((found, classes)) = found else { return Ok(Next::Ends(End::NotMerged)) };
         drop(units);
         Ok(Next::Window(Window { bytes, start, found, classes }))
     }

@@ -263,8 +263,8 @@ impl Wanted {
     /// Whether so many types are all that there can be.
     pub(super) fn is_complete(&self, found: usize) -> bool {
         match self {
-            Wanted::Records | Wanted::Enumerator(_) => false,
-            Wanted::Named(names) => found >= names.len(),
+            Wanted::Records | Wanted::Enumerator(_) | Wanted::Named(_) => false,
+            Wanted::First(names) => found >= names.len(),
         }
     }
 }

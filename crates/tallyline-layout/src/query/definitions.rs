@@ -1,0 +1,182 @@
+//! Definitions by name: all of them, in an order that is not that of the file.
+
+use super::contents::{Content, Contents};
+use super::naming::{canonical, endings, is_called};
+use super::{fits, is_pattern};
+use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+
+/// What is defined in a model, each type once, by name. An answer does not depend on the order of
+/// units: definitions of one name are sorted by where they are.
+#[derive(Debug)]
+pub struct Definitions<'t> {
+    types: &'t Types,
+    contents: Contents,
+    sources: FxHashMap<TypeId, Source>,
+    /// By the own name in its canonical spelling; none before it is asked for.
+    by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
+    /// None before they are asked for.
+    records: Option<Vec<(TypeId, RecordId)>>,
+}
+
+impl<'t> Definitions<'t> {
+    /// The definitions among listed types.
+    pub fn new(types: &'t Types) -> Definitions<'t> {
+        let sources = types.sources().collect();
+        Definitions { types, contents: Contents::default(), sources, by_name: None, records: None }
+    }
+
+    /// The types of this name, which may have scopes: records, enumerations and typedefs. Of a
+    /// typedef that is called like what it stands for, only the latter.
+    pub fn called(&mut self, name: &[u8]) -> Vec<TypeId> {
+        let types = self.types;
+        let by_name = self.by_name.get_or_insert_with(|| {
+            let mut by_name: FxHashMap<Vec<u8>, Vec<TypeId>> = FxHashMap::default();
+            for id in types.listed().iter().copied().filter(|id| is_defined(types, *id)) {
+                let own = canonical(types.name(types.type_name(id)));
+                by_name.entry(own.into_owned()).or_default().push(id);
+            }
+            by_name
+        });
+        let asked = canonical(name);
+        let mut found: Vec<TypeId> = endings(&asked)
+            .filter_map(|ending| by_name.get(ending))
+            .flatten()
+            .copied()
+            .filter(|id| is_called(name, types.name(types.path(*id)), types.name(types.type_name(*id))))
+            .collect();
+        let all: FxHashSet<TypeId> = found.iter().copied().collect();
+        found
+            .retain(|id| !matches!(types.get(*id), Type::Typedef { .. }) || !all.contains(&types.strip(*id)));
+        let mut found = self.distinct(found);
+        // a typedef of what another unit defines under its own name
+        let records: FxHashSet<Content> = self.records_of(&found);
+        found.retain(|id| {
+            let behind = types.strip(*id);
+            let is_typedef = matches!(types.get(*id), Type::Typedef { .. });
+            !(is_typedef
+                && types.type_name(behind) == types.type_name(*id)
+                && records.contains(&self.contents.of(types, behind)))
+        });
+        found.sort_by(|a, b| self.order(*a, *b));
+        found
+    }
+
+    /// The records that are called so, or if none is whose names fit the pattern; a typedef's name
+    /// means the record that it stands for. Names of templates may look like patterns: `P<char*>`.
+    pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
+        let types = self.types;
+        let mut seen = FxHashSet::default();
+        let named = self.called(name.as_bytes()).into_iter().map(|id| types.strip(id));
+        let named: Vec<TypeId> =
+            named.filter(|id| types.as_record(*id).is_some() && seen.insert(*id)).collect();
+        if named.is_empty() && is_pattern(name) {
+            let pattern = name.as_bytes();
+            let all = self.records().iter().map(|(id, _)| *id);
+            return all
+                .filter(|id| {
+                    fits(pattern, types.name(types.type_name(*id)))
+                        || fits(pattern, &types.qualified_name(*id))
+                })
+                .collect();
+        }
+        named
+    }
+
+    /// The records with a name, sorted by it.
+    pub fn records(&mut self) -> &[(TypeId, RecordId)] {
+        if self.records.is_none() {
+            let types = self.types;
+            let is_named = |id: &TypeId| {
+                types.as_record(*id).is_some_and(|(_, record)| !record.declaration && record.name.is_some())
+            };
+            let named = types.listed().iter().copied().filter(is_named).collect();
+            let mut records = self.distinct(named);
+            records.sort_by(|a, b| self.order(*a, *b));
+            let with_record = |id: TypeId| types.as_record(id).map(|(record, _)| (id, record));
+            self.records = Some(records.into_iter().filter_map(with_record).collect());
+        }
+        self.records.as_deref().unwrap_or_default()
+    }
+
+    /// Where a type is defined: `file:line (unit)`, as far as that is known.
+    pub fn place(&self, id: TypeId) -> Option<String> {
+        let types = self.types;
+        let at = self.position(id);
+        let text = |name: NameId| String::from_utf8_lossy(types.name(name)).into_owned();
+        let position = (at.file.is_some() && at.line != 0).then(|| format!("{}:{}", text(at.file), at.line));
+        let unit = self.unit(id).map(text);
+        match (position, unit) {
+            (Some(position), Some(unit)) => Some(format!("{position} (unit {unit})")),
+            (Some(position), None) => Some(position),
+            (None, unit) => unit.map(|unit| format!("unit {unit}")),
+        }
+    }
+
+    /// The unit that a type was found in; none where that is not known.
+    pub fn unit(&self, id: TypeId) -> Option<NameId> {
+        self.sources.get(&id).map(|source| source.unit).filter(|unit| unit.is_some())
+    }
+
+    fn position(&self, id: TypeId) -> Position {
+        let own = self.types.as_record(id).map(|(_, record)| record.declared_at);
+        own.filter(|at| at.line != 0)
+            .or_else(|| self.sources.get(&id).map(|source| source.declared_at))
+            .unwrap_or_default()
+    }
+
+    fn records_of(&mut self, found: &[TypeId]) -> FxHashSet<Content> {
+        let records = found.iter().filter(|id| self.types.as_record(**id).is_some());
+        records.map(|id| self.contents.of(self.types, *id)).collect()
+    }
+
+    /// Leaves one of those that are the same; of these the first by where it is.
+    fn distinct(&mut self, mut ids: Vec<TypeId>) -> Vec<TypeId> {
+        let types = self.types;
+        let mut kept: Vec<TypeId> = Vec::with_capacity(ids.len());
+        let mut at: FxHashMap<(NameId, Content), usize> = FxHashMap::default();
+        for id in ids.drain(..) {
+            let key = (types.path(id), self.contents.of(types, id));
+            match at.get(&key) {
+                Some(index) if self.order(id, kept[*index]) == Ordering::Less => kept[*index] = id,
+                Some(_) => {}
+                None => {
+                    at.insert(key, kept.len());
+                    kept.push(id);
+                }
+            }
+        }
+        kept
+    }
+
+    /// The order by name, place, size and members.
+    fn order(&self, a: TypeId, b: TypeId) -> Ordering {
+        let types = self.types;
+        let place = |id| {
+            let at = self.position(id);
+            (types.name(at.file), at.line, self.unit(id).map_or(&[][..], |unit| types.name(unit)))
+        };
+        types
+            .qualified_name(a)
+            .cmp(&types.qualified_name(b))
+            .then_with(|| place(a).cmp(&place(b)))
+            .then_with(|| super::size_of(types, a).cmp(&super::size_of(types, b)))
+            .then_with(|| match (types.as_record(a), types.as_record(b)) {
+                (Some((a, _)), Some((b, _))) => super::sort::compare(types, a, b),
+                _ => Ordering::Equal,
+            })
+    }
+}
+
+/// Whether a listed type is a definition, and not a declaration.
+pub(super) fn is_defined(types: &Types, id: TypeId) -> bool {
+    match types.get(id) {
+        Type::Record(id) => !types.record(id).declaration,
+        Type::Enum(id) => !types.enumeration(id).declaration,
+        Type::Typedef { .. } => true,
+        // in DWARF it is listed where the language lets programs name numbers
+        Type::Base { .. } => types.origin() == Origin::Dwarf,
+        _ => false,
+    }
+}
