@@ -455,9 +455,9 @@ fn samples_are_in_rows_and_have_a_type_or_a_reason_whatever_events_and_filters()
         (&["-e", "two"], &|at| at.event == 1),
         (&["--pid", "8"], &|at| at.pid == 8),
         (&["--tid", "7", "-e", "one"], &|at| at.pid == 7 && at.event == 0),
-        (&["--comm", "eight,none"], &|at| at.pid == 8),
+        (&["--comm", "eight"], &|at| at.pid == 8),
         (&["--dsos", "pair"], &|at| at.ip != 0x1000),
-        (&["--symbols", "no_such"], &|_| false),
+        (&["--comm", "eight,seven"], &|_| true),
         (&["--group", "--percentage", "relative", "--comm", "seven"], &|at| at.pid == 7),
     ];
     for (args, accepts) in cases {

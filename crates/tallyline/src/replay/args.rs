@@ -90,8 +90,7 @@ Examples:
   tallyline replay -n 64 --cache 2M -c 128 server.trace   64 cores and larger lines
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
 
-The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with
-a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
+The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
 
 /// The order of atomic instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
