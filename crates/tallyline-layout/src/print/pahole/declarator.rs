@@ -31,8 +31,9 @@ impl Printer<'_> {
         if !self.is_nested(id) || !self.enter() {
             return false;
         }
-        let mut left = LENGTH_LIMIT;
-        let (base, declarator) = self.declarator(id, name.unwrap_or_default().to_vec(), &mut left);
+        let is_outermost = self.begin_declarator();
+        let (base, declarator) = self.declarator(id, name.unwrap_or_default().to_vec());
+        self.end_declarator(is_outermost);
         self.declaration(base, Some(&declarator), frame);
         self.leave();
         true
@@ -43,8 +44,9 @@ impl Printer<'_> {
         if !self.is_nested(id) {
             return false;
         }
-        let mut left = LENGTH_LIMIT;
-        let text = self.declared(id, Vec::new(), &mut left);
+        let is_outermost = self.begin_declarator();
+        let text = self.declared(id, Vec::new());
+        self.end_declarator(is_outermost);
         self.put(&text);
         true
     }
@@ -58,10 +60,34 @@ impl Printer<'_> {
         if !is_inside && !self.is_nested(id) {
             return false;
         }
-        let mut left = LENGTH_LIMIT;
-        let text = self.declared(id, name.unwrap_or_default().to_vec(), &mut left);
+        let is_outermost = self.begin_declarator();
+        let text = self.declared(id, name.unwrap_or_default().to_vec());
+        self.end_declarator(is_outermost);
         self.put(&text);
         true
+    }
+
+    /// Begins a declarator; returns whether it is in no other one. All that are in it share its bytes: with as many for
+    /// each, a function that takes and returns itself unfolds exponentially.
+    fn begin_declarator(&mut self) -> bool {
+        let is_outermost = self.declarator_left.is_none();
+        self.declarator_left.get_or_insert(LENGTH_LIMIT);
+        is_outermost
+    }
+
+    fn end_declarator(&mut self, is_outermost: bool) {
+        if is_outermost {
+            self.declarator_left = None;
+        }
+    }
+
+    /// Returns how many bytes may follow.
+    fn left(&self) -> usize {
+        self.declarator_left.unwrap_or(0)
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        self.declarator_left = self.declarator_left.map(|left| left.saturating_sub(bytes));
     }
 
     /// Whether one level is not enough: below the first array or function there is another that only
@@ -161,14 +187,17 @@ impl Printer<'_> {
     }
 
     /// A type and its declarator in one text.
-    fn declared(&mut self, id: TypeId, inner: Vec<u8>, left: &mut usize) -> Vec<u8> {
-        if !self.enter() {
+    fn declared(&mut self, id: TypeId, inner: Vec<u8>) -> Vec<u8> {
+        if self.left() == 0 || !self.enter() {
             return Vec::new();
         }
-        let (base, declarator) = self.declarator(id, inner, left);
+        // also what prints nothing takes time
+        self.spend(1);
+        let (base, declarator) = self.declarator(id, inner);
         let start = self.out.len();
         self.type_name(base);
         let mut text = self.out.split_off(start);
+        self.spend(text.len());
         if !declarator.is_empty() {
             if !text.ends_with(b" ") {
                 text.push(b' ');
@@ -180,9 +209,9 @@ impl Printer<'_> {
     }
 
     /// Goes from a name outwards: the type that stands before it, and all that stands around it.
-    fn declarator(&mut self, mut id: TypeId, mut inner: Vec<u8>, left: &mut usize) -> (TypeId, Vec<u8>) {
+    fn declarator(&mut self, mut id: TypeId, mut inner: Vec<u8>) -> (TypeId, Vec<u8>) {
         for _ in 0..DEPTH_LIMIT {
-            if inner.len() >= *left {
+            if inner.len() >= self.left() {
                 break;
             }
             id = match self.types.get(id) {
@@ -230,14 +259,14 @@ impl Printer<'_> {
                     array.of
                 }
                 Type::Function(function) => {
-                    let parameters = self.parameters(function, left);
+                    let parameters = self.parameters(function);
                     inner.extend_from_slice(&parameters);
                     self.types.function(function).returns
                 }
                 _ => break,
             };
         }
-        *left = left.saturating_sub(inner.len());
+        self.spend(inner.len());
         (id, inner)
     }
 
@@ -267,18 +296,18 @@ impl Printer<'_> {
         false
     }
 
-    fn parameters(&mut self, id: FunctionId, left: &mut usize) -> Vec<u8> {
+    fn parameters(&mut self, id: FunctionId) -> Vec<u8> {
         let function = self.types.function(id);
         let mut text = b"(".to_vec();
         for (index, parameter) in self.types.parameters(function).iter().enumerate() {
-            if text.len() >= *left {
+            if text.len() >= self.left() {
                 break;
             }
             if index != 0 {
                 text.extend_from_slice(b", ");
             }
             let name = if parameter.name == NameId::NONE { b"" } else { self.types.name(parameter.name) };
-            let one = self.declared(parameter.ty, name.to_vec(), left);
+            let one = self.declared(parameter.ty, name.to_vec());
             text.extend_from_slice(one.trim_ascii_end());
         }
         text.extend_from_slice(match (self.types.parameters(function).is_empty(), function.variadic) {
@@ -286,7 +315,7 @@ impl Printer<'_> {
             (false, true) => b", ...)",
             (false, false) => b")",
         });
-        *left = left.saturating_sub(text.len());
+        self.spend(text.len());
         text
     }
 }

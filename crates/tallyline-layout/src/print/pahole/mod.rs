@@ -56,6 +56,8 @@ pub struct Printer<'t> {
     declared: FxHashMap<RecordId, Option<Rc<Declaration>>>,
     declarations: Option<Declarations<'t>>,
     is_declared: bool,
+    // the bytes that the declarator being printed may still have; none outside of one
+    declarator_left: Option<usize>,
 }
 
 impl<'t> Printer<'t> {
@@ -77,6 +79,7 @@ impl<'t> Printer<'t> {
             declared: FxHashMap::default(),
             declarations: None,
             is_declared: false,
+            declarator_left: None,
         }
     }
 
