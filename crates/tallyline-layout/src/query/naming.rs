@@ -6,7 +6,7 @@ use std::borrow::Cow;
 ///
 /// Scopes that are asked for are the innermost ones; with `::` at the start they are all. A keyword
 /// before the name does not count, nor do the ways in which compilers spell the arguments of a
-/// template: see [`canonical`].
+/// template, such as `long` and `long int`.
 pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     if asked == name {
         return true;

@@ -45,7 +45,10 @@ pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
         let mut read = Ok(());
         output.write(|out| {
             match colored {
-                true => paint::painted(out, |out| Ok(read = show::show_parts(&job, file, out)?))?,
+                true => paint::painted(out, |out| {
+                    read = show::show_parts(&job, file, out)?;
+                    Ok(())
+                })?,
                 false => read = show::show_parts(&job, file, out)?,
             }
             Ok(())
@@ -58,7 +61,10 @@ pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
         missing = match args.format {
             Format::Text if colored => {
                 let mut missing = Vec::new();
-                paint::painted(out, |out| Ok(missing = show::show(&job, &types, out)?))?;
+                paint::painted(out, |out| {
+                    missing = show::show(&job, &types, out)?;
+                    Ok(())
+                })?;
                 missing
             }
             Format::Text => show::show(&job, &types, out)?,
