@@ -50,7 +50,7 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'g')]
     pub(super) call_chains: bool,
 
-    /// Record who called: fp (frame pointers), dwarf[,BYTES] (a copy of the stack, which perf unwinds), or lbr (the
+    /// Record who called: fp (frame pointers), dwarf or dwarf,BYTES (a copy of the stack), or lbr (the
     /// CPU's last branch records)
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     pub(super) call_graph: Option<CallChains>,

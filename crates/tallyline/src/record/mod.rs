@@ -122,7 +122,7 @@ fn tell(args: &RecordArgs, summary: &Summary) {
     );
     if let Some(CallChains::UserStack(size)) = args.call_graph {
         eprintln!(
-            "tallyline: {size} bytes of the stack are in each sample: perf unwinds them, tallyline report does not"
+            "tallyline: {size} bytes of the stack are in each sample: perf unwinds all callers, tallyline report -s caller the first"
         );
     }
 }
