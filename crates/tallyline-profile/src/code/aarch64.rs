@@ -1,5 +1,6 @@
 //! 64-bit Arm: what instructions do.
 
+use super::fusion::FusionRole;
 use super::instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
 };
@@ -35,7 +36,15 @@ pub(super) fn decode(
             Err(_) => (Flow::Stop, None, None),
         };
         let effects = (start, effects.len() as u32);
-        instructions.push(Instruction { address, length: LENGTH as u8, flow, condition, memory, effects });
+        instructions.push(Instruction {
+            address,
+            length: LENGTH as u8,
+            flow,
+            condition,
+            memory,
+            fusion: FusionRole::None,
+            effects,
+        });
     }
 }
 

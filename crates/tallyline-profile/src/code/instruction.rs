@@ -1,5 +1,7 @@
 //! What an instruction does, in terms that do not depend on the machine.
 
+use super::fusion::FusionRole;
+
 /// How many registers are followed: general ones, and on x86-64 the first vector registers, which
 /// compilers park pointers in. Numbered as DWARF numbers them.
 pub const REGISTERS: usize = 33;
@@ -363,6 +365,8 @@ pub struct Instruction {
     pub condition: Option<Condition>,
     /// What it does with memory; of two operands, the one that is written.
     pub memory: Option<Memory>,
+    /// The part that it can take in a macro-fused pair.
+    pub fusion: FusionRole,
     pub(super) effects: (u32, u32),
 }
 

@@ -7,6 +7,7 @@
 mod aarch64;
 mod bits;
 mod body;
+mod fusion;
 mod image;
 mod instruction;
 mod region;
@@ -18,6 +19,7 @@ mod x86;
 
 pub use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
+pub use fusion::{FlagOperation, FlagProducer, FusiblePair, FusionRole, JumpCondition, OperandForm, PairAt};
 pub use image::{Image, Machine, Segment, Symbol, SymbolKind, SymbolsMissing};
 pub use instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,

@@ -1,5 +1,6 @@
 //! x86-64: what instructions do.
 
+use super::fusion::{FlagOperation, FlagProducer, FusionRole, JumpCondition, OperandForm};
 use super::instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
 };
@@ -36,6 +37,7 @@ pub(super) fn decode(
             flow: flow(&native),
             condition: condition(&native),
             memory,
+            fusion: fusion(&native, memory.as_ref()),
             effects: (start, effects.len() as u32),
         });
     }
@@ -483,6 +485,41 @@ impl Reader<'_> {
             self.effects.push(if is_part { Effect::Number { to } } else { Effect::Modify { to } });
         }
     }
+}
+
+/// Returns the part that an instruction can take in a macro-fused pair.
+fn fusion(native: &iced_x86::Instruction, memory: Option<&Memory>) -> FusionRole {
+    use ConditionCode as Condition;
+    if native.is_jcc_short_or_near() {
+        return FusionRole::Jump(match native.condition_code() {
+            Condition::e | Condition::ne => JumpCondition::Zero,
+            Condition::b | Condition::ae | Condition::be | Condition::a => JumpCondition::Carry,
+            Condition::l | Condition::ge | Condition::le | Condition::g => JumpCondition::Signed,
+            _ => JumpCondition::Other,
+        });
+    }
+    let operation = match native.mnemonic() {
+        Mnemonic::Cmp => FlagOperation::Cmp,
+        Mnemonic::Test => FlagOperation::Test,
+        Mnemonic::Add => FlagOperation::Add,
+        Mnemonic::Sub => FlagOperation::Sub,
+        Mnemonic::And => FlagOperation::And,
+        Mnemonic::Or => FlagOperation::Or,
+        Mnemonic::Xor => FlagOperation::Xor,
+        Mnemonic::Inc => FlagOperation::Inc,
+        Mnemonic::Dec => FlagOperation::Dec,
+        _ => return FusionRole::None,
+    };
+    let has_immediate = (0..native.op_count())
+        .any(|operand| !matches!(native.op_kind(operand), OpKind::Register | OpKind::Memory));
+    let operands = match memory {
+        Some(memory) => {
+            OperandForm::of_memory(memory.access, has_immediate, native.is_ip_rel_memory_operand())
+        }
+        None if has_immediate || native.op_count() == 1 => OperandForm::Immediate,
+        None => OperandForm::Registers,
+    };
+    FusionRole::Producer(FlagProducer { operation, operands })
 }
 
 fn is_stack_operation(native: &iced_x86::Instruction) -> bool {

@@ -84,7 +84,6 @@ impl First {
 pub(super) struct Ahead<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     programs: &'env dyn Programs,
-    correct: bool,
     jobs: Vec<Job<'scope>>,
 }
 
@@ -102,13 +101,12 @@ pub(super) struct Asking<'scope> {
 }
 
 impl<'scope, 'env> Ahead<'scope, 'env> {
-    /// None yet. With `correct` it is found out what ran before instructions, too.
+    /// None yet.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         programs: &'env dyn Programs,
-        correct: bool,
     ) -> Ahead<'scope, 'env> {
-        Ahead { scope, programs, correct, jobs: Vec::new() }
+        Ahead { scope, programs, jobs: Vec::new() }
     }
 
     /// Begins with the programs that samples are in.
@@ -117,7 +115,7 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
         for Sampled { dso, offsets, .. } in first.files().into_iter().take(most) {
             let (opened_sender, opened) = channel();
             let (asks, asked) = channel();
-            let (programs, correct, file) = (self.programs, self.correct, dso.clone());
+            let (programs, file) = (self.programs, dso.clone());
             let work = move || {
                 let program = programs.open(&file).map(Arc::new);
                 // who asked for it may have gone
@@ -126,7 +124,7 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
                 let addresses = Addresses::of(&file, &program);
                 let code = offsets.iter().map(|offset| addresses.at(*offset)).collect();
                 let first = Asked { code, data: Vec::new() };
-                Some(join::answers(&program, &mut iter::once(first).chain(asked), correct))
+                Some(join::answers(&program, &mut iter::once(first).chain(asked)))
             };
             // without a thread it is done later
             if let Ok(answers) = thread::Builder::new().spawn_scoped(self.scope, work) {

@@ -49,6 +49,23 @@ impl Held {
         self.positions.reserve(samples);
     }
 
+    /// Gives the records of points that became several to those: of each so many as it has samples.
+    pub(super) fn divide(&mut self, heirs: &mut FxHashMap<u32, Vec<(u32, u64)>>) {
+        if heirs.is_empty() {
+            return;
+        }
+        for point in &mut self.points {
+            let Some(own) = heirs.get_mut(point) else { continue };
+            while own.len() > 1 && own.last().is_some_and(|(_, left)| *left == 0) {
+                own.pop();
+            }
+            if let Some((heir, left)) = own.last_mut() {
+                *left = left.saturating_sub(1);
+                *point = *heir;
+            }
+        }
+    }
+
     /// Whether no sample says it.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()

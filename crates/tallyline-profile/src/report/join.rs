@@ -1,17 +1,16 @@
 //! Samples joined with what their instructions access.
 //!
-//! Each program is analysed once, for the functions that have samples. Samples of imprecise events
-//! are charged to the instruction that retired before the one they were taken at: the clock's
-//! interrupt comes when an instruction that took long has ended.
+//! Each program is analysed once, for the functions that have samples. Samples of imprecise events are charged to
+//! what stalled before: see [`attribution`].
 
 use super::ahead::Ahead;
+use super::attribution::{self, CALL_OR_RETURN};
 use super::evidence;
 use super::names::Names;
 use super::operand::{Operand, Outcome, Reason, Within};
-use super::profile::{NONE, Place, Point, Profile, Resolved, Skid};
+use super::profile::{NONE, Profile};
 use super::programs::Program;
 use super::resolve::Binaries;
-use crate::code::{Body, Predecessors};
 use crate::infer::{self, Asked, Pseudo, TypeTable, Wanted, field_path, place_text};
 use crate::perfdata::file::Records;
 use crate::perfdata::spaces::DsoKind;
@@ -19,10 +18,6 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_layout::model::TypeId;
 use tallyline_layout::print::type_text;
-
-/// The process of places that stand for what ran right before: the return of a function that was
-/// called, or the call of this one.
-const CALL_OR_RETURN: i32 = i32::MIN;
 
 /// What programs say about their types.
 #[derive(Debug, Default)]
@@ -41,17 +36,12 @@ pub struct Joined {
 /// One program's answers.
 pub(super) struct Answers {
     table: TypeTable,
-    /// What ran before each address.
-    before: FxHashMap<u64, Before>,
 }
 
-/// What ran right before an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// An instruction of the same function, by address; one of several that access the same.
-    Instruction(u64),
-    /// A return or a call.
-    CallOrReturn,
+impl Answers {
+    pub(super) fn table(&self) -> &TypeTable {
+        &self.table
+    }
 }
 
 /// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
@@ -63,9 +53,9 @@ pub(super) fn join(
     ahead: Option<&mut Ahead<'_, '_>>,
 ) {
     let correct = correct && !profile.is_emulated;
-    let answers = analyse(profile, binaries, correct, ahead);
+    let answers = analyse(profile, binaries, ahead);
     if correct {
-        charge(profile, &answers);
+        attribution::attribute(profile, binaries, &answers);
     }
     let mut joined = Joined::default();
     let outcomes: Vec<_> = (0..profile.places.len())
@@ -86,10 +76,11 @@ pub(super) fn join(
     profile.joined.by_evidence = evidence::apply(profile, records, binaries);
 }
 
-type All = FxHashMap<u32, Result<Answers, String>>;
+/// The answers of each program, by the file's index.
+pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Analyses the functions with samples of each program that has debug information.
-fn analyse(profile: &Profile, binaries: &Binaries, correct: bool, ahead: Option<&mut Ahead<'_, '_>>) -> All {
+fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, '_>>) -> All {
     let mut wanted: FxHashMap<u32, Asked> = FxHashMap::default();
     // places of callers are there, too
     let mut is_sampled = vec![false; profile.places.len()];
@@ -118,22 +109,16 @@ fn analyse(profile: &Profile, binaries: &Binaries, correct: bool, ahead: Option<
             }
         }
     }
-    let answered = wanted.into_par_iter().filter_map(|(dso, asked)| {
-        Some((dso, answers(binaries.get(dso)?, &mut std::iter::once(asked), correct)))
-    });
+    let answered = wanted
+        .into_par_iter()
+        .filter_map(|(dso, asked)| Some((dso, answers(binaries.get(dso)?, &mut std::iter::once(asked)))));
     let mut all: All = answered.collect();
     all.extend(asking.into_iter().map(|(dso, asking)| (dso, asking.wait())));
     all
 }
 
 /// What a program says to what is asked of it, as that becomes known.
-pub(super) fn answers(
-    program: &Program,
-    asked: &mut dyn Iterator<Item = Asked>,
-    correct: bool,
-) -> Result<Answers, String> {
-    let mut addresses = Vec::new();
-    let asked = &mut asked.inspect(|asked| addresses.extend(&asked.code));
+pub(super) fn answers(program: &Program, asked: &mut dyn Iterator<Item = Asked>) -> Result<Answers, String> {
     let table = match (&program.debug, &program.btf) {
         (Some(debug), _) => {
             let (image, file) = (&program.image, infer::Debug::File(&debug.file));
@@ -149,79 +134,7 @@ pub(super) fn answers(
         }
         (None, None) => return Err("no debug information".to_owned()),
     };
-    let table = table.map_err(|error| error.to_string())?;
-    addresses.sort_unstable();
-    addresses.dedup();
-    let before = if correct { before(program, &table, &addresses) } else { FxHashMap::default() };
-    Ok(Answers { table, before })
-}
-
-/// What ran before each address, where that is certain.
-fn before(program: &Program, table: &TypeTable, addresses: &[u64]) -> FxHashMap<u64, Before> {
-    let mut found = FxHashMap::default();
-    let mut bodies: FxHashMap<u64, Body> = FxHashMap::default();
-    for address in addresses {
-        let Some(function) = table.function_at(*address) else { continue };
-        let Some(entry) = function.ranges.first().map(|range| range.start) else { continue };
-        let body =
-            bodies.entry(entry).or_insert_with(|| Body::decode(&program.image, &function.ranges, entry));
-        let before = match body.predecessors(*address) {
-            Some(Predecessors::Instructions(all)) => agreed(table, &all).map(Before::Instruction),
-            Some(Predecessors::Call { .. } | Predecessors::Entry) => Some(Before::CallOrReturn),
-            Some(Predecessors::Unknown) | None => None,
-        };
-        if let Some(before) = before {
-            found.insert(*address, before);
-        }
-    }
-    found
-}
-
-/// One of several instructions, if all access the same.
-fn agreed(table: &TypeTable, all: &[u64]) -> Option<u64> {
-    let (first, others) = all.split_first()?;
-    let own = table.outcome(*first);
-    others.iter().all(|other| table.outcome(*other) == own).then_some(*first)
-}
-
-/// Charges samples of imprecise events to what ran before.
-fn charge(profile: &mut Profile, answers: &All) {
-    let mut made: FxHashMap<Place, u32> = FxHashMap::default();
-    // by the place of the sample
-    let mut moved: Vec<Option<u32>> = vec![None; profile.places.len()];
-    let mut samples = 0;
-    for index in 0..profile.points.len() {
-        let point = profile.points[index];
-        if is_precise(profile, &point) {
-            continue;
-        }
-        let charged = *moved[point.place as usize].get_or_insert_with(|| {
-            let place = profile.places[point.place as usize];
-            let address = profile.resolved[point.place as usize].address;
-            let Some(Ok(answers)) = answers.get(&place.dso) else { return point.place };
-            let (place, address) = match answers.before.get(&address) {
-                Some(Before::Instruction(before)) => {
-                    let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
-                    (Place { offset, ..place }, *before)
-                }
-                Some(Before::CallOrReturn) => (Place { pid: CALL_OR_RETURN, ..place }, address),
-                None => return point.place,
-            };
-            *made.entry(place).or_insert_with(|| {
-                profile.places.push(place);
-                profile.resolved.push(Resolved { address, ..Resolved::default() });
-                (profile.places.len() - 1) as u32
-            })
-        });
-        profile.points[index].charged = charged;
-        samples += if charged == point.place { 0 } else { point.samples };
-    }
-    profile.skid = Skid::Corrected { samples };
-}
-
-/// Whether a sample is at the very instruction.
-fn is_precise(profile: &Profile, point: &Point) -> bool {
-    point.exact || profile.events.get(point.event as usize).is_some_and(|event| event.is_precise)
+    Ok(Answers { table: table.map_err(|error| error.to_string())? })
 }
 
 fn outcome(

@@ -68,8 +68,7 @@ impl Profile {
             return Ok(Some((profile, binaries)));
         }
         std::thread::scope(|scope| {
-            let correct = correct_skid && !is_emulated(records.about());
-            let mut ahead = Ahead::new(scope, programs, correct);
+            let mut ahead = Ahead::new(scope, programs);
             let Some(mut profile) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
                 return Ok(None);
             };
@@ -215,6 +214,7 @@ fn described(recording: &Recording<'_>) -> Profile {
         nodes: features.nodes.clone(),
         line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
         arch: features.arch.clone().unwrap_or_default(),
+        cpu_id: features.cpu_id.clone(),
         is_emulated: is_emulated(recording),
         warnings: recording.warnings.clone(),
         is_damaged: !recording.warnings.is_empty(),

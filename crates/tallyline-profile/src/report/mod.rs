@@ -6,6 +6,7 @@
 pub mod aggregate;
 mod ahead;
 pub mod annotate;
+pub mod attribution;
 mod demangle;
 pub mod evidence;
 pub mod filter;

@@ -1,5 +1,6 @@
 //! What is kept of a recording: its samples, and the places that they were at, each place once.
 
+use super::attribution::{FusionRules, Rule};
 use super::evidence::Held;
 use super::join::Joined;
 use super::names::{NameId, Names};
@@ -7,6 +8,7 @@ use super::operand::Outcome;
 use crate::perfdata::sample::{CpuMode, DataSource, Weight};
 use crate::perfdata::spaces::Dso;
 use crate::perfdata::spe::Tally;
+use rustc_hash::FxHashMap;
 use std::fmt;
 
 /// What stands for a CPU, a place or a time that the recording does not have.
@@ -128,6 +130,8 @@ pub enum Skid {
     Corrected {
         /// How many samples that changed.
         samples: u64,
+        /// How many of them are at places whose samples are divided among several instructions.
+        divided: u64,
     },
 }
 
@@ -135,9 +139,13 @@ impl fmt::Display for Skid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Skid::None => f.write_str("not corrected"),
-            Skid::Corrected { samples: 0 } => f.write_str("nothing to correct"),
-            Skid::Corrected { samples } => {
-                write!(f, "corrected, {samples} samples are charged to the instruction before")
+            Skid::Corrected { samples: 0, .. } => f.write_str("nothing to correct"),
+            Skid::Corrected { samples, divided } => {
+                write!(f, "corrected, {samples} samples are charged to the instruction before")?;
+                match divided {
+                    0 => Ok(()),
+                    _ => write!(f, ", {divided} of them divided among several"),
+                }
             }
         }
     }
@@ -180,10 +188,16 @@ pub struct Profile {
     pub line_size: u32,
     /// The machine's architecture, as `uname -m` says it.
     pub arch: String,
+    /// perf's name of the CPU: vendor, family, model, stepping.
+    pub cpu_id: Option<String>,
     /// What programs say about their types.
     pub joined: Joined,
     /// What was done about skid.
     pub skid: Skid,
+    /// The pairs of instructions that the machine retires as one.
+    pub fusion: FusionRules,
+    /// The rule by which samples at a place are charged elsewhere, by the place's index.
+    pub rules: FxHashMap<u32, Rule>,
     /// Samples that were lost.
     pub lost: u64,
     /// What became of traces by the hardware.

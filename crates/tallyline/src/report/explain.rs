@@ -69,13 +69,9 @@ pub(super) fn write(
     if point.charged == point.place {
         writeln!(out, "charged to the same instruction: {}", why_same(profile, &point))?;
     } else {
-        place(
-            profile,
-            binaries,
-            "charged to what ran before, as the event is not precise",
-            point.charged,
-            out,
-        )?;
+        let rule = profile.rules.get(&point.place).map_or("what ran before", |rule| rule.text());
+        place(profile, binaries, "charged, as the event is not precise, to", point.charged, out)?;
+        writeln!(out, "  by the rule: {rule}")?;
         let own = binaries_answer(profile, point.place);
         writeln!(out, "  without correction it would be {}", clean(&own))?;
     }

@@ -3,14 +3,18 @@
 //! `{"schema":1,"events":[…],"weighs","skid","by_evidence","lost","samples","eligible","typed",
 //! "rows":[…],"pseudo":[…],"untyped":[{"reason","samples"}]}`. A row has `event` (its name), `keys` (a
 //! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by
-//! side, `events` with the same for each. Where hardware wrote traces, `traces` says what became of them.
+//! side, `events` with the same for each. `fused_pairs` has each kind of compare and jump with samples around it:
+//! `pair`, `fused` (retired as one instruction), and unless that is assumed `learnt` with the samples `between` the
+//! two and `behind` them. Where hardware wrote traces, `traces` says what became of them.
 
 use super::view::{View, Views};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
+use tallyline_profile::code::FusiblePair;
 use tallyline_profile::perfdata::spe::Tally;
+use tallyline_profile::report::attribution::{PairRule, RuleSource};
 use tallyline_profile::report::keys::Column;
 use tallyline_profile::report::{Counts, Row};
 
@@ -38,6 +42,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     }
     if views.has_types() {
         document["skid"] = profile.skid.to_string().into();
+        document["fused_pairs"] = profile.fusion.iter().map(fused_pair).collect();
         document["by_evidence"] = profile.joined.by_evidence.into();
         document["eligible"] = sum(|view| view.account.eligible).into();
         document["typed"] = sum(|view| view.account.typed).into();
@@ -46,6 +51,15 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     }
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
+}
+
+/// A kind of a compare and a jump: whether the CPU retires both as one, and the samples by which that is known.
+fn fused_pair((pair, rule): (&FusiblePair, &PairRule)) -> Value {
+    let mut about = json!({"pair": pair.to_string(), "fused": rule.is_fused});
+    if let RuleSource::Learnt { between, behind } = rule.source {
+        about["learnt"] = json!({"between": between, "behind": behind});
+    }
+    about
 }
 
 /// Records of traces by what became of them, and how often the kernel says that some are missing.

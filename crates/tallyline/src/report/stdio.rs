@@ -162,6 +162,9 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
         let share = if eligible == 0 { 0.0 } else { typed as f64 * 100.0 / eligible as f64 };
         writeln!(out, "# Eligible: {eligible}, typed: {typed} ({share:.1} %)")?;
         writeln!(out, "# Skid: {}", views.profile.skid)?;
+        if views.profile.fusion.iter().next().is_some() {
+            writeln!(out, "# Compare and jump: {}", views.profile.fusion)?;
+        }
         // of all events: samples that nothing but the recording itself gave a type
         if let found @ 1.. = views.profile.joined.by_evidence {
             writeln!(out, "# Typed by where the data was, or what registers held: {found}")?;

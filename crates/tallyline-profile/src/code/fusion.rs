@@ -1,0 +1,155 @@
+//! Macro-fusion: pairs of a flag-setting instruction and a conditional jump that some CPUs retire as one.
+//!
+//! A sample of the clock lies behind what has retired. Where a pair retires as one instruction, no sample lies
+//! between its two halves. Which pairs do differs between CPUs, so that here is only said which may.
+
+use super::body::Body;
+use super::instruction::{Access, Flow};
+use std::fmt;
+
+/// The part that an instruction can take in a macro-fused pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FusionRole {
+    /// None.
+    #[default]
+    None,
+    /// The first of the pair, which sets the flags.
+    Producer(FlagProducer),
+    /// The second of the pair, which jumps by the flags.
+    Jump(JumpCondition),
+}
+
+/// A flag-setting operation with the form of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlagProducer {
+    /// The operation.
+    pub operation: FlagOperation,
+    /// The form of its operands.
+    pub operands: OperandForm,
+}
+
+/// A flag-setting operation that some CPU fuses with a jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the mnemonics")]
+pub enum FlagOperation {
+    Cmp,
+    Test,
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+    Inc,
+    Dec,
+}
+
+/// The form of a flag-setting instruction's operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OperandForm {
+    /// Registers alone.
+    Registers,
+    /// A register and an immediate, or a register alone.
+    Immediate,
+    /// A register and memory that is read.
+    Memory,
+    /// A register and memory relative to the program counter that is read.
+    RelativeMemory,
+    /// An immediate and memory that is read.
+    MemoryImmediate,
+    /// Memory that is read and written.
+    MemoryWritten,
+}
+
+/// The flags that a conditional jump reads, as far as fusion depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum JumpCondition {
+    /// Equal or not.
+    Zero,
+    /// Below, above: the carry flag, alone or with the zero flag.
+    Carry,
+    /// Less, greater: sign against overflow.
+    Signed,
+    /// The sign, overflow or parity flag alone.
+    Other,
+}
+
+/// A pair that may retire as one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FusiblePair {
+    /// The first instruction.
+    pub producer: FlagProducer,
+    /// The flags that the second reads.
+    pub condition: JumpCondition,
+}
+
+impl fmt::Display for FusiblePair {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = match self.producer.operation {
+            FlagOperation::Cmp => "cmp",
+            FlagOperation::Test => "test",
+            FlagOperation::Add => "add",
+            FlagOperation::Sub => "sub",
+            FlagOperation::And => "and",
+            FlagOperation::Or => "or",
+            FlagOperation::Xor => "xor",
+            FlagOperation::Inc => "inc",
+            FlagOperation::Dec => "dec",
+        };
+        let operands = match self.producer.operands {
+            OperandForm::Registers => "reg,reg",
+            OperandForm::Immediate => "imm,reg",
+            OperandForm::Memory => "reg,mem",
+            OperandForm::RelativeMemory => "reg,mem(%rip)",
+            OperandForm::MemoryImmediate => "imm,mem",
+            OperandForm::MemoryWritten => "mem (read and written)",
+        };
+        let jump = match self.condition {
+            JumpCondition::Zero => "je",
+            JumpCondition::Carry => "jb",
+            JumpCondition::Signed => "jl",
+            JumpCondition::Other => "js",
+        };
+        write!(out, "{operation} {operands} + {jump}")
+    }
+}
+
+/// A pair in a function: its instructions by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairAt {
+    /// Its kind.
+    pub pair: FusiblePair,
+    /// The position of the first instruction.
+    pub producer: usize,
+    /// The position of the jump.
+    pub jump: usize,
+}
+
+impl Body {
+    /// Returns the pair whose jump is the instruction at a position; none where control can come to the jump
+    /// without the instruction in front of it.
+    pub fn pair_at(&self, jump: usize) -> Option<PairAt> {
+        let instructions = self.instructions();
+        let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };
+        let producer = jump.checked_sub(1)?;
+        let FusionRole::Producer(first) = instructions[producer].fusion else { return None };
+        let is_adjacent = instructions[producer].end() == instructions[jump].address;
+        let is_entered_alone = self.block_of(producer) != self.block_of(jump);
+        (is_adjacent && !is_entered_alone && instructions[producer].flow == Flow::Next).then_some(PairAt {
+            pair: FusiblePair { producer: first, condition },
+            producer,
+            jump,
+        })
+    }
+}
+
+impl OperandForm {
+    /// Returns the form of operands with memory.
+    pub(super) fn of_memory(access: Access, has_immediate: bool, is_relative: bool) -> OperandForm {
+        match (access, has_immediate, is_relative) {
+            (Access::Write | Access::ReadWrite, ..) => OperandForm::MemoryWritten,
+            (Access::Read, true, _) => OperandForm::MemoryImmediate,
+            (Access::Read, false, true) => OperandForm::RelativeMemory,
+            (Access::Read, false, false) => OperandForm::Memory,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Charging samples of imprecise events to the access that stalled.
+//!
+//! The clock's interrupt is taken when an instruction retires, and the sample has the address of the next one:
+//! what took long is an instruction that control came from. That is one instruction in the middle of a block,
+//! one of several at a join, and both halves of a pair that the CPU retires as one ([`fusion`]). Of several
+//! those are left out that cannot have stalled ([`candidates`]); between what remains samples are divided.
+
+mod candidates;
+mod fusion;
+
+pub use fusion::{FusionRules, PairRule, RuleSource};
+
+use super::join::Answers;
+use super::profile::{Place, Point, Profile, Resolved, Skid};
+use super::resolve::Binaries;
+use crate::code::{Body, FusiblePair};
+use candidates::{Candidates, FunctionSamples, Origin};
+use fusion::PairCounts;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The process of places that stand for what ran right before: the return of a function that was
+/// called, or the call of this one.
+pub(super) const CALL_OR_RETURN: i32 = i32::MIN;
+
+/// The rule by which samples at a place are charged to other instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The instruction in front, which is the only one that control comes from.
+    Previous,
+    /// The first half of a pair that this CPU retires as one.
+    FusedPair,
+    /// The only instruction of several that control comes from which can have stalled.
+    OnlyStall,
+    /// Several instructions that control comes from and that can have stalled: samples are divided.
+    Divided,
+    /// A call or a return.
+    CallOrReturn,
+}
+
+impl Rule {
+    /// Returns the rule as a sentence for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Rule::Previous => "the instruction that retired before it",
+            Rule::FusedPair => "the compare that this CPU retires together with the jump in front",
+            Rule::OnlyStall => "the only instruction that leads here and can have stalled",
+            Rule::Divided => "samples here are divided among the instructions that lead here",
+            Rule::CallOrReturn => "a call or a return came before",
+        }
+    }
+}
+
+/// The origin that samples at one address are charged to, with its share of them.
+struct Share {
+    origin: Origin,
+    share: f64,
+}
+
+/// The verdict on one address.
+struct Verdict {
+    rule: Rule,
+    shares: Vec<Share>,
+}
+
+/// Samples of imprecise events in one function of a program.
+struct Sampled {
+    dso: u32,
+    entry: u64,
+    // samples by address
+    counts: FxHashMap<u64, u64>,
+}
+
+/// Charges samples of imprecise events to what stalled.
+pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &super::join::All) {
+    let sampled = sampled(profile, answers);
+    let views: Vec<(u32, Vec<Candidates>, PairCounts)> =
+        sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
+    let mut counts = PairCounts::default();
+    views.iter().for_each(|(.., pairs)| counts.add(pairs));
+    let rules = FusionRules::new(profile.cpu_id.as_deref(), &counts);
+    let mut verdicts: FxHashMap<(u32, u64), Verdict> = FxHashMap::default();
+    for (dso, addresses, _) in &views {
+        let is_fused = |pair: &FusiblePair| rules.is_fused(pair);
+        let outcome = |address| answers.get(dso)?.as_ref().ok()?.table().outcome(address);
+        for candidates in addresses {
+            if let Some((rule, shares)) = candidates.decide(&is_fused, &outcome) {
+                let shares = shares.into_iter().map(|(origin, share)| Share { origin, share }).collect();
+                verdicts.insert((*dso, candidates.address()), Verdict { rule, shares });
+            }
+        }
+    }
+    profile.fusion = rules;
+    charge(profile, &verdicts);
+}
+
+/// Groups samples of imprecise events by the function that they are in.
+fn sampled(profile: &Profile, answers: &super::join::All) -> Vec<Sampled> {
+    let mut by_function: FxHashMap<(u32, u64), FxHashMap<u64, u64>> = FxHashMap::default();
+    for point in profile.points.iter().filter(|point| !is_precise(profile, point)) {
+        let place = &profile.places[point.place as usize];
+        let Some(Ok(answers)) = answers.get(&place.dso) else { continue };
+        let address = profile.resolved[point.place as usize].address;
+        let Some(entry) = entry(answers, address) else { continue };
+        *by_function.entry((place.dso, entry)).or_default().entry(address).or_default() += point.samples;
+    }
+    let mut all: Vec<Sampled> =
+        by_function.into_iter().map(|((dso, entry), counts)| Sampled { dso, entry, counts }).collect();
+    all.sort_unstable_by_key(|function| (function.dso, function.entry));
+    all
+}
+
+fn entry(answers: &Answers, address: u64) -> Option<u64> {
+    let ranges: &[Range<u64>] = &answers.table().function_at(address)?.ranges;
+    ranges.first().map(|range| range.start)
+}
+
+/// Decodes a function, and finds where its samples may come from.
+fn view(
+    function: &Sampled,
+    binaries: &Binaries,
+    answers: &super::join::All,
+) -> Option<(u32, Vec<Candidates>, PairCounts)> {
+    let program = binaries.get(function.dso)?;
+    let answers = answers.get(&function.dso)?.as_ref().ok()?;
+    let ranges = &answers.table().function_at(function.entry)?.ranges;
+    let body = Body::decode(&program.image, ranges, function.entry);
+    let samples = FunctionSamples::new(&body, &function.counts);
+    let mut pairs = PairCounts::default();
+    let mut all: Vec<Candidates> = Vec::with_capacity(function.counts.len());
+    for address in function.counts.keys() {
+        all.extend(samples.candidates(*address, &mut pairs));
+    }
+    Some((function.dso, all, pairs))
+}
+
+/// Returns whether a sample is at the very instruction.
+fn is_precise(profile: &Profile, point: &Point) -> bool {
+    point.exact || profile.events.get(point.event as usize).is_some_and(|event| event.is_precise)
+}
+
+/// The places that samples at one place are charged to, and what each still has to get.
+struct Division {
+    // place, share, and how many samples it got less its share of all
+    parts: Vec<(u32, f64, f64)>,
+}
+
+impl Division {
+    /// Gives so many samples to parts, whole ones, such that over all samples each has its share.
+    fn give(&mut self, samples: u64) -> Vec<(u32, u64)> {
+        let mut given: Vec<(u32, u64)> = Vec::with_capacity(self.parts.len());
+        let mut left = samples;
+        for (place, share, surplus) in &mut self.parts {
+            let due = *share * samples as f64 - *surplus;
+            let whole = (due.max(0.0).floor() as u64).min(left);
+            *surplus += whole as f64 - *share * samples as f64;
+            left -= whole;
+            given.push((*place, whole));
+        }
+        // what is left goes one by one to those that lack most
+        while left > 0 {
+            let Some(index) =
+                (0..self.parts.len()).min_by(|a, b| self.parts[*a].2.total_cmp(&self.parts[*b].2))
+            else {
+                break;
+            };
+            // no part lacks more than one here, but for rounding
+            let step = if left > self.parts.len() as u64 { left } else { 1 };
+            self.parts[index].2 += step as f64;
+            given[index].1 += step;
+            left -= step;
+        }
+        given.retain(|(_, samples)| *samples > 0);
+        given
+    }
+}
+
+/// Charges samples as the verdicts on their addresses say.
+fn charge(profile: &mut Profile, verdicts: &FxHashMap<(u32, u64), Verdict>) {
+    let mut made: FxHashMap<Place, u32> = FxHashMap::default();
+    // by the place of the sample
+    let mut divisions: Vec<Option<Option<Division>>> = Vec::new();
+    divisions.resize_with(profile.places.len(), || None);
+    let (mut samples, mut divided) = (0, 0);
+    // points that become several
+    let mut split: FxHashMap<u32, Vec<(u32, u64)>> = FxHashMap::default();
+    for index in 0..profile.points.len() {
+        let point = profile.points[index];
+        if is_precise(profile, &point) {
+            continue;
+        }
+        let division = divisions[point.place as usize]
+            .get_or_insert_with(|| division(profile, verdicts, point.place, &mut made));
+        let Some(division) = division else { continue };
+        let given = division.give(point.samples);
+        let [(first, _), others @ ..] = &given[..] else { continue };
+        profile.points[index].charged = *first;
+        samples += given.iter().filter(|(place, _)| *place != point.place).map(|(_, n)| n).sum::<u64>();
+        divided += if division.parts.len() > 1 { point.samples } else { 0 };
+        if !others.is_empty() {
+            split.insert(index as u32, given);
+        }
+    }
+    split_points(profile, &split);
+    profile.skid = Skid::Corrected { samples, divided };
+}
+
+/// Returns the places that samples at a place are charged to; none for the place itself.
+fn division(
+    profile: &mut Profile,
+    verdicts: &FxHashMap<(u32, u64), Verdict>,
+    index: u32,
+    made: &mut FxHashMap<Place, u32>,
+) -> Option<Division> {
+    let place = profile.places[index as usize];
+    let address = profile.resolved[index as usize].address;
+    let verdict = verdicts.get(&(place.dso, address))?;
+    let mut parts = Vec::with_capacity(verdict.shares.len());
+    for Share { origin, share } in &verdict.shares {
+        let (place, address) = match origin {
+            Origin::Instruction(before) => {
+                let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
+                (Place { offset, ..place }, *before)
+            }
+            Origin::CallOrReturn => (Place { pid: CALL_OR_RETURN, ..place }, address),
+        };
+        let charged = *made.entry(place).or_insert_with(|| {
+            profile.places.push(place);
+            profile.resolved.push(Resolved { address, ..Resolved::default() });
+            (profile.places.len() - 1) as u32
+        });
+        parts.push((charged, *share, 0.0));
+    }
+    profile.rules.insert(index, verdict.rule);
+    Some(Division { parts })
+}
+
+/// Makes several points of those whose samples are charged to several places.
+fn split_points(profile: &mut Profile, split: &FxHashMap<u32, Vec<(u32, u64)>>) {
+    let mut order: Vec<u32> = split.keys().copied().collect();
+    order.sort_unstable();
+    // by point: who gets its records with registers, one after the other
+    let mut heirs: FxHashMap<u32, Vec<(u32, u64)>> = FxHashMap::default();
+    for index in order {
+        let given = &split[&index];
+        let whole = profile.points[index as usize];
+        let mut period = whole.period;
+        let mut own = Vec::with_capacity(given.len());
+        for (position, (charged, samples)) in given.iter().enumerate() {
+            let part = if position + 1 == given.len() {
+                period
+            } else {
+                let part = u128::from(whole.period) * u128::from(*samples) / u128::from(whole.samples.max(1));
+                u64::try_from(part).unwrap_or(period).min(period)
+            };
+            period -= part;
+            let point = Point { charged: *charged, samples: *samples, period: part, ..whole };
+            if position == 0 {
+                profile.points[index as usize] = point;
+                own.push((index, *samples));
+            } else {
+                own.push((profile.points.len() as u32, *samples));
+                profile.points.push(point);
+            }
+        }
+        heirs.insert(index, own);
+    }
+    profile.held.divide(&mut heirs);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+use super::candidates::{Candidates, FunctionSamples, Origin};
+use super::fusion::{FusionRules, PairCounts, RuleSource};
+use super::{Division, Rule};
+use crate::code::{Body, Image};
+use rustc_hash::FxHashMap;
+use std::process::Command;
+
+/// Functions whose labels are symbols, so that samples can be put at them.
+const SOURCE: &str = r#"
+        .text
+        .globl pair, join, store_join, loads
+        .type pair, @function
+pair:   mov (%rdi), %rax
+pair_cmp:
+        cmp 8(%rsi), %rax
+pair_jump:
+        jb pair_taken
+pair_next:
+        mov 16(%rsi), %rax
+        ret
+pair_taken:
+        mov 24(%rsi), %rax
+        ret
+        .size pair, . - pair
+        .type store_join, @function
+store_join:
+        mov %rdi, %rcx
+store_join_cmp:
+        cmp 8(%rcx), %rax
+store_join_jump:
+        jae store_join_out
+        mov 16(%rcx), %rdx
+        add $100, %rdx
+store_join_store:
+        mov %rdx, 16(%rcx)
+store_join_out:
+        addq $1, 24(%rcx)
+        ret
+        .size store_join, . - store_join
+        .type join, @function
+join:   mov %rdi, %rcx
+join_cmp:
+        cmp 8(%rcx), %rax
+        jae join_out
+join_next:
+        nop
+join_load:
+        mov 8(%rdx), %rax
+join_out:
+        add $1, %rax
+        ret
+        .size join, . - join
+"#;
+
+struct Program {
+    image: Image,
+    symbols: FxHashMap<String, u64>,
+}
+
+impl Program {
+    fn new(name: &str) -> Option<Program> {
+        let folder = std::env::temp_dir();
+        let path = |suffix: &str| folder.join(format!("attribution-{name}-{}.{suffix}", std::process::id()));
+        // labels that a function contains stay symbols, as they do not begin with .L
+        std::fs::write(path("s"), SOURCE).expect("written");
+        let arguments = ["-nostdlib", "-static", "-Wl,-e,pair", "-o"];
+        let made = Command::new("gcc").args(arguments).arg(path("elf")).arg(path("s")).output();
+        if cfg!(not(target_arch = "x86_64")) || !made.is_ok_and(|made| made.status.success()) {
+            eprintln!("skipped: no gcc for x86-64");
+            return None;
+        }
+        let bytes = std::fs::read(path("elf")).expect("the program");
+        let image = Image::parse(&bytes).expect("an image");
+        let listed = Command::new("nm").arg(path("elf")).output().expect("nm");
+        let symbols = String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split_whitespace();
+                let address = u64::from_str_radix(words.next()?, 16).ok()?;
+                Some((words.nth(1)?.to_owned(), address))
+            })
+            .collect();
+        std::fs::remove_file(path("s")).and(std::fs::remove_file(path("elf"))).expect("removed");
+        Some(Program { image, symbols })
+    }
+
+    fn at(&self, label: &str) -> u64 {
+        self.symbols[label]
+    }
+
+    /// Samples at labels of a function: the rule for one of them, and the labels that its samples are charged to.
+    fn decide(
+        &self,
+        function: &str,
+        samples: &[(&str, u64)],
+        at: &str,
+        cpu: &str,
+    ) -> (Rule, Vec<(String, f64)>) {
+        let symbol =
+            self.image.functions().iter().find(|symbol| symbol.name == function).expect("it").clone();
+        let range = symbol.address..symbol.address + symbol.size;
+        let body = Body::decode(&self.image, std::slice::from_ref(&range), symbol.address);
+        let counts = samples.iter().map(|(label, samples)| (self.at(label), *samples)).collect();
+        let view = FunctionSamples::new(&body, &counts);
+        let mut pairs = PairCounts::default();
+        let all: Vec<Candidates> =
+            counts.keys().filter_map(|address| view.candidates(*address, &mut pairs)).collect();
+        let rules = FusionRules::new(Some(cpu), &pairs);
+        let wanted = all.iter().find(|candidates| candidates.address() == self.at(at)).expect("candidates");
+        let (rule, shares) = wanted.decide(&|pair| rules.is_fused(pair), &|_| None).expect("a verdict");
+        let name = |origin: Origin| match origin {
+            Origin::Instruction(address) => {
+                let label = self.symbols.iter().find(|(_, at)| **at == address);
+                label.map_or_else(|| format!("{address:#x}"), |(label, _)| label.clone())
+            }
+            Origin::CallOrReturn => "call or return".to_owned(),
+        };
+        (rule, shares.into_iter().map(|(origin, share)| (name(origin), share)).collect())
+    }
+}
+
+const INTEL: &str = "GenuineIntel-6-207-2";
+const AMD: &str = "AuthenticAMD-26-2-1";
+
+#[test]
+fn samples_behind_a_pair_with_none_between_its_halves_are_those_of_its_compare() {
+    let Some(program) = Program::new("fused") else { return };
+    // both ways behind the jump, on a CPU of which nothing is known
+    let samples = [("pair_next", 400), ("pair_taken", 300)];
+    for at in ["pair_next", "pair_taken"] {
+        let verdict = program.decide("pair", &samples, at, "");
+        assert_eq!(verdict, (Rule::FusedPair, vec![("pair_cmp".to_owned(), 1.0)]));
+    }
+}
+
+#[test]
+fn samples_between_the_halves_of_a_pair_say_that_it_is_two_instructions() {
+    let Some(program) = Program::new("unfused") else { return };
+    let samples = [("pair_jump", 300), ("pair_next", 100)];
+    for cpu in [AMD, INTEL] {
+        let verdict = program.decide("pair", &samples, "pair_jump", cpu);
+        assert_eq!(verdict, (Rule::Previous, vec![("pair_cmp".to_owned(), 1.0)]));
+        let verdict = program.decide("pair", &samples, "pair_next", cpu);
+        assert_eq!(verdict, (Rule::Previous, vec![("pair_jump".to_owned(), 1.0)]));
+    }
+}
+
+#[test]
+fn the_vendor_decides_where_samples_are_few() {
+    let Some(program) = Program::new("vendor") else { return };
+    let samples = [("pair_next", 3)];
+    assert_eq!(program.decide("pair", &samples, "pair_next", INTEL).1[0].0, "pair_cmp");
+    assert_eq!(program.decide("pair", &samples, "pair_next", AMD).1[0].0, "pair_jump");
+    assert_eq!(program.decide("pair", &samples, "pair_next", "").1[0].0, "pair_jump");
+}
+
+#[test]
+fn a_store_to_a_line_that_was_just_read_is_not_what_a_join_waited_for() {
+    let Some(program) = Program::new("store-join") else { return };
+    let samples = [("store_join_out", 700), ("store_join_store", 9)];
+    let (rule, shares) = program.decide("store_join", &samples, "store_join_out", INTEL);
+    assert_eq!((rule, &shares[..]), (Rule::OnlyStall, &[("store_join_cmp".to_owned(), 1.0)][..]));
+}
+
+#[test]
+fn a_join_of_two_loads_is_divided_by_how_often_control_comes_from_each() {
+    let Some(program) = Program::new("join") else { return };
+    // what retires evenly has as many samples as often control comes by: half of the first block jumps
+    let samples = [("join_out", 1000), ("join", 40), ("join_cmp", 40), ("join_next", 20), ("join_load", 20)];
+    let (rule, shares) = program.decide("join", &samples, "join_out", INTEL);
+    assert_eq!(rule, Rule::Divided);
+    let share = |label: &str| shares.iter().find(|(name, _)| name == label).expect("a share").1;
+    assert!((0.25..0.75).contains(&share("join_cmp")), "{shares:?}");
+    assert!((share("join_cmp") + share("join_load") - 1.0).abs() < 1e-9, "{shares:?}");
+}
+
+#[test]
+fn a_mispredicted_jump_with_samples_of_its_own_is_not_learnt_as_fused() {
+    let Some(program) = Program::new("mispredicted") else { return };
+    // twenty cycles behind the jump for half a cycle at it
+    let samples = [("pair_jump", 20), ("pair_next", 800)];
+    assert_eq!(program.decide("pair", &samples, "pair_next", INTEL).1[0].0, "pair_jump");
+}
+
+#[test]
+fn rules_say_whether_they_were_learnt() {
+    let Some(program) = Program::new("learnt") else { return };
+    let symbol = program.image.functions().iter().find(|symbol| symbol.name == "pair").expect("it").clone();
+    let range = symbol.address..symbol.address + symbol.size;
+    let body = Body::decode(&program.image, std::slice::from_ref(&range), symbol.address);
+    let counts = FxHashMap::from_iter([(program.at("pair_next"), 500)]);
+    let mut pairs = PairCounts::default();
+    FunctionSamples::new(&body, &counts).candidates(program.at("pair_next"), &mut pairs);
+    let rules = FusionRules::new(None, &pairs);
+    let (pair, rule) = rules.iter().next().expect("a kind of pair");
+    assert_eq!(pair.to_string(), "cmp reg,mem + jb");
+    assert_eq!((rule.is_fused, rule.source), (true, RuleSource::Learnt { between: 0, behind: 500 }));
+    assert!(rules.to_string().starts_with("1 kind of pair retired as one (1 learnt, 0 assumed)"), "{rules}");
+}
+
+#[test]
+fn a_division_gives_every_sample_once_and_each_part_its_share() {
+    for sizes in [vec![1; 1000], vec![1000], vec![7, 1, 300, 2, 690], vec![u64::MAX / 2]] {
+        let mut division = Division { parts: vec![(1, 0.5, 0.0), (2, 0.3, 0.0), (3, 0.2, 0.0)] };
+        let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
+        for size in &sizes {
+            let given = division.give(*size);
+            assert_eq!(given.iter().map(|(_, samples)| samples).sum::<u64>(), *size);
+            given.iter().for_each(|(place, samples)| *sums.entry(*place).or_default() += samples);
+        }
+        let all: u64 = sizes.iter().sum();
+        for (place, share) in [(1, 0.5), (2, 0.3), (3, 0.2)] {
+            let got = sums.get(&place).copied().unwrap_or(0) as f64;
+            assert!((got - share * all as f64).abs() <= 2.0 + all as f64 * 1e-9, "{place}: {got} of {all}");
+        }
+    }
+}

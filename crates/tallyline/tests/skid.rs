@@ -1,0 +1,66 @@
+//! Recordings with a known truth: functions in each of which only one access stalls, recorded by the clock of a CPU
+//! that retires compares and jumps as one instruction. `SKID` names the folder that they are in.
+
+mod common;
+
+use common::{run, stderr, stdout};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The function of each recording, the field that stalls, and the shares of it and of other fields that are held.
+const SHAPES: [(&str, &str, f64, f64); 10] = [
+    ("load", "cold", 85.0, 5.0),
+    ("load_test", "cold", 85.0, 5.0),
+    ("cmp_taken", "cold", 85.0, 5.0),
+    ("cmp_not_taken", "cold", 85.0, 5.0),
+    ("cmp_imm", "cold", 85.0, 5.0),
+    ("test_imm", "cold", 85.0, 5.0),
+    ("sub_mem", "cold", 85.0, 5.0),
+    ("loop_end", "cold", 85.0, 5.0),
+    ("rmw", "cold", 85.0, 5.0),
+    ("join", "cold", 75.0, 10.0),
+];
+
+/// Percentages of a function's samples by the field of `struct node` that they are charged to.
+fn shares(folder: &Path, shape: &str) -> BTreeMap<String, f64> {
+    let (data, root) = (folder.join(format!("{shape}.data")), folder.join("root"));
+    let (data, root) = (data.to_str().expect("a plain path"), root.to_str().expect("a plain path"));
+    let output = run(&["report", "-i", data, "--symfs", root, "-s", "sym,typeoff", "--json"]);
+    assert!(output.status.success(), "{shape}: {}", stderr(&output));
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("a document");
+    let mut samples: BTreeMap<String, f64> = BTreeMap::new();
+    let mut all = 0.0;
+    for row in document["rows"].as_array().expect("rows") {
+        let (keys, count) = (&row["keys"], row["samples"].as_f64().expect("a number"));
+        if keys["sym"].as_str().is_none_or(|name| !name.ends_with(&format!(" {shape}"))) {
+            continue;
+        }
+        all += count;
+        let place = keys["typeoff"].as_str().unwrap_or_default();
+        if let Some((_, field)) = place.strip_prefix("struct node +").and_then(|place| place.split_once('('))
+        {
+            *samples.entry(field.trim_end_matches(')').to_owned()).or_default() += count;
+        }
+    }
+    samples.values_mut().for_each(|count| *count *= 100.0 / all);
+    samples
+}
+
+#[test]
+fn samples_of_a_cpu_that_fuses_pairs_are_those_of_the_access_that_stalled() {
+    let Some(folder) = std::env::var_os("SKID") else {
+        eprintln!("skipped: SKID names no folder with recordings");
+        return;
+    };
+    let folder = Path::new(&folder).join("intel-6-207");
+    for (shape, field, right, other) in SHAPES {
+        let mut shares = shares(&folder, shape);
+        let share = shares.remove(field).unwrap_or(0.0);
+        assert!(share >= right, "{shape}: {share} % of {field}, others {shares:?}");
+        assert!(
+            shares.values().all(|share| *share <= other),
+            "{shape}: {share} % of {field}, others {shares:?}"
+        );
+    }
+}
