@@ -36,6 +36,11 @@ int main(int argc, char **argv)
         CHECK_OK(statctr_group_event2(&group, plain_both, 1, 2));
         CHECK_OK(statctr_lazy_update(&flow, 1, 2, 3, 4));
         pcpu_ctr_free(ctr);
+        CHECK_OK(statctr_cleanup(&counter));
+        CHECK_OK(statctr_ncleanup(several, 2));
+        CHECK_OK(statctr_group_cleanup(&group));
+        CHECK_OK(statctr_lazy_cleanup(&flow));
+        CHECK_OK(statctr_lazy_pool_free(pool));
         return 0;
     }
     /* nothing counts, and nothing is there to be given back */
