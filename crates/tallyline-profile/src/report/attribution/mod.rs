@@ -2,8 +2,8 @@
 //!
 //! The clock's interrupt is taken when an instruction retires, and the sample has the address of the next one:
 //! what took long is an instruction that control came from. That is one instruction in the middle of a block,
-//! one of several at a join, and both halves of a pair that the CPU retires as one ([`fusion`]). Of several
-//! those are left out that cannot have stalled ([`candidates`]); between what remains samples are divided.
+//! one of several at a join, and both halves of a pair that the CPU retires as one (`fusion`). Of several
+//! those are left out that cannot have stalled (`candidates`); between what remains samples are divided.
 
 mod candidates;
 mod fusion;
