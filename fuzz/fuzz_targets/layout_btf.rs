@@ -23,8 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let records = query::distinct_records(&types);
         for (id, record) in records.into_iter().take(16) {
-            query::count_members_of(&types, types.record(record), id);
-            query::pointer_members(&types, types.record(record), id).count();
+            query::count_members_of(&types, types.record(record), &[id]);
+            query::pointer_members(&types, types.record(record), &[id]).count();
             query::first_biggest_member(&types, types.record(record));
         }
     }
