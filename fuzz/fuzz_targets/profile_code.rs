@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     for table in tables.into_iter().flatten() {
         for (address, outcome) in table.rows().iter().take(100) {
             if let Outcome::Typed(typed) = outcome {
-                field_path(table.types(), typed.ty, typed.offset);
+                field_path(table.types(), typed);
             }
             table.function_at(*address);
         }
