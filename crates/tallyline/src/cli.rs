@@ -119,7 +119,7 @@ enum Command {
 /// Does what the command line says; the exit status of what looks for something says if it found it.
 pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
     match &mut cli.command {
-        Command::Bench(bench) => bench::run(bench, cli.color),
+        Command::Bench(bench) => return bench::run(bench, cli.color),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args, cli.color),
         Command::Pahole { words } => return Ok(pahole::run(words)),

@@ -212,3 +212,47 @@ fn the_recorders_cost_is_a_ratio_of_pairs_or_the_reason_why_not() {
     assert_eq!(report["ratios"].as_array().map(Vec::len), Some(4));
     assert!(report["ratios"][0]["median"].as_f64().is_some_and(|ratio| ratio > 0.1));
 }
+
+#[test]
+fn attribution_lists_shapes_with_their_truth_and_refuses_others() {
+    let output = run(&["bench", "attribution", "--list", "--shape", "join_*", "--shape", "expires"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["join_two", "join_three", "expires"]);
+    assert!(text.lines().all(|line| line.contains("at least 75 %")), "{text}");
+    let output = run(&["bench", "attribution", "--list", "--shape", "cmp_"]);
+    assert!(stderr(&output).contains("cmp_either, cmp_immediate"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn attribution_has_every_sample_of_each_shape_by_each_side() {
+    if !std::process::Command::new("gcc").arg("--version").output().is_ok_and(|gcc| gcc.status.success()) {
+        eprintln!("skipped: no gcc");
+        return;
+    }
+    let words = ["--seconds", "0.05", "--freq", "4000", "--compiler", "gcc", "--json"];
+    let shapes = ["--shape", "load", "--shape", "hot"];
+    let output = run(&[&["bench", "attribution"], &words[..], &shapes[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["schema"], &report["bench"]), (&1.into(), &"attribution".into()));
+    assert!(report["machine"]["cpu_id"].is_string(), "{report}");
+    let not_run = report["not_run"].as_array().expect("not run");
+    if not_run.iter().any(|case| case["case"] == "gcc") {
+        eprintln!("skipped: {not_run:?}");
+        return;
+    }
+    let results = report["programs"][0]["shapes"].as_array().expect("shapes");
+    assert_eq!(results.len(), 2);
+    for result in results {
+        for side in ["ours", "uncorrected"] {
+            let share = |name: &str| result[side][name].as_f64().expect("a share");
+            let sum = share("right") + share("other") + share("none");
+            let samples = result[side]["samples"].as_u64().expect("samples");
+            assert!(samples == 0 || (sum - 100.0).abs() < 1e-6, "{result}");
+            assert_eq!(result["ours"]["samples"], result["uncorrected"]["samples"], "{result}");
+        }
+    }
+}

@@ -10,6 +10,8 @@ use std::fs;
 pub(crate) struct Machine {
     /// The processor's name, as the system gives it.
     pub(crate) cpu: String,
+    /// Its vendor, family, model and stepping, or what else identifies its model.
+    pub(crate) cpu_id: String,
     /// The processor architecture that this program was built for.
     pub(crate) architecture: &'static str,
     /// CPUs that this process may run on.
@@ -54,6 +56,15 @@ impl Machine {
         };
         Machine {
             cpu: field("model name").unwrap_or_else(|| "unknown".into()),
+            cpu_id: match field("vendor_id") {
+                Some(vendor) => {
+                    let numbers =
+                        ["cpu family", "model", "stepping"].map(|name| field(name).unwrap_or_default());
+                    format!("{vendor}-{}", numbers.join("-"))
+                }
+                None => line_of("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1")
+                    .unwrap_or_else(|| "unknown".into()),
+            },
             architecture: std::env::consts::ARCH,
             cpus: os::allowed_cpus().map_or(0, |cpus| cpus.len()),
             possible: line_of("/sys/devices/system/cpu/possible").unwrap_or_else(|| "unknown".into()),
@@ -123,8 +134,9 @@ impl fmt::Display for Machine {
         };
         writeln!(
             f,
-            "{}, {} CPUs to run on (possible: {}){}",
+            "{} ({}), {} CPUs to run on (possible: {}){}",
             self.cpu,
+            self.cpu_id,
             self.cpus,
             self.possible,
             match self.virtual_machine {

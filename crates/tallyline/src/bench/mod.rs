@@ -4,6 +4,7 @@
 //! with its spread and with the machine that it is from. Nothing here fails because a machine is
 //! slow or busy.
 
+mod attribution;
 mod costs;
 mod fill;
 mod fold;
@@ -28,6 +29,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::Report;
 use runner::Settings;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) use machine::Machine;
@@ -61,6 +63,9 @@ pub(crate) enum Bench {
     /// What it costs a program to be recorded by tallyline record
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Options),
+    /// Whom reports blame, on functions whose stalling access is known
+    #[command(after_help = attribution::EXAMPLES)]
+    Attribution(attribution::Options),
     /// What reports by type take, against perf: time and memory
     #[command(after_help = REPORT_EXAMPLES)]
     Report(profiles::Options),
@@ -243,31 +248,36 @@ impl Drop for Progress {
 }
 
 /// Runs a benchmark and writes what it found.
-pub(crate) fn run(bench: &Bench, color: Color) -> Result<()> {
+pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
     type Run = fn(&Context, &mut Report) -> Result<()>;
     let (name, options, run): (_, _, Run) = match bench {
         Bench::Update(options) => ("update", options, update::run),
         Bench::Read(options) => ("read", options, read::run),
         Bench::Fold(options) => ("fold", options, fold::run),
         Bench::Memory(options) => ("memory", options, memory::run),
+        Bench::Attribution(options) => return attribution::run(options, color),
         Bench::Layout(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
-            return report("layout", plan, color, |report| layout::run(options, report));
+            report("layout", plan, color, |report| layout::run(options, report))?;
+            return Ok(ExitCode::SUCCESS);
         }
         Bench::Record(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
-            return report("record", plan, color, |report| record::run(options, report));
+            report("record", plan, color, |report| record::run(options, report))?;
+            return Ok(ExitCode::SUCCESS);
         }
         Bench::Report(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
-            return report("report", plan, color, |report| profiles::run(options, report));
+            report("report", plan, color, |report| profiles::run(options, report))?;
+            return Ok(ExitCode::SUCCESS);
         }
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
     };
     let context = Context::new(options)?;
     let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };
-    report(name, plan, color, |report| run(&context, report))
+    report(name, plan, color, |report| run(&context, report))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How a report is written.
