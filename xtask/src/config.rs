@@ -47,6 +47,11 @@ impl Config {
         Ok(Config { sections })
     }
 
+    /// Returns the names of the sections.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = &str> {
+        self.sections.keys().map(String::as_str)
+    }
+
     /// Returns the numbers of a section.
     pub(crate) fn numbers(&self, section: &str) -> BTreeMap<String, usize> {
         let number = |value: &Value| if let Value::Number(number) = value { Some(*number) } else { None };

@@ -2,8 +2,10 @@
 //!
 //! - `check` holds properties of the sources as ratchets: numbers in `xtask/ratchets.toml` that may only
 //!   go down.
+//! - `baseline` compares the outputs of an old binary with a new one's, byte for byte, and their speed.
 //! - `plan` lists the edges of the module graph that a plan of crates would turn upwards.
 
+mod baseline;
 mod check;
 mod config;
 mod plan;
@@ -33,6 +35,9 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         list: Option<String>,
     },
+    /// Compare the outputs and the speed of an old binary with a new one's
+    #[command(subcommand)]
+    Baseline(baseline::Baseline),
     /// List the edges that a plan of crates would turn upwards, as Markdown
     Plan {
         /// The plan: modules and the crates they go to, and the crates' dependencies
@@ -55,6 +60,7 @@ fn run() -> Result<()> {
     let root = manifest.parent().context("the folder of xtask has no parent")?;
     match Arguments::parse().command {
         Command::Check { record, list } => check::run(root, record, list.as_deref()),
+        Command::Baseline(command) => baseline::run(root, &command),
         Command::Plan { file } => plan::run(root, &file),
     }
 }
