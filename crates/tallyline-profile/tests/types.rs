@@ -582,6 +582,63 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
     }
 }
 
+/// What the gather in a function is said to access, and the second operand of its string move.
+fn vector_operand(program: &Path, found: &Found, name: &str) -> (Outcome, Option<Outcome>) {
+    let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
+    let function = found.table.functions().iter().find(|function| function.name == name).expect("it");
+    let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+    let instructions = body.instructions().iter();
+    let wanted = instructions.filter(|one| {
+        let text = image.text(one);
+        text.contains("gather") || text.contains("movsq")
+    });
+    let mut all = wanted.map(|one| {
+        (found.table.outcome(one.address).expect("an outcome"), found.table.second_outcome(one.address))
+    });
+    let first = all.next().unwrap_or_else(|| panic!("no such instruction in {name}"));
+    assert!(all.all(|other| other == first), "{name}");
+    first
+}
+
+#[test]
+fn gathers_access_what_each_element_of_their_index_leads_to_and_string_moves_two_objects() {
+    if cfg!(not(target_arch = "x86_64")) {
+        eprintln!("skipped: no x86-64");
+        return;
+    }
+    for compiler in ["gcc", "clang-14"] {
+        let flags = ["-O2", "-g", "-mavx2"];
+        let Some(program) = compile("vectors.c", compiler, &flags, &format!("vectors-{compiler}")) else {
+            continue;
+        };
+        let found = find(&program, "vectors.c");
+        let field = |outcome: Outcome| match outcome {
+            Outcome::Typed(typed) => place_text(found.table.types(), &typed),
+            Outcome::Untyped(reason) => reason.kind().to_owned(),
+            Outcome::Pseudo(pseudo) => pseudo.name().to_owned(),
+        };
+        for (function, expected) in [
+            ("index_of_zeros", "+0x8 (cold)"),
+            ("index_of_constants", "+0x8 (cold)"),
+            ("index_of_words", "+0x8 (cold)"),
+            ("index_shifted", "+0x8 (cold)"),
+            ("index_in_loop", "+0x8 (cold)"),
+            ("pointers", "+0x8 (cold)"),
+            ("pointer_to_all", "+0x8 (cold)"),
+            ("index_not_known", "index not known"),
+            ("index_changed", "index not known"),
+            ("index_from_caller", "index not known"),
+        ] {
+            let (outcome, second) = vector_operand(&program, &found, function);
+            assert_eq!((field(outcome).as_str(), second), (expected, None), "{compiler}: {function}");
+        }
+        let (read, written) = vector_operand(&program, &found, "move");
+        let written = written.expect("a second operand");
+        assert_eq!((field(read), field(written)), ("+0x8 (cold)".into(), "+0x8 (body[])".into()));
+        assert!(matches!(written, Outcome::Typed(typed) if typed.access.writes()), "{written:?}");
+    }
+}
+
 #[test]
 fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
     let ways: [(&str, &[&str]); 4] = [

@@ -43,6 +43,7 @@ pub(super) fn decode(
             condition,
             memory,
             fusion: FusionRole::None,
+            is_repeated: false,
             effects,
         });
     }

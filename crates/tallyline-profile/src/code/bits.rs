@@ -117,8 +117,7 @@ fn stored(image: &Image, body: &Body, position: usize, memory: &Memory) -> Optio
     let block = body.block_of(position)?;
     let start = body.blocks()[block].instructions.start as usize;
     for before in (start.max(position.saturating_sub(BACK_LIMIT))..position).rev() {
-        let instruction = &body.instructions()[before];
-        let Some(other) = instruction.memory.filter(|other| is_at_same_place(memory, other)) else {
+        let Some(other) = body.operands(before).find(|other| is_at_same_place(memory, other)).copied() else {
             continue;
         };
         if other.access != Access::Read {
@@ -362,7 +361,7 @@ impl<'f> Follow<'f> {
     }
 }
 
-fn native(image: &Image, body: &Body, position: usize) -> Option<iced_x86::Instruction> {
+pub(super) fn native(image: &Image, body: &Body, position: usize) -> Option<iced_x86::Instruction> {
     let instruction = body.instructions().get(position)?;
     let (_, bytes) = image.bytes(instruction.address, instruction.length.into())?;
     let native = Decoder::with_ip(64, &bytes, instruction.address, DecoderOptions::NONE).decode();

@@ -2,7 +2,7 @@
 
 use super::aarch64;
 use super::image::{Image, Machine};
-use super::instruction::{Effect, Flow, Instruction};
+use super::instruction::{Effect, Flow, Instruction, Memory};
 use super::tables;
 use super::ways::Way;
 use super::x86;
@@ -46,6 +46,8 @@ pub enum Predecessors {
 pub struct Body {
     instructions: Vec<Instruction>,
     effects: Vec<Effect>,
+    // of the few instructions that have two operands in memory, by position
+    second_operands: Vec<(u32, Memory)>,
     blocks: Vec<Block>,
     // where computed jumps lead whose tables are seen, by position
     tables: FxHashMap<usize, Vec<u64>>,
@@ -69,7 +71,8 @@ impl Body {
             left -= bytes.len() as u64;
             match image.machine() {
                 Machine::X86_64 => {
-                    x86::decode(&bytes, start, &mut body.instructions, &mut body.effects);
+                    let seconds = &mut body.second_operands;
+                    x86::decode(&bytes, start, &mut body.instructions, &mut body.effects, seconds);
                 }
                 Machine::Aarch64 => {
                     aarch64::decode(&bytes, start, &mut body.instructions, &mut body.effects);
@@ -86,6 +89,23 @@ impl Body {
     /// The instructions, by address.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
+    }
+
+    /// The second operand in memory of the instruction at a position: what a string move writes, the second
+    /// string of a comparison. The stack of a push, a pop or a call is none.
+    pub fn second_operand(&self, position: usize) -> Option<&Memory> {
+        if self.second_operands.is_empty() {
+            return None;
+        }
+        let position = u32::try_from(position).ok()?;
+        let index = self.second_operands.binary_search_by_key(&position, |(position, _)| *position).ok()?;
+        Some(&self.second_operands[index].1)
+    }
+
+    /// The operands in memory of the instruction at a position.
+    pub fn operands(&self, position: usize) -> impl Iterator<Item = &Memory> {
+        let first = self.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
+        first.into_iter().chain(self.second_operand(position))
     }
 
     /// What an instruction does, step by step.

@@ -39,6 +39,7 @@ impl Machine {
         match self {
             Machine::X86_64 => match X86.get(usize::from(number)) {
                 Some(name) => format!("%{name}"),
+                None if number >= 67 => format!("%xmm{}", number - 51),
                 None => format!("%xmm{}", number.saturating_sub(17)),
             },
             Machine::Aarch64 if number == 31 => "sp".into(),

@@ -363,10 +363,13 @@ pub struct Instruction {
     pub flow: Flow,
     /// The condition that a branch or a conditional move depends on, where it is one of a comparison.
     pub condition: Option<Condition>,
-    /// What it does with memory; of two operands, the one that is written.
+    /// What it does with memory; of two operands, the one that is read, which it can wait for. The other one
+    /// is [`Body::second_operand`](super::Body::second_operand).
     pub memory: Option<Memory>,
     /// The part that it can take in a macro-fused pair.
     pub fusion: FusionRole,
+    /// Whether it is a string instruction that is repeated, and can be interrupted between its turns.
+    pub is_repeated: bool,
     pub(super) effects: (u32, u32),
 }
 

@@ -14,6 +14,7 @@ mod region;
 mod symbols;
 mod tables;
 mod text;
+mod vector;
 mod ways;
 mod x86;
 
@@ -26,3 +27,4 @@ pub use instruction::{
 };
 pub use region::Region;
 pub use symbols::Name;
+pub use vector::{LaneQuery, Lanes, lanes_written, vector_index};

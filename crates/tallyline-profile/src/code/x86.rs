@@ -13,12 +13,16 @@ use iced_x86::{
 const STACK: Register = Register(7);
 const FRAME: Register = Register(6);
 
+/// The number in DWARF of the first of the vector registers that are not followed, `%xmm16`.
+const NOT_FOLLOWED: u8 = 67;
+
 /// Decodes code at an address, one instruction after the other.
 pub(super) fn decode(
     bytes: &[u8],
     address: u64,
     instructions: &mut Vec<Instruction>,
     effects: &mut Vec<Effect>,
+    second_operands: &mut Vec<(u32, Memory)>,
 ) {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
@@ -29,7 +33,8 @@ pub(super) fn decode(
         decoder.decode_out(&mut native);
         let start = effects.len() as u32;
         let mut reader = Reader { native: &native, factory: &mut factory, effects };
-        let memory = reader.read();
+        let (memory, second) = reader.read();
+        second_operands.extend(second.map(|second| (instructions.len() as u32, second)));
         is_compared = reader.flags(start as usize, memory.as_ref(), is_compared);
         instructions.push(Instruction {
             address: native.ip(),
@@ -38,6 +43,8 @@ pub(super) fn decode(
             condition: condition(&native),
             memory,
             fusion: fusion(&native, memory.as_ref()),
+            is_repeated: native.is_string_instruction()
+                && (native.has_rep_prefix() || native.has_repne_prefix()),
             effects: (start, effects.len() as u32),
         });
     }
@@ -93,12 +100,12 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> Option<Memory> {
-        let memory = self.memory();
+    fn read(&mut self) -> (Option<Memory>, Option<Memory>) {
+        let (memory, second) = self.memory();
         if !self.known(memory.as_ref()) {
             self.modify_written();
         }
-        memory
+        (memory, second)
     }
 
     /// Says what sets the flags, as far as it matters: a comparison, or what overwrites those of one. True
@@ -138,10 +145,10 @@ impl Reader<'_> {
         is_compared
     }
 
-    /// The operand in memory; of two, the one that is written.
-    fn memory(&mut self) -> Option<Memory> {
+    /// The operands in memory: of two, first the one that is read. The stack is only there where there is no other.
+    fn memory(&mut self) -> (Option<Memory>, Option<Memory>) {
         let info = self.factory.info(self.native);
-        let mut found: Option<Memory> = None;
+        let (mut found, mut second): (Option<Memory>, Option<Memory>) = (None, None);
         let explicit = (0..self.native.op_count()).any(|index| self.native.op_kind(index) == OpKind::Memory);
         for used in info.used_memory() {
             let Some(access) = access(used.access()) else { continue };
@@ -154,7 +161,7 @@ impl Reader<'_> {
             let displacement = used.displacement() as i64;
             let memory = Memory {
                 base: register(base),
-                index: register(used.index()),
+                index: index_register(used.index()),
                 scale: used.scale() as u8,
                 displacement,
                 segment: match used.segment() {
@@ -166,31 +173,32 @@ impl Reader<'_> {
                 access,
                 implicit,
             };
-            let better = match &found {
-                None => true,
-                Some(before) => {
-                    (before.implicit && !implicit)
-                        || (before.implicit == implicit && access.writes() && !before.access.writes())
+            match &found {
+                None => found = Some(memory),
+                Some(before) if before.implicit != implicit => {
+                    found = if implicit { found } else { Some(memory) };
                 }
-            };
-            if better {
-                found = Some(memory);
+                Some(_) if implicit => {}
+                // of a string's move the operand that is written comes first
+                Some(before) if access.reads() && !before.access.reads() => second = found.replace(memory),
+                Some(before) => second = (!is_at_same_place(before, &memory)).then_some(memory).or(second),
             }
         }
         // prefetches and the like say that they access nothing
         if found.is_none() && explicit && is_prefetch(self.native.mnemonic()) {
-            return Some(Memory {
+            let prefetched = Memory {
                 base: register(self.native.memory_base()),
-                index: register(self.native.memory_index()),
+                index: index_register(self.native.memory_index()),
                 scale: self.native.memory_index_scale() as u8,
                 displacement: self.native.memory_displacement64() as i64,
                 segment: SegmentBase::Flat,
                 size: 1,
                 access: Access::Read,
                 implicit: false,
-            });
+            };
+            return (Some(prefetched), None);
         }
-        found
+        (found, second)
     }
 
     /// The steps of the instructions that pointers pass through; false for another one.
@@ -571,6 +579,19 @@ fn access(access: OpAccess) -> Option<Access> {
     }
 }
 
+/// The register of an index. Vector registers that are not followed are there too: where one is an index it is
+/// not known what is accessed.
+fn index_register(native: Native) -> Option<Register> {
+    let not_followed = || native.is_vector_register().then(|| native.full_register().number() as u8);
+    register(native).or_else(|| not_followed().map(|number| Register(NOT_FOLLOWED + (number & 15))))
+}
+
+/// Whether two operands of one instruction begin at one place.
+fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
+    (one.base, one.index, one.scale, one.displacement, one.segment)
+        == (other.base, other.index, other.scale, other.displacement, other.segment)
+}
+
 /// A register's number in DWARF, whatever part of it is meant; none for those that are not followed.
 pub(super) fn register(native: Native) -> Option<Register> {
     Some(Register(match native.full_register() {
@@ -597,13 +618,59 @@ pub(super) fn register(native: Native) -> Option<Register> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::REGISTERS;
     use super::*;
 
     fn decoded(bytes: &[u8]) -> (Instruction, Vec<Effect>) {
         let (mut instructions, mut effects) = (Vec::new(), Vec::new());
-        decode(bytes, 0x1000, &mut instructions, &mut effects);
+        decode(bytes, 0x1000, &mut instructions, &mut effects, &mut Vec::new());
         assert_eq!(instructions.len(), 1, "{instructions:?}");
         (instructions[0], effects)
+    }
+
+    fn operands(bytes: &[u8]) -> (Option<Memory>, Vec<(u32, Memory)>) {
+        let (mut instructions, mut seconds) = (Vec::new(), Vec::new());
+        decode(bytes, 0x1000, &mut instructions, &mut Vec::new(), &mut seconds);
+        (instructions[0].memory, seconds)
+    }
+
+    #[test]
+    fn of_two_operands_the_one_that_is_read_comes_first() {
+        // rep movsb; movsq; repe cmpsb: %rsi is 4, %rdi 5
+        for (bytes, access) in [
+            (&[0xf3, 0xa4][..], Access::Write),
+            (&[0x48, 0xa5], Access::Write),
+            (&[0xf3, 0xa6], Access::Read),
+        ] {
+            let (first, second) = operands(bytes);
+            let first = first.expect("an operand");
+            assert_eq!((first.base, first.access), (Some(Register(4)), Access::Read), "{bytes:x?}");
+            let [(0, second)] = second[..] else { panic!("{bytes:x?}: {second:?}") };
+            assert_eq!((second.base, second.access), (Some(Register(5)), access), "{bytes:x?}");
+        }
+        // push 8(%rax), pop 8(%rax), call *8(%rax), stosb, lock cmpxchg %rcx,(%rax): the stack is no operand
+        for bytes in [
+            &[0xff, 0x70, 0x08][..],
+            &[0x8f, 0x40, 0x08],
+            &[0xff, 0x50, 0x08],
+            &[0xaa],
+            &[0xf0, 0x48, 0x0f, 0xb1, 0x08],
+        ] {
+            let (first, second) = operands(bytes);
+            assert!(first.is_some_and(|memory| !memory.implicit), "{bytes:x?}");
+            assert!(second.is_empty(), "{bytes:x?}: {second:?}");
+        }
+    }
+
+    #[test]
+    fn a_vector_index_is_an_index_in_any_register() {
+        // vpgatherqq 8(%rdx,%ymm2,8),%ymm0{%ymm3}; vpgatherqq (%rax,%ymm18,8),%ymm16{%k1}
+        let memory = |bytes| operands(bytes).0.expect("an operand");
+        let followed = memory(&[0xc4, 0xe2, 0xe5, 0x91, 0x44, 0xd2, 0x08]);
+        assert_eq!((followed.base, followed.index), (Some(Register(1)), Some(Register(19))));
+        assert_eq!((followed.scale, followed.displacement, followed.size), (8, 8, 8));
+        let other = memory(&[0x62, 0xe2, 0xfd, 0x21, 0x91, 0x04, 0xd0]);
+        assert!(other.index.is_some_and(|index| usize::from(index.0) >= REGISTERS), "{other:?}");
     }
 
     #[test]

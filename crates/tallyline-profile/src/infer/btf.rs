@@ -83,8 +83,9 @@ fn analyse(
     let mut analysis = Analysis::new(image, &body, &function, None, globals, catalog, prototypes);
     analysis.at_entry = at_entry;
     analysis.run();
-    let outcomes = analysis.outcomes();
-    part.add(&symbol.name, &ranges, &outcomes);
+    let mut found = analysis.outcomes();
+    part.add(&symbol.name, &ranges, &found.rows);
+    part.seconds.append(&mut found.seconds);
 }
 
 /// The code of a symbol; where the file does not say how much, up to the next.

@@ -20,6 +20,8 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// What it touches; none if it touches nothing.
     pub outcome: Option<Outcome>,
+    /// What its second operand touches, if it has one.
+    pub second: Option<Outcome>,
     /// The outcome in words.
     pub answer: String,
 }
@@ -60,9 +62,19 @@ impl Analysis<'_, '_, '_, '_> {
             if at == position {
                 let memory = analysis.body.instructions()[at].memory;
                 explanation.outcome = memory.map(|memory| analysis.outcome(state, at, &memory));
+                let second = analysis.body.second_operand(at);
+                explanation.second = second.map(|memory| analysis.outcome(state, at, memory));
             }
         });
-        explanation.answer = match explanation.outcome {
+        explanation.answer = self.answer(explanation.outcome);
+        if explanation.second.is_some() {
+            explanation.answer += &format!("; its second operand: {}", self.answer(explanation.second));
+        }
+        Some(explanation)
+    }
+
+    fn answer(&self, outcome: Option<Outcome>) -> String {
+        match outcome {
             None => "touches no memory".into(),
             Some(Outcome::Pseudo(pseudo)) => pseudo.name().into(),
             Some(Outcome::Untyped(reason)) => reason.to_string(),
@@ -70,8 +82,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let or = typed.or.map_or_else(String::new, |or| format!(" or +{:#x}", or.offset));
                 format!("{} +{:#x}{or}", type_text(self.catalog.types(), typed.ty), typed.offset)
             }
-        };
-        Some(explanation)
+        }
     }
 
     fn changes(&self, before: Option<&State>, state: &State) -> Vec<String> {

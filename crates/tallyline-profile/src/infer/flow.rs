@@ -9,6 +9,7 @@ use super::globals::Globals;
 use super::number::Number;
 use super::outcome::{Outcome, Pseudo, Reason};
 use super::shelf::Templates;
+use super::table::Rows;
 use super::tags::Universe;
 use super::unit::{RUST, Unit};
 use super::value::{Pointer, State, Value};
@@ -47,6 +48,8 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     // by instruction: the innermost scope, from 1
     innermost: Vec<u32>,
     templates: FxHashMap<u32, Templates>,
+    /// Instructions that may still be looked at for the indices of gathers.
+    pub(super) vector_budget: usize,
     pub(super) no_return: FxHashMap<u64, bool>,
     /// The values that tags of enums can have, and of which place of a type.
     pub(super) universes: Vec<Universe>,
@@ -86,6 +89,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             declared: FxHashMap::default(),
             innermost: Vec::new(),
             templates: FxHashMap::default(),
+            vector_budget: super::vector::BUDGET,
             no_return: FxHashMap::default(),
             universes: Vec::new(),
             universe_of: FxHashMap::default(),
@@ -327,27 +331,20 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
     }
 
     /// What each instruction that touches memory touches.
-    pub(super) fn outcomes(&mut self) -> Vec<(u64, Outcome)> {
-        let mut found = Vec::new();
+    pub(super) fn outcomes(&mut self) -> Rows {
+        let mut found = Rows::default();
         for block in 0..self.body.blocks().len() {
             let Some(state) = self.states[block].clone() else {
-                let range = self.body.blocks()[block].instructions.clone();
-                for instruction in &self.body.instructions()[range.start as usize..range.end as usize] {
-                    if let Some(memory) = instruction.memory {
-                        let outcome = match memory.implicit {
-                            true => Outcome::Pseudo(Pseudo::StackOperation),
-                            false => Outcome::Untyped(Reason::Unreached),
-                        };
-                        found.push((instruction.address, outcome));
-                    }
+                for position in self.body.blocks()[block].instructions.clone() {
+                    found.add(self.body, position as usize, |memory| match memory.implicit {
+                        true => Outcome::Pseudo(Pseudo::StackOperation),
+                        false => Outcome::Untyped(Reason::Unreached),
+                    });
                 }
                 continue;
             };
             self.through(block, state, |analysis, position, state| {
-                let instruction = &analysis.body.instructions()[position];
-                if let Some(memory) = instruction.memory {
-                    found.push((instruction.address, analysis.outcome(state, position, &memory)));
-                }
+                found.add(analysis.body, position, |memory| analysis.outcome(state, position, memory));
             });
         }
         found

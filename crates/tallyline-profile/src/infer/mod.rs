@@ -37,6 +37,7 @@ mod tags;
 mod transfer;
 mod unit;
 mod value;
+mod vector;
 
 pub use asked::Asked;
 pub use btf::infer_by_btf;
@@ -180,11 +181,13 @@ fn unit_part(
     for index in wanted {
         let entry = opened.functions[index].entry();
         with_function(image, globals, &mut catalog, unit, entry, |analysis| {
-            let mut outcomes = analysis.outcomes();
+            let mut found = analysis.outcomes();
             if is_assembly {
-                outcomes.iter_mut().for_each(|(_, outcome)| without_types(outcome));
+                let all = found.rows.iter_mut().chain(&mut found.seconds);
+                all.for_each(|(_, outcome)| without_types(outcome));
             }
-            part.add(&analysis.function.name, &opened.functions[index].ranges, &outcomes);
+            part.add(&analysis.function.name, &opened.functions[index].ranges, &found.rows);
+            part.seconds.append(&mut found.seconds);
         });
     }
     part.finish(catalog);

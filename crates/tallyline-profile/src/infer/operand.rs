@@ -47,6 +47,17 @@ enum Near {
 impl Analysis<'_, '_, '_, '_> {
     /// Where a memory operand is.
     pub(super) fn operand(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
+        let index = memory.index.map(|register| state.get(register));
+        self.operand_by_index(state, position, memory, index)
+    }
+
+    fn operand_by_index(
+        &mut self,
+        state: &State,
+        position: usize,
+        memory: &Memory,
+        index: Option<Value>,
+    ) -> Operand {
         if memory.implicit {
             return Operand::Pseudo(Pseudo::StackOperation);
         }
@@ -64,7 +75,7 @@ impl Analysis<'_, '_, '_, '_> {
             _ => {}
         }
         let base = memory.base.map(|register| state.get(register));
-        let index = memory.index.map(|register| (state.get(register), memory.scale));
+        let index = index.map(|index| (index, memory.scale));
         let address = self.address(base, index, memory.displacement);
         match self.on_stack_by_index(state, position, address, index) {
             Value::Pointer(pointer)
@@ -489,7 +500,11 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// What an instruction touches.
     pub(super) fn outcome(&mut self, state: &State, position: usize, memory: &Memory) -> Outcome {
-        let pointer = match self.operand(state, position, memory) {
+        let operand = match self.vector_index(position, memory) {
+            Some(index) => self.operand_by_index(state, position, memory, Some(index)),
+            None => self.operand(state, position, memory),
+        };
+        let pointer = match operand {
             Operand::Object(pointer) => pointer,
             Operand::Stack(at) => match self.on_stack(state, position, at) {
                 Some(pointer) => pointer,

@@ -2,6 +2,7 @@
 
 use super::catalog::Catalog;
 use super::outcome::{Outcome, Pseudo, Reason, Typed, Within};
+use crate::code::{Body, Memory};
 use crate::error::Result;
 use std::ops::Range;
 use tallyline_layout::model::{TypeId, Types};
@@ -24,9 +25,32 @@ pub struct TypeTable {
     ranges: Vec<(Range<u64>, u32)>,
     // by address
     rows: Vec<(u64, Outcome)>,
+    // by address: second operands of the instructions that have two
+    seconds: Vec<(u64, Outcome)>,
     // by address: the variable there, and the byte of it
     data: Vec<(u64, TypeId, u32)>,
     warnings: Vec<String>,
+}
+
+/// What the instructions of one function touch, by address.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Every instruction that touches memory.
+    pub(super) rows: Vec<(u64, Outcome)>,
+    /// The second operands of those that have two.
+    pub(super) seconds: Vec<(u64, Outcome)>,
+}
+
+impl Rows {
+    /// Adds what the operands of one instruction touch.
+    pub(super) fn add(&mut self, body: &Body, position: usize, mut outcome: impl FnMut(&Memory) -> Outcome) {
+        let instruction = &body.instructions()[position];
+        let Some(memory) = &instruction.memory else { return };
+        self.rows.push((instruction.address, outcome(memory)));
+        if let Some(second) = body.second_operand(position) {
+            self.seconds.push((instruction.address, outcome(second)));
+        }
+    }
 }
 
 /// What one worker has found.
@@ -39,6 +63,8 @@ pub(super) struct Part {
     rows: Vec<(u64, Outcome)>,
     // by function: where its rows end
     ends: Vec<usize>,
+    /// Second operands in all functions.
+    pub(super) seconds: Vec<(u64, Outcome)>,
     pub(super) data: Vec<(u64, TypeId, u32)>,
     pub(super) outside: Vec<u64>,
 }
@@ -79,12 +105,16 @@ impl Part {
             }
         }
         (self.functions, self.rows, self.ends) = (kept.functions, kept.rows, kept.ends);
+        let ranges = self.functions.iter().flat_map(|function| &function.ranges);
+        let ranges: Vec<&Range<u64>> = ranges.collect();
+        self.seconds.retain(|(address, _)| ranges.iter().any(|range| range.contains(address)));
     }
 
     /// Takes over the types.
     pub(super) fn finish(&mut self, mut catalog: Catalog<'_, '_, '_>) {
-        let mut named: Vec<TypeId> = self.rows.iter().filter_map(|(_, outcome)| type_of(outcome)).collect();
-        named.extend(self.rows.iter().filter_map(|(_, outcome)| match outcome {
+        let outcomes = || self.rows.iter().chain(&self.seconds);
+        let mut named: Vec<TypeId> = outcomes().filter_map(|(_, outcome)| type_of(outcome)).collect();
+        named.extend(outcomes().filter_map(|(_, outcome)| match outcome {
             Outcome::Typed(Typed { within: Some(within), .. }) => Some(within.ty),
             _ => None,
         }));
@@ -119,6 +149,7 @@ impl TypeTable {
             if index == 0 {
                 table.types = part.types;
                 table.rows = part.rows;
+                table.seconds = part.seconds;
                 table.data = part.data;
                 continue;
             }
@@ -129,6 +160,8 @@ impl TypeTable {
             table
                 .rows
                 .extend(part.rows.into_iter().map(|(address, outcome)| (address, renamed(outcome, &moved))));
+            let seconds = part.seconds.into_iter();
+            table.seconds.extend(seconds.map(|(address, outcome)| (address, renamed(outcome, &moved))));
         }
         table.rows.extend(
             outside.into_iter().map(|address| (address, Outcome::Untyped(Reason::NoDebugInformation))),
@@ -136,6 +169,8 @@ impl TypeTable {
         table.data.sort_unstable_by_key(|(address, ..)| *address);
         table.rows.sort_by_key(|(address, _)| *address);
         table.rows.dedup_by_key(|(address, _)| *address);
+        table.seconds.sort_by_key(|(address, _)| *address);
+        table.seconds.dedup_by_key(|(address, _)| *address);
         for (index, function) in table.functions.iter().enumerate() {
             table.ranges.extend(function.ranges.iter().map(|range| (range.clone(), index as u32)));
         }
@@ -149,6 +184,17 @@ impl TypeTable {
             Ok(index) => Some(self.rows[index].1),
             Err(_) => self.function_at(address).map(|_| Outcome::Pseudo(Pseudo::NoMemory)),
         }
+    }
+
+    /// What the second operand of the instruction at an address touches; none if it has one operand.
+    pub fn second_outcome(&self, address: u64) -> Option<Outcome> {
+        let index = self.seconds.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+        Some(self.seconds[index].1)
+    }
+
+    /// Whether some instruction has a second operand in memory.
+    pub fn has_second_operands(&self) -> bool {
+        !self.seconds.is_empty()
     }
 
     /// Every instruction that touches memory, by address, with what it touches.

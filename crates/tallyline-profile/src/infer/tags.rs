@@ -625,12 +625,13 @@ impl Analysis<'_, '_, '_, '_> {
         let tag = memory.displacement.saturating_add(behind);
         for later in position + 1..end {
             let instruction = &self.body.instructions()[later];
-            if let Some(other) = instruction.memory
-                && other.access.writes()
-                && (other.base, other.index, other.scale) == (memory.base, memory.index, memory.scale)
-                && other.displacement < tag.saturating_add(size)
-                && tag < other.displacement.saturating_add(other.size.max(1).into())
-            {
+            let is_store = |other: &Memory| {
+                other.access.writes()
+                    && (other.base, other.index, other.scale) == (memory.base, memory.index, memory.scale)
+                    && other.displacement < tag.saturating_add(size)
+                    && tag < other.displacement.saturating_add(other.size.max(1).into())
+            };
+            if self.body.operands(later).any(is_store) {
                 return true;
             }
             let mut written = self.body.effects(instruction).iter().flat_map(Effect::written);

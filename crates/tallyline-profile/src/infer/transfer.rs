@@ -56,7 +56,7 @@ impl Analysis<'_, '_, '_, '_> {
         let lost = Value::Unknown(position as u32 + 1);
         let mut called = None;
         let effects = body.effects(instruction);
-        if let Some(memory) = &instruction.memory {
+        for memory in body.operands(position) {
             self.overwrite(state, position, memory, effects);
             if memory.access.writes() {
                 self.overwrite_tags(state, memory);
@@ -218,7 +218,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    fn sum(&mut self, one: Value, other: Value, subtract: bool, lost: Value) -> Value {
+    pub(super) fn sum(&mut self, one: Value, other: Value, subtract: bool, lost: Value) -> Value {
         match (one, other) {
             (one, Value::Constant(number)) if !subtract && !matches!(one, Value::Constant(_)) => {
                 match (one, self.global(number as u64)) {

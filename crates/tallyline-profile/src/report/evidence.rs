@@ -5,6 +5,7 @@
 //! that type for another instruction, too. What memory was before it was freed and used again is not
 //! told apart: where two types claim the same bytes neither is believed.
 
+use super::attribution::SECOND_OPERAND;
 use super::join::operand;
 use super::operand::{Operand, Outcome, Reason};
 use super::profile::{NONE, Place, Point, Profile};
@@ -182,11 +183,12 @@ struct Alone {
     keeps_registers: bool,
 }
 
-fn alone(image: &Image, address: u64) -> Option<Alone> {
+fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
     let range = address..address.checked_add(LENGTH_LIMIT)?;
     let body = Body::decode(image, std::slice::from_ref(&range), address);
     let first: &Instruction = body.instructions().first()?;
-    let memory = first.memory.filter(|memory| !memory.implicit)?;
+    let memory = if is_second { body.second_operand(0).copied() } else { first.memory };
+    let memory = memory.filter(|memory| !memory.implicit)?;
     let mut written = body.effects(first).iter().flat_map(Effect::written);
     let keeps_registers =
         !written.any(|register| Some(register) == memory.base || Some(register) == memory.index);
@@ -198,7 +200,10 @@ fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
     let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
     let mut asks = |point: &Point| {
         *asks.entry(point.charged).or_insert_with(|| {
-            let dso = profile.places[point.charged as usize].dso;
+            let Place { dso, pid, .. } = profile.places[point.charged as usize];
+            if pid == SECOND_OPERAND {
+                return !objects.list.is_empty();
+            }
             let table = profile.joined.tables.get(&dso);
             let asks = table.is_some_and(|table| table.asks_registers(profile.at(point.charged).address));
             match profile.outcome(point) {
@@ -280,8 +285,9 @@ pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Bin
         let place = profile.places[point.charged as usize];
         let address = profile.at(point.charged).address;
         let Some(program) = binaries.get(place.dso) else { continue };
-        let instruction =
-            *instructions.entry(point.charged).or_insert_with(|| alone(&program.image, address));
+        let instruction = *instructions
+            .entry(point.charged)
+            .or_insert_with(|| alone(&program.image, address, place.pid == SECOND_OPERAND));
         let Some(instruction) = instruction else { continue };
         let Some((dso, typed)) = typed(profile, binaries, &objects, &point, address, &instruction) else {
             continue;
@@ -336,7 +342,7 @@ fn typed(
     instruction: u64,
     alone: &Alone,
 ) -> Option<(u32, Typed)> {
-    let dso = profile.places[point.charged as usize].dso;
+    let Place { dso, pid, .. } = profile.places[point.charged as usize];
     let is_through = point.charged != point.place;
     let held = |register| {
         let is_valid = alone.keeps_registers || !is_through;
@@ -345,7 +351,10 @@ fn typed(
     let recorded = (point.data_place != NONE && point.address != 0).then_some(point.address);
     let table = |dso: u32| -> Option<&TypeTable> { profile.joined.tables.get(&dso) };
     let memory = &alone.memory;
-    if let Some(typed) = table(dso)?.by_registers(instruction, memory, recorded, held) {
+    // registers speak of the index of a first operand
+    if pid != SECOND_OPERAND
+        && let Some(typed) = table(dso)?.by_registers(instruction, memory, recorded, held)
+    {
         return Some((dso, typed));
     }
     let part = |owner: u32, ty: TypeId, offset: u64| {

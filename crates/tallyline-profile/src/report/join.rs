@@ -4,7 +4,7 @@
 //! what stalled before: see [`attribution`].
 
 use super::ahead::Ahead;
-use super::attribution::{self, CALL_OR_RETURN};
+use super::attribution::{self, CALL_OR_RETURN, SECOND_OPERAND};
 use super::evidence;
 use super::names::Names;
 use super::operand::{Operand, Outcome, Reason, Within};
@@ -57,6 +57,7 @@ pub(super) fn join(
     if correct {
         attribution::attribute(profile, binaries, &answers);
     }
+    attribution::charge_second_operands(profile, &answers);
     let mut joined = Joined::default();
     let outcomes: Vec<_> = (0..profile.places.len())
         .map(|index| outcome(profile, binaries, &answers, index, &mut joined))
@@ -153,7 +154,11 @@ fn outcome(
         Some(DsoKind::Anonymous | DsoKind::KernelSymbol) => Reason::NoFile,
         Some(_) => match (answers.get(&place.dso), binaries.why_not(place.dso)) {
             (Some(Ok(answers)), _) => {
-                return match answers.table.outcome(resolved.address) {
+                let found = match place.pid {
+                    SECOND_OPERAND => answers.table.second_outcome(resolved.address),
+                    _ => answers.table.outcome(resolved.address),
+                };
+                return match found {
                     Some(found) => of_instruction(profile, place.dso, &answers.table, found, joined),
                     None => Outcome::Untyped(Reason::NoFunction),
                 };

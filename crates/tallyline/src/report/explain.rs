@@ -133,6 +133,10 @@ fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, Poi
 
 fn why_same(profile: &Profile, point: &Point) -> &'static str {
     let is_precise = profile.events.get(point.event as usize).is_some_and(|event| event.is_precise);
+    let rule = profile.rules.get(&point.place).filter(|_| !point.exact && !is_precise);
+    if let Some(rule) = rule {
+        return rule.text();
+    }
     match profile.skid {
         tallyline_profile::report::profile::Skid::None if profile.is_emulated => "the machine was emulated",
         tallyline_profile::report::profile::Skid::None => "skid is not corrected",

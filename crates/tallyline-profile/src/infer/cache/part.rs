@@ -23,6 +23,11 @@ pub(super) fn pack(part: &Part) -> Vec<u8> {
             pack_outcome(&mut out, outcome);
         }
     }
+    out.number(part.seconds.len() as u64);
+    for (address, outcome) in &part.seconds {
+        out.number(*address);
+        pack_outcome(&mut out, outcome);
+    }
     out.number(part.data.len() as u64);
     for (address, ty, offset) in &part.data {
         out.number(*address);
@@ -56,6 +61,9 @@ pub(super) fn unpack(
             part.add(std::str::from_utf8(name).ok()?, ranges, &rows);
         }
     }
+    part.seconds = from.table(|from| Some((from.number()?, unpack_outcome(from)?)))?;
+    let wanted: Vec<&Range<u64>> = part.functions.iter().flat_map(|function| &function.ranges).collect();
+    part.seconds.retain(|(address, _)| wanted.iter().any(|range| range.contains(address)));
     part.data = from.table(|from| Some((from.number()?, from.type_id()?, from.small()?)))?;
     from.is_empty().then_some(part)
 }

@@ -2,15 +2,10 @@
 
 use super::Rule;
 use super::fusion::PairCounts;
-use crate::code::{Body, Flow, FusiblePair, Instruction, PairAt, Predecessors, Register};
+use super::lines::Lines;
+use crate::code::{Body, Flow, FusiblePair, Machine, Memory, PairAt, Predecessors, SegmentBase};
 use crate::infer::Outcome;
 use rustc_hash::FxHashMap;
-
-/// The bytes within which two accesses through one register are likely in one cache line.
-const LINE: u64 = 64;
-
-/// The most instructions that are walked back over for an earlier access to the line.
-const WALK_LIMIT: usize = 64;
 
 /// The likelihood, against a load from anywhere, that the processor waits for a store or for the stack.
 const UNLIKELY: f64 = 0.02;
@@ -18,17 +13,25 @@ const UNLIKELY: f64 = 0.02;
 /// The likelihood that it waits for a load from a variable at a fixed address, which mostly is in the cache.
 const FIXED: f64 = 0.5;
 
+/// The likelihood that it waits for a repeated string instruction whatever that accesses.
+const REPEATED: f64 = 0.3;
+
 /// The part of the likeliest candidate's weight below which another is left out.
 const LEFT_OUT: f64 = 0.2;
 
-/// The stack pointer's numbers in DWARF: x86-64, aarch64.
-const STACK_POINTERS: [Register; 2] = [Register(7), Register(31)];
+/// The likelihood from which on a line counts as one that a store can miss.
+const CAN_MISS: f64 = 0.5;
+
+/// The most instructions between two stores of which the later one only waits for the earlier one.
+const STORES_APART: usize = 64;
 
 /// The instruction that a sample is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// An instruction of the same function, by address.
     Instruction(u64),
+    /// The second operand in memory of an instruction of the same function, by its address.
+    SecondOperand(u64),
     /// A return or a call.
     CallOrReturn,
 }
@@ -43,6 +46,8 @@ struct Candidate {
     pair: Option<(FusiblePair, u64, f64)>,
     /// How often control comes this way, against the other candidates.
     flow: f64,
+    /// Whether what is in front of the address only waits for it.
+    is_waiting: bool,
 }
 
 /// The instructions that samples at one address may be charged to.
@@ -54,13 +59,18 @@ pub(super) struct Candidates {
 
 /// One function with its samples.
 pub(super) struct FunctionSamples<'b> {
+    lines: Lines<'b>,
     body: &'b Body,
     counts: &'b FxHashMap<u64, u64>,
 }
 
 impl<'b> FunctionSamples<'b> {
-    pub(super) fn new(body: &'b Body, counts: &'b FxHashMap<u64, u64>) -> FunctionSamples<'b> {
-        FunctionSamples { body, counts }
+    pub(super) fn new(
+        body: &'b Body,
+        machine: Machine,
+        counts: &'b FxHashMap<u64, u64>,
+    ) -> FunctionSamples<'b> {
+        FunctionSamples { lines: Lines { body, machine }, body, counts }
     }
 
     /// Finds the candidates of an address, and counts its samples where it is in or behind a pair that may
@@ -71,11 +81,18 @@ impl<'b> FunctionSamples<'b> {
         if let Some(at) = self.body.pair_at(position) {
             pairs.between(at.pair, samples);
         }
+        // a repeated string instruction is interrupted between its turns
+        let is_repeated = self.body.instructions()[position].is_repeated;
         let list = match self.body.predecessors(address)? {
-            Predecessors::Unknown => return None,
+            Predecessors::Unknown if !is_repeated => return None,
+            Predecessors::Unknown => self.all(&[position]),
+            Predecessors::Entry | Predecessors::Call { .. } if is_repeated => self.all(&[position]),
             Predecessors::Entry | Predecessors::Call { .. } => vec![Candidate::call_or_return()],
             Predecessors::Instructions(all) => {
-                all.iter().filter_map(|from| Some(self.candidate(self.body.position(*from)?))).collect()
+                let mut positions: Vec<usize> =
+                    all.iter().filter_map(|from| self.body.position(*from)).collect();
+                positions.extend(is_repeated.then_some(position));
+                self.all(&positions)
             }
         };
         if let [Candidate { pair: Some((pair, ..)), .. }] = list[..] {
@@ -88,80 +105,148 @@ impl<'b> FunctionSamples<'b> {
         self.counts.get(&address).copied().unwrap_or(0)
     }
 
-    fn candidate(&self, position: usize) -> Candidate {
+    /// Returns the candidates that the last instructions before an address are.
+    fn all(&self, positions: &[usize]) -> Vec<Candidate> {
+        if let [only] = positions
+            && self.body.second_operand(*only).is_none()
+        {
+            // nothing to weigh against each other
+            return vec![self.store_waited_for(*only).unwrap_or_else(|| self.candidate(*only, |_| 1.0))];
+        }
+        let stall = |position: usize| {
+            let instruction = &self.body.instructions()[position];
+            let stall = instruction.memory.as_ref().map_or(0.0, |memory| self.stall(position, memory));
+            // turn by turn a repeated one waits for its stores, too
+            if instruction.is_repeated { stall.max(REPEATED) } else { stall }
+        };
+        let mut list: Vec<Candidate> = Vec::with_capacity(positions.len());
+        for position in positions {
+            let first = self.candidate(*position, stall);
+            let second = self.body.second_operand(*position).and_then(|memory| {
+                let stall = self.stall(*position, memory);
+                let origin = Origin::SecondOperand(self.body.instructions()[*position].address);
+                let is_as_likely = stall > UNLIKELY && stall >= first.stall * LEFT_OUT;
+                let is_better = stall >= first.stall && self.is_on_stack_alone(*position);
+                (is_as_likely || is_better).then_some(Candidate { origin, stall, ..first })
+            });
+            match second {
+                Some(second) if second.stall <= UNLIKELY || first.stall <= UNLIKELY => list.push(second),
+                second => {
+                    list.push(first);
+                    list.extend(second);
+                }
+            }
+        }
+        list
+    }
+
+    fn candidate(&self, position: usize, stall: impl Fn(usize) -> f64) -> Candidate {
         let instruction = &self.body.instructions()[position];
         if matches!(instruction.flow, Flow::Call(_)) {
             return Candidate { flow: self.flow(position), ..Candidate::call_or_return() };
         }
         let pair = self.body.pair_at(position).map(|PairAt { pair, producer, .. }| {
-            (pair, self.body.instructions()[producer].address, self.stall(producer))
+            (pair, self.body.instructions()[producer].address, stall(producer))
         });
         Candidate {
             origin: Origin::Instruction(instruction.address),
-            stall: self.stall(position),
+            stall: stall(position),
             pair,
             flow: self.flow(position),
+            is_waiting: false,
         }
     }
 
-    /// Returns the likelihood that an instruction keeps the processor waiting.
-    fn stall(&self, position: usize) -> f64 {
-        let instruction = &self.body.instructions()[position];
-        let Some(memory) = instruction.memory else { return 0.0 };
-        let is_stack = memory.base.is_some_and(|base| STACK_POINTERS.contains(&base));
-        if memory.implicit || is_stack || !memory.access.reads() {
+    /// Returns the likelihood that an operand keeps the processor waiting.
+    fn stall(&self, position: usize, memory: &Memory) -> f64 {
+        if memory.implicit || !memory.access.reads() || self.is_on_stack(position, memory) {
             return UNLIKELY;
         }
-        let base = if memory.base.is_none() && memory.index.is_none() { FIXED } else { 1.0 };
-        match self.touched_before(position) {
-            // so many of all positions in a line have the other byte in another line
-            Some(distance) => base * (distance as f64 / LINE as f64).max(UNLIKELY),
-            None => base,
-        }
+        let is_fixed = memory.base.is_none() && memory.index.is_none();
+        let base = if is_fixed { FIXED } else { 1.0 };
+        base * self.untouched(position, memory).max(UNLIKELY)
     }
 
-    /// Returns how far the closest access is that was made through the same registers on the only way to an
-    /// instruction, if it is likely in the same cache line.
-    fn touched_before(&self, position: usize) -> Option<u64> {
-        let memory = self.body.instructions()[position].memory?;
-        let registers = [memory.base, memory.index];
-        let mut closest: Option<u64> = None;
-        for (_, before) in self.way_to(position) {
-            let mut written = self.body.effects(before).iter().flat_map(|effect| effect.written());
-            if written.any(|register| registers.contains(&Some(register))) {
+    fn untouched(&self, position: usize, memory: &Memory) -> f64 {
+        let flow = |block: usize| {
+            let block = self.body.blocks().get(block);
+            block.map_or(1.0, |block| self.flow(block.instructions.start as usize))
+        };
+        self.lines.untouched(position, memory, &flow)
+    }
+
+    fn is_on_stack(&self, position: usize, memory: &Memory) -> bool {
+        let stack = Some(self.lines.stack_pointer());
+        memory.base == stack
+            || memory.implicit
+            || self.lines.origin(position, memory).is_some_and(|address| address.base() == stack)
+    }
+
+    /// Returns whether the first operand of an instruction is on the stack, and the second one is not.
+    fn is_on_stack_alone(&self, position: usize) -> bool {
+        let mut operands = self.body.operands(position).map(|memory| self.is_on_stack(position, memory));
+        operands.next() == Some(true) && operands.next() == Some(false)
+    }
+
+    /// Returns the store that one behind it only waits for: a store that misses is noticed when there is no more
+    /// room for later ones, at one that cannot miss itself. It is the only store in front, up to the same
+    /// one of the turn before, that can miss, and most samples here are behind it.
+    fn store_waited_for(&self, position: usize) -> Option<Candidate> {
+        let is_store = |position: usize| {
+            let memory = self.body.instructions()[position].memory.as_ref()?;
+            let is_plain = memory.access.writes() && !memory.access.reads() && !memory.implicit;
+            (is_plain && memory.segment == SegmentBase::Flat && !self.is_on_stack(position, memory))
+                .then_some(memory)
+        };
+        let samples = |position: usize| {
+            let instruction = &self.body.instructions()[position];
+            self.count(instruction.end())
+        };
+        let own = samples(position);
+        if own == 0 || self.untouched(position, is_store(position)?) >= CAN_MISS {
+            return None;
+        }
+        let (mut missing, mut seen) = (None, own);
+        let mut current = position;
+        for _ in 0..STORES_APART {
+            current = self.usually_before(current)?;
+            if current == position {
                 break;
             }
-            let Some(other) = before.memory.filter(|other| !other.implicit) else { continue };
-            let is_same = (other.base, other.index, other.scale, other.segment)
-                == (memory.base, memory.index, memory.scale, memory.segment);
-            let distance = other.displacement.abs_diff(memory.displacement);
-            if is_same && distance < LINE {
-                closest = Some(closest.map_or(distance, |closest| closest.min(distance)));
+            if matches!(self.body.instructions()[current].flow, Flow::Call(_)) {
+                return None;
+            }
+            seen += samples(current);
+            if let Some(memory) = is_store(current)
+                && self.untouched(current, memory) >= CAN_MISS
+                && missing.replace(current).is_some()
+            {
+                return None;
             }
         }
-        closest
+        let missing = missing.filter(|_| current == position)?;
+        let behind = samples(missing);
+        // what retires evenly has its samples in many places
+        (behind >= 2 * own && behind * 2 >= seen).then(|| Candidate {
+            origin: Origin::Instruction(self.body.instructions()[missing].address),
+            stall: 1.0,
+            pair: None,
+            flow: 1.0,
+            is_waiting: true,
+        })
     }
 
-    /// Walks back from an instruction as long as there is one way to it, and no call on it.
-    fn way_to(&self, position: usize) -> impl Iterator<Item = (usize, &Instruction)> {
-        let mut current = position;
-        let mut blocks = 0;
-        let walk = std::iter::from_fn(move || {
-            let block = self.body.block_of(current)?;
-            let about = &self.body.blocks()[block];
-            current = if current > about.instructions.start as usize {
-                current - 1
-            } else {
-                blocks += 1;
-                let [only] = about.predecessors[..] else { return None };
-                let is_entry = block == self.body.entry();
-                let last = self.body.blocks().get(only as usize)?.instructions.end as usize;
-                (!is_entry && blocks <= WALK_LIMIT).then(|| last.checked_sub(1)).flatten()?
-            };
-            let instruction = self.body.instructions().get(current)?;
-            (!matches!(instruction.flow, Flow::Call(_))).then_some((current, instruction))
+    /// Returns the instruction from which control mostly comes to another one.
+    fn usually_before(&self, position: usize) -> Option<usize> {
+        let block = &self.body.blocks()[self.body.block_of(position)?];
+        if position > block.instructions.start as usize {
+            return Some(position - 1);
+        }
+        let before = block.predecessors.iter().filter_map(|from| {
+            let end = self.body.blocks().get(*from as usize)?.instructions.end as usize;
+            end.checked_sub(1)
         });
-        walk.take(WALK_LIMIT)
+        before.max_by(|one, other| self.flow(*one).total_cmp(&self.flow(*other)))
     }
 
     /// Estimates how often control leaves the block of an instruction by one of its ways: what retires evenly has
@@ -183,7 +268,7 @@ impl<'b> FunctionSamples<'b> {
 
 impl Candidate {
     fn call_or_return() -> Candidate {
-        Candidate { origin: Origin::CallOrReturn, stall: 0.0, pair: None, flow: 1.0 }
+        Candidate { origin: Origin::CallOrReturn, stall: 0.0, pair: None, flow: 1.0, is_waiting: false }
     }
 }
 
@@ -198,7 +283,7 @@ impl Candidates {
     pub(super) fn decide(
         &self,
         is_fused: &dyn Fn(&FusiblePair) -> bool,
-        outcome: &dyn Fn(u64) -> Option<Outcome>,
+        outcome: &dyn Fn(Origin) -> Option<Outcome>,
     ) -> Option<(Rule, Vec<(Origin, f64)>)> {
         let mut rule = Rule::Previous;
         // origin, likelihood, flow
@@ -214,17 +299,18 @@ impl Candidates {
             list.push((origin, stall, candidate.flow));
         }
         if let [(only, ..)] = list[..] {
-            let rule = if only == Origin::CallOrReturn { Rule::CallOrReturn } else { rule };
+            let rule = match only {
+                Origin::CallOrReturn => Rule::CallOrReturn,
+                _ if self.list.iter().any(|candidate| candidate.is_waiting) => Rule::StoreWaitedFor,
+                Origin::Instruction(own) if own == self.address => Rule::Repeated,
+                _ => rule,
+            };
             return Some((rule, vec![(only, 1.0)]));
         }
-        let answer = |origin: &Origin| match origin {
-            Origin::Instruction(address) => outcome(*address),
-            Origin::CallOrReturn => None,
-        };
         // several that access the same are one
         let mut merged: Vec<(Origin, f64, f64)> = Vec::with_capacity(list.len());
         for (origin, stall, flow) in list {
-            let same = merged.iter_mut().find(|(other, ..)| match (answer(other), answer(&origin)) {
+            let same = merged.iter_mut().find(|(other, ..)| match (outcome(*other), outcome(origin)) {
                 (Some(one), Some(other)) => one == other,
                 _ => *other == origin,
             });
@@ -248,6 +334,7 @@ impl Candidates {
         let shares: Vec<_> = merged.iter().map(|one| (one.0, weight(one) / all)).collect();
         let rule = match (shares.len(), is_stall) {
             (0, _) => return None,
+            (1, true) if shares[0].0 == Origin::Instruction(self.address) => Rule::Repeated,
             (1, true) => Rule::OnlyStall,
             (1, false) => rule,
             _ => Rule::Divided,

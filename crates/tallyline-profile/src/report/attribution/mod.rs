@@ -7,6 +7,7 @@
 
 mod candidates;
 mod fusion;
+mod lines;
 
 pub use fusion::{FusionRules, PairRule, RuleSource};
 
@@ -14,6 +15,7 @@ use super::join::Answers;
 use super::profile::{Place, Point, Profile, Resolved, Skid};
 use super::resolve::Binaries;
 use crate::code::{Body, FusiblePair};
+use crate::infer::Outcome;
 use candidates::{Candidates, FunctionSamples, Origin};
 use fusion::PairCounts;
 use rayon::prelude::*;
@@ -23,6 +25,9 @@ use std::ops::Range;
 /// The process of places that stand for what ran right before: the return of a function that was
 /// called, or the call of this one.
 pub(super) const CALL_OR_RETURN: i32 = i32::MIN;
+
+/// The process of places that stand for the second operand in memory of their instruction.
+pub(super) const SECOND_OPERAND: i32 = i32::MIN + 2;
 
 /// The rule by which samples at a place are charged to other instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +40,10 @@ pub enum Rule {
     OnlyStall,
     /// Several instructions that control comes from and that can have stalled: samples are divided.
     Divided,
+    /// The string instruction at the place itself, which is interrupted between its turns.
+    Repeated,
+    /// The store that the one in front only waits for.
+    StoreWaitedFor,
     /// A call or a return.
     CallOrReturn,
 }
@@ -47,6 +56,10 @@ impl Rule {
             Rule::FusedPair => "the compare that this CPU retires together with the jump in front",
             Rule::OnlyStall => "the only instruction that leads here and can have stalled",
             Rule::Divided => "samples here are divided among the instructions that lead here",
+            Rule::Repeated => "the string instruction itself, which is interrupted between its turns",
+            Rule::StoreWaitedFor => {
+                "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
+            }
             Rule::CallOrReturn => "a call or a return came before",
         }
     }
@@ -83,7 +96,12 @@ pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &su
     let mut verdicts: FxHashMap<(u32, u64), Verdict> = FxHashMap::default();
     for (dso, addresses, _) in &views {
         let is_fused = |pair: &FusiblePair| rules.is_fused(pair);
-        let outcome = |address| answers.get(dso)?.as_ref().ok()?.table().outcome(address);
+        let table = answers.get(dso).and_then(|answers| answers.as_ref().ok()).map(Answers::table);
+        let outcome = |origin| match origin {
+            Origin::Instruction(address) => table?.outcome(address),
+            Origin::SecondOperand(address) => table?.second_outcome(address),
+            Origin::CallOrReturn => None,
+        };
         for candidates in addresses {
             if let Some((rule, shares)) = candidates.decide(&is_fused, &outcome) {
                 let shares = shares.into_iter().map(|(origin, share)| Share { origin, share }).collect();
@@ -126,7 +144,7 @@ fn view(
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
     let ranges = &answers.table().function_at(function.entry)?.ranges;
     let body = Body::decode(&program.image, ranges, function.entry);
-    let samples = FunctionSamples::new(&body, &function.counts);
+    let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts);
     let mut pairs = PairCounts::default();
     let mut all: Vec<Candidates> = Vec::with_capacity(function.counts.len());
     for address in function.counts.keys() {
@@ -223,17 +241,54 @@ fn division(
                 let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
                 (Place { offset, ..place }, *before)
             }
+            Origin::SecondOperand(before) => {
+                let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
+                (Place { offset, pid: SECOND_OPERAND, ..place }, *before)
+            }
             Origin::CallOrReturn => (Place { pid: CALL_OR_RETURN, ..place }, address),
         };
-        let charged = *made.entry(place).or_insert_with(|| {
-            profile.places.push(place);
-            profile.resolved.push(Resolved { address, ..Resolved::default() });
-            (profile.places.len() - 1) as u32
-        });
+        let charged = match *origin == Origin::Instruction(profile.resolved[index as usize].address) {
+            true => index,
+            false => *made.entry(place).or_insert_with(|| {
+                profile.places.push(place);
+                profile.resolved.push(Resolved { address, ..Resolved::default() });
+                (profile.places.len() - 1) as u32
+            }),
+        };
         parts.push((charged, *share, 0.0));
     }
     profile.rules.insert(index, verdict.rule);
     Some(Division { parts })
+}
+
+/// Charges samples of stores, as the hardware says, to the second operands of string moves: the first one is read.
+pub(super) fn charge_second_operands(profile: &mut Profile, answers: &super::join::All) {
+    let has_seconds = |answers: &Result<Answers, String>| {
+        answers.as_ref().is_ok_and(|answers| answers.table().has_second_operands())
+    };
+    if !profile.events.iter().any(|event| event.has_source) || !answers.values().any(has_seconds) {
+        return;
+    }
+    let mut made: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+    for index in 0..profile.points.len() {
+        let point = profile.points[index];
+        if !point.source.is_some_and(|source| source.is_store() && !source.is_load()) {
+            continue;
+        }
+        let second = *made.entry(point.charged).or_insert_with(|| {
+            let (place, resolved) =
+                (profile.places[point.charged as usize], profile.resolved[point.charged as usize]);
+            let table = answers.get(&place.dso)?.as_ref().ok()?.table();
+            let is_read = |outcome| matches!(outcome, Outcome::Typed(typed) if !typed.access.writes());
+            table.second_outcome(resolved.address).filter(|second| !is_read(*second))?;
+            profile.places.push(Place { pid: SECOND_OPERAND, ..place });
+            profile.resolved.push(resolved);
+            Some((profile.places.len() - 1) as u32)
+        });
+        if let Some(second) = second {
+            profile.points[index].charged = second;
+        }
+    }
 }
 
 /// Makes several points of those whose samples are charged to several places.

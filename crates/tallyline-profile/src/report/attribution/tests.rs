@@ -1,7 +1,8 @@
 use super::candidates::{Candidates, FunctionSamples, Origin};
 use super::fusion::{FusionRules, PairCounts, RuleSource};
+use super::lines::Lines;
 use super::{Division, Rule};
-use crate::code::{Body, Image};
+use crate::code::{Body, Image, Machine};
 use rustc_hash::FxHashMap;
 use std::process::Command;
 
@@ -50,6 +51,85 @@ join_out:
         add $1, %rax
         ret
         .size join, . - join
+        .type strings, @function
+strings:
+        mov %rsi, %rcx
+strings_move:
+        rep movsb
+strings_moved:
+        lea -32(%rsp), %rsi
+strings_out:
+        movsq
+strings_behind_out:
+        mov %rdx, %rsi
+strings_compare:
+        cmpsb
+strings_compared:
+        mov %rdx, %rdi
+strings_fill:
+        rep stosb
+strings_filled:
+        ret
+        .size strings, . - strings
+        .type lines, @function
+lines:  mov (%rdi), %rax
+        mov %rdi, %r8
+        lea 16(%rdi), %rbx
+lines_same:
+        mov 8(%r8), %rax
+lines_moved:
+        mov -8(%rbx), %rax
+lines_far:
+        mov 72(%rdi), %rax
+        mov %rdx, %rdi
+lines_other:
+        mov (%rdi), %rax
+        mov 48(%rdx), %rcx
+lines_between:
+        mov 40(%rdi), %rcx
+lines_likely_far:
+        mov 100(%rdi), %rcx
+        call lines
+lines_behind_call:
+        mov -8(%rbx), %rax
+lines_lost_in_call:
+        mov (%rdi), %rax
+        ret
+        .size lines, . - lines
+        .type ways, @function
+ways:   mov (%rsi), %rax
+        test %rax, %rax
+        je ways_join
+        mov (%rdi), %rax
+ways_join:
+        mov (%rsi), %rax
+ways_one:
+        mov (%rdi), %rax
+ways_loop:
+        mov (%rdx), %rax
+        dec %rcx
+        jne ways_loop
+        ret
+        .size ways, . - ways
+        .type stores, @function
+stores: mov %rsi, %rcx
+stores_loop:
+        mov %rcx, counter(%rip)
+stores_before:
+        mov (%rdi), %rdx
+        add $8, %rdi
+        mov %rcx, 8(%rdx)
+stores_missed:
+        mov %rcx, 16(%rdx)
+stores_second:
+        mov %rcx, 24(%rdx)
+stores_third:
+        dec %rcx
+        jne stores_loop
+        ret
+        .size stores, . - stores
+        .bss
+counter: .quad 0
 "#;
 
 struct Program {
@@ -96,12 +176,9 @@ impl Program {
         at: &str,
         cpu: &str,
     ) -> (Rule, Vec<(String, f64)>) {
-        let symbol =
-            self.image.functions().iter().find(|symbol| symbol.name == function).expect("it").clone();
-        let range = symbol.address..symbol.address + symbol.size;
-        let body = Body::decode(&self.image, std::slice::from_ref(&range), symbol.address);
+        let body = self.body(function);
         let counts = samples.iter().map(|(label, samples)| (self.at(label), *samples)).collect();
-        let view = FunctionSamples::new(&body, &counts);
+        let view = FunctionSamples::new(&body, Machine::X86_64, &counts);
         let mut pairs = PairCounts::default();
         let all: Vec<Candidates> =
             counts.keys().filter_map(|address| view.candidates(*address, &mut pairs)).collect();
@@ -113,9 +190,27 @@ impl Program {
                 let label = self.symbols.iter().find(|(_, at)| **at == address);
                 label.map_or_else(|| format!("{address:#x}"), |(label, _)| label.clone())
             }
+            Origin::SecondOperand(address) => format!("second operand at {address:#x}"),
             Origin::CallOrReturn => "call or return".to_owned(),
         };
         (rule, shares.into_iter().map(|(origin, share)| (name(origin), share)).collect())
+    }
+}
+
+impl Program {
+    fn body(&self, function: &str) -> Body {
+        let symbol =
+            self.image.functions().iter().find(|symbol| symbol.name == function).expect("it").clone();
+        let range = symbol.address..symbol.address + symbol.size;
+        Body::decode(&self.image, std::slice::from_ref(&range), symbol.address)
+    }
+
+    /// How likely the line of the access at a label was not touched on the ways to it.
+    fn untouched(&self, function: &str, label: &str) -> f64 {
+        let body = self.body(function);
+        let position = body.position(self.at(label)).expect("an instruction");
+        let memory = body.instructions()[position].memory.expect("an operand");
+        Lines { body: &body, machine: Machine::X86_64 }.untouched(position, &memory, &|_| 1.0)
     }
 }
 
@@ -175,6 +270,81 @@ fn a_join_of_two_loads_is_divided_by_how_often_control_comes_from_each() {
 }
 
 #[test]
+fn a_string_move_waits_for_what_it_reads_unless_that_is_the_stack() {
+    let Some(program) = Program::new("strings") else { return };
+    let decide = |label: &str| program.decide("strings", &[(label, 100)], label, AMD);
+    assert_eq!(decide("strings_moved"), (Rule::Previous, vec![("strings_move".to_owned(), 1.0)]));
+    let out = format!("second operand at {:#x}", program.at("strings_out"));
+    assert_eq!(decide("strings_behind_out").1, [(out, 1.0)]);
+    // of a comparison's two operands either can stall
+    let (rule, shares) = decide("strings_compared");
+    let second = format!("second operand at {:#x}", program.at("strings_compare"));
+    assert_eq!(rule, Rule::Divided);
+    assert_eq!(shares, [("strings_compare".to_owned(), 0.5), (second, 0.5)]);
+}
+
+#[test]
+fn samples_at_a_repeated_string_instruction_are_its_own() {
+    let Some(program) = Program::new("repeated") else { return };
+    for label in ["strings_move", "strings_fill"] {
+        let verdict = program.decide("strings", &[(label, 100)], label, AMD);
+        assert_eq!(verdict, (Rule::Repeated, vec![(label.to_owned(), 1.0)]));
+    }
+}
+
+#[test]
+fn what_the_way_to_an_access_has_touched_is_not_waited_for_again() {
+    let Some(program) = Program::new("lines") else { return };
+    let untouched = |label: &str| program.untouched("lines", label);
+    // through a copy of the register, and a sum with it
+    assert!(untouched("lines_same") < 0.2 && untouched("lines_moved") < 0.2);
+    // an object of several lines, another object in the register, part of a line away
+    assert_eq!((untouched("lines_far"), untouched("lines_other")), (1.0, 1.0));
+    assert!((0.5..1.0).contains(&untouched("lines_likely_far")));
+    // between two that cannot be in two other lines
+    assert!(untouched("lines_between") < 0.05);
+    // a call leaves the register and most lines, or nothing is known of the register
+    assert!((0.05..0.2).contains(&untouched("lines_behind_call")));
+    assert_eq!(untouched("lines_lost_in_call"), 1.0);
+}
+
+#[test]
+fn where_ways_meet_a_line_is_touched_as_often_as_control_comes_from_where_it_was() {
+    let Some(program) = Program::new("ways") else { return };
+    let untouched = |label: &str| program.untouched("ways", label);
+    assert!(untouched("ways_join") < 0.05);
+    assert!((0.4..0.6).contains(&untouched("ways_one")));
+    // the loop comes back as often as it is entered, here
+    assert!((0.4..0.6).contains(&untouched("ways_loop")));
+}
+
+#[test]
+fn a_store_to_a_touched_line_waits_for_the_one_store_that_can_miss() {
+    let Some(program) = Program::new("stores") else { return };
+    let missed = [
+        ("stores_missed", 4000),
+        ("stores_second", 500),
+        ("stores_third", 300),
+        ("stores_before", 200),
+        ("stores_loop", 20),
+    ];
+    let body = program.body("stores");
+    let position = body.position(program.at("stores_missed")).expect("an instruction") - 1;
+    let first = format!("{:#x}", body.instructions()[position].address);
+    for label in ["stores_second", "stores_third", "stores_before"] {
+        let verdict = program.decide("stores", &missed, label, INTEL);
+        assert_eq!(verdict, (Rule::StoreWaitedFor, vec![(first.clone(), 1.0)]), "{label}");
+    }
+    // where all retire evenly each has its own
+    let even = missed.map(|(label, _)| (label, 100));
+    for label in ["stores_second", "stores_third", "stores_before"] {
+        let (rule, shares) = program.decide("stores", &even, label, INTEL);
+        assert_eq!((rule, shares.len()), (Rule::Previous, 1), "{label}");
+        assert_ne!(shares[0].0, first, "{label}");
+    }
+}
+
+#[test]
 fn a_mispredicted_jump_with_samples_of_its_own_is_not_learnt_as_fused() {
     let Some(program) = Program::new("mispredicted") else { return };
     // twenty cycles behind the jump for half a cycle at it
@@ -190,7 +360,7 @@ fn rules_say_whether_they_were_learnt() {
     let body = Body::decode(&program.image, std::slice::from_ref(&range), symbol.address);
     let counts = FxHashMap::from_iter([(program.at("pair_next"), 500)]);
     let mut pairs = PairCounts::default();
-    FunctionSamples::new(&body, &counts).candidates(program.at("pair_next"), &mut pairs);
+    FunctionSamples::new(&body, Machine::X86_64, &counts).candidates(program.at("pair_next"), &mut pairs);
     let rules = FusionRules::new(None, &pairs);
     let (pair, rule) = rules.iter().next().expect("a kind of pair");
     assert_eq!(pair.to_string(), "cmp reg,mem + jb");

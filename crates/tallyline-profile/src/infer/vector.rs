@@ -1,0 +1,192 @@
+//! The index of a gather or a scatter: what is true of each of its elements.
+//!
+//! Registers of vectors are followed back from the instruction, over all ways that lead to it. States of the
+//! analysis know a vector register by the pointer that is parked in its lowest element alone.
+
+use super::flow::Analysis;
+use super::number::Number;
+use super::value::{State, Value};
+use crate::code::{Flow, LaneQuery, Lanes, Memory, Register, lanes_written, vector_index};
+use std::collections::BTreeSet;
+
+/// DWARF's number of the first vector register of x86-64.
+const FIRST_VECTOR: u8 = 17;
+
+/// How often what a loop makes of a register is looked at before it is given up.
+const ROUNDS: usize = 4;
+
+/// How many instructions one after the other a register is followed through.
+const DEPTH_LIMIT: usize = 64;
+
+/// How many instructions may be looked at in one function for the indices of all its gathers.
+pub(super) const BUDGET: usize = 1 << 18;
+
+/// What is asked of a register: all of its elements, or the lowest alone.
+type Key = (usize, LaneQuery, bool);
+
+/// Definitions that are being looked at, and what is known of them so far; none before the first way.
+#[derive(Default)]
+struct Open {
+    list: Vec<(Key, Option<Value>)>,
+}
+
+impl Analysis<'_, '_, '_, '_> {
+    /// What each element of the index of an operand is, where that is a vector; none for other operands.
+    pub(super) fn vector_index(&mut self, position: usize, memory: &Memory) -> Option<Value> {
+        let is_vector = memory.index.is_some_and(|index| index.0 >= FIRST_VECTOR);
+        if !is_vector || self.image.machine() != crate::code::Machine::X86_64 {
+            return None;
+        }
+        let lost = Value::Unknown(0);
+        let Some(query) = vector_index(self.image, self.body, position) else { return Some(lost) };
+        Some(self.elements(position, query, false, &mut Open::default()).unwrap_or(lost))
+    }
+
+    /// What is true of the elements that a register has before an instruction. None while only the ways of a
+    /// loop are known that come from itself.
+    fn elements(
+        &mut self,
+        position: usize,
+        query: LaneQuery,
+        lowest: bool,
+        open: &mut Open,
+    ) -> Option<Value> {
+        let mut all: Option<Value> = None;
+        let Some(definitions) = self.definitions(position, query.register) else {
+            return Some(Value::Unknown(0));
+        };
+        for definition in definitions {
+            let Some(value) = self.definition((definition, query, lowest), open) else { continue };
+            all = Some(self.meet_elements(all, value));
+        }
+        all
+    }
+
+    fn meet_elements(&mut self, known: Option<Value>, value: Value) -> Value {
+        match known {
+            None => value,
+            Some(known) => self.meet(known, value, 0, 0),
+        }
+    }
+
+    fn definition(&mut self, key: Key, open: &mut Open) -> Option<Value> {
+        if let Some((_, known)) = open.list.iter().find(|(other, _)| *other == key) {
+            return *known;
+        }
+        let index = open.list.len();
+        if index >= DEPTH_LIMIT {
+            return Some(Value::Unknown(0));
+        }
+        open.list.push((key, None));
+        let (position, query, lowest) = key;
+        let lanes = lanes_written(self.image, self.body, position, query);
+        let mut known = None;
+        let mut is_settled = false;
+        for _ in 0..ROUNDS {
+            let new = self.evaluate(position, &lanes, lowest, open);
+            let both = match (known, new) {
+                (known, None) => known,
+                (known, Some(new)) => Some(self.meet_elements(known, new)),
+            };
+            is_settled = both == known;
+            if is_settled {
+                break;
+            }
+            known = both;
+            open.list[index].1 = known;
+        }
+        open.list.truncate(index);
+        if is_settled { known } else { Some(Value::Unknown(0)) }
+    }
+
+    fn evaluate(&mut self, position: usize, lanes: &Lanes, lowest: bool, open: &mut Open) -> Option<Value> {
+        Some(match lanes {
+            Lanes::Unknown => Value::Unknown(0),
+            Lanes::Constants(numbers) => {
+                let count = if lowest { 1 } else { numbers.len() };
+                let numbers = numbers.iter().take(count).map(|number| Number::known(*number));
+                numbers.reduce(|one, other| one.or(other, 0)).map_or(Value::Unknown(0), Value::from)
+            }
+            Lanes::Vector(query) => return self.elements(position, *query, lowest, open),
+            Lanes::Permuted(query) => return self.elements(position, *query, false, open),
+            Lanes::Lowest(query) => return self.elements(position, *query, true, open),
+            Lanes::General(register) => self.general(position, *register),
+            Lanes::Either(one, _) if lowest => return self.evaluate(position, one, lowest, open),
+            Lanes::Either(one, other) => {
+                let one = self.evaluate(position, one, lowest, open);
+                let other = self.evaluate(position, other, lowest, open);
+                match (one, other) {
+                    (one, Some(other)) => self.meet_elements(one, other),
+                    (one, None) => return one,
+                }
+            }
+            Lanes::Sum(one, other, subtract) => {
+                let one = self.elements(position, *one, lowest, open)?;
+                let other = self.elements(position, *other, lowest, open)?;
+                self.sum(one, other, *subtract, Value::Unknown(0))
+            }
+            Lanes::Product(one, other) => {
+                let one = self.elements(position, *one, lowest, open)?.as_number();
+                let other = self.elements(position, *other, lowest, open)?.as_number();
+                Value::from(one.product(other))
+            }
+            Lanes::Multiple(query, by) => {
+                Value::from(self.elements(position, *query, lowest, open)?.as_number().times(*by))
+            }
+        })
+    }
+
+    /// What a general register holds before an instruction.
+    fn general(&mut self, position: usize, register: Register) -> Value {
+        let Some(block) = self.body.block_of(position) else { return Value::Unknown(0) };
+        let size = self.body.blocks()[block].instructions.len();
+        let state = self.state_at(block).cloned();
+        let (Some(state), true) = (state, self.takes(size)) else { return Value::Unknown(0) };
+        let mut held = Value::Unknown(0);
+        self.through(block, state, |_, at, state: &State| {
+            if at == position {
+                held = state.get(register);
+            }
+        });
+        held
+    }
+
+    /// The instructions that may have written a register last before another one. None where it may come from
+    /// elsewhere: from the caller, or out of a call.
+    fn definitions(&mut self, position: usize, register: Register) -> Option<Vec<usize>> {
+        let body = self.body;
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![(body.block_of(position)?, position)];
+        while let Some((block, end)) = open.pop() {
+            let about = &body.blocks()[block];
+            let start = about.instructions.start as usize;
+            if !self.takes(end.saturating_sub(start) + 1) {
+                return None;
+            }
+            let writes = |at: &usize| {
+                let instruction = &body.instructions()[*at];
+                let mut written = body.effects(instruction).iter().flat_map(|effect| effect.written());
+                matches!(instruction.flow, Flow::Call(_)) || written.any(|written| written == register)
+            };
+            match (start..end).rev().find(writes) {
+                Some(at) if matches!(body.instructions()[at].flow, Flow::Call(_)) => return None,
+                Some(at) => _ = found.insert(at),
+                None if block == body.entry() || about.predecessors.is_empty() => return None,
+                None => {
+                    let before = about.predecessors.iter().map(|block| *block as usize);
+                    let before = before.filter(|block| seen.insert(*block));
+                    open.extend(before.map(|block| (block, body.blocks()[block].instructions.end as usize)));
+                }
+            }
+        }
+        Some(found.into_iter().collect())
+    }
+
+    /// Takes so many instructions from what may be looked at.
+    fn takes(&mut self, instructions: usize) -> bool {
+        let left = self.vector_budget.checked_sub(instructions);
+        self.vector_budget = left.unwrap_or(0);
+        left.is_some()
+    }
+}
