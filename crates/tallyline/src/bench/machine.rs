@@ -84,6 +84,13 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Returns the processor's name with its model.
+    pub(crate) fn model(&self) -> String {
+        format!("{} ({})", self.cpu, self.cpu_id)
+    }
+}
+
 /// Memory that can be had without swapping, in bytes.
 pub(crate) fn memory_available() -> Option<u64> {
     memory("MemAvailable")
@@ -134,9 +141,8 @@ impl fmt::Display for Machine {
         };
         writeln!(
             f,
-            "{} ({}), {} CPUs to run on (possible: {}){}",
-            self.cpu,
-            self.cpu_id,
+            "{}, {} CPUs to run on (possible: {}){}",
+            self.model(),
             self.cpus,
             self.possible,
             match self.virtual_machine {

@@ -48,17 +48,25 @@ impl Compiler {
         let (file, text, words): (_, _, &[&str]) = match self.language {
             Language::C => ("shapes.c", SHAPES_C, &["-std=gnu11", "-O2", "-g"]),
             Language::Cpp => ("shapes.cpp", SHAPES_CPP, &["-std=c++17", "-O2", "-g"]),
-            Language::Rust => {
-                ("shapes.rs", SHAPES_RS, &["--edition=2024", "-Copt-level=3", "-g", "-Cpanic=abort"])
-            }
+            Language::Rust => (
+                "shapes.rs",
+                SHAPES_RS,
+                &["--edition=2024", "-Copt-level=3", "-g", "-Cpanic=abort", "-Clto=fat"],
+            ),
         };
         for (name, text) in [("shapes.h", SHAPES_H), (file, text)] {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let mut command = Command::new(&self.program);
-        // names of files as they are, so that the same program comes out in each folder
-        command.current_dir(folder).args(words).arg("-o").arg(&program).arg(file);
+        command.current_dir(folder).args(words);
+        // the same program comes out in each folder
+        command.arg(format!(
+            "{}={}=.",
+            if self.language == Language::Rust { "--remap-path-prefix" } else { "-ffile-prefix-map" },
+            folder.display()
+        ));
+        command.arg("-o").arg(&program).arg(file);
         output(&mut command)?;
         Ok(program)
     }

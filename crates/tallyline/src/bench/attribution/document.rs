@@ -15,7 +15,7 @@ use std::io::Write;
 pub(super) struct Document {
     schema: u32,
     bench: &'static str,
-    machine: Machine,
+    pub(super) machine: Machine,
     /// Samples a second that were asked for.
     frequency: u64,
     /// Seconds on a CPU of each shape.
@@ -29,6 +29,8 @@ pub(super) struct Document {
 /// The shapes that one compiler made.
 #[derive(Debug, Serialize)]
 pub(super) struct Program {
+    /// The CPU that the samples are of.
+    pub(super) cpu: String,
     pub(super) compiler: String,
     pub(super) version: String,
     pub(super) language: Language,
@@ -36,10 +38,12 @@ pub(super) struct Program {
 }
 
 /// The samples of a shape by three sides.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct ShapeResult {
     pub(super) shape: &'static str,
     pub(super) truth: String,
+    /// How often it was recorded until the bars were met.
+    pub(super) recordings: usize,
     /// The truth has shares of several fields.
     #[serde(skip)]
     pub(super) has_shares: bool,
@@ -50,7 +54,7 @@ pub(super) struct ShapeResult {
 }
 
 /// The samples of a shape by one side.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Side {
     #[serde(flatten)]
     blame: Blame,
@@ -126,9 +130,9 @@ impl Document {
 
     fn write_program(&self, program: &Program, out: &mut dyn Write) -> Result<()> {
         let bold = Style::new().bold();
-        let Program { compiler, version, language, shapes } = program;
+        let Program { cpu, compiler, version, language, shapes } = program;
         let has_perf = shapes.iter().any(|shape| shape.perf.is_some());
-        writeln!(out, "\n{bold}{language} by {compiler}{bold:#} ({version})")?;
+        writeln!(out, "\n{bold}{language} by {compiler}{bold:#} ({version}) on {cpu}")?;
         let width = shapes.iter().map(|shape| shape.shape.len()).max().unwrap_or(0);
         let three = "right other  none";
         let perf = if has_perf { format!("  {:>17}", "perf") } else { String::new() };
@@ -152,6 +156,9 @@ impl Document {
             write!(out, "  {color}{}{color:#}", shape.ours.verdict.text())?;
             if shape.ours.verdict != Verdict::Met {
                 write!(out, ": {}", shape.truth)?;
+            }
+            if shape.recordings > 1 {
+                write!(out, "; recorded {} times", shape.recordings)?;
             }
             // shares that are held field by field are not in the columns
             if shape.ours.verdict != Verdict::Met || shape.has_shares {

@@ -4,11 +4,11 @@
 //! is one line, so that all others hit. What the bars leave open is what a shape does besides: random numbers,
 //! its loop, and branches that are mispredicted.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A language that shapes are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Language {
     C,
     #[serde(rename = "C++")]
@@ -55,13 +55,15 @@ const fn stall(field: &'static str) -> Truth {
 
 const COLD: Truth = stall("cold");
 
-/// Control comes to the place behind the stall by several ways, half of them mispredicted.
+/// Control comes to the place behind the stall by several ways.
 const JOIN: Truth = Truth::Stall { field: "cold", right: 75.0, other: 10.0 };
 
 /// All shapes.
 pub(super) const SHAPES: &[Shape] = &[
     shape("load", Language::C, COLD),
     shape("load_test", Language::C, COLD),
+    shape("load_cmp", Language::C, COLD),
+    shape("load_decrement", Language::C, COLD),
     shape("cmp_taken", Language::C, COLD),
     shape("cmp_not_taken", Language::C, COLD),
     shape("cmp_either", Language::C, COLD),

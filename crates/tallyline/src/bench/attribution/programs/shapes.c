@@ -68,6 +68,8 @@ SHAPE(load)
 #define FIVE ((uint64_t)5)
 /* the operands that each form of a pair has; jumps by the zero, carry and sign flags */
 BRANCH(load_test, "movq %0, %%rcx\n\ttestq %%rcx, %%rcx", "jne", "r", FIVE)
+BRANCH(load_cmp, "movq %0, %%rcx\n\tcmpq %1, %%rcx", "ja", "r", FIVE)
+BRANCH(load_decrement, "movq %0, %%rcx\n\tdecq %%rcx", "jne", "r", FIVE)
 BRANCH(cmp_taken, "cmpq %1, %0", "ja", "r", FIVE)
 BRANCH(cmp_not_taken, "cmpq %1, %0", "jb", "r", FIVE)
 BRANCH(cmp_either, "cmpq %1, %0", "je", "r", (uint64_t)9)
@@ -121,7 +123,7 @@ SHAPE(join_three)
 	uint64_t sum = 0;
 
 	AGAIN {
-		struct node *p = pick();
+		struct node *p = pick_for(n);
 		uint64_t t;
 		__asm__ goto volatile("cmpq %1, %0\n\tja %l[out]" : : "m"(p->cold), "r"((uint64_t)11) : "cc" : out);
 		__asm__ goto volatile("cmpq %1, %0\n\tja %l[out]" : : "m"(p->warm0), "r"((uint64_t)1) : "cc" : out);
@@ -377,7 +379,7 @@ static const struct shape shapes[] = {
 #define S(name) { #name, shape_##name }
 	S(load),
 #if defined(__x86_64__)
-	S(load_test), S(cmp_taken), S(cmp_not_taken), S(cmp_either), S(cmp_register), S(cmp_immediate), S(cmp_signed),
+	S(load_test), S(load_cmp), S(load_decrement), S(cmp_taken), S(cmp_not_taken), S(cmp_either), S(cmp_register), S(cmp_immediate), S(cmp_signed),
 	S(cmp_immediate_signed), S(test_taken), S(test_immediate), S(sub), S(add), S(and), S(or), S(xor), S(increment),
 	S(decrement), S(loop_end), S(join_two), S(join_three), S(chain), S(rmw), S(locked), S(exchange),
 	S(compare_and_swap), S(bit_set), S(cmov), S(push), S(vector), S(gather), S(division), S(store), S(string_move),
@@ -391,7 +393,7 @@ static void prepare(void)
 	for (size_t i = 0; i < NODES; i++) {
 		memset(&nodes[i], 0, sizeof nodes[i]);
 		nodes[i].cold = 9 + (i & 3) * 2;
-		nodes[i].warm0 = i >> 2 & 3;
+		nodes[i].warm0 = (i & 3) == 1 ? 2 : 0;
 		nodes[i].warm1 = i;
 #if defined(__x86_64__)
 		nodes[i].handler = shape_call_memory__callee;
