@@ -3,12 +3,16 @@
 //! - `check` holds properties of the sources as ratchets: numbers in `xtask/ratchets.toml` that may only
 //!   go down.
 //! - `baseline` compares the outputs of an old binary with a new one's, byte for byte, and their speed.
+//! - `peer-report` compares reports with perf's.
+//! - `skips` fails where tests skipped themselves for want of something.
 //! - `plan` lists the edges of the module graph that a plan of crates would turn upwards.
 
 mod baseline;
 mod check;
 mod config;
+mod peers;
 mod plan;
+mod skips;
 mod source;
 
 use anyhow::{Context, Result};
@@ -38,6 +42,26 @@ enum Command {
     /// Compare the outputs and the speed of an old binary with a new one's
     #[command(subcommand)]
     Baseline(baseline::Baseline),
+    /// Fail if tests skipped themselves, by the output of `cargo test … -- --show-output`
+    Skips {
+        /// The output
+        log: PathBuf,
+        /// List them, and don't fail
+        #[arg(long)]
+        list: bool,
+    },
+    /// Compare reports with perf's on the same recordings
+    PeerReport {
+        /// perf
+        perf: PathBuf,
+        /// tallyline
+        tallyline: PathBuf,
+        /// The folder with memory.data and, where the kernel allows sampling, clock.data
+        folder: PathBuf,
+        /// A recording of a machine with memory events
+        #[arg(long, value_name = "FILE")]
+        recorded: Option<PathBuf>,
+    },
     /// List the edges that a plan of crates would turn upwards, as Markdown
     Plan {
         /// The plan: modules and the crates they go to, and the crates' dependencies
@@ -61,6 +85,10 @@ fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Check { record, list } => check::run(root, record, list.as_deref()),
         Command::Baseline(command) => baseline::run(root, &command),
+        Command::Skips { log, list } => skips::run(root, &log, list),
+        Command::PeerReport { perf, tallyline, folder, recorded } => {
+            peers::report::run(&perf, &tallyline, &folder, recorded.as_deref())
+        }
         Command::Plan { file } => plan::run(root, &file),
     }
 }
