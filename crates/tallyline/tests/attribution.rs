@@ -5,14 +5,19 @@ mod common;
 
 use common::{run, stderr};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use tallyline_profile::code::{
+    Body, FlagOperation, Flow, FusiblePair, Image, Instruction, JumpCondition, OperandForm,
+};
 
 /// The shapes that miss their bars.
 const MISSED: [&str; 3] = ["store", "call_memory", "tail_call"];
 
 fn folders() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/attribution");
-    let entries = std::fs::read_dir(all).expect("fixtures");
+    let entries = fs::read_dir(all).expect("fixtures");
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     folders.sort();
     folders
@@ -63,4 +68,106 @@ fn samples_without_correction_name_the_instruction_behind() {
         assert!(share("uncorrected", "right") < 5.0 && share("uncorrected", "other") > 85.0, "{result:#}");
         assert!(share("ours", "right") > 85.0 && share("ours", "other") < 5.0, "{result:#}");
     }
+}
+
+/// Returns whether Intel's CPUs retire a pair as one: "Intel 64 and IA-32 Architectures Optimization Reference
+/// Manual", macro-fusion in Sandy Bridge and later.
+fn is_fused_by_intel(pair: &FusiblePair) -> bool {
+    use FlagOperation::{Add, And, Cmp, Dec, Inc, Sub, Test};
+    use JumpCondition::{Carry, Signed, Zero};
+    let has_form = matches!(
+        pair.producer.operands,
+        OperandForm::Registers | OperandForm::Immediate | OperandForm::Memory | OperandForm::RelativeMemory
+    );
+    has_form
+        && match pair.producer.operation {
+            Test | And => true,
+            Cmp | Add | Sub => matches!(pair.condition, Zero | Carry | Signed),
+            Inc | Dec => matches!(pair.condition, Zero | Signed),
+            _ => false,
+        }
+}
+
+/// Makes a model of a CPU that retires pairs as one out of samples of a CPU that does not: what lies between the halves
+/// of a pair then lies behind it, on both ways. Returns how many samples that are.
+fn move_behind_pairs(program: &Path, counts: &mut BTreeMap<u64, u64>) -> u64 {
+    let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
+    let mut moved = 0;
+    for function in image.functions().iter().filter(|function| function.size > 0) {
+        let range = function.address..function.address + function.size;
+        let body = Body::decode(&image, std::slice::from_ref(&range), function.address);
+        let jumps = (0..body.instructions().len())
+            .filter(|position| body.pair_at(*position).is_some_and(|at| is_fused_by_intel(&at.pair)));
+        for jump in jumps.map(|position| &body.instructions()[position]) {
+            let Instruction { address, flow: Flow::Branch(taken), .. } = *jump else { continue };
+            // offsets in these programs are addresses
+            assert_eq!(image.address_of(address), Some(address));
+            let Some(samples) = counts.remove(&address) else { continue };
+            *counts.entry(jump.end()).or_default() += samples / 2;
+            *counts.entry(taken).or_default() += samples - samples / 2;
+            moved += samples;
+        }
+    }
+    moved
+}
+
+#[test]
+fn a_model_of_a_cpu_that_fuses_pairs_blames_the_compare() {
+    let folder = folders().into_iter().find(|folder| folder.ends_with("AuthenticAMD-26-2-1")).expect("Zen 5");
+    let model = common::folder("attribution-model");
+    for compiler in ["gcc", "clang"] {
+        let program = model.join(format!("shapes-{compiler}"));
+        fs::copy(folder.join(format!("shapes-{compiler}")), &program).expect("the program");
+        let name = format!("{compiler}.samples");
+        let text = fs::read_to_string(folder.join(&name)).expect("samples");
+        let (header, lines) = text.split_once('\n').expect("a header");
+        let mut header: Value = serde_json::from_str(header).expect("a header");
+        header["cpu"] = "model after Intel's rules of macro-fusion".into();
+        header["cpu_id"] = "GenuineIntel-6-207-2".into();
+        // the return addresses do not matter here
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for line in lines.lines() {
+            let mut words = line.split(' ');
+            let offset = words.next().and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+            let samples: Option<u64> = words.next().and_then(|word| word.parse().ok());
+            *counts.entry(offset.expect("an offset")).or_default() += samples.expect("a number");
+        }
+        assert!(move_behind_pairs(&program, &mut counts) > 10_000);
+        let lines: Vec<String> = counts.iter().map(|(at, samples)| format!("{at:#x} {samples}")).collect();
+        fs::write(model.join(name), format!("{header}\n{}\n", lines.join("\n"))).expect("written");
+    }
+    let shapes_of_pairs = [
+        "--shape",
+        "load_*",
+        "--shape",
+        "cmp_*",
+        "--shape",
+        "test_*",
+        "--shape",
+        "sub",
+        "--shape",
+        "add",
+        "--shape",
+        "and",
+        "--shape",
+        "or",
+        "--shape",
+        "xor",
+        "--shape",
+        "increment",
+        "--shape",
+        "decrement",
+        "--shape",
+        "loop_end",
+        "--shape",
+        "join_*",
+        "--shape",
+        "chain",
+    ];
+    let document = judged(&model, &shapes_of_pairs);
+    for (compiler, result) in shapes(&document) {
+        let verdict = result["ours"]["verdict"].as_str().expect("a verdict");
+        assert!(["met", "within_error"].contains(&verdict), "{compiler}: {result:#}");
+    }
+    fs::remove_dir_all(model).expect("removed");
 }
