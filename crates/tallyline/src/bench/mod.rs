@@ -63,7 +63,7 @@ pub(crate) enum Bench {
     /// What it costs a program to be recorded by tallyline record
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Options),
-    /// Whom reports blame, on functions whose stalling access is known
+    /// Blame of reports, on functions of which it is known which access stalls
     #[command(after_help = attribution::EXAMPLES)]
     Attribution(attribution::Options),
     /// What reports by type take, against perf: time and memory

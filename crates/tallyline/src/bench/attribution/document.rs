@@ -42,7 +42,7 @@ pub(super) struct Program {
 pub(super) struct ShapeResult {
     pub(super) shape: &'static str,
     pub(super) truth: String,
-    /// How often it was recorded until the bars were met.
+    /// The recordings until the bars were met.
     pub(super) recordings: usize,
     /// The truth has shares of several fields.
     #[serde(skip)]

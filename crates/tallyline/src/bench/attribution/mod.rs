@@ -30,7 +30,7 @@ use verdict::Verdict;
 /// Seconds on a CPU of each shape where nobody says otherwise; with `--quick`.
 const SECONDS: [f64; 2] = [2.0, 0.2];
 
-/// How often a shape that misses a bar is recorded again by `--check`. A machine whose host takes its CPUs away
+/// The most repetitions of a shape that misses a bar, by `--check`. A machine whose host takes its CPUs away
 /// has, in phases, a tenth and more of its samples at the very access that stalls.
 const REPETITIONS: usize = 2;
 
