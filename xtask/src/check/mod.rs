@@ -6,6 +6,7 @@ mod foreign;
 mod length;
 mod public;
 mod record;
+mod since;
 mod timed;
 mod tree;
 
@@ -15,6 +16,9 @@ use std::path::Path;
 
 /// The file of the recorded numbers, relative to the root.
 const RECORD: &str = "xtask/ratchets.toml";
+
+/// The most places that are listed where the newer ones are not known.
+const MAX_SHOWN: usize = 40;
 
 /// The sources as the checks see them.
 struct Tree<'a> {
@@ -56,6 +60,9 @@ pub(crate) fn run(root: &Path, record: bool, list: Option<&str>) -> Result<()> {
         wanted.places.iter().for_each(|place| println!("{place}"));
     }
     let verdicts = record::compare(&measures, &config);
+    let went_up = verdicts.iter().any(|verdict| matches!(verdict, record::Verdict::Higher(_)));
+    // without the history, as in a shallow clone, all places are the ones
+    let added = if went_up { since::Added::since(root, RECORD).ok() } else { None };
     for (measure, verdict) in measures.iter().zip(&verdicts) {
         print!("{:>6}  {} ({})", measure.count, measure.title, measure.name);
         if let Some(target) = config.target(measure.name) {
@@ -64,11 +71,40 @@ pub(crate) fn run(root: &Path, record: bool, list: Option<&str>) -> Result<()> {
         println!("{}", measure.note.as_ref().map_or(String::new(), |note| format!("; {note}")));
         if let record::Verdict::Higher(recorded) = verdict {
             println!("        higher than the recorded {recorded}:");
-            measure.places.iter().for_each(|place| println!("        {place}"));
+            let (places, more) = offending(&measure.places, measure.count - recorded, added.as_ref());
+            places.iter().for_each(|place| println!("        {}", place.trim_start()));
+            if more > 0 {
+                println!("        and {more} more: cargo xtask check --list {}", measure.name);
+            }
         }
     }
     if record {
         record::write(&root.join(RECORD), &measures, &config)?;
     }
     record::conclude(&measures, &verdicts, record)
+}
+
+/// Returns the places on lines that are newer than the record; where these are fewer than the number went up
+/// by, the first of all. The second value is the number of those left out.
+fn offending<'a>(places: &'a [String], up: usize, added: Option<&since::Added>) -> (Vec<&'a str>, usize) {
+    let newer = |place: &&String| added.is_some_and(|added| added.has(place));
+    let new: Vec<&str> = places.iter().filter(newer).map(String::as_str).collect();
+    if new.len() >= up {
+        return (new, 0);
+    }
+    let first: Vec<&str> = places.iter().take(MAX_SHOWN).map(String::as_str).collect();
+    let more = places.len() - first.len();
+    (first, more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SHOWN, offending};
+
+    #[test]
+    fn without_newer_lines_the_first_places_are_listed() {
+        let places: Vec<String> = (0..100).map(|line| format!("a.rs:{line}: x")).collect();
+        let (shown, more) = offending(&places, 1, None);
+        assert_eq!((shown.len(), more), (MAX_SHOWN, 100 - MAX_SHOWN));
+    }
 }
