@@ -1,11 +1,14 @@
 //! The ELF container: sections by name, inflated and relocated where needed.
 
+mod checkpoints;
 mod input;
 mod link;
 
+pub(crate) use checkpoints::Checkpoints;
 pub(crate) use input::Input;
 pub(crate) use link::Alternate;
 
+use self::checkpoints::Inflated;
 use crate::INFLATED_LIMIT;
 use crate::error::{Error, Result};
 use crate::model::Target;
@@ -216,6 +219,35 @@ impl<'a> Part<'a> {
                 let pieces = self.input.pieces(offset, compressed_size)?;
                 let inflated = flate2::bufread::ZlibDecoder::new(pieces);
                 Some(Box::new(Whole { inner: inflated.take(uncompressed_size), left: uncompressed_size }))
+            }
+            _ => None,
+        })
+    }
+
+    /// Opens the bytes from an offset on, in order, and leaves checkpoints on the way; none where
+    /// [`stream`](Self::stream) has none.
+    pub(crate) fn stream_from<'c>(
+        &self,
+        offset: u64,
+        checkpoints: &'c Checkpoints,
+    ) -> Result<Option<Box<dyn Read + Send + 'c>>>
+    where
+        'a: 'c,
+    {
+        let CompressedFileRange { format, offset: start, compressed_size, uncompressed_size } = self.range;
+        if !self.relocations.is_empty() || offset > uncompressed_size {
+            return Ok(None);
+        }
+        let left = uncompressed_size - offset;
+        Ok(match format {
+            object::CompressionFormat::None => {
+                let start = start.saturating_add(offset);
+                Some(Box::new(self.input.pieces(start, compressed_size.saturating_sub(offset))?))
+            }
+            object::CompressionFormat::Zlib => {
+                let range = (start, compressed_size);
+                let inflated = Inflated::new(self.input, range, uncompressed_size, offset, checkpoints)?;
+                Some(Box::new(Whole { inner: inflated.take(left), left }))
             }
             _ => None,
         })

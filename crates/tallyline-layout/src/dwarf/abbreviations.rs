@@ -196,6 +196,23 @@ impl Abbreviations {
         [first, self.runs.len() as u32]
     }
 
+    /// Returns whether every entry but the first one of a unit stores its name in itself, or as an offset
+    /// in `.debug_str`.
+    pub(super) fn store_names_plainly(&self) -> bool {
+        let mut entries = self.dense.iter().chain(self.others.values());
+        entries.all(|abbreviation| {
+            matches!(
+                abbreviation.tag,
+                constants::DW_TAG_compile_unit
+                    | constants::DW_TAG_partial_unit
+                    | constants::DW_TAG_skeleton_unit
+            ) || self.attributes(abbreviation).iter().all(|attribute| {
+                attribute.name != constants::DW_AT_name
+                    || matches!(attribute.form, constants::DW_FORM_string | constants::DW_FORM_strp)
+            })
+        })
+    }
+
     /// How far it is from an entry with a code to the next one.
     #[inline]
     pub(super) fn stride(&self, code: usize) -> Option<(usize, isize)> {

@@ -12,19 +12,30 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 /// Where the classes of all units are defined, by name.
+#[derive(Default)]
 pub(super) struct Definitions(FxHashMap<Key, Place>);
 
 impl Definitions {
+    /// Adds the definitions of later units; the first one of each name stays.
+    pub(super) fn add(&mut self, classes: impl IntoIterator<Item = Class>) {
+        for class in classes {
+            self.0.entry(class.key).or_insert(class.place);
+        }
+    }
+
+    /// Returns whether a class of this name is known.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.0.contains_key(&key)
+    }
+
     /// Looks for them.
     pub(super) fn find(units: &Units<'_>) -> Result<Definitions> {
         let parts = units.order().par_iter().map(|unit| all_classes(units, *unit));
-        let mut all = FxHashMap::default();
-        for class in parts.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            if !class.is_declaration {
-                all.entry(class.key).or_insert(class.place);
-            }
+        let mut all = Definitions::default();
+        for classes in parts.collect::<Result<Vec<_>>>()? {
+            all.add(classes.into_iter().filter(|class| !class.is_declaration));
         }
-        Ok(Definitions(all))
+        Ok(all)
     }
 }
 
@@ -80,6 +91,9 @@ impl Loader<'_, '_> {
 
     /// Whether the arguments of a template are part of the name of a class: otherwise two may share it.
     fn is_named_in_full(&mut self, place: Place) -> Result<bool> {
+        if !self.units.has(place) {
+            return Ok(false);
+        }
         let Some(unit) = self.units.index_of(place) else { return Ok(false) };
         let context = self.context(unit)?;
         let mut entry = Entry::default();

@@ -26,6 +26,7 @@ mod member;
 mod on_demand;
 mod outlines;
 mod position;
+mod presence;
 mod scan;
 mod scan_deep;
 mod scan_scoped;
@@ -180,7 +181,7 @@ fn with_units<'a, R: ReadRef<'a>, T>(
 }
 
 fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Types> {
-    let before = Before { known: &Known::default(), outlines: None };
+    let before = Before { known: &Known::default(), outlines: None, definitions: None, presence: None };
     let mut found = scan::scan(units, request, before)?.found;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());

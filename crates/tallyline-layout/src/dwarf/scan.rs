@@ -1,8 +1,11 @@
 //! The first pass: which entries define the wanted types.
 
 use super::contents::Contents;
+use super::definitions::Definitions;
 use super::entry::{Entries, Entry, Interest, Step, Traits};
 use super::outlines::{Outlines, Seen};
+use super::presence::Presence;
+use super::scan_scoped::Class;
 use super::units::{Context, Place, Units};
 use crate::error::Result;
 use crate::query::naming::{canonical, endings, is_called, stem};
@@ -102,6 +105,8 @@ pub(super) struct Scanned {
     pub(super) found: Vec<Found>,
     /// The classes of C++ that were met, where they were asked for.
     pub(super) classes: Seen,
+    /// The definitions of C++ classes that were not known before, if they were asked for.
+    pub(super) defined: Vec<Class>,
     /// Where units have the names of their compilers.
     pub(super) producers: FxHashSet<usize>,
 }
@@ -113,6 +118,10 @@ pub(super) struct Before<'k> {
     pub(super) known: &'k Known,
     /// The classes of C++, if more are to be found.
     pub(super) outlines: Option<&'k Outlines>,
+    /// The definitions of C++ classes, if more are to be added.
+    pub(super) definitions: Option<&'k Definitions>,
+    /// The filter of units by the wanted names.
+    pub(super) presence: Option<&'k Presence>,
 }
 
 /// Finds the wanted types that are not known yet, in the order of the file, equal ones once.
@@ -131,6 +140,7 @@ pub(super) fn scan(units: &Units<'_>, request: &Request, before: Before<'_>) -> 
         let end = next.saturating_add(step).min(order.len());
         for part in scan_units(units, &order[next..end], request, before)? {
             all.classes.append(part.classes);
+            all.defined.extend(part.defined);
             all.producers.extend(part.producers);
             for more in part.found {
                 match seen.entry(more.key) {
@@ -182,6 +192,9 @@ fn scan_units(
                 }
                 Wanted::Records => scanner.records(*unit, &context)?,
                 Wanted::Enumerator(name) => scanner.enumerations(*unit, &context, name)?,
+                Wanted::Named(_) | Wanted::First(_) if !scanner.may_have(*unit, &context) => {
+                    scanner.only_classes(*unit, &context)?;
+                }
                 Wanted::Named(_) | Wanted::First(_) if scoped => {
                     scanner.scoped_names(*unit, &context, &sought)?
                 }
@@ -226,6 +239,16 @@ impl<'u, 'a> Scanner<'u, 'a> {
     fn accepts(&self, unit: usize, filter: &UnitFilter) -> Result<bool> {
         let about = self.units.about(unit)?;
         Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
+    }
+
+    /// Returns whether a unit may have types of the sought names.
+    fn may_have(&self, unit: usize, context: &Context) -> bool {
+        let Some(presence) = self.before.presence else { return true };
+        let header = &self.units.get(unit).header;
+        let Ok(entries) = header.range_from(header.root_offset()..) else { return true };
+        // the patterns are offsets of 32 bits
+        let is_searchable = header.format().word_size() == 4 && context.abbreviations.store_names_plainly();
+        !is_searchable || presence.may_be_in(entries.slice())
     }
 
     /// Whether a type is known that is told from others so. If it is, it is counted.

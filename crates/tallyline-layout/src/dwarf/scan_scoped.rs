@@ -107,6 +107,11 @@ impl<'u, 'a> Scopes<'u, 'a> {
         (hash, named)
     }
 
+    /// Returns whether all ancestors of an entry at this depth are scopes, and none is a function.
+    fn are_all_open(&self, depth: isize) -> bool {
+        usize::try_from(depth).is_ok_and(|depth| depth == self.open.len() + 1)
+    }
+
     /// Whether other units cannot mean what is in a scope.
     fn is_private(&self, scope: Option<usize>) -> bool {
         scope.is_some_and(|scope| self.scopes[scope].is_private)
@@ -282,10 +287,32 @@ impl<'a> Scanner<'_, 'a> {
         Ok(())
     }
 
+    /// Finds only the classes that a unit defines and that others may declare.
+    pub(super) fn only_classes(&mut self, unit: usize, context: &Context) -> Result<()> {
+        if let Some(definitions) = self.before.definitions.filter(|_| context.is_cpp()) {
+            let classes = classes(self.units, unit, context)?;
+            let is_new = |class: &Class| !class.is_declaration && !definitions.has(class.key);
+            self.result.defined.extend(classes.into_iter().filter(is_new));
+        }
+        Ok(())
+    }
+
     /// The types of given names, wherever they are.
     pub(super) fn scoped_names(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
         let mut found = Vec::new();
+        let definitions = self.before.definitions.filter(|_| context.is_cpp());
+        let defined = &mut self.result.defined;
         scoped_types(self.units, unit, context, Which::Types, |ty, scopes| {
+            if let Some(definitions) = definitions
+                && !ty.is_declaration
+                && ty.is_shared_record(scopes)
+            {
+                let (hash, named) = scopes.hash(ty.declared.outer, ty.declared.name);
+                let key = hash.key();
+                if named && !definitions.has(key) {
+                    defined.push(Class { place: ty.place, key, is_declaration: false });
+                }
+            }
             let name = ty.declared.name.and_then(|name| scopes.string(Name::Stored(name)));
             let Some(name) = name.filter(|name| !ty.is_declaration && sought.may_be(name)) else { return };
             let path = scopes.path_of(ty.declared);
@@ -370,6 +397,14 @@ pub(super) struct Scoped<'a> {
     depth: isize,
     declared: Declared<'a>,
     is_declaration: bool,
+    is_record: bool,
+}
+
+impl Scoped<'_> {
+    /// Returns whether it is a record that other units can refer to, unlike those in functions.
+    fn is_shared_record(&self, scopes: &Scopes<'_, '_>) -> bool {
+        self.is_record && scopes.are_all_open(self.depth) && !scopes.is_private(self.declared.outer)
+    }
 }
 
 /// Which types are meant.
@@ -427,7 +462,8 @@ fn scoped_types<'u, 'a>(
         }
         let (declared, is_declaration) = scopes.declare(&entry, place);
         if declared.name.is_some() {
-            each(Scoped { place, depth, declared, is_declaration }, &mut scopes);
+            let is_record = is_record(entry.tag);
+            each(Scoped { place, depth, declared, is_declaration, is_record }, &mut scopes);
         }
         if entry.has_children {
             let (hash, named) = scopes.hash(scopes.current(), declared.name);

@@ -2,6 +2,7 @@
 //! linkers know functions and variables by. They are up to two thirds of the strings of C++, and a
 //! third of Rust's. Where few are asked for, only those are read.
 
+use super::presence::Names;
 use crate::INFLATED_LIMIT;
 use crate::elf::{Part, join};
 use crate::error::Result;
@@ -139,10 +140,12 @@ struct Run {
 }
 
 impl<'a> Strings<'a> {
-    /// Reads a section; none if it cannot be read a piece at a time. `budget` is what may be inflated.
+    /// Reads a section, and looks for names in it; none if it cannot be read a piece at a time. `budget`
+    /// is what may be inflated.
     pub(super) fn load(
         part: Option<&'a Part<'a>>,
         used: Use,
+        mut names: Option<&mut Names>,
         budget: &AtomicU64,
     ) -> Result<Option<Strings<'a>>> {
         let whole = OnceLock::new();
@@ -163,6 +166,9 @@ impl<'a> Strings<'a> {
             let whole = memchr::memrchr(0, &rest[before..]).map(|end| before + end + 1);
             // what is not ended at the end of the section is no string
             let whole = if is_end { rest.len() } else { whole.unwrap_or(0) };
+            if let Some(names) = &mut names {
+                names.look(&rest[..whole], strings.size);
+            }
             strings.add(&rest[..whole]);
             rest.drain(..whole);
             if is_end {
@@ -278,7 +284,7 @@ mod tests {
     fn every_string_is_found_whether_it_was_kept_or_not() {
         let (section, offsets) = section();
         let part = Part::plain(Input::Bytes(&section), section.len() as u64);
-        let strings = Strings::load(Some(&part), Use::Many, &AtomicU64::new(0)).expect("readable");
+        let strings = Strings::load(Some(&part), Use::Many, None, &AtomicU64::new(0)).expect("readable");
         let strings = strings.expect("plain");
         assert!(strings.kept.len() < section.len() * 2 / 3);
         check(&strings, &section, &offsets);
@@ -292,7 +298,7 @@ mod tests {
         let file = std::fs::File::open(&path).expect("a file");
         std::fs::remove_file(&path).expect("removed");
         let part = Part::plain(Input::File(&file), section.len() as u64);
-        let strings = Strings::load(Some(&part), Use::Few, &AtomicU64::new(0)).expect("readable");
+        let strings = Strings::load(Some(&part), Use::Few, None, &AtomicU64::new(0)).expect("readable");
         let strings = strings.expect("plain");
         for (offset, name) in offsets.iter().step_by(97) {
             assert_eq!(strings.get(*offset), Some(name.as_bytes()), "{offset}");

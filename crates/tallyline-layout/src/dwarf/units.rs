@@ -13,10 +13,11 @@ use gimli::{
     UnitType, constants,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The language of a unit without its version, which gimli has no name for.
 const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
@@ -62,6 +63,8 @@ pub(super) struct Units<'a> {
     slots: Option<Slots<'a>>,
     // the file's lists of places, where they are not in its sections
     lists: Option<&'a Lists<'a>>,
+    // of a choice of a file's units: the places in others that were asked for
+    missing: Option<Mutex<BTreeSet<Place>>>,
 }
 
 /// What an entry of one unit needs to be read.
@@ -104,9 +107,26 @@ impl<'a> Units<'a> {
             merged: false,
             slots: None,
             lists: None,
+            missing: None,
         };
         units.order = units.add(source)?.collect();
         Ok(units)
+    }
+
+    /// Indexes some of the units of a file, in its order; places in others are noted when asked for.
+    pub(super) fn choice(
+        windows: impl IntoIterator<Item = Source<'a>>,
+        little_endian: bool,
+    ) -> Result<Option<Units<'a>>> {
+        let mut windows = windows.into_iter();
+        let Some(first) = windows.next() else { return Ok(None) };
+        let mut units = Units::index(first, little_endian)?;
+        for window in windows {
+            let added = units.add(window)?;
+            units.order.extend(added);
+        }
+        units.missing = Some(Mutex::default());
+        Ok(Some(units))
     }
 
     /// The units of a file whose section is not in `source` but read as they are asked for.
@@ -285,6 +305,9 @@ impl<'a> Units<'a> {
     pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<Place> {
         match *value {
             AttributeValue::UnitRef(offset) => Some(self.place(unit, offset)),
+            AttributeValue::DebugInfoRef(offset) if self.missing.is_some() => {
+                Some(Place(offset.0)).filter(|place| self.has(*place)).or(Some(Place::NOWHERE))
+            }
             AttributeValue::DebugInfoRef(offset) => Some(self.source(unit).place(offset.0)),
             AttributeValue::DebugInfoRefSup(offset) => {
                 Some(self.alternate().map_or(Place::MISSING, |source| source.place(offset.0)))
@@ -317,6 +340,27 @@ impl<'a> Units<'a> {
     /// Whether a class was needed that its unit only declares.
     pub(super) fn has_undefined(&self) -> bool {
         self.undefined.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the unit of a place is there; among some of a file's units a missing one is noted.
+    pub(super) fn has(&self, place: Place) -> bool {
+        let is_there = self.index_of(place).is_some();
+        if let (false, Some(missing)) = (is_there, &self.missing) {
+            missing.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+        }
+        is_there
+    }
+
+    /// Returns the noted places, whose units are missing.
+    pub(super) fn missing(self) -> BTreeSet<Place> {
+        let missing =
+            self.missing.map(|missing| missing.into_inner().unwrap_or_else(PoisonError::into_inner));
+        missing.unwrap_or_default()
+    }
+
+    /// Returns the start and the size of each unit.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.units.iter().map(|unit| (unit.start, unit.size))
     }
 
     /// Whether types may be defined in units of their own.

@@ -4,6 +4,7 @@ use super::super::outlines::{Outlines, Seen};
 use super::super::scan::{self, Before, Found, Known, Scanned};
 use super::super::split;
 use super::super::units::Units;
+use super::again::Program;
 use super::{End, Inputs};
 use crate::Request;
 use crate::error::Result;
@@ -35,23 +36,40 @@ pub(super) struct Finder<'r> {
     producers: FxHashMap<Vec<u8>, usize>,
     // how large classes are that units may only declare, if that is of interest
     outlines: Option<Outlines>,
+    // where they are defined, if that is
+    program: Option<Program>,
     // what was found so far
     seen: Known,
 }
 
+/// The results of the first pass over all windows.
+#[derive(Default)]
+pub(super) struct All {
+    /// The sizes of classes.
+    pub(super) outlines: Outlines,
+    /// The definitions of classes, and the units.
+    pub(super) program: Program,
+}
+
 impl<'r> Finder<'r> {
-    pub(super) fn new(request: &'r Request, inputs: Inputs<'r>, outlined: bool) -> Finder<'r> {
+    pub(super) fn new(
+        request: &'r Request,
+        inputs: Inputs<'r>,
+        outlined: bool,
+        is_read_again: bool,
+    ) -> Finder<'r> {
         let outlines = outlined.then(Outlines::default);
-        Finder { request, inputs, producers: FxHashMap::default(), outlines, seen: Known::default() }
+        let program = is_read_again.then(Program::default);
+        Finder { request, inputs, producers: FxHashMap::default(), outlines, program, seen: Known::default() }
     }
 
     /// Sends what is found in each window until there are no more, nobody takes them, or all that is
-    /// wanted is found. Says how large the classes of all of them are.
+    /// wanted is found. Returns the results of all of them.
     pub(super) fn run(
         mut self,
         windows: Receiver<io::Result<Vec<u8>>>,
         send: &SyncSender<Result<Next>>,
-    ) -> Outlines {
+    ) -> All {
         let mut start: usize = 0;
         for bytes in windows {
             let next = bytes.map_err(Into::into).and_then(|bytes| self.window(bytes, start));
@@ -66,7 +84,8 @@ impl<'r> Finder<'r> {
                 break;
             }
         }
-        self.outlines.unwrap_or_default()
+        let Finder { outlines, program, .. } = self;
+        All { outlines: outlines.unwrap_or_default(), program: program.unwrap_or_default() }
     }
 
     fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<Next> {
@@ -86,13 +105,19 @@ impl<'r> Finder<'r> {
 
     /// What is found in units; nothing if equal strings turn out to be several.
     fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, Seen)>> {
-        let before = Before { known: &self.seen, outlines: self.outlines.as_ref() };
-        let Scanned { mut found, classes, producers } = scan::scan(units, self.request, before)?;
+        let definitions = self.program.as_ref().map(|program| &program.definitions);
+        let presence = self.inputs.presence;
+        let before = Before { known: &self.seen, outlines: self.outlines.as_ref(), definitions, presence };
+        let Scanned { mut found, classes, defined, producers } = scan::scan(units, self.request, before)?;
         if self.inputs.merged && !self.are_merged(units, producers) {
             return Ok(None);
         }
         found.retain(|found| self.seen.insert(found.key));
         self.outlines.iter_mut().for_each(|outlines| outlines.add(&classes));
+        if let Some(program) = &mut self.program {
+            program.units.extend(units.spans());
+            program.definitions.add(defined);
+        }
         Ok(Some((found, classes)))
     }
 

@@ -4,13 +4,17 @@
 //! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
 //! out that they do not, or that types are in other files, the rest is read as a whole.
 
+mod again;
 mod cut;
 mod find;
 
+use self::again::{Again, Section};
 use self::cut::{Cut, cut};
-use self::find::{Finder, Next, Window};
+use self::find::{All, Finder, Next, Window};
 use super::load::{Classes, Loaded};
-use super::outlines::{Held, Outlines, Seen};
+use super::outlines::{Held, Seen};
+use super::presence::{Names, Presence};
+use super::scan::Found;
 use super::sections::{Reading, Sections};
 use super::source::Source;
 use super::strings::{Strings, Use};
@@ -90,19 +94,25 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     }
     let little_endian = file.is_little_endian();
     let sizes = sizes.for_section(info.size());
+    let section = Section::new(info);
+    let section = can_read_again(request).then_some(&section);
     thread::scope(|scope| {
         // the first windows are read beside the other sections
-        let mut cut = cut(scope, info, sizes, little_endian)?;
+        let mut cut = cut(scope, info, section, sizes, little_endian)?;
         let is_merged = file.merges(SectionId::DebugStr, naming);
         // names are told apart by where they are, and written once
         let few = is_merged && request.sizes_only && matches!(request.wanted, Wanted::Records);
         let used = if few { Use::Few } else { Use::Many };
-        let Some(strings) = Strings::load(strings.first(), used, &reading.budget)? else { return as_a_whole };
+        let mut names = Names::new(&request.wanted);
+        let strings = Strings::load(strings.first(), used, names.as_mut(), &reading.budget)?;
+        let Some(strings) = strings else { return as_a_whole };
         let sections = Sections::load(file, naming, &reading)?;
         let mut merged = is_merged && strings.end();
         while let Some(windows) = cut {
-            let inputs = Inputs { sections: &sections, strings: &strings, little_endian, merged };
-            let read = read_windows(windows, request, inputs, &mut |mut part| {
+            let presence = names.as_ref().and_then(|names| names.presence(little_endian, merged));
+            let presence = presence.as_ref();
+            let inputs = Inputs { sections: &sections, strings: &strings, presence, little_endian, merged };
+            let read = read_windows(windows, section, request, inputs, &mut |mut part| {
                 part.target = file.target();
                 each(part)
             })?;
@@ -112,10 +122,16 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
                 // what was handed on is handed on again: whoever takes it knows it
                 End::NotMerged => merged = false,
             }
-            cut = self::cut(scope, info, sizes, little_endian)?;
+            cut = self::cut(scope, info, section, sizes, little_endian)?;
         }
         as_a_whole
     })
+}
+
+/// Returns whether units that need classes of others are read again, instead of the whole: few types must
+/// be wanted, and the pass must see every unit.
+fn can_read_again(request: &Request) -> bool {
+    matches!(request.wanted, Wanted::Named(_)) && request.units.is_everything()
 }
 
 /// How far a reader came.
@@ -133,6 +149,8 @@ enum End {
 struct Inputs<'r> {
     sections: &'r Sections<'r>,
     strings: &'r Strings<'r>,
+    // what is in units that may have the wanted types, if that is known
+    presence: Option<&'r Presence>,
     little_endian: bool,
     // whether equal strings are one string
     merged: bool,
@@ -156,6 +174,7 @@ impl<'r> Inputs<'r> {
 /// Reads windows, one after the other: while the types of one are loaded, those of the next are found.
 fn read_windows(
     mut cut: Cut<'_>,
+    section: Option<&Section<'_>>,
     request: &Request,
     inputs: Inputs<'_>,
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
@@ -163,18 +182,18 @@ fn read_windows(
     let Some(windows) = cut.windows.take() else { return Ok(End::From(0)) };
     let all = matches!(request.wanted, Wanted::Records) && request.units.is_everything();
     let outlined = request.sizes_only && all && !request.anonymous;
-    let finder = Finder::new(request, inputs, outlined);
+    let finder = Finder::new(request, inputs, outlined, section.is_some());
     thread::scope(|scope| {
         let (send, found) = sync_channel(0);
         let started = thread::Builder::new().spawn_scoped(scope, move || finder.run(windows, &send));
         let Ok(finding) = started else { return Ok(End::From(0)) };
         let how = if outlined { Classes::Later } else { Classes::OfTheirUnits };
-        let mut reader = Reader { request, inputs, how, held: Vec::new() };
+        let mut reader = Reader { request, inputs, section, how, held: Vec::new() };
         let end = reader.read(found, &cut, each);
-        let outlines = finding.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let all = finding.join().unwrap_or_else(|panic| resume_unwind(panic));
         match end? {
             Some(end) => Ok(end),
-            None => reader.complete(&outlines, each),
+            None => reader.complete(&all, each),
         }
     })
 }
@@ -183,9 +202,19 @@ fn read_windows(
 struct Reader<'r> {
     request: &'r Request,
     inputs: Inputs<'r>,
+    // if units can be read again
+    section: Option<&'r Section<'r>>,
     how: Classes<'r>,
     // what waits for classes of other units and what comes behind it, with where their windows start
-    held: Vec<(usize, Vec<Held>)>,
+    held: Vec<(usize, Waiting)>,
+}
+
+/// Part of the answer that is withheld until the end of the file.
+enum Waiting {
+    /// Types, complete or lacking the sizes of classes of other units.
+    Types(Vec<Held>),
+    /// Entries found in a window, to be read again with the units that define their classes.
+    Found(Vec<Found>),
 }
 
 impl Reader<'_> {
@@ -199,7 +228,7 @@ impl Reader<'_> {
         for next in windows {
             let end = match next? {
                 Next::Ends(end) => Some(end),
-                Next::Window(window) => match self.types(&window)? {
+                Next::Window(mut window) => match self.types(&mut window)? {
                     Some(parts) => {
                         cut.give_back(window.bytes);
                         if parts.into_iter().any(|part| each(part).is_break()) {
@@ -222,13 +251,17 @@ impl Reader<'_> {
     }
 
     /// The types of a window, as far as they are complete; none if it cannot be read by itself.
-    fn types(&mut self, window: &Window) -> Result<Option<Vec<Types>>> {
+    fn types(&mut self, window: &mut Window) -> Result<Option<Vec<Types>>> {
         let units = self.inputs.units(&window.bytes, window.start)?;
         // what is packed is inferred from the other types of the unit, if more than sizes is shown
         let parts = if self.request.shallow { Parts::Even } else { Parts::OfUnits };
         let parts = load_found(&units, self.request, &window.found, parts, self.how);
         if units.refers_outside() || units.has_undefined() {
-            return Ok(None);
+            let Some(section) = self.section else { return Ok(None) };
+            section.mark();
+            let found = std::mem::take(&mut window.found);
+            self.held.push((window.start, Waiting::Found(found)));
+            return Ok(Some(Vec::new()));
         }
         let parts = parts.map_err(|error| units.localized(error))?;
         Ok(Some(self.hold(parts, &window.classes, window.start)))
@@ -240,17 +273,26 @@ impl Reader<'_> {
             return parts.into_iter().map(|part| part.types).collect();
         }
         let held = parts.into_iter().map(|part| Held::new(part, classes, self.inputs.little_endian));
-        self.held.push((start, held.collect()));
+        self.held.push((start, Waiting::Types(held.collect())));
         Vec::new()
     }
 
     /// Completes what had to wait for the end of the file.
-    fn complete(self, outlines: &Outlines, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+    fn complete(self, all: &All, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+        let mut again = self.section.map(|section| Again::new(section, self.inputs, &all.program));
         for (start, held) in self.held {
-            let parts = held.into_par_iter().map(|held| held.complete(outlines));
-            let Some(parts) = parts.collect::<Result<Option<Vec<_>>>>()? else {
-                return Ok(End::From(start));
+            let parts: Option<Vec<Types>> = match (held, &mut again) {
+                (Waiting::Types(held), _) => {
+                    let parts = held.into_par_iter().map(|held| held.complete(&all.outlines));
+                    parts.collect::<Result<_>>()?
+                }
+                (Waiting::Found(found), Some(again)) => {
+                    let loaded = again.load(self.request, found)?;
+                    loaded.map(|parts| parts.into_iter().map(|part| part.types).collect())
+                }
+                (Waiting::Found(_), None) => None,
             };
+            let Some(parts) = parts else { return Ok(End::From(start)) };
             if parts.into_iter().any(|part| each(part).is_break()) {
                 break;
             }

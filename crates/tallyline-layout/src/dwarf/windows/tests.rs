@@ -3,6 +3,7 @@
 use super::super::read_whole;
 use super::*;
 use crate::elf::Input;
+use crate::print::pahole::{Printer, Style};
 use crate::query::{Met, size_of, summary};
 
 /// What is listed, in order: names, sizes and holes.
@@ -171,5 +172,139 @@ fn what_is_sought_by_name_ends_where_it_is_found() {
         let found = lines(&parts);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("::Windows 16 "), "{found:?}");
+    }
+}
+
+/// Compiles units and links them into one library; none without a compiler.
+fn linked(name: &str, units: &[String], flags: &[&str]) -> Option<Vec<u8>> {
+    let folder = std::env::temp_dir().join(format!("tallyline-again-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let mut command = std::process::Command::new("g++");
+    command.args(["-g", "-w", "-fPIC", "-shared", "-o", "all.so"]).args(flags).current_dir(&folder);
+    for (index, unit) in units.iter().enumerate() {
+        let file = format!("unit{index}.cpp");
+        std::fs::write(folder.join(&file), unit).expect("writable");
+        command.arg(file);
+    }
+    let made = command.output().is_ok_and(|output| output.status.success());
+    let bytes = made.then(|| std::fs::read(folder.join("all.so")).expect("made"));
+    std::fs::remove_dir_all(&folder).expect("removable");
+    if bytes.is_none() {
+        eprintln!("skipped: no g++");
+    }
+    bytes
+}
+
+/// Writes units of which each defines one class, derived from the class of the next one, which it only
+/// declares.
+fn chain(length: usize) -> Vec<String> {
+    let unit = |index: usize| {
+        let classes: Vec<String> = (index..length.min(index + 2))
+            .rev()
+            .map(|class| {
+                let base = if class > index || class + 1 == length {
+                    String::new()
+                } else {
+                    format!(" : Link{}", class + 1)
+                };
+                let held = if class > index { "long a;" } else { "char b; Plain plain;" };
+                format!("struct Link{class}{base} {{ virtual void link{class}(); {held} }};")
+            })
+            .collect();
+        format!(
+            "namespace chain {{ struct Plain {{ int common; }}; struct Padding{index} {{ char c[{}]; }};
+             {} void Link{index}::link{index}() {{}} Padding{index} padding{index}; }}",
+            index + 1,
+            classes.join(" ")
+        )
+    };
+    (0..length).map(unit).collect()
+}
+
+/// Prints all types.
+fn printed(parts: &[Types]) -> Vec<String> {
+    let print = |types: &Types| {
+        let mut printer = Printer::new(types, Style::default());
+        types.listed().iter().for_each(|id| printer.print(*id));
+        String::from_utf8_lossy(printer.text()).into_owned()
+    };
+    parts.iter().map(print).collect()
+}
+
+/// Reads types by name in windows, and of the file as a whole; returns how the first went, and both texts.
+fn by_name(bytes: &[u8], names: &[&str]) -> (Outcome, String, Result<String>) {
+    let file = File::parse(bytes, Input::Bytes(bytes)).expect("ELF");
+    let request = Request { wanted: Wanted::named(names.iter().copied()), ..Request::default() };
+    let mut parts = Vec::new();
+    let windows = Windows { first: 64, most: 256 };
+    let outcome = read(&file, Naming::Plain, &request, windows, &mut |part| {
+        parts.push(part);
+        ControlFlow::Continue(())
+    });
+    let whole = read_whole(&file, Naming::Plain, &request, &crate::Alone, 0);
+    let whole = whole.map(|whole| printed(&[whole]).concat());
+    (outcome.unwrap_or(Outcome::From(0)), printed(&parts).concat(), whole)
+}
+
+#[test]
+fn types_by_name_have_the_classes_of_other_units_without_the_whole_file() {
+    for (name, flags) in [("plain", &["-gz=none"][..]), ("compressed", &["-gz"])] {
+        let Some(bytes) = linked(name, &chain(6), flags) else { return };
+        let all: Vec<String> = (0..6).map(|index| format!("chain::Link{index}")).collect();
+        let several: Vec<&str> = all.iter().map(String::as_str).collect();
+        for names in [&["Link0"][..], &["chain::Link4"], &["Padding2", "Link2", "Nowhere"], &several] {
+            let (outcome, in_windows, whole) = by_name(&bytes, names);
+            assert_eq!(outcome, Outcome::Done, "{name} {names:?}");
+            assert_eq!(in_windows, whole.expect("readable"), "{name} {names:?}");
+            assert!(in_windows.contains("struct") || in_windows.contains("class"), "{in_windows}");
+        }
+        let (_, link, _) = by_name(&bytes, &["Link0"]);
+        assert!(link.contains("Link1") && !link.contains("/*     0     0 */"), "{link}");
+    }
+}
+
+#[test]
+fn classes_that_derive_from_each_other_in_a_circle_end() {
+    let first = "struct Y { virtual void y(); long a; };
+        struct X : Y { virtual void x(); int b; }; void X::x() {}";
+    let second = "struct X { virtual void x(); long c; };
+        struct Y : X { virtual void y(); char d; }; void Y::y() {}";
+    let Some(bytes) = linked("circle", &[first.into(), second.into()], &[]) else { return };
+    let (outcome, in_windows, whole) = by_name(&bytes, &["X", "Y"]);
+    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(in_windows, whole.expect("no error"));
+}
+
+#[test]
+fn more_units_than_a_bound_are_read_as_a_whole() {
+    let Some(bytes) = linked("long", &chain(60), &["-gz"]) else { return };
+    // each link is known only when the one before it was read
+    let (outcome, in_windows, whole) = by_name(&bytes, &["Link0"]);
+    assert!(matches!(outcome, Outcome::From(_)), "{outcome:?}");
+    assert!(in_windows.is_empty());
+    assert!(whole.expect("readable").contains("Link0"));
+    // one near the end takes few
+    let (outcome, in_windows, whole) = by_name(&bytes, &["Link50"]);
+    assert_eq!((outcome, in_windows), (Outcome::Done, whole.expect("readable")));
+}
+
+#[test]
+fn damaged_units_are_read_again_without_panics() {
+    let Some(bytes) = linked("damaged", &chain(4), &["-gz=none"]) else { return };
+    use object::{Object, ObjectSection};
+    let (start, size) = {
+        let file = object::File::parse(&bytes[..]).expect("ELF");
+        file.section_by_name(".debug_info").expect("units").file_range().expect("there")
+    };
+    let mut number = 7_u64;
+    for round in 0..400 {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let mut damaged = bytes.clone();
+        let at = (start + (number >> 33) % size) as usize;
+        damaged[at] ^= 1 << (round % 8);
+        let (outcome, in_windows, whole) = by_name(&damaged, &["Link0", "Link2"]);
+        if let (Outcome::Done, Ok(whole)) = (outcome, whole) {
+            assert_eq!(in_windows, whole, "byte {at}");
+        }
     }
 }
