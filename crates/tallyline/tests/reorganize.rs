@@ -397,3 +397,37 @@ struct user {{ byte a; pair_t p; byte b; enum kind k; struct later *l; call_t *f
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "withheld: {output:?}");
     assert!(stderr(&output).contains("as printed it takes 32 bytes, not 24"), "{output:?}");
 }
+
+/// Compiles a source of another language; none without its compiler.
+fn other_object(compiler: &[&str], file: &str, source: &str) -> Option<String> {
+    let folder = folder(&format!("reorganize-{file}"));
+    let (from, to) = (folder.join(file), folder.join("out.o"));
+    std::fs::write(&from, source).expect("written");
+    let (program, arguments) = compiler.split_first().expect("a compiler");
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).arg("-o").arg(&to).arg(&from);
+    common::compiles(&mut command).then(|| to.to_str().expect("a plain path").to_string())
+}
+
+#[test]
+fn of_other_languages_only_the_layout_is_said_to_be_verified() {
+    let cpp = "namespace app { struct Plain { char a; long b; char c; }; } app::Plain plain;";
+    let rust = "#[repr(C)] pub struct Plain { a: u8, b: u64, c: u8 }
+        #[no_mangle] pub static PLAIN: Plain = Plain { a: 1, b: 2, c: 3 };";
+    let cpp = other_object(&["g++", "-g", "-c"], "plain.cpp", cpp);
+    let rust = other_object(&["rustc", "-g", "--crate-type=lib", "--emit=obj"], "plain.rs", rust);
+    for (file, said) in [(cpp, "the text was not compiled"), (rust, "the text is no Rust")] {
+        let Some(file) = file else { continue };
+        let arguments = ["--unpin", "ends", "--verify", "Plain", &file];
+        let output = run(&[&["reorganize"], &arguments[..]].concat());
+        let text = stdout(&output);
+        assert!(text.contains("24 -> 16 bytes"), "{output:?}");
+        assert!(text.contains("; layout verified by ") && text.contains(said), "{output:?}");
+        let one = &json(&[&["reorganize", "--json"], &arguments[..]].concat())["types"][0];
+        assert!(one["verified"].is_string() && one["text_verified"] == false, "{one}");
+    }
+    // C's text is compiled as it is printed
+    let Some(file) = server("reorganize-text-of-c") else { return };
+    let one = &json(&["reorganize", "--json", "--verify", "connection", &file])["types"][0];
+    assert_eq!(one["text_verified"], true, "{one}");
+}

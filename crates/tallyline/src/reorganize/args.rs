@@ -65,8 +65,9 @@ pub(crate) struct ReorganizeArgs {
     #[arg(short = 'S', long, alias = "show_reorg_steps")]
     pub(super) steps: bool,
 
-    /// Compile both declarations, and of a type by name the text that is printed, and compare sizes,
-    /// alignments and the place of every member
+    /// Compile both declarations, and of a type of C by name the text that is printed, and compare sizes,
+    /// alignments and the place of every member. Of C++ and Rust only the layout is verified, restated in
+    /// C: their text names types of the program, and Rust's is no Rust
     #[arg(long)]
     pub(super) verify: bool,
 

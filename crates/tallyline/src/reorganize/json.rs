@@ -4,7 +4,8 @@
 //! What can be smaller has `old` and `new` (`size`, `lines`), `saved` and `total` (times `instances`),
 //! `members` in the new order (`name`, `offset`, `bit_offset`, `size`, `bits`), `moves` (`members`,
 //! `behind`, `size`; not of more than 1000), `move_count`, `optimal`, `fewest_moves`, `inferred`, and `verified` (the compiler, or null) or
-//! `unverified` (why). What is refused or withheld has a `reason`. Where ends stay, `unpinned` has what
+//! `unverified` (why). `text_verified` says whether that compiler was also given the text that is printed
+//! of a type by name: only C's is, for other languages and for ranked types it is the layout that was verified. What is refused or withheld has a `reason`. Where ends stay, `unpinned` has what
 //! would be saved if they did not: `last`, `ends`. One of several definitions of a name has its `place`. `totals` has the bytes of all types times their
 //! instances: `as_pinned`, `unpinned`, and where types are ranked `together`: what is saved (`saved`, in
 //! so many `types`) when all proposals are applied and structs shrink with what they hold.
@@ -103,7 +104,10 @@ fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict)
         "inferred": proposal.inferred,
     });
     match verdict {
-        Verdict::Verified(by) => value["verified"] = by.as_str().into(),
+        Verdict::Verified(by) => {
+            value["verified"] = by.as_str().into();
+            value["text_verified"] = found.text_verified.into();
+        }
         Verdict::Unverified(why) => value["unverified"] = why.as_str().into(),
         Verdict::NotAsked | Verdict::Wrong(_) => value["verified"] = Value::Null,
     }

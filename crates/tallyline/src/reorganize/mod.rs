@@ -32,6 +32,8 @@ struct Found {
     instances: u64,
     outcome: Outcome,
     verdict: Verdict,
+    /// True if the text was compiled as it is printed; only C's is.
+    text_verified: bool,
     /// What it would save if its ends could move; none if they can, or nothing can.
     freed: Option<pinned::Saved>,
 }
@@ -148,7 +150,8 @@ fn propose(
         };
         let repeats = counts.get(&types.qualified_name(*id)).is_some_and(|count| *count > 1);
         let place = repeats.then(|| definitions.place(*id)).flatten();
-        Found { id: *id, instances: instances.of(&name), name, place, outcome, verdict, freed }
+        let instances = instances.of(&name);
+        Found { id: *id, instances, name, place, outcome, verdict, text_verified: false, freed }
     });
     Ok((found.collect(), together))
 }
@@ -160,10 +163,10 @@ fn verify_texts(args: &ReorganizeArgs, types: &mut Types, found: &mut [Found]) -
         let (Outcome::Smaller(proposal), Verdict::Verified(_)) = (&found.outcome, &found.verdict) else {
             continue;
         };
-        if let Some(printed) = checkable(types, found.id, proposal)?
-            && let Some(verdict) = verifier.verify_text(types, proposal, &printed)?
-        {
-            found.verdict = verdict;
+        let Some(printed) = checkable(types, found.id, proposal)? else { continue };
+        match verifier.verify_text(types, proposal, &printed)? {
+            Some(verdict) => found.verdict = verdict,
+            None => found.text_verified = true,
         }
     }
     Ok(())

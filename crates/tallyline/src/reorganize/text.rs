@@ -9,7 +9,8 @@ use tallyline_layout::model::Types;
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::reorganize::{Outcome, Proposal, print};
 
-/// Shows one type: the new struct, or one line that says that there is none. All of it is C.
+/// Shows one type: the new struct, or one line that says that there is none. Of a program in C all of it
+/// is C; other languages are shown as pahole shows them.
 pub(super) fn one(
     args: &ReorganizeArgs,
     types: &mut Types,
@@ -31,7 +32,7 @@ pub(super) fn one(
         writeln!(out, "/* {} */", found.label().replace("*/", "* /"))?;
     }
     out.write_all(&text)?;
-    writeln!(out, "/* {} */", summary(proposal, &found.verdict))?;
+    writeln!(out, "/* {} */", summary(types, found, proposal))?;
     if let Some(hint) = pinned::hint(found) {
         writeln!(out, "/* {hint} */")?;
     }
@@ -39,7 +40,7 @@ pub(super) fn one(
 }
 
 /// `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc 12.2.0`
-fn summary(proposal: &Proposal, verdict: &Verdict) -> String {
+fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
     let moves = proposal.move_count;
     let mut parts = vec![format!(
         "{} -> {} bytes, {} -> {} cachelines, {moves} move{}",
@@ -53,8 +54,15 @@ fn summary(proposal: &Proposal, verdict: &Verdict) -> String {
     if proposal.inferred {
         parts.push("alignment as inferred".into());
     }
-    match verdict {
-        Verdict::Verified(by) => parts.push(format!("verified by {by}")),
+    match &found.verdict {
+        Verdict::Verified(by) if found.text_verified => parts.push(format!("verified by {by}")),
+        Verdict::Verified(by) => {
+            let text = match types.record(proposal.record).language.is_rust() {
+                true => "the text is no Rust",
+                false => "the text was not compiled",
+            };
+            parts.push(format!("layout verified by {by}, {text}"));
+        }
         Verdict::Unverified(why) => parts.push(format!("unverified: {why}")),
         Verdict::NotAsked | Verdict::Wrong(_) => {}
     }
@@ -141,7 +149,7 @@ fn write_verdicts(smaller: &[(&Found, &Proposal)], out: &mut dyn Write) -> Resul
         })
         .collect();
     if let Some(by) = verified.first() {
-        write!(out, "; {} verified by {by}", verified.len())?;
+        write!(out, "; layouts of {} verified by {by}", verified.len())?;
     }
     let unverified = smaller.iter().find_map(|(found, _)| match &found.verdict {
         Verdict::Unverified(why) => Some(why),
