@@ -56,6 +56,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let _ = spaces.resolve_data(pid, sample.mode, sample.addr.unwrap_or(0));
         let _ = sample.callers().count();
+        let _ = ["x86_64", "aarch64", ""].map(|arch| sample.return_address(arch));
         let _ = sample.read.map(|read| read.iter().count());
         let _ = sample.branches.map(|stack| stack.iter().count());
         let _ = sample.user_registers.map(|registers| registers.iter().count());

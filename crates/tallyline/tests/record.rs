@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{folder, run, run_in, stderr, stdout, tallyline};
+use common::{compiles, folder, run, run_in, stderr, stdout, tallyline};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -92,6 +92,48 @@ fn a_running_process_is_recorded_until_it_ends() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let (all, mapped) = samples(&folder.join("a.data"));
     assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
+}
+
+/// Four threads that keep busy for some seconds.
+const THREADS: &str = "\
+#include <pthread.h>
+#include <unistd.h>
+static void *work(void *unused) { for (volatile long n = 0;; n++); return unused; }
+int main(void)
+{
+	pthread_t thread;
+	for (int n = 0; n < 4; n++)
+		pthread_create(&thread, 0, work, 0);
+	sleep(60);
+	_exit(0);
+}
+";
+
+#[test]
+fn each_thread_that_runs_already_is_recorded() {
+    let folder = folder("record-threads");
+    if !permitted(&folder) {
+        return;
+    }
+    let (source, program) = (folder.join("threads.c"), folder.join("threads"));
+    fs::write(&source, THREADS).expect("written");
+    if !compiles(Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source)) {
+        return;
+    }
+    let mut busy = Command::new(&program).spawn().expect("it runs");
+    let pid = busy.id().to_string();
+    let tasks = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    while tasks() < 5 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let args = ["record", "-q", "-e", "cpu-clock:u", "-p", &pid, "-o", "a.data", "--", "sleep", "2"];
+    let output = run_in(&folder, &args);
+    busy.kill().and(busy.wait().map(|_| ())).expect("it ran");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut threads = each_sample(&folder.join("a.data"), |sample| sample.tid);
+    threads.sort_unstable();
+    threads.dedup();
+    assert_eq!(threads.len(), 4, "{threads:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The function of each recording, the field that stalls, and the shares of it and of other fields that are held.
-const SHAPES: [(&str, &str, f64, f64); 10] = [
+const SHAPES: [(&str, &str, f64, f64); 11] = [
     ("load", "cold", 85.0, 5.0),
     ("load_test", "cold", 85.0, 5.0),
     ("cmp_taken", "cold", 85.0, 5.0),
@@ -20,6 +20,8 @@ const SHAPES: [(&str, &str, f64, f64); 10] = [
     ("loop_end", "cold", 85.0, 5.0),
     ("rmw", "cold", 85.0, 5.0),
     ("join", "cold", 75.0, 10.0),
+    // the function that the call enters has one caller with samples
+    ("call_mem", "handler", 85.0, 5.0),
 ];
 
 /// Percentages of a function's samples by the field of `struct node` that they are charged to.

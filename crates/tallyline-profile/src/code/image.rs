@@ -307,6 +307,16 @@ impl Image {
         self.slots.get(&place).copied()
     }
 
+    /// The addresses in the program itself that the dynamic linker writes.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u64> {
+        self.slots.values().copied()
+    }
+
+    /// The parts that are loaded as they are in the file, by address.
+    pub(super) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
     /// The variable of another file whose address the dynamic linker writes at a place.
     pub fn import(&self, place: u64) -> Option<&str> {
         self.imports.get(&place).map(String::as_str)

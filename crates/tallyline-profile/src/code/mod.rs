@@ -13,6 +13,7 @@ mod instruction;
 mod region;
 mod symbols;
 mod tables;
+mod taken;
 mod text;
 mod vector;
 mod ways;
@@ -27,4 +28,5 @@ pub use instruction::{
 };
 pub use region::Region;
 pub use symbols::Name;
+pub use taken::addresses_taken;
 pub use vector::{LaneQuery, Lanes, lanes_written, vector_index};

@@ -4,7 +4,7 @@
 //! what stalled before: see [`attribution`].
 
 use super::ahead::Ahead;
-use super::attribution::{self, CALL_OR_RETURN, SECOND_OPERAND};
+use super::attribution::{self, CALL_OR_RETURN, Calls, INDIRECT_CALL, SECOND_OPERAND};
 use super::evidence;
 use super::names::Names;
 use super::operand::{Operand, Outcome, Reason, Within};
@@ -53,9 +53,10 @@ pub(super) fn join(
     ahead: Option<&mut Ahead<'_, '_>>,
 ) {
     let correct = correct && !profile.is_emulated;
-    let answers = analyse(profile, binaries, ahead);
+    let calls = if correct { Calls::find(profile, binaries) } else { Calls::default() };
+    let answers = analyse(profile, binaries, ahead, &calls);
     if correct {
-        attribution::attribute(profile, binaries, &answers);
+        attribution::attribute(profile, binaries, &answers, &calls);
     }
     attribution::charge_second_operands(profile, &answers);
     let mut joined = Joined::default();
@@ -81,7 +82,7 @@ pub(super) fn join(
 pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Analyses the functions with samples of each program that has debug information.
-fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, '_>>) -> All {
+fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, '_>>, calls: &Calls) -> All {
     let mut wanted: FxHashMap<u32, Asked> = FxHashMap::default();
     // places of callers are there, too
     let mut is_sampled = vec![false; profile.places.len()];
@@ -91,6 +92,11 @@ fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, 
         let (place, resolved) = (&profile.places[index], &profile.resolved[index]);
         if binaries.get(place.dso).is_some_and(|program| program.has_types()) {
             wanted.entry(place.dso).or_default().code.push(resolved.address);
+        }
+    }
+    for (dso, address) in calls.addresses() {
+        if binaries.get(dso).is_some_and(|program| program.has_types()) {
+            wanted.entry(dso).or_default().code.push(address);
         }
     }
     for (dso, data) in evidence::in_variables(profile, binaries) {
@@ -148,6 +154,9 @@ fn outcome(
     let (place, resolved) = (profile.places[index], profile.resolved[index]);
     if place.pid == CALL_OR_RETURN {
         return Outcome::Pseudo(Pseudo::StackOperation);
+    }
+    if place.pid == INDIRECT_CALL {
+        return Outcome::Untyped(Reason::IndirectCall);
     }
     let reason = match profile.dso(place.dso).map(|dso| dso.kind) {
         None => Reason::NoMapping,

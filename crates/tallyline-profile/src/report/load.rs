@@ -8,7 +8,8 @@ use super::operand::Outcome;
 use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
 use super::programs::Programs;
 use super::resolve::Binaries;
-use super::unwind::{Unwinder, of_sample};
+use super::returns::ReturnAddresses;
+use super::unwind::{Unwinder, has_stacks, of_sample};
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
@@ -55,8 +56,7 @@ impl Profile {
         needs: Needs,
         correct_skid: bool,
     ) -> Result<Option<(Profile, Binaries)>> {
-        let has_stacks =
-            records.about().events.iter().any(|event| event.attr.sample_type & bit::STACK_USER != 0);
+        let has_stacks = records.about().events.iter().any(|event| has_stacks(&event.attr));
         let (unwind, needs) = match needs.callers && has_stacks {
             // those of one instruction have different callers
             true => (Some(programs), needs.and(Needs::SAMPLES)),
@@ -234,6 +234,8 @@ struct Samples {
     profile: Profile,
     apart: Apart,
     list: Vec<Brief>,
+    // the return address of each sample that may have one; empty where none has
+    returns: Vec<u64>,
     same: Vec<Same>,
     same_ids: FxHashMap<Same, u32>,
     // whether that is not the order of time
@@ -309,13 +311,13 @@ impl Known {
 
 /// Places, each once.
 #[derive(Default)]
-struct Places {
+pub(super) struct Places {
     list: Vec<Place>,
     ids: FxHashMap<Place, u32>,
 }
 
 impl Places {
-    fn intern(&mut self, place: Place) -> u32 {
+    pub(super) fn intern(&mut self, place: Place) -> u32 {
         *self.ids.entry(place).or_insert_with(|| {
             self.list.push(place);
             (self.list.len() - 1) as u32
@@ -362,8 +364,18 @@ impl Samples {
             self.same.push(same);
         }
         self.is_disordered |= self.list.last().is_some_and(|last| last.time > time);
+        if let Some(address) = self.return_address(event, sample) {
+            self.returns.resize(self.list.len(), 0);
+            self.returns.push(address);
+        }
         self.list.push(Brief { time, period, position, same: same_id });
         Ok(())
+    }
+
+    /// The return address, if the sample is at a function's first instruction and not precise.
+    fn return_address(&self, event: usize, sample: &Sample<'_>) -> Option<u64> {
+        let is_precise = sample.exact || self.profile.events.get(event).is_none_or(|event| event.is_precise);
+        if is_precise { None } else { sample.return_address(&self.profile.arch) }
     }
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
@@ -457,12 +469,14 @@ impl Samples {
     fn place(mut self, records: &dyn Records, unwind: Option<&dyn Programs>) -> Result<Profile> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
-        let Samples { profile, apart, list, same, extras, changes, callers, .. } = self;
+        let Samples { profile, apart, list, returns, same, extras, changes, callers, .. } = self;
         let (places, data) = (Places::default(), Places::default());
         let known = Known { points: vec![None; same.len()], ..Known::default() };
         let same_has_registers = same.iter().any(|same| same.has_registers);
         let unwinder = unwind.map(|programs| Unwinder::new(programs, records));
-        let mut loader = Loader { profile, apart, same, extras, callers, places, data, known, unwinder };
+        let returns = ReturnAddresses::new(returns);
+        let mut loader =
+            Loader { profile, apart, same, extras, callers, places, data, known, unwinder, returns };
         loader.profile.held.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
@@ -472,14 +486,15 @@ impl Samples {
             let is_earlier =
                 |index: &&u32| (list[**index as usize].time, **index as usize) < (*time, *before);
             while let Some(index) = samples.next_if(is_earlier) {
-                loader.add(&list[*index as usize], &spaces);
+                loader.add(*index, &list[*index as usize], &spaces);
             }
             spaces.apply(&record.body)?;
             loader.known.may_have_changed();
             Ok(())
         })?;
-        samples.for_each(|index| loader.add(&list[*index as usize], &spaces));
-        let Loader { mut profile, places, data, .. } = loader;
+        samples.for_each(|index| loader.add(*index, &list[*index as usize], &spaces));
+        let Loader { mut profile, places, data, returns, .. } = loader;
+        profile.returns = returns.finish();
         profile.places = places.list;
         profile.data_places = data.list;
         profile.resolved = vec![Resolved::default(); profile.places.len()];
@@ -501,10 +516,11 @@ struct Loader<'u> {
     known: Known,
     // where copies of the stack say who called
     unwinder: Option<Unwinder<'u>>,
+    returns: ReturnAddresses,
 }
 
 impl Loader<'_> {
-    fn add(&mut self, sample: &Brief, spaces: &AddressSpaces) {
+    fn add(&mut self, index: u32, sample: &Brief, spaces: &AddressSpaces) {
         let same = self.same[sample.same as usize];
         let point = match self.known.points[sample.same as usize] {
             Some((generation, point)) if generation == self.known.generation => {
@@ -523,6 +539,8 @@ impl Loader<'_> {
                 index
             }
         };
+        let process = (same.pid, self.known.generation);
+        self.returns.note(index, point, process, spaces, &mut self.places);
         if same.has_registers {
             let held = self.profile.held.note(point, sample.position);
             let known = &mut self.profile.points[point as usize];
@@ -620,7 +638,7 @@ impl Loader<'_> {
     }
 }
 
-fn place_of(
+pub(super) fn place_of(
     spaces: &AddressSpaces,
     location: Option<Location>,
     pid: i32,

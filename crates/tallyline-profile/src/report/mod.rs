@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod profile;
 pub mod programs;
 mod resolve;
+mod returns;
 pub mod sharing;
 mod unwind;
 

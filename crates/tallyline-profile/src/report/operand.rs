@@ -68,6 +68,8 @@ pub enum Reason {
     NoFunction,
     /// There is no instruction at the address.
     NoInstruction,
+    /// The sample is at a function's first instruction, and it is not known which indirect call entered it.
+    IndirectCall,
     /// What inference says; the instruction accesses memory.
     Lost(NameId),
 }
@@ -115,6 +117,7 @@ impl Reason {
             Reason::MissingFile(why) | Reason::Lost(why) => text(*why).to_owned(),
             Reason::NoDebugInfo => "no debug information".to_owned(),
             Reason::NoFunction => "no function in the debug information".to_owned(),
+            Reason::IndirectCall => "entered by an indirect call".to_owned(),
             Reason::NoInstruction => "no instruction at the address".to_owned(),
         }
     }

@@ -1,6 +1,6 @@
 //! What is kept of a recording: its samples, and the places that they were at, each place once.
 
-use super::attribution::{FusionRules, Rule};
+use super::attribution::{CallCounts, FusionRules, Rule};
 use super::evidence::Held;
 use super::join::Joined;
 use super::names::{NameId, Names};
@@ -174,6 +174,9 @@ pub struct Profile {
     pub data_addresses: Vec<u64>,
     /// What registers held.
     pub held: Held,
+    /// The places that samples return to, if they are at a function's first instruction: a point, and an index into
+    /// `places`, for each sample whose word there is an address of code.
+    pub returns: Vec<(u32, u32)>,
     /// Functions and variables.
     pub symbols: Vec<Symbol>,
     /// Files.
@@ -198,6 +201,10 @@ pub struct Profile {
     pub fusion: FusionRules,
     /// The rule by which samples at a place are charged elsewhere, by the place's index.
     pub rules: FxHashMap<u32, Rule>,
+    /// The rule by which samples at one place are charged to a call, by the indices of the place and of the call.
+    pub call_rules: FxHashMap<(u32, u32), Rule>,
+    /// Samples at functions' first instructions, and the calls that they are charged to.
+    pub calls: CallCounts,
     /// Samples that were lost.
     pub lost: u64,
     /// What became of traces by the hardware.

@@ -3,6 +3,8 @@
 
 use super::programs::{Program, Programs};
 use crate::code::Machine;
+use crate::perfdata::abi::sample as bit;
+use crate::perfdata::attr::Attr;
 use crate::perfdata::file::{Body, Records};
 use crate::perfdata::sample::{Registers, Sample, UserStack, aarch64, x86_64};
 use crate::perfdata::spaces::{Dso, DsoKind};
@@ -75,9 +77,18 @@ impl<'p> Unwinder<'p> {
     }
 }
 
+/// The bytes of a stack that has nothing but the word on top: it is there for calls, and callers are not asked of it.
+const WORD: u32 = 8;
+
+/// Returns whether an event samples copies of the stack that callers are found in.
+pub(super) fn has_stacks(attr: &Attr) -> bool {
+    attr.sample_type & bit::STACK_USER != 0 && attr.user_stack > WORD
+}
+
 /// What a sample has to have to be unwound: registers and a copy of the stack.
 pub(super) fn of_sample<'a>(sample: &Sample<'a>) -> Option<(Registers<'a>, UserStack<'a>)> {
-    Some((sample.user_registers?, sample.user_stack?))
+    let stack = sample.user_stack.filter(|stack| stack.bytes.len() > WORD as usize)?;
+    Some((sample.user_registers?, stack))
 }
 
 impl Frames {

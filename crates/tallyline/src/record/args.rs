@@ -55,6 +55,12 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     pub(super) call_graph: Option<CallChains>,
 
+    /// Leave out the word on top of the stack, by which a call's stall is charged to what the call read
+    ///
+    /// Samples of the clock have it, on x86-64: 24 bytes each.
+    #[arg(long)]
+    pub(super) no_return_address: bool,
+
     /// Record mappings of data, which tell the objects that data addresses are in; memory events do that anyway
     #[arg(short, long)]
     pub(super) data: bool,

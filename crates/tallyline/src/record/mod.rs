@@ -52,6 +52,7 @@ fn options(args: &RecordArgs) -> Result<Options> {
         events,
         rate: args.count.map_or(Rate::Frequency(args.frequency), Rate::Period),
         call_chains: args.call_graph.unwrap_or(chains),
+        return_addresses: !args.no_return_address,
         data_mappings: args.data,
         delay: Duration::from_millis(args.delay),
         scope: match (args.all_user, args.all_kernel) {

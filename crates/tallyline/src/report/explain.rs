@@ -69,7 +69,9 @@ pub(super) fn write(
     if point.charged == point.place {
         writeln!(out, "charged to the same instruction: {}", why_same(profile, &point))?;
     } else {
-        let rule = profile.rules.get(&point.place).map_or("what ran before", |rule| rule.text());
+        let of_call = profile.call_rules.get(&(point.place, point.charged));
+        let rule = of_call.or_else(|| profile.rules.get(&point.place));
+        let rule = rule.map_or("what ran before", |rule| rule.text());
         place(profile, binaries, "charged, as the event is not precise, to", point.charged, out)?;
         writeln!(out, "  by the rule: {rule}")?;
         let own = binaries_answer(profile, point.place);

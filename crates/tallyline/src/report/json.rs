@@ -5,7 +5,9 @@
 //! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by
 //! side, `events` with the same for each. `fused_pairs` has each kind of compare and jump with samples around it:
 //! `pair`, `fused` (retired as one instruction), and unless that is assumed `learnt` with the samples `between` the
-//! two and `behind` them. Where hardware wrote traces, `traces` says what became of them.
+//! two and `behind` them. `indirect_calls` counts samples at functions' first instructions: charged to the call that the
+//! return address leads to (`by_return_address`), to the only one that it may have been (`assumed`), to none (`unknown`).
+//! Where hardware wrote traces, `traces` says what became of them.
 
 use super::view::{View, Views};
 use anyhow::Result;
@@ -43,6 +45,12 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     if views.has_types() {
         document["skid"] = profile.skid.to_string().into();
         document["fused_pairs"] = profile.fusion.iter().map(fused_pair).collect();
+        let calls = profile.calls;
+        document["indirect_calls"] = json!({
+            "by_return_address": calls.by_return_address,
+            "assumed": calls.assumed,
+            "unknown": calls.unknown,
+        });
         document["by_evidence"] = profile.joined.by_evidence.into();
         document["eligible"] = sum(|view| view.account.eligible).into();
         document["typed"] = sum(|view| view.account.typed).into();

@@ -5,6 +5,7 @@ use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
+use tallyline_profile::report::attribution::CallCounts;
 use tallyline_profile::report::keys::Column;
 use tallyline_profile::report::{Counts, Node, Row, hierarchy};
 
@@ -164,6 +165,9 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "# Skid: {}", views.profile.skid)?;
         if views.profile.fusion.iter().next().is_some() {
             writeln!(out, "# Compare and jump: {}", views.profile.fusion)?;
+        }
+        if views.profile.calls != CallCounts::default() {
+            writeln!(out, "# Indirect calls: {}", views.profile.calls)?;
         }
         // of all events: samples that nothing but the recording itself gave a type
         if let found @ 1.. = views.profile.joined.by_evidence {

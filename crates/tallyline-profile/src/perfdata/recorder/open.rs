@@ -9,7 +9,7 @@ use super::sysfs::{Pmus, cpu_list, text};
 use super::{CallChains, Options, Rate, RecordError, Scope, Target, synthesize};
 use crate::perfdata::abi::{attr_flag, branch, read_format, sample as bit};
 use crate::perfdata::attr::Attr;
-use crate::perfdata::names::TRACEPOINT;
+use crate::perfdata::names::{HARDWARE, SOFTWARE, TRACEPOINT};
 use crate::perfdata::sample::{aarch64, x86_64};
 use std::collections::HashMap;
 use std::io;
@@ -236,6 +236,7 @@ fn complete(events: &mut [OpenEvent], options: &Options) {
         attr.sample_type = fields;
         attr.user_registers = registers;
         attr.user_stack = stack;
+        add_return_address(attr, options);
         attr.branch_type = branches;
         attr.flags |= callers;
         attr.read_format = read_format::ID | read_format::LOST;
@@ -263,6 +264,33 @@ fn complete(events: &mut [OpenEvent], options: &Options) {
             attr.flags |= if has_packets { attr_flag::CONTEXT_SWITCH } else { 0 };
         }
     }
+}
+
+/// The bytes of the stack that hold the return address at a function's first instruction.
+const WORD: u32 = 8;
+
+/// Adds the word on top of the stack to the samples of an event of which it tells more. It is not among the fields by
+/// which records of different events are told apart. On aarch64 the registers have the return address.
+fn add_return_address(attr: &mut Attr, options: &Options) {
+    let has_stack = attr.sample_type & bit::STACK_USER != 0;
+    if options.return_addresses && !has_stack && cfg!(target_arch = "x86_64") && is_imprecise_time(attr) {
+        attr.sample_type |= bit::STACK_USER;
+        attr.user_stack = WORD;
+    }
+}
+
+/// Returns whether an event samples where programs spend time, and is not precise: then samples lie behind what
+/// stalled, and behind a call in another function.
+fn is_imprecise_time(attr: &Attr) -> bool {
+    const CLOCKS: [u64; 2] = [0, 1];
+    const CYCLES: [u64; 2] = [0, 9];
+    // the upper half of an event's number says on which kind of core it is counted
+    let is_time = match attr.kind {
+        SOFTWARE => CLOCKS.contains(&attr.config),
+        HARDWARE => CYCLES.contains(&(attr.config & u64::from(u32::MAX))),
+        _ => false,
+    };
+    is_time && attr.precise() == 0 && attr.flags & attr_flag::EXCLUDE_USER == 0
 }
 
 /// The registers that the kernel can sample of a program here.
@@ -364,6 +392,7 @@ fn give_up(
         Some(libc::EINVAL | libc::E2BIG | libc::EOPNOTSUPP) => {
             if event.request.most_precise && event.attr.precise() > 0 {
                 event.attr.flags -= 1 << attr_flag::PRECISE_SHIFT;
+                add_return_address(&mut event.attr, options);
                 return Ok(());
             }
             if simplify(events) {

@@ -272,6 +272,26 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
+    /// Returns the return address, if the sample is at a function's first instruction: there it is on top of the
+    /// program's stack on x86-64, and in the link register on aarch64. Elsewhere it is any word. None of a
+    /// 32-bit program, and where the recording does not have it.
+    pub fn return_address(&self, arch: &str) -> Option<u64> {
+        /// A program of 32 bits, by its registers.
+        const ABI_32: u64 = 1;
+        let registers = self.user_registers.filter(|_| self.mode == CpuMode::User);
+        if self.mode != CpuMode::User || registers.is_some_and(|registers| registers.abi == ABI_32) {
+            return None;
+        }
+        match arch {
+            "x86_64" => {
+                let stack = self.user_stack.filter(|stack| stack.used >= 8)?;
+                stack.bytes.first_chunk().copied().map(u64::from_le_bytes)
+            }
+            "aarch64" => registers?.get(aarch64::LINK),
+            _ => None,
+        }
+    }
+
     /// The return addresses alone, from the inside, each with the mode that its mark says.
     pub fn callers(&self) -> impl Iterator<Item = (CpuMode, u64)> + use<'a> {
         let mut mode = self.mode;

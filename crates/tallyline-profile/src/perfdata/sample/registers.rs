@@ -66,6 +66,8 @@ pub mod aarch64 {
         "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29",
         "lr", "sp", "pc",
     ];
+    /// The link register: the return address at a function's first instruction.
+    pub const LINK: u32 = 30;
     /// The stack pointer.
     pub const SP: u32 = 31;
     /// The instruction pointer.

@@ -34,6 +34,8 @@ pub(super) enum Origin {
     SecondOperand(u64),
     /// A return or a call.
     CallOrReturn,
+    /// An indirect call of which is not known which.
+    IndirectCall,
 }
 
 /// An instruction that control comes from.
@@ -249,20 +251,36 @@ impl<'b> FunctionSamples<'b> {
         before.max_by(|one, other| self.flow(*one).total_cmp(&self.flow(*other)))
     }
 
-    /// Estimates how often control leaves the block of an instruction by one of its ways: what retires evenly has
-    /// as many samples in each instruction, so that the highest one, which a stall makes, is left out.
+    /// Estimates how often control leaves the block of an instruction by one of its ways.
     fn flow(&self, position: usize) -> f64 {
         let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
             return 1.0;
         };
+        (self.evenly(position) + 0.01) / block.successors.len().max(1) as f64
+    }
+
+    /// Estimates the samples of an instruction that retires evenly, in the block of an instruction: all have as many,
+    /// so that the highest one, which a stall makes, is left out.
+    pub(super) fn evenly(&self, position: usize) -> f64 {
+        let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
+            return 0.0;
+        };
         let range = block.instructions.start as usize..block.instructions.end as usize;
         let counts = self.body.instructions()[range.clone()].iter().map(|one| self.count(one.address));
         let (sum, highest) = counts.fold((0, 0), |(sum, highest), count| (sum + count, count.max(highest)));
-        let even = match range.len() {
+        match range.len() {
             0 | 1 => sum as f64,
             many => (sum - highest) as f64 / (many - 1) as f64,
+        }
+    }
+
+    /// Returns the samples in the block of an instruction.
+    pub(super) fn in_block(&self, position: usize) -> u64 {
+        let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
+            return 0;
         };
-        (even + 0.01) / block.successors.len().max(1) as f64
+        let range = block.instructions.start as usize..block.instructions.end as usize;
+        self.body.instructions()[range].iter().map(|one| self.count(one.address)).sum()
     }
 }
 

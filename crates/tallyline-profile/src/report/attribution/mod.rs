@@ -5,10 +5,13 @@
 //! one of several at a join, and both halves of a pair that the CPU retires as one (`fusion`). Of several
 //! those are left out that cannot have stalled (`candidates`); between what remains samples are divided.
 
+mod calls;
 mod candidates;
 mod fusion;
 mod lines;
 
+pub use calls::CallCounts;
+pub(super) use calls::Calls;
 pub use fusion::{FusionRules, PairRule, RuleSource};
 
 use super::join::Answers;
@@ -16,6 +19,7 @@ use super::profile::{Place, Point, Profile, Resolved, Skid};
 use super::resolve::Binaries;
 use crate::code::{Body, FusiblePair};
 use crate::infer::Outcome;
+use calls::{Charging, Entered, InFunction};
 use candidates::{Candidates, FunctionSamples, Origin};
 use fusion::PairCounts;
 use rayon::prelude::*;
@@ -28,6 +32,9 @@ pub(super) const CALL_OR_RETURN: i32 = i32::MIN;
 
 /// The process of places that stand for the second operand in memory of their instruction.
 pub(super) const SECOND_OPERAND: i32 = i32::MIN + 2;
+
+/// The process of places that stand for an indirect call of which is not known which.
+pub(super) const INDIRECT_CALL: i32 = i32::MIN + 3;
 
 /// The rule by which samples at a place are charged to other instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +53,14 @@ pub enum Rule {
     StoreWaitedFor,
     /// A call or a return.
     CallOrReturn,
+    /// The call through memory in front of the return address.
+    Call,
+    /// A jump through memory in the function that the call in front of the return address entered.
+    TailCall,
+    /// The only call or jump through memory with samples that can have entered this function.
+    AssumedCall,
+    /// An indirect call of which is not known which.
+    IndirectCall,
 }
 
 impl Rule {
@@ -61,6 +76,15 @@ impl Rule {
                 "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
             }
             Rule::CallOrReturn => "a call or a return came before",
+            Rule::Call => "the call through memory in front of the return address on the stack",
+            Rule::TailCall => {
+                "a jump through memory that leaves the function which the call in front of the return address entered"
+            }
+            Rule::AssumedCall => {
+                "the only call through memory with samples that can have entered this function, as the recording \
+                 has no return address (assumed)"
+            }
+            Rule::IndirectCall => "the function was entered by an indirect call, and it is not known which",
         }
     }
 }
@@ -86,31 +110,44 @@ struct Sampled {
 }
 
 /// Charges samples of imprecise events to what stalled.
-pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &super::join::All) {
+pub(super) fn attribute(
+    profile: &mut Profile,
+    binaries: &Binaries,
+    answers: &super::join::All,
+    calls: &Calls,
+) {
     let sampled = sampled(profile, answers);
-    let views: Vec<(u32, Vec<Candidates>, PairCounts)> =
+    let views: Vec<View<'_>> =
         sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
     let mut counts = PairCounts::default();
-    views.iter().for_each(|(.., pairs)| counts.add(pairs));
+    views.iter().for_each(|view| counts.add(&view.pairs));
     let rules = FusionRules::new(profile.cpu_id.as_deref(), &counts);
     let mut verdicts: FxHashMap<(u32, u64), Verdict> = FxHashMap::default();
-    for (dso, addresses, _) in &views {
+    for View { dso, candidates, .. } in &views {
         let is_fused = |pair: &FusiblePair| rules.is_fused(pair);
         let table = answers.get(dso).and_then(|answers| answers.as_ref().ok()).map(Answers::table);
         let outcome = |origin| match origin {
             Origin::Instruction(address) => table?.outcome(address),
             Origin::SecondOperand(address) => table?.second_outcome(address),
-            Origin::CallOrReturn => None,
+            Origin::CallOrReturn | Origin::IndirectCall => None,
         };
-        for candidates in addresses {
+        for candidates in candidates {
             if let Some((rule, shares)) = candidates.decide(&is_fused, &outcome) {
                 let shares = shares.into_iter().map(|(origin, share)| Share { origin, share }).collect();
                 verdicts.insert((*dso, candidates.address()), Verdict { rule, shares });
             }
         }
     }
+    let functions: Vec<_> = views.iter().map(|view| (view.function, &view.calls)).collect();
+    for (at, entered) in calls::entered(profile, binaries, calls, &functions) {
+        let (rule, origin) = match entered {
+            Entered::Assumed(address) => (Rule::AssumedCall, Origin::Instruction(address)),
+            Entered::Unknown => (Rule::IndirectCall, Origin::IndirectCall),
+        };
+        verdicts.insert(at, Verdict { rule, shares: vec![Share { origin, share: 1.0 }] });
+    }
     profile.fusion = rules;
-    charge(profile, &verdicts);
+    charge(profile, answers, calls, &verdicts);
 }
 
 /// Groups samples of imprecise events by the function that they are in.
@@ -134,23 +171,29 @@ fn entry(answers: &Answers, address: u64) -> Option<u64> {
     ranges.first().map(|range| range.start)
 }
 
+/// One function with samples, and where they may come from.
+struct View<'s> {
+    dso: u32,
+    function: &'s Sampled,
+    candidates: Vec<Candidates>,
+    pairs: PairCounts,
+    calls: InFunction,
+}
+
 /// Decodes a function, and finds where its samples may come from.
-fn view(
-    function: &Sampled,
-    binaries: &Binaries,
-    answers: &super::join::All,
-) -> Option<(u32, Vec<Candidates>, PairCounts)> {
+fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &super::join::All) -> Option<View<'s>> {
     let program = binaries.get(function.dso)?;
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
     let ranges = &answers.table().function_at(function.entry)?.ranges;
     let body = Body::decode(&program.image, ranges, function.entry);
     let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts);
     let mut pairs = PairCounts::default();
-    let mut all: Vec<Candidates> = Vec::with_capacity(function.counts.len());
+    let mut candidates: Vec<Candidates> = Vec::with_capacity(function.counts.len());
     for address in function.counts.keys() {
-        all.extend(samples.candidates(*address, &mut pairs));
+        candidates.extend(samples.candidates(*address, &mut pairs));
     }
-    Some((function.dso, all, pairs))
+    let calls = InFunction::find(&body, function.entry, &function.counts, &samples);
+    Some(View { dso: function.dso, function, candidates, pairs, calls })
 }
 
 /// Returns whether a sample is at the very instruction.
@@ -195,7 +238,13 @@ impl Division {
 }
 
 /// Charges samples as the verdicts on their addresses say.
-fn charge(profile: &mut Profile, verdicts: &FxHashMap<(u32, u64), Verdict>) {
+fn charge(
+    profile: &mut Profile,
+    answers: &super::join::All,
+    calls: &Calls,
+    verdicts: &FxHashMap<(u32, u64), Verdict>,
+) {
+    let mut charging = Charging::new(calls);
     let mut made: FxHashMap<Place, u32> = FxHashMap::default();
     // by the place of the sample
     let mut divisions: Vec<Option<Option<Division>>> = Vec::new();
@@ -208,14 +257,29 @@ fn charge(profile: &mut Profile, verdicts: &FxHashMap<(u32, u64), Verdict>) {
         if is_precise(profile, &point) {
             continue;
         }
-        let division = divisions[point.place as usize]
-            .get_or_insert_with(|| division(profile, verdicts, point.place, &mut made));
-        let Some(division) = division else { continue };
-        let given = division.give(point.samples);
+        let (mut given, of_calls) = charging.give(profile, index as u32, answers, &mut made);
+        divided += of_calls;
+        let left = point.samples - given.iter().map(|(_, n)| n).sum::<u64>().min(point.samples);
+        if left > 0 {
+            let division = divisions[point.place as usize]
+                .get_or_insert_with(|| division(profile, verdicts, point.place, &mut made));
+            match division {
+                Some(division) => {
+                    given.extend(division.give(left));
+                    divided += if division.parts.len() > 1 { left } else { 0 };
+                    match profile.rules.get(&point.place) {
+                        Some(Rule::AssumedCall) => profile.calls.assumed += left,
+                        Some(Rule::IndirectCall) => profile.calls.unknown += left,
+                        _ => {}
+                    }
+                }
+                None if given.is_empty() => continue,
+                None => given.push((point.place, left)),
+            }
+        }
         let [(first, _), others @ ..] = &given[..] else { continue };
         profile.points[index].charged = *first;
         samples += given.iter().filter(|(place, _)| *place != point.place).map(|(_, n)| n).sum::<u64>();
-        divided += if division.parts.len() > 1 { point.samples } else { 0 };
         if !others.is_empty() {
             split.insert(index as u32, given);
         }
@@ -246,6 +310,7 @@ fn division(
                 (Place { offset, pid: SECOND_OPERAND, ..place }, *before)
             }
             Origin::CallOrReturn => (Place { pid: CALL_OR_RETURN, ..place }, address),
+            Origin::IndirectCall => (Place { pid: INDIRECT_CALL, ..place }, address),
         };
         let charged = match *origin == Origin::Instruction(profile.resolved[index as usize].address) {
             true => index,

@@ -192,6 +192,7 @@ impl Program {
             }
             Origin::SecondOperand(address) => format!("second operand at {address:#x}"),
             Origin::CallOrReturn => "call or return".to_owned(),
+            Origin::IndirectCall => "indirect call".to_owned(),
         };
         (rule, shares.into_iter().map(|(origin, share)| (name(origin), share)).collect())
     }
