@@ -3,6 +3,7 @@
 //! - `check` holds properties of the sources as ratchets: numbers in `xtask/ratchets.toml` that may only
 //!   go down.
 //! - `baseline` compares the outputs of an old binary with a new one's, byte for byte, and their speed.
+//! - `dependencies` checks licences, versions and sources by the rules of deny.toml.
 //! - `peer-report` compares reports with perf's.
 //! - `skips` fails where tests skipped themselves for want of something.
 //! - `plan` lists the edges of the module graph that a plan of crates would turn upwards.
@@ -10,6 +11,7 @@
 mod baseline;
 mod check;
 mod config;
+mod dependencies;
 mod peers;
 mod plan;
 mod skips;
@@ -50,6 +52,8 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// Check licences, versions and sources of dependencies by cargo metadata's output on standard input
+    Dependencies,
     /// Compare reports with perf's on the same recordings
     PeerReport {
         /// perf
@@ -86,6 +90,7 @@ fn run() -> Result<()> {
         Command::Check { record, list } => check::run(root, record, list.as_deref()),
         Command::Baseline(command) => baseline::run(root, &command),
         Command::Skips { log, list } => skips::run(root, &log, list),
+        Command::Dependencies => dependencies::run(root),
         Command::PeerReport { perf, tallyline, folder, recorded } => {
             peers::report::run(&perf, &tallyline, &folder, recorded.as_deref())
         }
