@@ -18,7 +18,8 @@
 //! # Where things are
 //! [`perfdata`] reads and writes recordings; [`code`] decodes programs; [`infer`] says what type the
 //! operand of each of their instructions is; [`report`] joins both. [`mod@trace`] makes and reads recordings of every access,
-//! where there are no hardware counters; [`coherence`] replays them on a model of a machine's caches.
+//! where there are no hardware counters; [`coherence`] replays them on a model of a machine's caches,
+//! [`timing`] on one of a processor's time.
 
 pub mod code;
 pub mod coherence;
@@ -26,6 +27,7 @@ mod error;
 pub mod infer;
 pub mod perfdata;
 pub mod report;
+pub mod timing;
 pub mod trace;
 
 pub use error::{Error, Result};

@@ -64,6 +64,28 @@ fn the_json_has_the_same_and_its_sums_hold() {
 }
 
 #[test]
+fn the_costs_of_all_fields_are_all_of_the_time() {
+    let (trace, programs) = pair();
+    let words = ["replay", &trace, "--symfs", &programs, "--cost"];
+    let output = run(&[&words[..], &["--json", "--level", "48K:12:4,1M:16:14,15M:15:50"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(json["model"], "time");
+    assert_eq!(json["processor"]["levels"][2]["size"], 15 << 20);
+    let fields = json["fields"].as_array().expect("fields");
+    let share: f64 = fields.iter().map(|field| field["share"].as_f64().expect("a share")).sum();
+    assert!((share - 1.0).abs() < 1e-6, "{share}");
+    let sum = |name: &str| fields.iter().map(|field| field[name].as_u64().expect("a count")).sum::<u64>();
+    assert_eq!(json["accesses"], sum("accesses"));
+    // both threads write their field 400 times
+    let of_pair = fields.iter().filter(|field| field["type"].as_str().is_some_and(|ty| ty.contains("pair")));
+    let accesses: u64 = of_pair.map(|field| field["accesses"].as_u64().expect("a count")).sum();
+    assert!(accesses >= 800, "{accesses}");
+    let text = stdout(&run(&words));
+    assert!(text.starts_with("# A model of time, not a measurement: L1 "), "{text}");
+}
+
+#[test]
 fn one_core_shares_nothing() {
     let (trace, programs) = pair();
     let output = run(&["replay", &trace, "--symfs", &programs, "--json", "--cores", "1"]);
@@ -80,6 +102,8 @@ fn what_is_no_trace_or_no_cache_is_one_line() {
         (vec!["replay", "/dev/null"], "not a trace"),
         (vec!["replay", "/no/such/file"], "cannot read /no/such/file"),
         (vec!["replay", &trace, "--cache", "48K"], "power of two"),
+        (vec!["replay", &trace, "--cost", "--level", "48K:7:4"], "expected a multiple of 7"),
+        (vec!["replay", &trace, "--cost", "--memory", "1"], "rising from level to level"),
         (vec!["replay", &trace, "--pid", "1"], "there are no accesses of process 1"),
     ] {
         let output = run(&args);

@@ -10,6 +10,7 @@ mod body;
 mod fusion;
 mod image;
 mod instruction;
+mod operation;
 mod region;
 mod symbols;
 mod tables;
@@ -26,6 +27,7 @@ pub use image::{Image, Machine, Segment, Symbol, SymbolKind, SymbolsMissing};
 pub use instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
+pub use operation::{Operation, RegisterSet, operation_at};
 pub use region::Region;
 pub use symbols::Name;
 pub use taken::addresses_taken;

@@ -4,7 +4,7 @@ use super::Geometry;
 
 /// What a core may do with a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Nothing: it is not there.
     #[default]
     Invalid,
@@ -18,23 +18,23 @@ pub(super) enum State {
 
 /// A place for a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Way {
-    pub(super) line: u64,
+pub(crate) struct Way {
+    pub(crate) line: u64,
     /// What the core wrote since it last took the line for itself, one bit a byte.
-    pub(super) written: u64,
+    pub(crate) written: u64,
     /// When it was last used.
     used: u64,
     /// Accesses since it came.
-    pub(super) reads: u64,
-    pub(super) writes: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
     /// The line's index in the directory.
-    pub(super) index: u32,
-    pub(super) state: State,
+    pub(crate) index: u32,
+    pub(crate) state: State,
 }
 
 /// The cache of a core. It has no memory of its own before the core's first access.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     ways: Vec<Way>,
     clock: u64,
 }
@@ -49,7 +49,7 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 impl Cache {
     /// The line, if it is there; it is then the most recently used one.
     #[inline]
-    pub(super) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+    pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
         let clock = self.clock;
         let way = self.look(geometry, line)?;
@@ -59,13 +59,13 @@ impl Cache {
 
     /// The line, if it is there.
     #[inline]
-    pub(super) fn look(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+    pub(crate) fn look(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
     /// Puts a line in; the one that had to go for it, if any.
-    pub(super) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
+    pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
         }
@@ -78,7 +78,7 @@ impl Cache {
     }
 
     /// All lines that are there.
-    pub(super) fn lines(&self) -> impl Iterator<Item = &Way> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Way> {
         self.ways.iter().filter(|way| way.state != State::Invalid)
     }
 }

@@ -25,10 +25,24 @@ impl Geometry {
             return Err(format!("lines of {line} bytes: a power of two from 8 to 4096 is wanted"));
         }
         let set = u64::from(line) * u64::from(ways);
-        if ways == 0 || size == 0 || !size.is_multiple_of(set) || !(size / set).is_power_of_two() {
+        if set != 0 && size.is_multiple_of(set) && !(size / set).is_power_of_two() {
             return Err(format!(
                 "a cache of {size} bytes in {ways} ways of lines of {line}: the number of sets, {size} / ({ways} × \
                  {line}), must be a power of two"
+            ));
+        }
+        Self::with_any_sets(cores, line, size, ways)
+    }
+
+    /// Describes caches whose number of sets need not be a power of two, as last levels of some processors.
+    pub(crate) fn with_any_sets(cores: u16, line: u32, size: u64, ways: u32) -> Result<Self, String> {
+        if !line.is_power_of_two() || !(8..=4096).contains(&line) {
+            return Err(format!("lines of {line} bytes: a power of two from 8 to 4096 is wanted"));
+        }
+        let set = u64::from(line) * u64::from(ways);
+        if ways == 0 || size == 0 || !size.is_multiple_of(set) {
+            return Err(format!(
+                "a cache of {size} bytes in {ways} ways of lines of {line}: expected a multiple of {ways} × {line}"
             ));
         }
         let sets = u32::try_from(size / set).map_err(|_| format!("a cache of {size} bytes is too large"))?;
@@ -61,7 +75,7 @@ impl Geometry {
         self.ways
     }
 
-    pub(super) fn sets(self) -> u32 {
+    pub(crate) fn sets(self) -> u32 {
         self.sets
     }
 

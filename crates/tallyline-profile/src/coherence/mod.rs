@@ -7,7 +7,7 @@
 //!
 //! [`Geometry`] is the machine, [`Machine`] runs accesses, [`replay()`] decides whose comes next.
 
-mod cache;
+pub(crate) mod cache;
 mod geometry;
 mod lines;
 mod machine;
@@ -16,4 +16,4 @@ mod replay;
 pub use geometry::Geometry;
 pub use lines::{LineCounts, Miss};
 pub use machine::{Conflict, Counts, Machine, Place, PlaceCounts, Summary};
-pub use replay::{Atomics, Course, Plan, Replayed, replay};
+pub use replay::{Atomics, Course, Model, Plan, Replayed, replay, replay_on};

@@ -60,6 +60,29 @@ pub struct Replayed {
     pub summary: Summary,
 }
 
+/// Cores that accesses are replayed on.
+pub trait Model {
+    /// Returns how many cores there are.
+    fn cores(&self) -> u16;
+
+    /// Does an access of a thread, of which `place` is the number in the order in which threads began.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] where the model holds no more.
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()>;
+}
+
+impl Model for Machine {
+    fn cores(&self) -> u16 {
+        self.geometry().cores()
+    }
+
+    #[inline]
+    fn access(&mut self, core: u16, _place: usize, access: &Access) -> Result<()> {
+        Machine::access(self, core, access.address, access.size, access.store, access.instruction)
+    }
+}
+
 /// Replays a process of a trace on a machine.
 ///
 /// # Errors
@@ -69,6 +92,19 @@ pub fn replay<S: Source + ?Sized>(
     mut machine: Machine,
     plan: Plan,
 ) -> Result<Replayed> {
+    let course = replay_on(trace, &mut machine, plan)?;
+    Ok(Replayed { course, summary: machine.finish() })
+}
+
+/// Replays a process of a trace on a model.
+///
+/// # Errors
+/// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
+pub fn replay_on<S: Source + ?Sized, M: Model>(
+    trace: &Trace<'_, S>,
+    machine: &mut M,
+    plan: Plan,
+) -> Result<Course> {
     let every = trace.header().every;
     if every != 1 {
         return Err(Error::Sampled(every));
@@ -82,7 +118,7 @@ pub fn replay<S: Source + ?Sized>(
     {
         return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
     }
-    let cores = machine.geometry().cores();
+    let cores = machine.cores();
     let core_of = |place: usize| (place % usize::from(cores)) as u16;
     let mut course = Course {
         threads: streams.iter().enumerate().map(|(place, stream)| (stream.thread, core_of(place))).collect(),
@@ -95,15 +131,14 @@ pub fn replay<S: Source + ?Sized>(
     while turns.iter().any(|turn| !turn.threads.is_empty()) {
         let mut any = false;
         for (core, turn) in turns.iter_mut().enumerate() {
-            any |=
-                turn.run(core as u16, &mut streams, &mut order, &mut machine, plan.quantum, &mut course)?;
+            any |= turn.run(core as u16, &mut streams, &mut order, machine, plan.quantum, &mut course)?;
         }
         if !any && !skip_to_next_event(&mut streams, plan.quantum) {
             // all wait for each other: the numbers of a damaged file
             order.force();
         }
     }
-    Ok(Replayed { course, summary: machine.finish() })
+    Ok(course)
 }
 
 /// Nobody did anything: the next ones to do something do it in the next round. Whether there are any.
@@ -127,12 +162,12 @@ struct Turn {
 
 impl Turn {
     /// Runs the next thread that can, for a quantum; whether one did anything.
-    fn run<S: Source + ?Sized>(
+    fn run<S: Source + ?Sized, M: Model>(
         &mut self,
         core: u16,
         streams: &mut [Stream<'_, S>],
         order: &mut Order,
-        machine: &mut Machine,
+        machine: &mut M,
         quantum: u64,
         course: &mut Course,
     ) -> Result<bool> {
@@ -232,11 +267,11 @@ impl Order {
 }
 
 /// What a thread's turn works on.
-struct Run<'a> {
+struct Run<'a, M> {
     place: usize,
     core: u16,
     order: &'a mut Order,
-    machine: &'a mut Machine,
+    machine: &'a mut M,
     course: &'a mut Course,
 }
 
@@ -308,7 +343,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
     }
 
     /// Passes a point, for which others may wait.
-    fn pass(&mut self, kind: Point, run: &mut Run<'_>) {
+    fn pass<M>(&mut self, kind: Point, run: &mut Run<'_, M>) {
         let Some(class) = Class::of(kind) else { return };
         let (points, passed) = (&self.points[class as usize], &mut self.passed[class as usize]);
         let point = points.get(*passed).copied();
@@ -317,7 +352,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
     }
 
     /// Runs a quantum, up to a point that must wait; whether anything was done.
-    fn run(&mut self, run: &mut Run<'_>, quantum: u64) -> Result<bool> {
+    fn run<M: Model>(&mut self, run: &mut Run<'_, M>, quantum: u64) -> Result<bool> {
         let end = self.position.saturating_add(quantum);
         let mut any = false;
         while let Some(event) = self.next {
@@ -327,8 +362,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
                     return Ok(any);
                 }
                 Event::Access(access) => {
-                    let Access { address, size, store, instruction, .. } = access;
-                    run.machine.access(run.core, address, size, store, instruction)?;
+                    run.machine.access(run.core, run.place, &access)?;
                     run.course.accesses += 1;
                 }
                 Event::Point { kind, number, now } => {

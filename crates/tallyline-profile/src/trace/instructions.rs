@@ -54,7 +54,7 @@ impl Instructions {
     }
 
     /// Adds the instruction of a number.
-    pub(super) fn add(&mut self, number: u64, instruction: Instruction) {
+    pub(crate) fn add(&mut self, number: u64, instruction: Instruction) {
         let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
             self.all.push(instruction);
             (self.all.len() - 1) as u32
@@ -67,7 +67,7 @@ impl Instructions {
     }
 
     /// To be called when all were added: those of several processes come as their blocks came.
-    pub(super) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.runs.sort_by_key(|run| run.first);
     }
 

@@ -60,6 +60,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(super) no_cache: bool,
 
+    #[command(flatten)]
+    pub(super) processor: super::cost::ProcessorArgs,
+
     /// How many cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) lines: usize,
@@ -89,6 +92,7 @@ Examples:
   tallyline record --trace -- ./server && tallyline replay
   tallyline replay -n 64 --cache 2M -c 128 server.trace   64 cores and larger lines
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
+  tallyline replay --cost server.trace                    what accesses to each field cost, by a model of time
 
 The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
 

@@ -1,6 +1,7 @@
 //! `tallyline replay`: a trace on a model of coherent caches.
 
 mod args;
+mod cost;
 mod findings;
 mod json;
 mod places;
@@ -40,6 +41,10 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     };
     let plan = Plan { quantum: args.quantum, atomics, process };
     let output = Output::open(args.output.as_deref(), color)?;
+    let programs = Programs { symfs: args.symfs.as_deref(), cache: Cache::of_user(args.no_cache) };
+    if args.processor.cost {
+        return cost::run(args, &trace, plan, cores, &programs, output);
+    }
     let replayed = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
     let mut turns = vec![Turns::of(plan.quantum, &replayed.summary.total)];
     if !args.one_quantum && replayed.course.threads.len() > 1 {
@@ -51,17 +56,8 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
         turns.sort_by_key(|turns| turns.quantum);
         turns.dedup_by_key(|turns| turns.quantum);
     }
-    let findings = Findings::new(
-        &trace,
-        geometry,
-        plan,
-        replayed,
-        turns,
-        &Shown {
-            lines: args.lines,
-            programs: Programs { symfs: args.symfs.as_deref(), cache: Cache::of_user(args.no_cache) },
-        },
-    );
+    let findings =
+        Findings::new(&trace, geometry, plan, replayed, turns, &Shown { lines: args.lines, programs });
     for warning in &findings.warnings {
         eprintln!("tallyline: {warning}");
     }

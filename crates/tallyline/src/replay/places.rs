@@ -132,7 +132,7 @@ pub(super) fn places<S: Source + ?Sized>(
 }
 
 /// A program's path under another root, with its folders or, in an archive, without.
-fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
+pub(super) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     let path = Path::new(path);
     let Some(root) = symfs else { return path.to_path_buf() };
     let with = root.join(path.strip_prefix("/").unwrap_or(path));

@@ -150,11 +150,11 @@ fn fields(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Result<()> {
         let what = format!("{}{mark}", what(&row.variable, &row.ty, &row.field));
         writeln!(out, "{numbers}{}", fit.rest(&printable(what.as_bytes()), numbers.len()))?;
     }
-    more(findings.fields.len(), "types and fields", out)
+    more(findings.fields.len(), ROWS, "types and fields", out)
 }
 
 /// A variable with its type, or the type alone.
-fn what(variable: &str, ty: &str, field: &str) -> String {
+pub(super) fn what(variable: &str, ty: &str, field: &str) -> String {
     match (variable, field) {
         ("", _) => format!("{ty} {field}").trim_end().to_owned(),
         // the variable says where it is
@@ -190,7 +190,7 @@ fn one_line(line: &LineRow, fit: &Fit, out: &mut dyn Write) -> Result<()> {
             fit.rest(&named(&row.culprit), BEFORE_NAMES)
         )?;
     }
-    more(line.conflicts.len(), "pairs", out)
+    more(line.conflicts.len(), ROWS, "pairs", out)
 }
 
 fn named(place: &Place) -> String {
@@ -199,9 +199,9 @@ fn named(place: &Place) -> String {
     printable(text.trim_end().as_bytes()).into_owned()
 }
 
-fn more(count: usize, what: &str, out: &mut dyn Write) -> Result<()> {
-    if count > ROWS {
-        writeln!(out, "… and {} more {what}; --json has all", count - ROWS)?;
+pub(super) fn more(count: usize, shown: usize, what: &str, out: &mut dyn Write) -> Result<()> {
+    if count > shown {
+        writeln!(out, "… and {} more {what}; --json has all", count - shown)?;
     }
     Ok(())
 }

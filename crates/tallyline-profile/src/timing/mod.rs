@@ -1,0 +1,24 @@
+//! A model of the time that each access of a trace costs. **A model, not a measurement.**
+//!
+//! One out-of-order core for each modelled core: instructions enter a window of the reorder buffer's size, run when
+//! their operands are there, and retire in order. What an instruction costs is the time between its predecessor's
+//! retirement and its own: a load that depends on another one's miss costs its whole latency, independent misses
+//! within a window overlap and cost together as much as one. Behind it are sets of the least recently used lines
+//! in several levels, a stride prefetcher for each load, a TLB whose misses read a page table through the caches, and
+//! memory with a latency and a rate.
+//!
+//! The trace has accesses only. The instructions between two of them are found in the program's code by their number
+//! (`path`); branches among them are predicted, and a wrong prediction empties the window when the branch is known.
+//!
+//! Left out: the front end's own stalls, ports, dividers that are busy, bank conflicts, several threads on one core,
+//! the kernel. What one core writes is gone from the others' caches.
+
+mod caches;
+mod core;
+mod path;
+mod predictor;
+mod processor;
+
+pub use core::{Cost, Costs, TimedCores};
+pub use path::Code;
+pub use processor::{Level, Processor};

@@ -1,0 +1,131 @@
+//! The modelled processor: this machine's caches, or those of the command line.
+
+use clap::Args;
+use std::fs;
+use std::path::Path;
+use tallyline_profile::timing::{Level, Processor};
+
+/// What the processor of `--cost` is.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model of costs")]
+pub(crate) struct ProcessorArgs {
+    /// Predict what accesses cost, by type and field, on a model of caches and out-of-order cores
+    ///
+    /// A model, not a measurement: levels of caches that replace the least recently used line, a TLB, a stride
+    /// prefetcher, branch prediction, a window of instructions that run when their operands are there. An access
+    /// costs the time for which nothing else retires: dependent misses their whole latency, independent ones within
+    /// the window together as much as one. Programs for x86-64.
+    #[arg(long, conflicts_with_all = ["cache", "ways", "lines"])]
+    pub(in crate::replay) cost: bool,
+
+    /// Levels of caches: size, ways and cycles of each, as 48K:12:4,1M:16:14; else this machine's sizes
+    #[arg(long, value_name = "SIZE:WAYS:CYCLES", requires = "cost", value_delimiter = ',', value_parser = level)]
+    level: Vec<Level>,
+
+    /// Cycles that a load from memory takes
+    #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().memory)]
+    memory: u32,
+
+    /// Instructions that the reorder buffer holds: misses farther apart do not overlap
+    #[arg(long, value_name = "N", requires = "cost", default_value_t = Processor::default().window)]
+    window: u32,
+
+    /// Lines that a stride is prefetched ahead; 0 for no prefetcher
+    #[arg(long, value_name = "LINES", requires = "cost", default_value_t = Processor::default().prefetch)]
+    prefetch: u32,
+
+    /// The size of a page in bytes, a number with K, M or G
+    #[arg(long, value_name = "SIZE", requires = "cost", default_value = "4K", value_parser = crate::record::size)]
+    page: u64,
+}
+
+impl ProcessorArgs {
+    /// Returns the processor.
+    pub(super) fn processor(&self, line: u32) -> Processor {
+        let default = Processor::default();
+        let levels = match self.level.is_empty() {
+            true => of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &default.levels),
+            false => Some(self.level.clone()),
+        };
+        Processor {
+            line,
+            levels: levels.unwrap_or(default.levels.clone()),
+            memory: self.memory,
+            window: self.window,
+            prefetch: self.prefetch,
+            page: u32::try_from(self.page).unwrap_or(u32::MAX),
+            ..default
+        }
+    }
+}
+
+/// Parses one level.
+fn level(text: &str) -> Result<Level, String> {
+    let expected = || format!("invalid level `{text}` (expected SIZE:WAYS:CYCLES, as 48K:12:4)");
+    let mut parts = text.split(':');
+    let (Some(size), Some(ways), Some(latency), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(expected());
+    };
+    Ok(Level {
+        size: crate::record::size(size).map_err(|_| expected())?,
+        ways: ways.parse().map_err(|_| expected())?,
+        latency: latency.parse().map_err(|_| expected())?,
+    })
+}
+
+/// Reads the sizes and ways of a machine's data caches from sysfs; latencies are those of `stated`. None where the
+/// machine does not say.
+fn of_machine(folder: &Path, stated: &[Level]) -> Option<Vec<Level>> {
+    let mut found: Vec<(u32, Level)> = Vec::new();
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        let read = |name| Some(fs::read_to_string(entry.path().join(name)).ok()?.trim().to_owned());
+        let Some(number) = read("level").and_then(|level| level.parse::<u32>().ok()) else { continue };
+        if read("type")? == "Instruction" {
+            continue;
+        }
+        let size = crate::record::size(&read("size")?).ok()?;
+        let ways = read("ways_of_associativity")?.parse().ok()?;
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        let latency = stated.get(index)?.latency;
+        found.push((number, Level { size, ways, latency }));
+    }
+    found.sort_by_key(|(number, _)| *number);
+    found.dedup_by_key(|(number, _)| *number);
+    (found.len() > 1).then(|| found.into_iter().map(|(_, level)| level).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_size_ways_and_cycles() {
+        assert_eq!(level("48K:12:4"), Ok(Level { size: 48 << 10, ways: 12, latency: 4 }));
+        for bad in ["", "48K", "48K:12", "48K:12:4:1", "x:1:1", "1K:-1:1"] {
+            assert!(level(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn levels_come_from_sysfs_in_their_order() {
+        let folder = std::env::temp_dir().join(format!("tallyline-caches-{}", std::process::id()));
+        let caches = [("index3", "3", "Unified", "105M", "15"), ("index0", "1", "Data", "48K", "12")];
+        let others = [("index1", "1", "Instruction", "32K", "8"), ("index2", "2", "Unified", "2048K", "16")];
+        for (name, level, kind, size, ways) in caches.into_iter().chain(others) {
+            let index = folder.join(name);
+            fs::create_dir_all(&index).expect("a folder");
+            let write = |name, text| fs::write(index.join(name), text).expect("a file");
+            write("level", level);
+            write("type", kind);
+            write("size", size);
+            write("ways_of_associativity", ways);
+        }
+        let found = of_machine(&folder, &Processor::default().levels).expect("three levels");
+        let sizes: Vec<_> = found.iter().map(|level| (level.size, level.ways, level.latency)).collect();
+        assert_eq!(sizes, [(48 << 10, 12, 4), (2 << 20, 16, 14), (105 << 20, 15, 50)]);
+        fs::remove_dir_all(&folder).expect("the folder is ours");
+        assert_eq!(of_machine(&folder, &Processor::default().levels), None);
+    }
+}
