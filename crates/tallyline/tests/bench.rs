@@ -256,3 +256,22 @@ fn attribution_has_every_sample_of_each_shape_by_each_side() {
         }
     }
 }
+
+#[test]
+fn programs_that_are_missing_are_named_with_what_builds_them() {
+    let folder = common::folder("bench-programs");
+    let foreign = folder.to_str().expect("a name");
+    let words =
+        ["bench", "programs", "--level", "48K:12:4,1M:16:14", "--foreign", foreign, "--program", "lua"];
+    let output = run(&[&words[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["programs"], serde_json::json!([]));
+    assert_eq!(report["not_run"][0]["program"], "lua");
+    assert!(report["not_run"][0]["why"].as_str().is_some_and(|why| why.contains("ci/programs")), "{report}");
+    let text = stdout(&run(&words));
+    assert!(text.contains("lua: not run: ") && text.contains("first in 0 of 0"), "{text}");
+    let unknown = run(&["bench", "programs", "--program", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there is no program nothing: store, index"), "{}", stderr(&unknown));
+}

@@ -2,7 +2,8 @@
 
 use super::image::{Image, Machine};
 use super::instruction::Flow;
-use super::x86;
+use super::x86::{access, flow, is_register, is_stack_operation};
+use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, Register as Native};
 
 /// The longest instruction of x86-64.
 const LONGEST: usize = 15;
@@ -36,7 +37,113 @@ pub fn operation_at(image: &Image, address: u64) -> Option<Operation> {
         return None;
     }
     let (region, bytes) = image.bytes(address, LONGEST)?;
-    region.code.then(|| x86::operation(&bytes, address)).flatten()
+    region.code.then(|| operation(&bytes, address)).flatten()
+}
+
+/// Describes the first of some bytes' instructions; none if it is no instruction.
+fn operation(bytes: &[u8], address: u64) -> Option<Operation> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let native = decoder.decode();
+    if native.is_invalid() {
+        return None;
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(&native);
+    let (mut reads, mut writes) = (0, 0);
+    for used in info.used_registers() {
+        let bit = register_bit(used.register());
+        let (read, written) = match used.access() {
+            OpAccess::Read | OpAccess::CondRead => (true, false),
+            OpAccess::Write => (false, true),
+            // what may be written keeps its old value else
+            OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+            _ => (false, false),
+        };
+        reads |= if read { bit } else { 0 };
+        writes |= if written { bit } else { 0 };
+    }
+    let touches = |used: &iced_x86::UsedMemory| access(used.access()).is_some();
+    let mut of_address = 0;
+    for used in info.used_memory().iter().filter(|used| touches(used)) {
+        of_address |= register_bit(used.base()) | register_bit(used.index());
+    }
+    let is_repeated =
+        native.is_string_instruction() && (native.has_rep_prefix() || native.has_repne_prefix());
+    let memory = !is_repeated && info.used_memory().iter().any(touches);
+    let is_cleared = matches!(
+        native.mnemonic(),
+        Mnemonic::Xor | Mnemonic::Sub | Mnemonic::Pxor | Mnemonic::Xorps | Mnemonic::Xorpd
+    ) && native.op_count() == 2
+        && is_register(&native, 1)
+        && native.op0_register() == native.op1_register();
+    if is_cleared {
+        reads = 0;
+    }
+    // the stack pointer of pushes and calls is known ahead to the processor: it waits for nothing
+    if is_stack_operation(&native) {
+        let stack = register_bit(Native::RSP);
+        reads &= !stack;
+        writes &= !stack;
+        of_address &= !stack;
+    }
+    if native.rflags_read() != 0 {
+        reads |= FLAGS;
+    }
+    if native.rflags_modified() != 0 {
+        writes |= FLAGS;
+    }
+    let flow = match native.mnemonic() {
+        Mnemonic::Syscall | Mnemonic::Sysenter => Flow::Next,
+        _ => flow(&native),
+    };
+    Some(Operation {
+        end: native.next_ip(),
+        flow,
+        address: of_address,
+        reads: reads | of_address,
+        writes,
+        latency: latency(&native),
+        memory,
+    })
+}
+
+/// The flags, in a set of registers.
+const FLAGS: RegisterSet = 1 << 63;
+
+/// The bit of a register, whole: general ones, vectors, and one for all others.
+fn register_bit(native: Native) -> RegisterSet {
+    let whole = native.full_register();
+    if whole.is_gpr64() {
+        1 << whole.number()
+    } else if whole.is_vector_register() {
+        1 << (16 + whole.number())
+    } else if matches!(whole, Native::None | Native::RIP) || whole.is_segment_register() {
+        0
+    } else {
+        1 << 62
+    }
+}
+
+/// Cycles to the result, by the published tables of current AMD and Intel cores, rounded.
+fn latency(native: &iced_x86::Instruction) -> u8 {
+    match native.mnemonic() {
+        Mnemonic::Imul | Mnemonic::Mul | Mnemonic::Mulx => 3,
+        Mnemonic::Div | Mnemonic::Idiv => 14,
+        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd | Mnemonic::Divss => 13,
+        Mnemonic::Sqrtsd | Mnemonic::Vsqrtsd | Mnemonic::Sqrtpd => 20,
+        Mnemonic::Addsd | Mnemonic::Subsd | Mnemonic::Mulsd | Mnemonic::Addss | Mnemonic::Mulss => 3,
+        Mnemonic::Vaddsd | Mnemonic::Vsubsd | Mnemonic::Vmulsd | Mnemonic::Addpd | Mnemonic::Mulpd => 3,
+        Mnemonic::Cvtsi2sd | Mnemonic::Cvttsd2si | Mnemonic::Comisd | Mnemonic::Ucomisd => 4,
+        Mnemonic::Crc32 | Mnemonic::Pclmulqdq => 3,
+        // copies and loads: the copy is a renaming, the load's time is that of the memory
+        Mnemonic::Mov
+        | Mnemonic::Movzx
+        | Mnemonic::Movsx
+        | Mnemonic::Movsxd
+        | Mnemonic::Pop
+        | Mnemonic::Ret => 0,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
@@ -44,7 +151,7 @@ mod tests {
     use super::*;
 
     fn decoded(bytes: &[u8]) -> Operation {
-        x86::operation(bytes, 0x1000).expect("an instruction")
+        operation(bytes, 0x1000).expect("an instruction")
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::fusion::{FlagOperation, FlagProducer, FusionRole, JumpCondition, Oper
 use super::instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
 };
-use super::operation::{Operation, RegisterSet};
 use iced_x86::{
     Code, ConditionCode, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register as Native,
@@ -71,7 +70,7 @@ fn condition(native: &iced_x86::Instruction) -> Option<Condition> {
     })
 }
 
-fn flow(native: &iced_x86::Instruction) -> Flow {
+pub(super) fn flow(native: &iced_x86::Instruction) -> Flow {
     let target = || match native.op0_kind() {
         OpKind::NearBranch64 => Some(native.near_branch64()),
         _ => None,
@@ -90,112 +89,6 @@ fn flow(native: &iced_x86::Instruction) -> Flow {
         // a kernel call comes back like any instruction
         FlowControl::Interrupt if native.code() != Code::Int3 => Flow::Next,
         FlowControl::Interrupt | FlowControl::Exception => Flow::Stop,
-    }
-}
-
-/// Describes the first of some bytes' instructions; none if it is no instruction.
-pub(super) fn operation(bytes: &[u8], address: u64) -> Option<Operation> {
-    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-    let native = decoder.decode();
-    if native.is_invalid() {
-        return None;
-    }
-    let mut factory = InstructionInfoFactory::new();
-    let info = factory.info(&native);
-    let (mut reads, mut writes) = (0, 0);
-    for used in info.used_registers() {
-        let bit = register_bit(used.register());
-        let (read, written) = match used.access() {
-            OpAccess::Read | OpAccess::CondRead => (true, false),
-            OpAccess::Write => (false, true),
-            // what may be written keeps its old value else
-            OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
-            _ => (false, false),
-        };
-        reads |= if read { bit } else { 0 };
-        writes |= if written { bit } else { 0 };
-    }
-    let touches = |used: &iced_x86::UsedMemory| access(used.access()).is_some();
-    let mut of_address = 0;
-    for used in info.used_memory().iter().filter(|used| touches(used)) {
-        of_address |= register_bit(used.base()) | register_bit(used.index());
-    }
-    let is_repeated =
-        native.is_string_instruction() && (native.has_rep_prefix() || native.has_repne_prefix());
-    let memory = !is_repeated && info.used_memory().iter().any(touches);
-    let is_cleared = matches!(
-        native.mnemonic(),
-        Mnemonic::Xor | Mnemonic::Sub | Mnemonic::Pxor | Mnemonic::Xorps | Mnemonic::Xorpd
-    ) && native.op_count() == 2
-        && is_register(&native, 1)
-        && native.op0_register() == native.op1_register();
-    if is_cleared {
-        reads = 0;
-    }
-    // the stack pointer of pushes and calls is known ahead to the processor: it waits for nothing
-    if is_stack_operation(&native) {
-        let stack = register_bit(Native::RSP);
-        reads &= !stack;
-        writes &= !stack;
-        of_address &= !stack;
-    }
-    if native.rflags_read() != 0 {
-        reads |= FLAGS;
-    }
-    if native.rflags_modified() != 0 {
-        writes |= FLAGS;
-    }
-    let flow = match native.mnemonic() {
-        Mnemonic::Syscall | Mnemonic::Sysenter => Flow::Next,
-        _ => flow(&native),
-    };
-    Some(Operation {
-        end: native.next_ip(),
-        flow,
-        address: of_address,
-        reads: reads | of_address,
-        writes,
-        latency: latency(&native),
-        memory,
-    })
-}
-
-/// The flags, in a set of registers.
-const FLAGS: RegisterSet = 1 << 63;
-
-/// The bit of a register, whole: general ones, vectors, and one for all others.
-fn register_bit(native: Native) -> RegisterSet {
-    let whole = native.full_register();
-    if whole.is_gpr64() {
-        1 << whole.number()
-    } else if whole.is_vector_register() {
-        1 << (16 + whole.number())
-    } else if matches!(whole, Native::None | Native::RIP) || whole.is_segment_register() {
-        0
-    } else {
-        1 << 62
-    }
-}
-
-/// Cycles to the result, by the published tables of current AMD and Intel cores, rounded.
-fn latency(native: &iced_x86::Instruction) -> u8 {
-    match native.mnemonic() {
-        Mnemonic::Imul | Mnemonic::Mul | Mnemonic::Mulx => 3,
-        Mnemonic::Div | Mnemonic::Idiv => 14,
-        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd | Mnemonic::Divss => 13,
-        Mnemonic::Sqrtsd | Mnemonic::Vsqrtsd | Mnemonic::Sqrtpd => 20,
-        Mnemonic::Addsd | Mnemonic::Subsd | Mnemonic::Mulsd | Mnemonic::Addss | Mnemonic::Mulss => 3,
-        Mnemonic::Vaddsd | Mnemonic::Vsubsd | Mnemonic::Vmulsd | Mnemonic::Addpd | Mnemonic::Mulpd => 3,
-        Mnemonic::Cvtsi2sd | Mnemonic::Cvttsd2si | Mnemonic::Comisd | Mnemonic::Ucomisd => 4,
-        Mnemonic::Crc32 | Mnemonic::Pclmulqdq => 3,
-        // copies and loads: the copy is a renaming, the load's time is that of the memory
-        Mnemonic::Mov
-        | Mnemonic::Movzx
-        | Mnemonic::Movsx
-        | Mnemonic::Movsxd
-        | Mnemonic::Pop
-        | Mnemonic::Ret => 0,
-        _ => 1,
     }
 }
 
@@ -637,7 +530,7 @@ fn fusion(native: &iced_x86::Instruction, memory: Option<&Memory>) -> FusionRole
     FusionRole::Producer(FlagProducer { operation, operands })
 }
 
-fn is_stack_operation(native: &iced_x86::Instruction) -> bool {
+pub(super) fn is_stack_operation(native: &iced_x86::Instruction) -> bool {
     native.is_stack_instruction() || native.mnemonic() == Mnemonic::Leave
 }
 
@@ -652,7 +545,7 @@ fn is_prefetch(mnemonic: Mnemonic) -> bool {
     )
 }
 
-fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
+pub(super) fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
 }
 
@@ -677,7 +570,7 @@ fn size_of(register: Native) -> usize {
     register.size()
 }
 
-fn access(access: OpAccess) -> Option<Access> {
+pub(super) fn access(access: OpAccess) -> Option<Access> {
     match access {
         OpAccess::Read | OpAccess::CondRead => Some(Access::Read),
         OpAccess::Write | OpAccess::CondWrite => Some(Access::Write),

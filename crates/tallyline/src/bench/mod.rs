@@ -14,6 +14,7 @@ mod machine;
 mod memory;
 mod nodes;
 mod profiles;
+mod programs;
 mod read;
 mod record;
 mod report;
@@ -69,6 +70,9 @@ pub(crate) enum Bench {
     /// What reports by type take, against perf: time and memory
     #[command(after_help = REPORT_EXAMPLES)]
     Report(profiles::Options),
+    /// Samples of whole programs by field, against a model's prediction from a trace of the same run
+    #[command(after_help = PROGRAMS_EXAMPLES)]
+    Programs(programs::Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -114,6 +118,14 @@ Examples:
   tallyline bench report --perf ./perf                 a small program, compiled and recorded here
   tallyline bench report --program ./server -k vmlinux also samples spread over their functions
   tallyline bench report --data perf.data -k vmlinux --json | jq '.targets'";
+
+const PROGRAMS_EXAMPLES: &str = "\
+Examples:
+  ci/programs && tallyline bench programs              three programs of ours, three of others
+  tallyline bench programs --program store --keep /tmp/store
+  tallyline bench programs --json | jq '.programs[] | {program, agrees, correlation}'
+
+A share of samples is measured, a share of time is the model's (tallyline replay --cost). Needs QEMU's user emulation (qemu-user), a C and a C++ compiler and rustc; what is missing is named.";
 
 const LIFECYCLE_EXAMPLES: &str = "\
 Examples:
@@ -271,6 +283,7 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
             report("report", plan, color, |report| profiles::run(options, report))?;
             return Ok(ExitCode::SUCCESS);
         }
+        Bench::Programs(options) => return programs::run(options, color).map(|()| ExitCode::SUCCESS),
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
     };

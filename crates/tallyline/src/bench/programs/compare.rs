@@ -1,0 +1,211 @@
+//! Shares of fields by samples and by the model, and how well their orders agree.
+
+use anyhow::{Result, anyhow};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The share above which a field counts, in percent, by samples or by the model.
+pub(super) const LEAST: f64 = 2.0;
+
+/// The rank correlation that is wanted.
+pub(super) const CORRELATION: f64 = 0.8;
+
+/// The weight of each field, and of all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shares {
+    fields: BTreeMap<String, f64>,
+    all: f64,
+}
+
+/// A field with its shares in percent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) sampled: f64,
+    pub(super) modelled: f64,
+}
+
+/// One program.
+#[derive(Clone, Debug)]
+pub(super) struct Comparison {
+    pub(super) program: String,
+    pub(super) samples: u64,
+    /// The parts in percent that are fields of types at all: by samples, by the model.
+    pub(super) typed: (f64, f64),
+    /// Those with a share above [`LEAST`], the most sampled first.
+    pub(super) fields: Vec<Field>,
+    /// Spearman's; none with fewer than three fields.
+    pub(super) correlation: Option<f64>,
+}
+
+impl Shares {
+    /// Adds the rows of `tallyline report -s type,typeoff --json`.
+    pub(super) fn add_report(&mut self, report: &Value) -> Result<()> {
+        for row in rows(report, "rows")? {
+            let keys = &row["keys"];
+            let field = text(&keys["typeoff"])?;
+            self.add(text(&keys["type"])?, field, number(&row["samples"])?);
+        }
+        Ok(())
+    }
+
+    /// Adds the fields of `tallyline replay --cost --json`.
+    pub(super) fn add_model(&mut self, model: &Value) -> Result<()> {
+        for row in rows(model, "fields")? {
+            let (ty, field) = (text(&row["type"])?, text(&row["field"])?);
+            self.add(ty, &format!("{ty} {field}"), number(&row["cycles"])?);
+        }
+        Ok(())
+    }
+
+    /// Adds to a field; in brackets are reasons why there is none.
+    fn add(&mut self, ty: &str, field: &str, weight: f64) {
+        self.all += weight;
+        if !ty.starts_with('(') {
+            *self.fields.entry(field.to_owned()).or_default() += weight;
+        }
+    }
+
+    /// Returns the weight of all.
+    pub(super) fn total(&self) -> f64 {
+        self.all
+    }
+
+    fn percent(&self, field: &str) -> f64 {
+        100.0 * self.fields.get(field).copied().unwrap_or(0.0) / self.all.max(1.0)
+    }
+
+    fn typed(&self) -> f64 {
+        100.0 * self.fields.values().sum::<f64>() / self.all.max(1.0)
+    }
+}
+
+impl Comparison {
+    pub(super) fn new(program: &str, sampled: Shares, modelled: Shares) -> Comparison {
+        let names: BTreeSet<&String> = sampled.fields.keys().chain(modelled.fields.keys()).collect();
+        let field = |name: &String| Field {
+            name: name.clone(),
+            sampled: sampled.percent(name),
+            modelled: modelled.percent(name),
+        };
+        let is_large = |field: &Field| field.sampled > LEAST || field.modelled > LEAST;
+        let mut fields: Vec<Field> = names.into_iter().map(field).filter(is_large).collect();
+        fields.sort_by(|a, b| b.sampled.total_cmp(&a.sampled).then(b.modelled.total_cmp(&a.modelled)));
+        let pairs: Vec<(f64, f64)> = fields.iter().map(|field| (field.sampled, field.modelled)).collect();
+        Comparison {
+            program: program.to_owned(),
+            samples: sampled.all as u64,
+            typed: (sampled.typed(), modelled.typed()),
+            correlation: spearman(&pairs),
+            fields,
+        }
+    }
+
+    /// Returns the field with the largest share by samples.
+    pub(super) fn top_sampled(&self) -> Option<&Field> {
+        self.fields.first()
+    }
+
+    /// Returns the field with the largest share by the model.
+    pub(super) fn top_modelled(&self) -> Option<&Field> {
+        self.fields.iter().max_by(|a, b| a.modelled.total_cmp(&b.modelled))
+    }
+
+    /// Whether samples and model name the same field first.
+    pub(super) fn agrees(&self) -> bool {
+        self.top_sampled().is_some_and(|field| Some(field) == self.top_modelled())
+    }
+}
+
+/// Spearman's rank correlation; none with fewer than three pairs, or where one side has a single rank.
+fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+    if pairs.len() < 3 {
+        return None;
+    }
+    let one = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
+    let other = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
+    let mean = (pairs.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    let (first, second) = (product(&one, &one), product(&other, &other));
+    (first > 0.0 && second > 0.0).then(|| product(&one, &other) / (first * second).sqrt())
+}
+
+/// The ranks of values; equal ones share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: &f64| values.iter().filter(|other| *other < value).count() as f64;
+    let equal = |value: &f64| values.iter().filter(|other| *other == value).count() as f64;
+    values.iter().map(|value| below(value) + (equal(value) - 1.0) / 2.0).collect()
+}
+
+fn rows<'v>(document: &'v Value, name: &str) -> Result<&'v Vec<Value>> {
+    document[name].as_array().ok_or_else(|| anyhow!("no `{name}` in the JSON"))
+}
+
+fn text(value: &Value) -> Result<&str> {
+    value.as_str().ok_or_else(|| anyhow!("{value} is no text"))
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().ok_or_else(|| anyhow!("{value} is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shares(fields: &[(&str, f64)]) -> Shares {
+        let mut shares = Shares::default();
+        fields.iter().for_each(|(name, weight)| shares.add("struct s", name, *weight));
+        shares
+    }
+
+    #[test]
+    fn orders_that_agree_correlate_and_reversed_ones_do_not() {
+        let same = [(30.0, 50.0), (20.0, 40.0), (10.0, 5.0)];
+        assert_eq!(spearman(&same), Some(1.0));
+        let reversed = [(30.0, 5.0), (20.0, 40.0), (10.0, 50.0)];
+        assert_eq!(spearman(&reversed), Some(-1.0));
+        assert_eq!(spearman(&same[..2]), None);
+        assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 4.0)]), None);
+        assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0]), [1.5, 0.0, 1.5, 3.0]);
+    }
+
+    #[test]
+    fn fields_that_only_one_side_has_count_with_nothing_on_the_other() {
+        let comparison = Comparison::new(
+            "program",
+            shares(&[("a", 60.0), ("b", 39.0), ("c", 1.0)]),
+            shares(&[("a", 50.0), ("d", 49.0), ("c", 1.0)]),
+        );
+        let names: Vec<_> = comparison.fields.iter().map(|field| field.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "d"]);
+        assert_eq!(comparison.fields[1].modelled, 0.0);
+        assert!(comparison.agrees());
+        assert!(comparison.correlation.is_some_and(|correlation| correlation < CORRELATION));
+    }
+
+    #[test]
+    fn what_is_no_field_is_part_of_the_whole() {
+        let mut sampled = Shares::default();
+        let report = json!({"rows": [
+            {"keys": {"type": "struct s", "typeoff": "struct s +0 (a)"}, "samples": 30},
+            {"keys": {"type": "(no memory)", "typeoff": "(no memory)"}, "samples": 70},
+        ]});
+        sampled.add_report(&report).expect("rows");
+        let mut modelled = Shares::default();
+        let model = json!({"fields": [
+            {"type": "struct s", "field": "+0 (a)", "cycles": 10},
+            {"type": "struct s", "field": "+0 (a)", "cycles": 15},
+            {"type": "(no memory)", "field": "", "cycles": 75},
+        ]});
+        modelled.add_model(&model).expect("fields");
+        let comparison = Comparison::new("program", sampled, modelled);
+        assert_eq!(comparison.typed, (30.0, 25.0));
+        assert_eq!(
+            comparison.fields,
+            [Field { name: "struct s +0 (a)".into(), sampled: 30.0, modelled: 25.0 }]
+        );
+        assert!(Shares::default().add_report(&json!({})).is_err());
+    }
+}
