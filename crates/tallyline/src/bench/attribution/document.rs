@@ -173,6 +173,7 @@ impl Document {
     fn write_summary(&self, out: &mut dyn Write) -> Result<()> {
         let all: Vec<&ShapeResult> = self.programs.iter().flat_map(|program| &program.shapes).collect();
         if all.is_empty() {
+            writeln!(out, "nothing was judged")?;
             return Ok(());
         }
         writeln!(out)?;
