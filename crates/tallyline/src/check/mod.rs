@@ -9,7 +9,8 @@ mod text;
 
 pub(crate) use args::CheckArgs;
 
-use crate::layout::{nearest, operands, source};
+use crate::layout::job::Job;
+use crate::layout::{nearest_in, operands, source};
 use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use args::Format;
@@ -125,10 +126,13 @@ fn suggest_types(args: &CheckArgs, file: &Path, report: &mut Report) {
     if !report.findings.iter().any(misspelt) {
         return;
     }
-    let request = Request { wanted: Wanted::Records, ..Request::default() };
-    let Ok(types) = source::read(file, &request, args.btf_base.as_deref()) else { return };
-    for finding in report.findings.iter_mut().filter(|finding| misspelt(finding)) {
-        let near = nearest(&finding.ty, &types);
+    let job = Job { files: vec![file.to_path_buf()], btf_base: args.btf_base.clone(), ..Job::default() };
+    let findings = || report.findings.iter().filter(|finding| misspelt(finding));
+    let names: Vec<String> = findings().map(|finding| finding.ty.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let Ok(near) = nearest_in(job, &names) else { return };
+    let findings = report.findings.iter_mut().filter(|finding| misspelt(finding));
+    for (finding, near) in findings.zip(near) {
         finding.message.push_str(&query::did_you_mean(&finding.ty, near.iter().map(String::as_str)));
     }
 }

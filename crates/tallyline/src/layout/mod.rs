@@ -23,7 +23,7 @@ pub(crate) mod suggest;
 
 pub(crate) use args::LayoutArgs;
 pub(crate) use companions::Beside;
-pub(crate) use suggest::nearest;
+pub(crate) use suggest::nearest_in;
 
 use crate::output::{Color, Output};
 use anyhow::{Result, bail};

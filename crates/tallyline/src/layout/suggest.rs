@@ -1,10 +1,14 @@
 //! What to say where there is no type of a name: with the names that are nearest to it.
 
-use super::job::{Ask, Job};
+use super::job::{Ask, Job, Show};
 use super::open::describe;
+use super::source;
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::Path;
 use tallyline_layout::model::Types;
-use tallyline_layout::query;
+use tallyline_layout::{Request, query};
 
 /// One line about the names that there is no type of. The file is read again, for all of its names:
 /// only now are they needed.
@@ -16,20 +20,42 @@ pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
     };
     let mut line = format!("{file}: no {what} named {}", missing.join(", "));
     line.push_str(&files_among(missing));
-    let Ok(types) = (Job { files: job.files.clone(), formats: job.formats.clone(), ..Job::default() }).read()
-    else {
-        return line;
-    };
     if let [name] = missing
         && !matches!(job.ask, Ask::Enumerator(_))
         && !name.contains(['*', '?'])
     {
-        let near = nearest(name, &types);
+        let job = Job { files: job.files.clone(), formats: job.formats.clone(), ..Job::default() };
+        let near = nearest_in(job, &[*name]).unwrap_or_default().pop().unwrap_or_default();
         if !near.is_empty() {
             line.push_str(&format!("; there is {}", near.join(", ")));
         }
     }
     line
+}
+
+/// Returns the names of the types of a job's file that are nearest to each of some names. Of each part of
+/// the file only the nearest are kept.
+pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
+    let job = Job { show: Show::Name, ..job };
+    let mut near = vec![BTreeSet::new(); names.len()];
+    let mut add = |types: &Types| {
+        near.iter_mut().zip(names).for_each(|(near, name)| near.extend(nearest(name, types)));
+    };
+    match job.in_parts() {
+        Some(file) => {
+            let request = Request { format: job.formats.first().copied(), ..job.request() };
+            source::read_parts(file, &request, &mut |types| {
+                add(&types);
+                ControlFlow::Continue(())
+            })?;
+        }
+        None => add(&job.read()?),
+    }
+    let nearest = |(near, name): (BTreeSet<String>, &&str)| {
+        let near = query::nearest(name, near.iter().map(String::as_str));
+        near.into_iter().map(String::from).collect()
+    };
+    Ok(near.into_iter().zip(names).map(nearest).collect())
 }
 
 /// What is to be said about names of types that are files, or look like one.
@@ -44,7 +70,7 @@ pub(crate) fn files_among(missing: &[&str]) -> String {
 }
 
 /// Returns the names of types that are nearest to a name.
-pub(crate) fn nearest(name: &str, types: &Types) -> Vec<String> {
+fn nearest(name: &str, types: &Types) -> Vec<String> {
     let names: Vec<_> = types
         .listed()
         .iter()

@@ -22,6 +22,9 @@ const ROUNDS: usize = 40;
 /// The number of bytes that may always be read again.
 const FEW: usize = 16 << 20;
 
+/// The start and the bytes of units.
+type UnitBytes = Vec<(usize, Vec<u8>)>;
+
 /// The section of units, of which parts may be read again.
 pub(super) struct Section<'a> {
     info: &'a Part<'a>,
@@ -63,7 +66,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reads units, given in order; none where that fails, or takes more bytes than `left`.
-    fn read(&self, units: &[(usize, usize)], left: &AtomicUsize) -> Result<Option<Vec<(usize, Vec<u8>)>>> {
+    fn read(&self, units: &[(usize, usize)], left: &AtomicUsize) -> Result<Option<UnitBytes>> {
         let mut all = Vec::with_capacity(units.len());
         let mut last = None;
         for &(start, size) in units {
