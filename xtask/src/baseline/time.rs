@@ -23,6 +23,9 @@ const COMMANDS: [(&str, &str); 5] = [
 /// Runs of a command in a round, of which the fastest counts.
 const REPEATS: usize = 3;
 
+/// The highest median ratio that is not called slower.
+const MAX_RATIO: f64 = 1.05;
+
 /// The ratios of a figure, new over old, a round each.
 type Ratios = BTreeMap<String, Vec<f64>>;
 
@@ -64,7 +67,11 @@ pub(super) fn run(old: &Path, new: &Path, folder: &Path, rounds: usize) -> Resul
     println!("new over old, {rounds} pairs: median (quartiles)");
     for (name, ratios) in &mut ratios {
         let [first, median, third] = quartiles(ratios);
-        let mark = if median > 1.05 { "  slower by more than 5 %" } else { "" };
+        let mark = match (median > MAX_RATIO, first < 1.0) {
+            (true, false) => "  slower",
+            (true, true) => "  slower, or noise: more rounds, or a quieter machine",
+            (false, _) => "",
+        };
         println!("{median:6.3} ({first:.3} to {third:.3})  {name}{mark}");
     }
     Ok(())

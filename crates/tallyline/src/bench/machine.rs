@@ -35,7 +35,8 @@ pub(crate) struct Machine {
     pub(crate) mode: String,
     /// The widest vector that the library uses here, in bytes.
     pub(crate) vector_bytes: usize,
-    /// `release`, or `debug`, whose figures mean nothing.
+    /// The build's profile: `dist` for published figures, `release` and others, `debug` for figures that
+    /// mean nothing.
     pub(crate) build: &'static str,
     /// The C compiler of the C sides, or why there is none.
     pub(crate) c_compiler: String,
@@ -76,7 +77,7 @@ impl Machine {
             memory_bytes: memory("MemTotal"),
             mode: statctr::thread_mode().to_string(),
             vector_bytes: statctr::VectorWidth::detect().bytes(),
-            build: if cfg!(debug_assertions) { "debug" } else { "release" },
+            build: profile(env!("OUT_DIR")),
             c_compiler: c::COMPILER.into(),
             load: line_of("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok()),
             statctr: env!("CARGO_PKG_VERSION"),
@@ -89,6 +90,11 @@ impl Machine {
     pub(crate) fn model(&self) -> String {
         format!("{} ({})", self.cpu, self.cpu_id)
     }
+}
+
+/// Returns the profile that a build script's folder is of: `…/PROFILE/build/PACKAGE-HASH/out`.
+fn profile(folder: &str) -> &str {
+    folder.rsplit('/').nth(3).unwrap_or("unknown")
 }
 
 /// Memory that can be had without swapping, in bytes.
@@ -172,6 +178,13 @@ impl fmt::Display for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_profile_is_told_by_the_folder_of_the_build() {
+        assert_eq!(profile("/home/me/target/dist/build/tallyline-0123456789abcdef/out"), "dist");
+        assert_eq!(profile("out"), "unknown");
+        assert_eq!(profile(env!("OUT_DIR")) == "debug", cfg!(debug_assertions));
+    }
 
     #[test]
     fn this_machine_can_be_described() {
