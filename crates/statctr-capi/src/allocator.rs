@@ -10,7 +10,7 @@ use crate::counter::check_abi;
 use crate::guard::{errno, guard, guard_value};
 use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
-use statctr::{Counter, Once, Placement, Pool};
+use statctr::{Counter, OnceBox, Placement, Pool};
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -24,7 +24,7 @@ static CHOSEN: AtomicI32 = AtomicI32::new(DEFAULT);
 
 /// The pool of an allocator: made when it is first asked for.
 fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
-    static POOLS: [Once<Pool>; 3] = [Once::new(), Once::new(), Once::new()];
+    static POOLS: [OnceBox<Pool>; 3] = [OnceBox::new(), OnceBox::new(), OnceBox::new()];
     let (place, placement) = match allocator {
         DEFAULT => return Pool::global().map_err(|error| errno(&error)),
         FIXED => (&POOLS[0], Placement::Fixed),

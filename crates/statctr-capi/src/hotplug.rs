@@ -8,7 +8,7 @@
 
 use crate::allocator::flexible;
 use crate::guard::{errno, guard};
-use statctr::OnMoved;
+use statctr::DrainCallbackGuard;
 use statctr::hotplug::Watcher;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -55,7 +55,7 @@ pub type StatctrMovedFn = Option<extern "C" fn(cpu: c_uint, bytes: usize, data: 
 /// A callback that is registered: `statctr_moved_t`, opaque in C.
 #[derive(Debug)]
 pub struct StatctrMoved {
-    _callback: OnMoved,
+    _callback: DrainCallbackGuard,
 }
 
 /// See the header.

@@ -170,8 +170,10 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real or that the pool has no unit for.
-    pub fn add_as(&self, cpu: CpuId, value: u64) -> Result<()> {
-        impersonate(cpu, || self.0.arena().while_locked(|| self.0.handle().add_as_locked(cpu.index(), value)))
+    pub fn add_on_synthetic(&self, cpu: CpuId, value: u64) -> Result<()> {
+        impersonate(cpu, || {
+            self.0.arena().while_locked(|| self.0.handle().add_on_synthetic_locked(cpu.index(), value))
+        })
     }
 }
 
@@ -332,14 +334,14 @@ impl CounterRef<'_> {
         self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_as`].
+    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`].
     ///
     /// # Errors
-    /// As [`Counter::add_as`].
-    pub fn add_as(self, cpu: CpuId, value: u64) -> Result<()> {
+    /// As [`Counter::add_on_synthetic`].
+    pub fn add_on_synthetic(self, cpu: CpuId, value: u64) -> Result<()> {
         impersonate(cpu, || {
             let arena = self.piece.arena();
-            arena.while_locked(|| self.piece.add_as_locked(self.index, cpu.index(), value))
+            arena.while_locked(|| self.piece.add_on_synthetic_locked(self.index, cpu.index(), value))
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::counter::impersonate;
 use crate::error::{Error, Result};
-use crate::memory::{Lines, TwinShape};
+use crate::memory::{LatchLayout, Lines};
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
 use crate::topology::CpuId;
@@ -163,20 +163,20 @@ impl Group {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_as`](crate::Counter::add_as).
+    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
-    /// As [`Counter::add_as`](crate::Counter::add_as).
-    pub fn add_as(&self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
-        add_as(&self.lines, item.slot(), cpu, value)
+    /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    pub fn add_on_synthetic(&self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
+        add_on_synthetic(&self.lines, item.slot(), cpu, value)
     }
 }
 
 fn take(pool: &Pool, schema: &Schema, groups: usize) -> Result<Lines> {
     // events that no store of this pool can hold need two copies of their line
     let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
-    let twin = (needs_copies && groups == 1).then(|| TwinShape { lines: schema.chunks() });
-    pool.arena().take_group(schema.chunks() * groups, twin)
+    let latch = (needs_copies && groups == 1).then(|| LatchLayout { lines: schema.chunks() });
+    pool.arena().take_group(schema.chunks() * groups, latch)
 }
 
 fn fold(lines: &Lines, schema: &Schema, values: &mut [u64]) {
@@ -210,8 +210,10 @@ fn surplus(items: usize, given: usize) -> Error {
     Error::SurplusDeltas { items, given }
 }
 
-fn add_as(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Result<()> {
-    impersonate(cpu, || lines.arena().while_locked(|| lines.add_as_locked(slot, cpu.index(), value)))
+fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Result<()> {
+    impersonate(cpu, || {
+        lines.arena().while_locked(|| lines.add_on_synthetic_locked(slot, cpu.index(), value))
+    })
 }
 
 /// Many groups of a kind made at once, side by side, which are folded as one piece of memory.
@@ -359,12 +361,12 @@ impl GroupRef<'_> {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_as`](crate::Counter::add_as).
+    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
-    /// As [`Counter::add_as`](crate::Counter::add_as).
-    pub fn add_as(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
-        add_as(self.lines, self.first + item.slot(), cpu, value)
+    /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
+        add_on_synthetic(self.lines, self.first + item.slot(), cpu, value)
     }
 }
 
@@ -454,7 +456,7 @@ macro_rules! group {
                 /// # Errors
                 /// None in practice: the layout was checked when the program was compiled.
                 pub fn schema() -> $crate::Result<&'static $crate::Schema> {
-                    static SCHEMA: $crate::Once<$crate::Schema> = $crate::Once::new();
+                    static SCHEMA: $crate::OnceBox<$crate::Schema> = $crate::OnceBox::new();
                     if let Some(schema) = SCHEMA.get() {
                         return Ok(schema);
                     }

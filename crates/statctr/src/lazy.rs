@@ -20,7 +20,7 @@
 //! preallocated instance.
 
 use crate::error::{Error, Result};
-use crate::memory::{Index, LazyMemory, LazyOwner, LazySettings, Lock, Nodes, Object, Rank};
+use crate::memory::{IndexKind, LazyMemory, LazyOwner, LazySettings, Lock, Nodes, Object, Rank};
 use crate::placement::{Memory, Mode, Pool, VectorWidth, resident};
 use crate::rseq::{self, ITEMS};
 use crate::topology::{CpuId, Topology};
@@ -64,7 +64,7 @@ impl Combine {
 
 mod sealed {
     pub trait Scope {
-        const INDEX: crate::memory::Index;
+        const INDEX: crate::memory::IndexKind;
     }
 }
 
@@ -87,13 +87,13 @@ pub struct PerNode;
 pub struct PerConcurrencyId;
 
 impl sealed::Scope for PerCpu {
-    const INDEX: Index = Index::Cpu;
+    const INDEX: IndexKind = IndexKind::Cpu;
 }
 impl sealed::Scope for PerNode {
-    const INDEX: Index = Index::Node;
+    const INDEX: IndexKind = IndexKind::Node;
 }
 impl sealed::Scope for PerConcurrencyId {
-    const INDEX: Index = Index::Concurrency;
+    const INDEX: IndexKind = IndexKind::Concurrency;
 }
 impl Scope for PerCpu {}
 impl Scope for PerNode {}
@@ -153,23 +153,23 @@ impl<S: Scope> LazyPool<S> {
         max_vector: VectorWidth,
     ) -> Result<LazyPool<S>> {
         let rseq = rseq::tested_offset().is_some();
-        if S::INDEX == Index::Concurrency && !rseq::has_mm_cid() {
+        if S::INDEX == IndexKind::Concurrency && !rseq::has_mm_cid() {
             return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
         }
         let last = topology.possible().last().map_or(0, CpuId::index);
         let cpus = rseq::cpu_bound().unwrap_or(0).max(last + 1);
         let nodes = Nodes::new(topology, cpus);
-        let indices = if S::INDEX == Index::Node { nodes.len() } else { cpus };
+        let indices = if S::INDEX == IndexKind::Node { nodes.len() } else { cpus };
         let width = max_vector.min(VectorWidth::detect()).bytes() as u32;
         let one_commit = rseq && rseq::can_join(width as usize);
         let mode = match S::INDEX {
-            Index::Node => Mode::Shared,
+            IndexKind::Node => Mode::Shared,
             _ if one_commit => Mode::Rseq,
             _ => Mode::AtomicFallback,
         };
         let memory = LazyMemory::new(LazySettings {
             index: S::INDEX,
-            rseq: if S::INDEX == Index::Node { rseq } else { one_commit },
+            rseq: if S::INDEX == IndexKind::Node { rseq } else { one_commit },
             width,
             nodes,
             indices,
@@ -299,7 +299,7 @@ impl<S: Scope> LazyGroup<S> {
 
 /// Counts as a CPU of a made-up topology that this kernel cannot have: to see what a million objects
 /// cost on large machines. Whoever has it is that CPU: there is one at a time.
-pub struct MadeUpCpu {
+pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
     cpu: CpuId,
 }
@@ -309,15 +309,15 @@ impl LazyPool<PerCpu> {
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
-    pub fn impersonate(&self, cpu: CpuId) -> Result<MadeUpCpu> {
+    pub fn impersonate(&self, cpu: CpuId) -> Result<SyntheticCpu> {
         if Pool::could_be_real(cpu.get()) || !self.impersonated.lock().insert(cpu) {
             return Err(Error::CannotImpersonate { cpu: cpu.get() });
         }
-        Ok(MadeUpCpu { pool: self.clone(), cpu })
+        Ok(SyntheticCpu { pool: self.clone(), cpu })
     }
 }
 
-impl MadeUpCpu {
+impl SyntheticCpu {
     /// Updates as this CPU.
     ///
     /// # Errors
@@ -326,20 +326,20 @@ impl MadeUpCpu {
         if !flow.object.is_of(&self.pool.memory) {
             return Err(Error::CannotImpersonate { cpu: self.cpu.get() });
         }
-        flow.object.update_as(self.cpu.get(), values);
+        flow.object.update_on_synthetic(self.cpu.get(), values);
         Ok(())
     }
 }
 
-impl Drop for MadeUpCpu {
+impl Drop for SyntheticCpu {
     fn drop(&mut self) {
         self.pool.impersonated.lock().remove(&self.cpu);
     }
 }
 
-impl fmt::Debug for MadeUpCpu {
+impl fmt::Debug for SyntheticCpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MadeUpCpu").field(&self.cpu).finish()
+        f.debug_tuple("SyntheticCpu").field(&self.cpu).finish()
     }
 }
 

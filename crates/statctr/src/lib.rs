@@ -80,13 +80,13 @@ pub mod topology;
 pub use counter::{Counter, CounterArray, CounterRef};
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
-pub use lazy::{Combine, LazyGroup, LazyPool, MadeUpCpu, PerConcurrencyId, PerCpu, PerNode, Scope};
+pub use lazy::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu};
 #[doc(hidden)]
-pub use memory::Once;
+pub use memory::OnceBox;
 pub use memory::{Drained, Trimmed};
 pub use placement::{
-    Cost, FallbackReason, Memory, Mode, OnMoved, Placement, Pool, PoolBuilder, VectorWidth, fallback_reason,
-    thread_mode,
+    Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,
+    fallback_reason, thread_mode,
 };
 pub use registry::{Description, Registry, Sample, SampleItem, Source};
 pub use rseq::forget_section;

@@ -5,7 +5,7 @@
 use crate::counter::Counter;
 use crate::group::Group;
 use crate::lazy::{LazyGroup, Scope};
-use crate::memory::{CHUNK_WORDS, Handle, Lines, Object, TwinShape, Word};
+use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
 use crate::schema::Schema;
 use std::ptr::NonNull;
 
@@ -122,7 +122,7 @@ impl RawGroup {
     #[inline]
     unsafe fn lines(self) -> Option<Lines> {
         let handle = self.counter.handle()?;
-        let shape = (self.twin != 0).then_some(TwinShape { lines: self.lines as usize });
+        let shape = (self.twin != 0).then_some(LatchLayout { lines: self.lines as usize });
         let chunks = shape.map_or(self.lines, |shape| shape.chunks() as u32);
         // SAFETY: passed on.
         Some(unsafe { Lines::from_parts(handle, chunks, shape) })

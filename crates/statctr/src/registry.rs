@@ -6,7 +6,7 @@
 use crate::counter::{Counter, CounterArray};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::memory::{Lock, Once, Rank};
+use crate::memory::{Lock, OnceBox, Rank};
 use crate::schema::Unit;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -304,7 +304,7 @@ impl Registry {
     /// The registry of the program.
     #[must_use]
     pub fn global() -> &'static Registry {
-        static GLOBAL: Once<Registry> = Once::new();
+        static GLOBAL: OnceBox<Registry> = OnceBox::new();
         GLOBAL.get_or_make(Registry::new)
     }
 

@@ -100,7 +100,7 @@ fn nothing_is_lost_or_doubled_and_no_read_steps_back() {
         for cpu in cpus() {
             pool.drain(cpu).expect("drained before");
         }
-        assert!(pool.announced().is_empty(), "{name}: who counts is announced, and nobody counts");
+        assert!(pool.active_cpus().is_empty(), "{name}: who counts is announced, and nobody counts");
         kit.check(turns.load(Ordering::Relaxed), name);
         println!("{name}: {drains} drains of {blocks} blocks, {} turns", turns.into_inner());
     }
@@ -189,14 +189,14 @@ fn made_up_cpus_count_and_are_drained_and_only_those_have_memory() {
     let pool = Pool::builder().placement(Placement::Flexible).topology(topology).build().expect("pool");
     let counter = Counter::new_in(&pool, 7).expect("counter");
     for cpu in [1000, 1001, 1023].map(CpuId::new) {
-        counter.add_as(cpu, 100).expect("not ours");
+        counter.add_on_synthetic(cpu, 100).expect("not ours");
     }
-    assert_eq!((counter.read(), pool.announced().len()), (307, 3));
+    assert_eq!((counter.read(), pool.active_cpus().len()), (307, 3));
     assert_eq!(counter.read_cpu(CpuId::new(1001)), 100);
     let drained = pool.drain(CpuId::new(1001)).expect("no sections there");
     assert_eq!((drained.blocks, counter.read(), counter.read_cpu(CpuId::new(1001))), (1, 307, 0));
-    assert_eq!(pool.announced().to_string(), "1000,1023");
-    counter.add_as(CpuId::new(1001), 1).expect("not ours");
+    assert_eq!(pool.active_cpus().to_string(), "1000,1023");
+    counter.add_on_synthetic(CpuId::new(1001), 1).expect("not ours");
     assert_eq!((counter.read(), counter.read_cpu(CpuId::new(1001))), (308, 1));
     assert_eq!(pool.drain(CpuId::new(70_000)).expect("nothing to do").blocks, 0);
 }
@@ -283,7 +283,7 @@ fn callbacks_hear_of_what_was_moved_until_they_are_taken_off() {
         }
     });
     let count_and_drain = || {
-        counter.add_as(CpuId::new(1000), 1).expect("not ours");
+        counter.add_on_synthetic(CpuId::new(1000), 1).expect("not ours");
         pool.drain(CpuId::new(1000)).expect("no sections there");
         pool.drain(CpuId::new(1000)).expect("nothing left");
     };

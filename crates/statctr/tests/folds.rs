@@ -42,7 +42,7 @@ fn arrays_of_all_shapes() {
                 let touched = |index: usize| len < 100 || index.is_multiple_of(61) || index + 1 == len;
                 for cpu in cpus.iter() {
                     for (index, counter) in array.iter().enumerate().filter(|(index, _)| touched(*index)) {
-                        counter.add_as(cpu, number(cpu, index)).expect("made up");
+                        counter.add_on_synthetic(cpu, number(cpu, index)).expect("made up");
                     }
                 }
                 let mut values = vec![u64::MAX; len + 1];
@@ -76,9 +76,9 @@ fn groups_of_all_shapes() {
                     for (row, group) in groups.iter().enumerate() {
                         for item in schema.items() {
                             let value = number(cpu, item.index() + row * items);
-                            group.add_as(cpu, item, value).expect("made up");
+                            group.add_on_synthetic(cpu, item, value).expect("made up");
                             if let Some(group) = array.get(row) {
-                                group.add_as(cpu, item, value).expect("made up");
+                                group.add_on_synthetic(cpu, item, value).expect("made up");
                             }
                         }
                     }
@@ -115,7 +115,7 @@ fn real_cpus_are_no_strangers() {
     let pool = Pool::builder().build().expect("pool");
     let counter = statctr::Counter::new_in(&pool, 0).expect("counter");
     for cpu in pool.topology().possible().iter() {
-        assert!(counter.add_as(cpu, 1).is_err(), "{cpu}");
+        assert!(counter.add_on_synthetic(cpu, 1).is_err(), "{cpu}");
     }
     assert_eq!(counter.read(), 0);
 }

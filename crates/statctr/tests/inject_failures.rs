@@ -157,11 +157,11 @@ fn made_up_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_s
         return;
     }
     let counter = Counter::new_in(&pool, 0).expect("counter");
-    counter.add_as(CpuId::new(999), 3).expect("memory");
+    counter.add_on_synthetic(CpuId::new(999), 3).expect("memory");
     let mut counted = 1;
     inject::fail(Site::Map, u64::MAX);
     let refused = (1000..2048).find(|&cpu| {
-        let done = counter.add_as(CpuId::new(cpu), 3).is_ok();
+        let done = counter.add_on_synthetic(CpuId::new(cpu), 3).is_ok();
         counted += u64::from(done);
         !done
     });
@@ -170,7 +170,7 @@ fn made_up_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_s
     inject::clear();
     pool.expect(&CpuSet::new());
     assert_eq!(pool.mode(), Mode::Rseq);
-    counter.add_as(CpuId::new(refused.unwrap_or_default()), 3).expect("memory again");
+    counter.add_on_synthetic(CpuId::new(refused.unwrap_or_default()), 3).expect("memory again");
     assert_eq!(counter.read(), 3 * counted + 3);
 }
 

@@ -151,7 +151,8 @@ fn a_lock_after_the_first_counter_takes_little() {
                 more.iter().for_each(Counter::inc);
             }
             for cpu in [64, 191] {
-                more.iter().for_each(|counter| counter.add_as(CpuId::new(cpu), 1).expect("a made-up CPU"));
+                more.iter()
+                    .for_each(|counter| counter.add_on_synthetic(CpuId::new(cpu), 1).expect("a made-up CPU"));
             }
             let turns = cpus.len() as u64;
             assert_eq!(counter.read(), 6 + turns);
@@ -185,7 +186,7 @@ fn many_pools_leave_mappings_for_others() {
         // of several words, as every CPU of a large machine counts
         let strangers: Vec<_> = (64..192).map(CpuId::new).collect();
         for (counter, _) in &made {
-            strangers.iter().for_each(|&cpu| counter.add_as(cpu, 1).expect("a made-up CPU"));
+            strangers.iter().for_each(|&cpu| counter.add_on_synthetic(cpu, 1).expect("a made-up CPU"));
             counter.inc();
         }
         assert!(made.iter().all(|(counter, _)| counter.read() == 129));

@@ -7,10 +7,10 @@
 
 #[path = "model/drain.rs"]
 mod drain;
+#[path = "model/latch.rs"]
+mod latch;
 #[path = "model/machine.rs"]
 mod machine;
-#[path = "model/twin.rs"]
-mod twin;
 #[path = "model/weak.rs"]
 mod weak;
 #[path = "model/words.rs"]
@@ -39,11 +39,11 @@ fn plans() -> &'static [Plan] {
 }
 
 /// Two threads that start on one CPU, whose first updates announce it, and a reader.
-fn announce_update_read(way: words::Way, plans: [Plan; 2]) {
+fn announce_update_read(variant: words::Variant, plans: [Plan; 2]) {
     explore(2, 3, move || {
         // past the mask one that comes too late would not show
-        let quickly = is_thorough() && way == words::Way::Right;
-        let counter = Arc::new(words::Counter::new(way, quickly));
+        let quickly = is_thorough() && variant == words::Variant::Correct;
+        let counter = Arc::new(words::Counter::new(variant, quickly));
         let done = Arc::new(AtomicU64::new(0));
         let writers = plans.map(|plan| {
             let (counter, done) = (Arc::clone(&counter), Arc::clone(&done));
@@ -71,23 +71,23 @@ fn announce_update_read(way: words::Way, plans: [Plan; 2]) {
 #[test]
 fn an_update_handed_over_is_read() {
     for &first in plans() {
-        announce_update_read(words::Way::Right, [first, CALM]);
+        announce_update_read(words::Variant::Correct, [first, CALM]);
     }
     if is_thorough() {
-        announce_update_read(words::Way::Right, [PLANS[2], PLANS[4]]);
+        announce_update_read(words::Variant::Correct, [PLANS[2], PLANS[4]]);
     }
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn it_would_not_be_if_sections_came_before_the_mask() {
-    announce_update_read(words::Way::EntryBeforeMask, [CALM, CALM]);
+    announce_update_read(words::Variant::EntryBeforeMask, [CALM, CALM]);
 }
 
 /// A thread in sections and one without a registration, on one CPU.
-fn plain_and_atomic(way: words::Way, plan: Plan) {
+fn plain_and_atomic(variant: words::Variant, plan: Plan) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way, true));
+        let counter = Arc::new(words::Counter::new(variant, true));
         let registered = {
             let counter = Arc::clone(&counter);
             thread::spawn(move || {
@@ -105,20 +105,22 @@ fn plain_and_atomic(way: words::Way, plan: Plan) {
 
 #[test]
 fn plain_and_atomic_writers_have_words_of_their_own() {
-    plans().iter().for_each(|&plan| plain_and_atomic(words::Way::Right, plan));
+    plans().iter().for_each(|&plan| plain_and_atomic(words::Variant::Correct, plan));
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn in_one_word_they_would_lose_counts() {
-    plain_and_atomic(words::Way::FallbackInTheCpusWord, CALM);
+    plain_and_atomic(words::Variant::FallbackInTheCpusWord, CALM);
 }
 
 /// A counter that is reset while one thread adds in sections and another reads.
-fn set_and_read(way: words::Way, plan: Plan) {
+fn set_and_read(variant: words::Variant, plan: Plan) {
     explore(2, 3, move || {
-        let counter =
-            Arc::new(words::Counter::new(way, is_thorough() || way == words::Way::QuickBesideBaseline));
+        let counter = Arc::new(words::Counter::new(
+            variant,
+            is_thorough() || variant == words::Variant::QuickBesideBaseline,
+        ));
         counter.add(&mut Thread::on(1, CALM), 5);
         let writer = {
             let counter = Arc::clone(&counter);
@@ -141,25 +143,25 @@ fn set_and_read(way: words::Way, plan: Plan) {
 
 #[test]
 fn no_reader_sees_less_than_the_baseline() {
-    plans().iter().for_each(|&plan| set_and_read(words::Way::Right, plan));
+    plans().iter().for_each(|&plan| set_and_read(words::Variant::Correct, plan));
 }
 
 #[test]
 #[should_panic(expected = "less than the baseline")]
 fn it_would_if_it_added_the_baseline_last() {
-    set_and_read(words::Way::BaselineAfterWalk, CALM);
+    set_and_read(words::Variant::BaselineAfterWalk, CALM);
 }
 
 #[test]
 #[should_panic(expected = "in once or not at all")]
 fn zeroing_words_of_others_would_bring_old_counts_back() {
-    set_and_read(words::Way::RemoteZeroing, CALM);
+    set_and_read(words::Variant::RemoteZeroing, CALM);
 }
 
 /// A counter that is reset right after the fallback cell was used for the first time.
-fn set_after_fallback(way: words::Way) {
+fn set_after_fallback(variant: words::Variant) {
     explore(4, 5, move || {
-        let counter = Arc::new(words::Counter::new(way, true));
+        let counter = Arc::new(words::Counter::new(variant, true));
         counter.set(1);
         let other = {
             let counter = Arc::clone(&counter);
@@ -177,19 +179,19 @@ fn set_after_fallback(way: words::Way) {
 
 #[test]
 fn no_reader_sees_less_than_a_baseline_made_from_the_first_fallback() {
-    set_after_fallback(words::Way::Right);
+    set_after_fallback(words::Variant::Correct);
 }
 
 #[test]
 #[should_panic(expected = "less than the baseline")]
 fn it_would_if_it_asked_for_home_words_too_early() {
-    set_after_fallback(words::Way::HomeAskedBeforeBaseline);
+    set_after_fallback(words::Variant::HomeAskedBeforeBaseline);
 }
 
 /// A counter that one CPU counted in, and threads on another that end that there is one unit to read.
-fn two_cpus_and_quick_reads(way: words::Way, others: u64, fallback: bool) {
+fn two_cpus_and_quick_reads(variant: words::Variant, others: u64, fallback: bool) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(way, true));
+        let counter = Arc::new(words::Counter::new(variant, true));
         let done = Arc::new(AtomicU64::new(1));
         counter.add(&mut Thread::on(0, CALM), 1);
         let others_there: Vec<_> = (0..others)
@@ -222,20 +224,20 @@ fn two_cpus_and_quick_reads(way: words::Way, others: u64, fallback: bool) {
 
 #[test]
 fn a_quick_read_sees_the_second_cpu_and_the_fallback_cell() {
-    two_cpus_and_quick_reads(words::Way::Right, if is_thorough() { 2 } else { 1 }, false);
-    two_cpus_and_quick_reads(words::Way::Right, 1, true);
+    two_cpus_and_quick_reads(words::Variant::Correct, if is_thorough() { 2 } else { 1 }, false);
+    two_cpus_and_quick_reads(words::Variant::Correct, 1, true);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn it_would_miss_a_second_cpu_that_is_let_in_before_it_is_told() {
-    two_cpus_and_quick_reads(words::Way::QuickAfterEntry, 2, false);
+    two_cpus_and_quick_reads(words::Variant::QuickAfterEntry, 2, false);
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn it_would_miss_a_fallback_cell_that_it_is_not_told_of() {
-    two_cpus_and_quick_reads(words::Way::QuickBesideFallback, 1, true);
+    two_cpus_and_quick_reads(words::Variant::QuickBesideFallback, 1, true);
 }
 
 /// A thread uses the fallback cell for the first time, a second one finds its flag set, by a load of
@@ -286,13 +288,13 @@ fn its_count_would_be_missed_if_it_did_not_acquire_the_flag() {
 #[test]
 #[should_panic(expected = "in once or not at all")]
 fn it_would_miss_a_baseline_that_it_is_not_told_of() {
-    set_and_read(words::Way::QuickBesideBaseline, CALM);
+    set_and_read(words::Variant::QuickBesideBaseline, CALM);
 }
 
 /// A thread that adds on one CPU and takes away on the other, and a reader.
 fn up_and_down(check: impl Fn(i64) + Sync + Send + 'static) {
     explore(2, 3, move || {
-        let counter = Arc::new(words::Counter::new(words::Way::Right, true));
+        let counter = Arc::new(words::Counter::new(words::Variant::Correct, true));
         counter.add(&mut Thread::on(0, CALM), 1);
         counter.add(&mut Thread::on(1, CALM), u64::MAX);
         let writer = {
@@ -322,9 +324,9 @@ fn a_counter_that_goes_down_can_read_below_zero() {
 
 /// Commits in two copies by threads of one CPU, one commit for each plan, and a reader who may lose
 /// its patience.
-fn commits_and_reads(way: twin::Way, threads: &'static [&'static [Plan]]) {
+fn commits_and_reads(variant: latch::Variant, threads: &'static [&'static [Plan]]) {
     explore(1, 2, move || {
-        let line = Arc::new(twin::Line::new(way));
+        let line = Arc::new(latch::Line::new(variant));
         let writers: Vec<_> = threads
             .iter()
             .map(|plans| {
@@ -358,40 +360,40 @@ fn an_event_in_two_copies_is_whole_and_exact() {
         &[&[PLANS[4], PLANS[3]]],
         &[&[PLANS[6]], &[PLANS[4]]],
     ];
-    few.into_iter().for_each(|threads| commits_and_reads(twin::Way::Right, threads));
+    few.into_iter().for_each(|threads| commits_and_reads(latch::Variant::Correct, threads));
     if is_thorough() {
-        more.into_iter().for_each(|threads| commits_and_reads(twin::Way::Right, threads));
+        more.into_iter().for_each(|threads| commits_and_reads(latch::Variant::Correct, threads));
     }
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn in_one_copy_an_aborted_half_would_stay() {
-    commits_and_reads(twin::Way::OneCopy, &[&[PLANS[3]]]);
+    commits_and_reads(latch::Variant::OneCopy, &[&[PLANS[3]]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
 fn in_one_copy_a_half_would_be_read() {
-    commits_and_reads(twin::Way::OneCopy, &[&[CALM, CALM]]);
+    commits_and_reads(latch::Variant::OneCopy, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
 fn a_copy_named_too_early_would_be_read_in_part() {
-    commits_and_reads(twin::Way::SequenceFirst, &[&[CALM, CALM]]);
+    commits_and_reads(latch::Variant::SequenceFirst, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
 fn without_a_barrier_a_copy_in_the_making_would_pass_for_the_one_named() {
-    commits_and_reads(twin::Way::NoBarrier, &[&[CALM, CALM]]);
+    commits_and_reads(latch::Variant::NoBarrier, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
 fn without_a_second_look_a_copy_in_the_making_would_be_read() {
-    commits_and_reads(twin::Way::NoSecondLook, &[&[CALM, CALM]]);
+    commits_and_reads(latch::Variant::NoSecondLook, &[&[CALM, CALM]]);
 }
 
 // additions go to the copy that is named, between commits that copy it
@@ -399,7 +401,7 @@ fn without_a_second_look_a_copy_in_the_making_would_be_read() {
 fn additions_between_commits_are_not_lost() {
     for &plan in plans() {
         explore(3, 4, move || {
-            let line = Arc::new(twin::Line::new(twin::Way::Right));
+            let line = Arc::new(latch::Line::new(latch::Variant::Correct));
             let adder = {
                 let line = Arc::clone(&line);
                 thread::spawn(move || {
@@ -420,9 +422,9 @@ fn additions_between_commits_are_not_lost() {
 }
 
 /// A writer on one CPU, which is drained meanwhile and comes back, and a reader.
-fn drained_and_read(way: drain::Way, plan: Plan, reads: usize) {
+fn drained_and_read(variant: drain::Variant, plan: Plan, reads: usize) {
     explore(2, 3, move || {
-        let counter = Arc::new(drain::Counter::new(way));
+        let counter = Arc::new(drain::Counter::new(variant));
         let done = Arc::new(AtomicU64::new(0));
         counter.add(&mut Thread::on(0, CALM), 1);
         let writer = {
@@ -457,51 +459,51 @@ fn drained_and_read(way: drain::Way, plan: Plan, reads: usize) {
 #[test]
 fn a_drained_cpu_loses_and_doubles_nothing() {
     for &plan in [CALM].iter().chain(plans()).filter(|plan| !plan.moves) {
-        drained_and_read(drain::Way::Right, plan, 1);
+        drained_and_read(drain::Variant::Correct, plan, 1);
     }
     if is_thorough() {
-        drained_and_read(drain::Way::Right, CALM, 2);
+        drained_and_read(drain::Variant::Correct, CALM, 2);
     }
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn without_a_barrier_a_section_would_count_in_a_block_that_was_folded() {
-    drained_and_read(drain::Way::NoBarrier, CALM, 0);
+    drained_and_read(drain::Variant::NoBarrier, CALM, 0);
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn a_cpu_announced_in_the_middle_of_a_drain_would_lose_counts() {
-    drained_and_read(drain::Way::AnnouncedMeanwhile, PLANS[1], 0);
+    drained_and_read(drain::Variant::AnnouncedMeanwhile, PLANS[1], 0);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn a_reader_must_look_whether_its_view_is_still_there() {
-    drained_and_read(drain::Way::NoSecondLook, CALM, 1);
+    drained_and_read(drain::Variant::NoSecondLook, CALM, 1);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn a_quick_reader_must_look_whether_there_is_still_one_unit() {
-    drained_and_read(drain::Way::NoSecondQuickLook, CALM, 1);
+    drained_and_read(drain::Variant::NoSecondQuickLook, CALM, 1);
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
 fn a_quick_reader_must_be_told_of_the_residue() {
-    drained_and_read(drain::Way::QuickBesideDrain, CALM, 1);
+    drained_and_read(drain::Variant::QuickBesideDrain, CALM, 1);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn a_block_freed_too_early_would_be_missed() {
-    drained_and_read(drain::Way::FreedBeforePublished, CALM, 1);
+    drained_and_read(drain::Variant::FreedBeforePublished, CALM, 1);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
 fn with_one_view_a_block_would_be_missed_or_read_twice() {
-    drained_and_read(drain::Way::OneView, CALM, 1);
+    drained_and_read(drain::Variant::OneView, CALM, 1);
 }

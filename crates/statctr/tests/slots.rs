@@ -79,7 +79,7 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
                 })
             });
             before.iter().enumerate().for_each(|(index, counter)| {
-                counter.add_as(stranger, round * 7 + index as u64 % 5).expect("made up");
+                counter.add_on_synthetic(stranger, round * 7 + index as u64 % 5).expect("made up");
             });
             drop(before);
             let group = Group::new_in(&pool, &schema).expect("group");
@@ -88,7 +88,7 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
             on_every_cpu(|| group.commit(event, &[1; 8]).expect("deltas that fit"));
             for item in schema.items() {
                 group.add(item, 1);
-                group.add_as(stranger, item, 5).expect("made up");
+                group.add_on_synthetic(stranger, item, 5).expect("made up");
             }
             let commits = 1 + os::cpus().len() as u64;
             for (index, value) in group.read().into_iter().enumerate() {

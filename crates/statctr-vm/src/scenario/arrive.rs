@@ -42,10 +42,10 @@ fn arrive(
         for switch in absent {
             let (cpu, end) = (CpuId::new(switch.cpu), Instant::now() + PATIENCE);
             switch.set(true);
-            while !pool.announced().contains(cpu) && Instant::now() < end {
+            while !pool.active_cpus().contains(cpu) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            if !pool.announced().contains(cpu) {
+            if !pool.active_cpus().contains(cpu) {
                 missing.push(switch.cpu);
             }
         }

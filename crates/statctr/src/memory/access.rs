@@ -5,30 +5,30 @@
 //! there reads as zero, and populating that takes the one zero page), and become writable as far as
 //! slots are taken, each CPU's when it is announced:
 //! ```text
-//! open(cpu), in an update:  begun[cpu] := 1; do e := extent; make unit[..e] writable until e = extent
-//! extend(e), under the lock:  extent := e; make unit[..e] writable for the common units and each begun
+//! open(cpu), in an update:  opened[cpu] := 1; do e := extent; make unit[..e] writable until e = extent
+//! extend(e), under the lock:  extent := e; make unit[..e] writable for the common units and each opened
 //! ```
 //! Movable units become so when they are assigned, which extending excludes by their flag. Of others,
 //! whichever of the two comes second sees the other's store (both are sequentially consistent), so a
 //! CPU that is announced can write every slot there is.
 
-use super::announced::Announced;
+use super::active_cpu_mask::ActiveCpuMask;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// The binary logarithm of the most requests that go by after a refusal.
-const MOST_PATIENCE: u32 = 10;
+const MAX_BACKOFF_SHIFT: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct Access {
     /// Bytes from the start of each unit in use that may be written.
     extent: AtomicUsize,
     /// CPUs whose own unit is writable, or is being made so.
-    begun: Announced,
+    opened: ActiveCpuMask,
     /// Refusals in a row, and requests that still go by before the next attempt.
     refusals: AtomicU32,
-    patience: AtomicU32,
+    backoff: AtomicU32,
 }
 
 impl Access {
@@ -36,9 +36,9 @@ impl Access {
     pub(super) fn new(cpus: usize) -> Access {
         Access {
             extent: AtomicUsize::new(0),
-            begun: Announced::new(cpus),
+            opened: ActiveCpuMask::new(cpus),
             refusals: AtomicU32::new(0),
-            patience: AtomicU32::new(0),
+            backoff: AtomicU32::new(0),
         }
     }
 
@@ -48,7 +48,7 @@ impl Access {
         if mapping.is_writable() {
             return true;
         }
-        self.begun.insert(cpu);
+        self.opened.insert(cpu);
         self.attempt(|| {
             loop {
                 let extent = self.extent.load(Ordering::SeqCst);
@@ -65,15 +65,15 @@ impl Access {
     /// Runs `make`, unless it failed too recently: in a sandbox that allows none, each update would
     /// cost a system call. Async-signal-safe where `make` is.
     pub(super) fn attempt(&self, make: impl FnOnce() -> bool) -> bool {
-        let patience = self.patience.load(Ordering::Relaxed);
-        if patience > 0 {
-            self.patience.store(patience - 1, Ordering::Relaxed);
+        let backoff = self.backoff.load(Ordering::Relaxed);
+        if backoff > 0 {
+            self.backoff.store(backoff - 1, Ordering::Relaxed);
             return false;
         }
         let done = make();
-        let refusals = self.refusals.load(Ordering::Relaxed).min(MOST_PATIENCE);
+        let refusals = self.refusals.load(Ordering::Relaxed).min(MAX_BACKOFF_SHIFT);
         if !done {
-            self.patience.store((1 << refusals) - 1, Ordering::Relaxed);
+            self.backoff.store((1 << refusals) - 1, Ordering::Relaxed);
         }
         self.refusals.store(if done { 0 } else { refusals + 1 }, Ordering::Relaxed);
         done
@@ -85,8 +85,8 @@ impl Access {
     }
 
     /// Returns the CPUs whose own unit may be written.
-    pub(super) fn begun(&self) -> &Announced {
-        &self.begun
+    pub(super) fn opened(&self) -> &ActiveCpuMask {
+        &self.opened
     }
 
     /// Makes the first `bytes` of each unit in use writable: `make` does so with as much as it is
@@ -144,7 +144,7 @@ mod tests {
                 for pages in 1..=16 {
                     let extended = access.extend(pages * PAGE, UNIT, |extent| {
                         let mut done = true;
-                        access.begun().for_each(|cpu| done &= mapping.make_writable(cpu * UNIT, extent));
+                        access.opened().for_each(|cpu| done &= mapping.make_writable(cpu * UNIT, extent));
                         done
                     });
                     assert_eq!(extended, Ok(()));
@@ -166,7 +166,7 @@ mod tests {
         let asked = (0..100).filter(|_| access.attempt(|| false)).count();
         assert_eq!(asked, 0);
         let mut asked = 0;
-        (0..1 << MOST_PATIENCE).for_each(|_| {
+        (0..1 << MAX_BACKOFF_SHIFT).for_each(|_| {
             access.attempt(|| {
                 asked += 1;
                 true

@@ -2,10 +2,10 @@
 
 use super::depot::Depot;
 use super::handle::{Handle, Lines, Word};
+use super::latch::{LatchLayout, hold_lock};
 use super::lock::{Guard, Lock, Rank};
-use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Layout, Reservation};
-use super::slots::{Slots, Taken};
-use super::twin::{TwinShape, patient_readers};
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, HandleTag, Layout, Reservation};
+use super::slots::{AllocatedSlots, Slots};
 use crate::error::{Error, Result};
 use crate::topology::{CpuId, CpuSet, NodeId};
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ pub(crate) struct ArenaSettings {
     /// How its reservations are laid out.
     pub(crate) layout: Layout,
     /// How single counters are updated.
-    pub(crate) counters: How,
+    pub(crate) counters: HandleTag,
     /// How groups are updated.
-    pub(crate) groups: How,
+    pub(crate) groups: HandleTag,
     /// CPUs that movable units are held ready for from the start.
     pub(crate) expected: CpuSet,
     /// The nodes, where there are several: movable units lie near their CPUs.
@@ -53,18 +53,18 @@ pub struct Trimmed {
 /// The reservations of a pool, by the address of their memory.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) reservations: BTreeMap<usize, Held>,
+    pub(super) reservations: BTreeMap<usize, ReservationEntry>,
     pub(super) expected: CpuSet,
     /// Where a slot was found last.
     hint: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ReservationEntry {
     pub(super) reservation: Box<Reservation>,
     pub(super) slots: Slots,
     /// Pieces with two copies, by their first word.
-    pub(super) twins: BTreeMap<usize, TwinShape>,
+    pub(super) latches: BTreeMap<usize, LatchLayout>,
 }
 
 /// A growing set of reservations. Lives as long as any slot in it.
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Arena {
 
 impl Arena {
     pub(crate) fn new(settings: ArenaSettings) -> Arc<Arena> {
-        patient_readers();
+        hold_lock();
         let depot = settings.layout.movable.then(|| Depot::new(&settings.layout, &settings.nodes));
         let state = State { expected: settings.expected.clone(), ..State::default() };
         let (refusals, short) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -142,33 +142,33 @@ impl Arena {
     }
 
     /// Takes chunks for a group, all words zero.
-    pub(crate) fn take_group(self: &Arc<Self>, chunks: usize, twin: Option<TwinShape>) -> Result<Lines> {
-        let how = match (self.settings.groups, twin) {
-            (How::Rseq, Some(_)) => How::Twin,
-            (how, _) => how,
+    pub(crate) fn take_group(self: &Arc<Self>, chunks: usize, latch: Option<LatchLayout>) -> Result<Lines> {
+        let tag = match (self.settings.groups, latch) {
+            (HandleTag::Rseq, Some(_)) => HandleTag::Latch,
+            (tag, _) => tag,
         };
-        self.take_lines(chunks, twin.filter(|_| how == How::Twin), how, 0)
+        self.take_lines(chunks, latch.filter(|_| tag == HandleTag::Latch), tag, 0)
     }
 
     fn take_lines(
         self: &Arc<Self>,
         chunks: usize,
-        twin: Option<TwinShape>,
-        how: How,
+        latch: Option<LatchLayout>,
+        tag: HandleTag,
         initial: u64,
     ) -> Result<Lines> {
-        let total = twin.map_or(chunks, TwinShape::chunks);
+        let total = latch.map_or(chunks, LatchLayout::chunks);
         let words = total.saturating_mul(CHUNK_WORDS);
         let fits = u32::try_from(total).ok().filter(|&count| count > 0 && words <= self.unit_words());
         let Some(count) = fits else { return Err(Error::TooMany { asked: words, limit: self.unit_words() }) };
         let mut state = self.state.lock();
-        let (taken, handle) = self.take(&mut state, words, how, |slots| slots.take_chunks(total))?;
-        if let Some(shape) = twin
+        let (taken, handle) = self.take(&mut state, words, tag, |slots| slots.take_chunks(total))?;
+        if let Some(latch) = latch
             && let Some(held) = state.reservations.get_mut(&handle.reservation().address())
         {
-            held.twins.insert(taken.word, shape);
+            held.latches.insert(taken.word, latch);
         }
-        let lines = Lines::adopt(handle, count, twin, self);
+        let lines = Lines::adopt(handle, count, latch, self);
         if taken.used || initial != 0 {
             for index in 0..lines.item_chunks() * CHUNK_WORDS {
                 if taken.used {
@@ -186,11 +186,11 @@ impl Arena {
         self: &Arc<Self>,
         state: &mut State,
         words: usize,
-        how: How,
-        take: impl Fn(&mut Slots) -> Option<Taken>,
-    ) -> Result<(Taken, Handle)> {
+        tag: HandleTag,
+        take: impl Fn(&mut Slots) -> Option<AllocatedSlots>,
+    ) -> Result<(AllocatedSlots, Handle)> {
         self.short.store(false, Ordering::Relaxed);
-        let found = |held: &mut Held| {
+        let found = |held: &mut ReservationEntry| {
             let taken = take(&mut held.slots)?;
             if let Err(error) = held.reservation.make_slots_writable(taken.word + words) {
                 // a word, or whole chunks
@@ -200,7 +200,7 @@ impl Arena {
                 return Some(Err(error));
             }
             let handle =
-                Handle { base: held.reservation.home(taken.word), table: held.reservation.table(how) };
+                Handle { base: held.reservation.home(taken.word), table: held.reservation.table(tag) };
             Some(Ok((taken, handle)))
         };
         let hint = state.hint;
@@ -237,7 +237,7 @@ impl Arena {
         }
         let address = reservation.address();
         let slots = Slots::new(reservation.chunks());
-        state.reservations.insert(address, Held { reservation, slots, twins: BTreeMap::new() });
+        state.reservations.insert(address, ReservationEntry { reservation, slots, latches: BTreeMap::new() });
         Ok(address)
     }
 
@@ -249,13 +249,13 @@ impl Arena {
         self.free(handle, |held, word| {
             let freed = held.slots.free_chunks(word, chunks);
             if freed {
-                held.twins.remove(&word);
+                held.latches.remove(&word);
             }
             freed
         })
     }
 
-    fn free(&self, handle: Handle, give: impl FnOnce(&mut Held, usize) -> bool) -> bool {
+    fn free(&self, handle: Handle, give: impl FnOnce(&mut ReservationEntry, usize) -> bool) -> bool {
         let address = handle.base.addr().get();
         let mut state = self.state.lock();
         let Some((_, held)) = state.reservations.range_mut(..=address).next_back() else { return false };
@@ -288,7 +288,7 @@ impl Arena {
     }
 
     /// CPUs that counted in any of the reservations since they were drained.
-    pub(crate) fn announced(&self) -> CpuSet {
+    pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {
             held.reservation.cpus().walk().for_each_cpu(|cpu| cpus.insert(CpuId::new(cpu as u32)));

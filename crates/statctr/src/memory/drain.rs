@@ -12,10 +12,10 @@
 //! gets a new block with its next update after. Where the kernel refuses the membarrier the entries
 //! are put back and everything stays as it was.
 
-use super::arena::{Arena, Held};
-use super::flag::Raised;
+use super::arena::{Arena, ReservationEntry};
 use super::lock::Guard;
 use super::reservation::Reservation;
+use super::signal_safe_lock::SignalSafeLockGuard;
 use crate::error::{Error, Result};
 use crate::rseq;
 use crate::topology::{CpuId, CpuSet};
@@ -36,23 +36,23 @@ impl Arena {
         let Some(depot) = self.depot() else { return Ok(Drained::default()) };
         let cpu = cpu.index();
         let state = self.lock();
-        let closed: Vec<(&Held, Raised<'_>)> = state
+        let closed: Vec<(&ReservationEntry, SignalSafeLockGuard<'_>)> = state
             .reservations
             .values()
-            .filter_map(|held| held.reservation.close(cpu).map(|raised| (held, raised)))
+            .filter_map(|held| held.reservation.close(cpu).map(|guard| (held, guard)))
             .collect();
         if closed.is_empty() {
             return Ok(Drained::default());
         }
         if let Err(errno) = rseq::end_sections_on(cpu) {
-            closed.iter().for_each(|(held, raised)| held.reservation.reopen(cpu, raised));
+            closed.iter().for_each(|(held, guard)| held.reservation.reopen(cpu, guard));
             return Err(Error::System { operation: "membarrier", errno });
         }
         let mut drained = Drained::default();
-        for (held, raised) in closed {
+        for (held, guard) in closed {
             let words = held.slots.used_extent() * super::CHUNK_WORDS;
-            if let Some(block) = held.reservation.fold_away(cpu, words, &held.twins, &raised) {
-                drop(raised);
+            if let Some(block) = held.reservation.fold_away(cpu, words, &held.latches, &guard) {
+                drop(guard);
                 depot.give(cpu, block);
                 drained.blocks += 1;
                 drained.bytes += words * 8;

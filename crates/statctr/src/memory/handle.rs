@@ -2,8 +2,8 @@
 
 use super::arena::Arena;
 use super::fold;
-use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, How, Reservation, at};
-use super::twin::TwinShape;
+use super::latch::LatchLayout;
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, HandleTag, Reservation, at};
 use crate::rseq;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub(crate) struct Handle {
 
 impl Handle {
     #[inline(always)]
-    fn is(self, how: How) -> bool {
-        self.table.addr().get() & how as usize != 0
+    fn is(self, tag: HandleTag) -> bool {
+        self.table.addr().get() & tag as usize != 0
     }
 
     #[inline]
@@ -91,10 +91,10 @@ impl Handle {
 
     #[inline(always)]
     fn add_elsewhere(self, value: u64) {
-        if self.is(How::OneCpu) {
+        if self.is(HandleTag::Uniprocessor) {
             // SAFETY: on one CPU home words are written by this instruction alone.
             unsafe { rseq::add_on_one_cpu(self.base.as_ptr(), value) };
-        } else if self.is(How::Atomic) {
+        } else if self.is(HandleTag::Atomic) {
             self.home().fetch_add(value, Ordering::Relaxed);
         } else {
             self.add_slow(value);
@@ -135,7 +135,7 @@ impl Handle {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn commit_slow<const N: usize>(self, deltas: &[u64; N]) {
-        if self.is(How::Rseq) {
+        if self.is(HandleTag::Rseq) {
             let reservation = self.reservation();
             for _ in 0..rseq::TRIES {
                 if !reservation.announce_current() {
@@ -150,7 +150,7 @@ impl Handle {
         for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
             // SAFETY: the event's words are the owner's.
             let word = unsafe { self.word(index) };
-            if self.is(How::Rseq) { word.add_to_fallback(delta) } else { word.add_elsewhere(delta) }
+            if self.is(HandleTag::Rseq) { word.add_to_fallback(delta) } else { word.add_elsewhere(delta) }
         }
     }
 
@@ -215,7 +215,8 @@ impl Handle {
     /// One CPU's part.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
         self.reservation().cpus().consistently(|walk| {
-            walk.announced(cpu).map_or(0, |displacement| self.at(displacement).load(Ordering::Relaxed))
+            walk.displacement_if_active(cpu)
+                .map_or(0, |displacement| self.at(displacement).load(Ordering::Relaxed))
         })
     }
 
@@ -237,7 +238,7 @@ impl Handle {
     /// the CPU has none and cannot get one. The arena's lock is held.
     pub(crate) fn cpu_word_locked(self, cpu: usize) -> Option<NonNull<u64>> {
         let reservation = self.reservation();
-        if self.is(How::OneCpu) || reservation.layout().cpus.is_empty() {
+        if self.is(HandleTag::Uniprocessor) || reservation.layout().cpus.is_empty() {
             reservation.use_home();
             return Some(self.base.cast());
         }
@@ -247,12 +248,12 @@ impl Handle {
 
     /// Counts as if on a CPU that this kernel cannot have. The arena's lock is held, so there is
     /// one writer.
-    pub(crate) fn add_as_locked(self, cpu: usize, value: u64) -> bool {
-        self.add_as_locked_to(cpu, 0, value)
+    pub(crate) fn add_on_synthetic_locked(self, cpu: usize, value: u64) -> bool {
+        self.add_on_synthetic_locked_to(cpu, 0, value)
     }
 
-    /// As [`add_as_locked`](Self::add_as_locked), to the word so many bytes on in the CPU's unit.
-    pub(super) fn add_as_locked_to(self, cpu: usize, copy: usize, value: u64) -> bool {
+    /// As [`add_on_synthetic_locked`](Self::add_on_synthetic_locked), to the word so many bytes on in the CPU's unit.
+    pub(super) fn add_on_synthetic_locked_to(self, cpu: usize, copy: usize, value: u64) -> bool {
         let Some(displacement) = self.reservation().announce_to_readers(cpu) else { return false };
         let word = self.at(displacement.wrapping_add(copy));
         word.store(word.load(Ordering::Relaxed).wrapping_add(value), Ordering::Release);
@@ -337,7 +338,7 @@ impl Drop for Word {
 pub(crate) struct Lines {
     handle: Handle,
     chunks: u32,
-    twin: Option<TwinShape>,
+    latch: Option<LatchLayout>,
 }
 
 // SAFETY: as for `Word`.
@@ -347,8 +348,13 @@ unsafe impl Sync for Lines {}
 
 impl Lines {
     /// Takes the ownership of chunks that were just taken from `arena`.
-    pub(super) fn adopt(handle: Handle, chunks: u32, twin: Option<TwinShape>, arena: &Arc<Arena>) -> Lines {
-        Lines { handle: handle.adopt(arena), chunks, twin }
+    pub(super) fn adopt(
+        handle: Handle,
+        chunks: u32,
+        latch: Option<LatchLayout>,
+        arena: &Arc<Arena>,
+    ) -> Lines {
+        Lines { handle: handle.adopt(arena), chunks, latch }
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -365,9 +371,9 @@ impl Lines {
     }
 
     /// Gives the ownership away: the handle and the number of chunks.
-    pub(crate) fn into_parts(self) -> (Handle, u32, Option<TwinShape>) {
+    pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
-        (lines.handle, lines.chunks, lines.twin)
+        (lines.handle, lines.chunks, lines.latch)
     }
 
     /// Takes the ownership back.
@@ -375,14 +381,14 @@ impl Lines {
     /// # Safety
     /// The parts came from [`Lines::into_parts`] and were not taken back yet.
     #[inline]
-    pub(crate) unsafe fn from_parts(handle: Handle, chunks: u32, twin: Option<TwinShape>) -> Lines {
-        Lines { handle, chunks, twin }
+    pub(crate) unsafe fn from_parts(handle: Handle, chunks: u32, latch: Option<LatchLayout>) -> Lines {
+        Lines { handle, chunks, latch }
     }
 
     /// Chunks that hold items, in the order of the schema.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
-        self.twin.map_or(self.chunks as usize, |shape| shape.lines)
+        self.latch.map_or(self.chunks as usize, |latch| latch.lines)
     }
 
     /// The handle of word `index`; `None` where there is no such word.
@@ -434,9 +440,9 @@ impl Lines {
 
     #[inline(always)]
     fn add_elsewhere(&self, index: usize, value: u64) {
-        match (self.word(index), self.twin) {
+        match (self.word(index), self.latch) {
             (Some(word), None) => word.add_elsewhere(value),
-            (Some(_), Some(shape)) => shape.add(self.handle, index, value),
+            (Some(_), Some(latch)) => latch.add(self.handle, index, value),
             (None, _) => {}
         }
     }
@@ -470,15 +476,15 @@ impl Lines {
     #[cold]
     #[inline(never)]
     fn commit_elsewhere<const N: usize>(&self, first: usize, line: &[u64; CHUNK_WORDS]) {
-        match (self.word(first), self.twin) {
+        match (self.word(first), self.latch) {
             // SAFETY: as in `commit`, which has checked the alignment.
             (Some(word), None) => unsafe {
                 word.commit_slow(&std::array::from_fn::<u64, N, _>(|index| line[index]))
             },
-            (Some(_), Some(shape)) => {
+            (Some(_), Some(latch)) => {
                 let mut moved = [0; CHUNK_WORDS];
                 moved[first % CHUNK_WORDS..][..N].copy_from_slice(&line[..N]);
-                shape.commit(self.handle, first / CHUNK_WORDS, &moved);
+                latch.commit(self.handle, first / CHUNK_WORDS, &moved);
             }
             (None, _) => {}
         }
@@ -487,11 +493,11 @@ impl Lines {
     /// The value of word `index`.
     pub(crate) fn read(&self, index: usize) -> Option<u64> {
         let word = self.word(index)?;
-        Some(match self.twin {
+        Some(match self.latch {
             None => word.read(),
-            Some(shape) => {
+            Some(latch) => {
                 let mut line = [0; CHUNK_WORDS];
-                shape.fold(self.handle, index / CHUNK_WORDS, &mut line);
+                latch.fold(self.handle, index / CHUNK_WORDS, &mut line);
                 line[index % CHUNK_WORDS]
             }
         })
@@ -500,16 +506,16 @@ impl Lines {
     /// One CPU's part of word `index`.
     pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
         let word = self.word(index)?;
-        Some(match self.twin {
+        Some(match self.latch {
             None => word.read_cpu(cpu),
-            Some(shape) => shape.read_cpu(self.handle, index / CHUNK_WORDS, cpu)[index % CHUNK_WORDS],
+            Some(latch) => latch.read_cpu(self.handle, index / CHUNK_WORDS, cpu)[index % CHUNK_WORDS],
         })
     }
 
     /// Makes the value of word `index` `value`. The arena's lock is held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
-        match self.twin {
+        match self.latch {
             None => word.set_locked(value),
             Some(_) => {
                 let counted = self.read(index)?.wrapping_sub(word.baseline());
@@ -519,11 +525,11 @@ impl Lines {
         Some(())
     }
 
-    /// Counts as if on a CPU that is not there; see [`Handle::add_as_locked`].
-    pub(crate) fn add_as_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
-        self.word(index).is_some_and(|word| match self.twin {
-            None => word.add_as_locked(cpu, value),
-            Some(shape) => shape.add_as_locked(self.handle, index, cpu, value),
+    /// Counts as if on a CPU that is not there; see [`Handle::add_on_synthetic_locked`].
+    pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
+        self.word(index).is_some_and(|word| match self.latch {
+            None => word.add_on_synthetic_locked(cpu, value),
+            Some(latch) => latch.add_on_synthetic_locked(self.handle, index, cpu, value),
         })
     }
 
@@ -534,9 +540,9 @@ impl Lines {
         if first.checked_add(chunks).is_none_or(|end| end > self.item_chunks()) {
             return;
         }
-        if let Some(shape) = self.twin {
+        if let Some(latch) = self.latch {
             for (index, line) in sums.chunks_exact_mut(CHUNK_WORDS).enumerate() {
-                shape.fold(self.handle, first + index, line);
+                latch.fold(self.handle, first + index, line);
             }
             return;
         }
@@ -548,8 +554,8 @@ impl Lines {
     /// as one piece.
     pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
         let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
-        self.twin.is_none()
-            && next.twin.is_none()
+        self.latch.is_none()
+            && next.latch.is_none()
             && self.handle.table == next.handle.table
             && end == next.handle.base.addr().get()
     }

@@ -12,23 +12,23 @@
 #![allow(unsafe_code)] // raw memory; see each block's reason
 
 mod access;
-mod announced;
+mod active_cpu_mask;
 mod arena;
 mod depot;
 mod drain;
-mod flag;
 mod fold;
 mod handle;
 mod helper;
+mod latch;
 mod lazy;
 mod lock;
 mod mapping;
 mod node;
-mod once;
+mod once_box;
 mod reservation;
+mod signal_safe_lock;
 mod slabs;
 mod slots;
-mod twin;
 mod uevents;
 mod units;
 
@@ -38,10 +38,10 @@ pub use drain::Drained;
 pub(crate) use fold::{fold_piece_tiles, fold_rows, fold_runs};
 pub(crate) use handle::{Handle, Lines, Word};
 pub(crate) use helper::{detach_helper_thread, run_on_helper_thread};
-pub(crate) use lazy::{Index, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
+pub(crate) use latch::LatchLayout;
+pub(crate) use lazy::{IndexKind, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 pub(crate) use lock::{Lock, Rank};
 pub(crate) use node::prefer_node;
-pub use once::Once;
-pub(crate) use reservation::{CHUNK_WORDS, How, Layout};
-pub(crate) use twin::TwinShape;
+pub use once_box::OnceBox;
+pub(crate) use reservation::{CHUNK_WORDS, HandleTag, Layout};
 pub(crate) use uevents::{Uevents, wait, without_signals};

@@ -3,9 +3,9 @@
 use super::access::Access;
 use super::arena::Arena;
 use super::depot::Depot;
-use super::flag::Raised;
+use super::latch::LatchLayout;
 use super::mapping::{Mapping, PAGE, zero};
-use super::twin::TwinShape;
+use super::signal_safe_lock::SignalSafeLockGuard;
 use super::units::Units;
 use crate::error::{Error, Result};
 use crate::rseq;
@@ -24,15 +24,15 @@ pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub(crate) enum How {
+pub(crate) enum HandleTag {
     /// A section on the CPU's own word.
     Rseq = 1,
     /// One unlocked instruction on the home word: there is one CPU.
-    OneCpu = 2,
+    Uniprocessor = 2,
     /// A locked instruction on the home word.
     Atomic = 4,
     /// A section on the copy of the line that its sequence number names.
-    Twin = 8,
+    Latch = 8,
 }
 
 /// The bits of a table's address that hold the tag: tables are aligned to more.
@@ -219,9 +219,9 @@ impl Reservation {
     }
 
     /// The tagged address of entry 0 of the table.
-    pub(crate) fn table(&self, how: How) -> NonNull<u8> {
+    pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
-        unsafe { self.mapping.start().add(size_of::<Header>() + how as usize) }
+        unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
     /// The reservation that a tagged table belongs to.
@@ -317,7 +317,7 @@ impl Reservation {
             return self.open(cpu, entry);
         }
         // held: somebody else announces, or drains; the fallback cell serves until then
-        let Some(held) = self.cpus.changing().try_raise() else { return false };
+        let Some(held) = self.cpus.changing().try_lock() else { return false };
         if self.cpus.displacement(cpu).is_none() {
             let Some(depot) = self.depot() else { return false };
             let Some(block) = depot.take_ready(cpu) else { return false };
@@ -353,7 +353,7 @@ impl Reservation {
     pub(super) fn make_slots_writable(&self, words: usize) -> Result<()> {
         let common = COMMON_UNITS + if self.cpus.is_movable() { RESIDUES } else { 0 };
         // as long as nobody assigns a unit
-        let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
+        let _held = self.cpus.is_movable().then(|| self.cpus.changing().lock());
         self.access.extend(words * 8, self.layout.unit_bytes, |extent| {
             let own = |displacement| self.mapping.make_writable(self.units + displacement, extent);
             let mut done = (0..common).all(|unit| own(unit * self.layout.stride()));
@@ -362,14 +362,14 @@ impl Reservation {
                 let home = self.home(0).addr().get();
                 return done && { blocks }.all(|unit| depot.make_writable(home.wrapping_add(unit), extent));
             }
-            self.access.begun().for_each(|cpu| {
+            self.access.opened().for_each(|cpu| {
                 done = done && self.cpus.displacement(cpu).is_none_or(own);
             });
             done
         })
     }
 
-    fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &Raised<'_>) {
+    fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &SignalSafeLockGuard<'_>) {
         if !self.access.attempt(|| depot.make_writable(block, self.access.extent())) {
             // SAFETY: the arena outlives its reservations.
             unsafe { &*self.arena }.note_refusal();
@@ -385,7 +385,7 @@ impl Reservation {
     /// The arena's lock is held. Whether it has one now.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
-            let held = self.cpus.changing().raise();
+            let held = self.cpus.changing().lock();
             let depot = self.depot().filter(|_| self.cpus.displacement(cpu).is_none());
             if let Some((depot, block)) = depot.and_then(|depot| Some((depot, depot.take(cpu)?))) {
                 self.assign_block(cpu, block, depot, &held);
@@ -398,11 +398,11 @@ impl Reservation {
     /// lock is held. Where its words are; `None` where it has none.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
-        if self.cpus.walk().announced(cpu).is_none() {
+        if self.cpus.walk().displacement_if_active(cpu).is_none() {
             if !self.make_writable(cpu) {
                 return None;
             }
-            let _held = self.cpus.is_movable().then(|| self.cpus.changing().raise());
+            let _held = self.cpus.is_movable().then(|| self.cpus.changing().lock());
             self.note_unit(displacement);
             self.cpus.announce(cpu);
         }
@@ -411,17 +411,19 @@ impl Reservation {
 
     /// First step of a drain: nobody announces a CPU here, and sections that begin from now on
     /// leave for the fallback cell. `None` where the CPU has no unit here.
-    pub(super) fn close(&self, cpu: usize) -> Option<Raised<'_>> {
+    pub(super) fn close(&self, cpu: usize) -> Option<SignalSafeLockGuard<'_>> {
         let entry = self.entry(cpu)?;
-        let held = self.cpus.changing().raise();
+        let held = self.cpus.changing().lock();
         self.cpus.displacement(cpu)?;
         entry.store(0, Ordering::SeqCst);
         Some(held)
     }
 
     /// Takes the first step back.
-    pub(super) fn reopen(&self, cpu: usize, _held: &Raised<'_>) {
-        if let (Some(displacement), Some(entry)) = (self.cpus.walk().announced(cpu), self.entry(cpu)) {
+    pub(super) fn reopen(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
+        if let (Some(displacement), Some(entry)) =
+            (self.cpus.walk().displacement_if_active(cpu), self.entry(cpu))
+        {
             entry.store(displacement, Ordering::Release);
         }
     }
@@ -434,20 +436,20 @@ impl Reservation {
         &self,
         cpu: usize,
         words: usize,
-        twins: &BTreeMap<usize, TwinShape>,
-        held: &Raised<'_>,
+        latches: &BTreeMap<usize, LatchLayout>,
+        held: &SignalSafeLockGuard<'_>,
     ) -> Option<usize> {
         let unit = self.cpus.displacement(cpu)?;
         self.note_more();
-        if self.cpus.walk().announced(cpu).is_some() {
+        if self.cpus.walk().displacement_if_active(cpu).is_some() {
             let old = self.cpus.walk().residue();
             let new = (COMMON_UNITS + self.cpus.next_view()) * self.layout.stride();
-            let copy = Copy { reservation: self, unit, old, new };
+            let copy = ResidueBuilder { reservation: self, unit, old, new };
             let mut done = 0;
-            for (&first, shape) in twins {
+            for (&first, latch) in latches {
                 copy.add_words(done..first);
-                copy.add_twins(first, *shape);
-                done = first + shape.chunks() * CHUNK_WORDS;
+                copy.add_latched_lines(first, *latch);
+                done = first + latch.chunks() * CHUNK_WORDS;
             }
             copy.add_words(done..words.max(done));
             self.cpus.publish_without(cpu, new, held);
@@ -461,7 +463,7 @@ impl Reservation {
         let Some(depot) = self.depot() else { return };
         for cpu in 0..self.cpus.len() {
             if let Some(unit) = self.cpus.displacement(cpu) {
-                let held = self.cpus.changing().raise();
+                let held = self.cpus.changing().lock();
                 self.cpus.unassign(cpu, &held);
                 depot.give(cpu, self.home(0).addr().get().wrapping_add(unit));
             }
@@ -554,7 +556,7 @@ pub(super) fn at(word: NonNull<u8>, displacement: usize) -> NonNull<AtomicU64> {
 }
 
 /// The residue of a view in the making: the old residue and a frozen unit.
-struct Copy<'a> {
+struct ResidueBuilder<'a> {
     reservation: &'a Reservation,
     /// Displacements of the frozen unit, of the old residue (0: none) and of the new one.
     unit: usize,
@@ -562,7 +564,7 @@ struct Copy<'a> {
     new: usize,
 }
 
-impl Copy<'_> {
+impl ResidueBuilder<'_> {
     fn word(&self, index: usize, displacement: usize) -> &AtomicU64 {
         // SAFETY: a word of a unit that lives as long as the reservation.
         unsafe { at(self.reservation.home(index), displacement).as_ref() }
@@ -593,13 +595,13 @@ impl Copy<'_> {
 
     /// The words of a piece with two copies of each line: of the unit the copy that the line's
     /// sequence number names, to the copy that the residue's names. The latter number stays.
-    fn add_twins(&self, first: usize, shape: TwinShape) {
-        for index in first..first + shape.chunks() * CHUNK_WORDS {
+    fn add_latched_lines(&self, first: usize, latch: LatchLayout) {
+        for index in first..first + latch.chunks() * CHUNK_WORDS {
             self.store(index, self.old(index));
         }
-        for line in 0..shape.lines {
-            let sequence = first + shape.sequence(line) / 8;
-            let copy = |number: u64| if number & 1 == 1 { shape.copies() / 8 } else { 0 };
+        for line in 0..latch.lines {
+            let sequence = first + latch.sequence(line) / 8;
+            let copy = |number: u64| if number & 1 == 1 { latch.copies() / 8 } else { 0 };
             let from = copy(self.load(sequence, self.unit)) + first + line * CHUNK_WORDS;
             let to = copy(self.old(sequence)) + first + line * CHUNK_WORDS;
             for index in 0..CHUNK_WORDS {

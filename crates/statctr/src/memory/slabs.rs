@@ -4,14 +4,14 @@
 //! the program's allocator and without a lock. What else such a path needs is here as well: attempts
 //! that are further and further apart while the kernel refuses, and an `errno` that is put back.
 
-use super::flag::{Flag, Raised};
 use super::mapping::Mapping;
+use super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use crate::error::{Error, Result};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// The binary logarithm of the most requests that go by between two attempts to map memory.
-const MOST_PATIENCE: u32 = 10;
+const MAX_BACKOFF_SHIFT: u32 = 10;
 
 /// Mappings that live as long as this list.
 #[derive(Debug)]
@@ -99,20 +99,20 @@ impl Drop for Slabs {
 /// refused not with each request.
 #[derive(Debug)]
 pub(crate) struct Growth {
-    flag: Flag,
+    lock: SignalSafeLock,
     /// Refusals in a row.
     refusals: AtomicU32,
     /// Requests that still go by before the next attempt.
-    patience: AtomicU32,
+    backoff: AtomicU32,
     successes: AtomicUsize,
 }
 
 impl Growth {
     pub(crate) const fn new() -> Growth {
         Growth {
-            flag: Flag::new(),
+            lock: SignalSafeLock::new(),
             refusals: AtomicU32::new(0),
-            patience: AtomicU32::new(0),
+            backoff: AtomicU32::new(0),
             successes: AtomicUsize::new(0),
         }
     }
@@ -124,15 +124,15 @@ impl Growth {
     pub(crate) fn try_grow(
         &self,
         is_there: impl FnOnce() -> bool,
-        map: impl FnOnce(&Raised<'_>) -> Result<()>,
+        map: impl FnOnce(&SignalSafeLockGuard<'_>) -> Result<()>,
     ) -> bool {
-        let Some(held) = self.flag.try_raise() else { return false };
+        let Some(held) = self.lock.try_lock() else { return false };
         if is_there() {
             return true;
         }
-        let patience = self.patience.load(Ordering::Relaxed);
-        if patience > 0 {
-            self.patience.store(patience - 1, Ordering::Relaxed);
+        let backoff = self.backoff.load(Ordering::Relaxed);
+        if backoff > 0 {
+            self.backoff.store(backoff - 1, Ordering::Relaxed);
             return false;
         }
         let errno = Error::last_errno();
@@ -144,15 +144,15 @@ impl Growth {
             self.successes.fetch_add(1, Ordering::Relaxed);
         } else {
             let refusals = self.refusals.load(Ordering::Relaxed);
-            self.refusals.store((refusals + 1).min(MOST_PATIENCE), Ordering::Relaxed);
-            self.patience.store((1 << refusals) - 1, Ordering::Relaxed);
+            self.refusals.store((refusals + 1).min(MAX_BACKOFF_SHIFT), Ordering::Relaxed);
+            self.backoff.store((1 << refusals) - 1, Ordering::Relaxed);
         }
         mapped.is_ok()
     }
 
     /// Waits until nobody else maps. Not for writers.
-    pub(crate) fn wait(&self) -> Raised<'_> {
-        self.flag.raise()
+    pub(crate) fn wait(&self) -> SignalSafeLockGuard<'_> {
+        self.lock.lock()
     }
 
     /// How often an update mapped memory.
@@ -194,7 +194,7 @@ mod tests {
         // SAFETY: this thread's own.
         unsafe { *libc::__errno_location() = libc::EXDEV };
         for request in 0..5000 {
-            let map = |_: &Raised<'_>| {
+            let map = |_: &SignalSafeLockGuard<'_>| {
                 asked.push(request);
                 // SAFETY: as above.
                 unsafe { *libc::__errno_location() = libc::ENOMEM };
@@ -204,9 +204,9 @@ mod tests {
         }
         assert_eq!(Error::last_errno(), libc::EXDEV);
         assert_eq!(asked[..4], [0, 1, 3, 7]);
-        assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 1 << MOST_PATIENCE), "{asked:?}");
+        assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 1 << MAX_BACKOFF_SHIFT), "{asked:?}");
         // and once there is some, at once
-        let next = (0..=1 << MOST_PATIENCE).find(|_| growth.try_grow(|| false, |_| Ok(())));
+        let next = (0..=1 << MAX_BACKOFF_SHIFT).find(|_| growth.try_grow(|| false, |_| Ok(())));
         assert!(next.is_some() && growth.try_grow(|| false, |_| Ok(())));
         assert_eq!(growth.successes(), 2);
         let held = growth.wait();

@@ -23,7 +23,7 @@ pub(crate) struct Slots {
 
 /// A word or a row of words that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
     pub(crate) word: usize,
     /// Whether something lived there before: then its words may hold old counts.
@@ -71,18 +71,18 @@ impl Slots {
     }
 
     /// Takes `length` chunks in a row.
-    pub(crate) fn take_chunks(&mut self, length: usize) -> Option<Taken> {
+    pub(crate) fn take_chunks(&mut self, length: usize) -> Option<AllocatedSlots> {
         let first = self.take_run(u32::try_from(length).ok().filter(|&length| length > 0)?)? as usize;
         let range = first..first + length;
         let used = self.used[range.clone()].iter().any(|&bits| bits != 0);
         self.used[range.clone()].fill(0xff);
         self.taken[range].fill(0xff);
         self.words += length * CHUNK_WORDS;
-        Some(Taken { word: first * CHUNK_WORDS, used })
+        Some(AllocatedSlots { word: first * CHUNK_WORDS, used })
     }
 
     /// Takes the next free word, in a chunk that other single words live in where there is one.
-    pub(crate) fn take_word(&mut self) -> Option<Taken> {
+    pub(crate) fn take_word(&mut self) -> Option<AllocatedSlots> {
         let chunk = match self.partial.first() {
             Some(&chunk) => chunk,
             None => {
@@ -94,7 +94,7 @@ impl Slots {
         let (taken, used) = (&mut self.taken[chunk as usize], &mut self.used[chunk as usize]);
         let place = taken.trailing_ones() as usize;
         let bit = 1u8 << place;
-        let result = Taken { word: chunk as usize * CHUNK_WORDS + place, used: *used & bit != 0 };
+        let result = AllocatedSlots { word: chunk as usize * CHUNK_WORDS + place, used: *used & bit != 0 };
         *taken |= bit;
         *used |= bit;
         if *taken == 0xff {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(words.iter().map(|taken| taken.word).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
         assert!(words.iter().all(|taken| !taken.used));
         assert!(slots.free_word(11) && !slots.free_word(11) && !slots.free_word(999));
-        assert_eq!(slots.take_word(), Some(Taken { word: 11, used: true }));
+        assert_eq!(slots.take_word(), Some(AllocatedSlots { word: 11, used: true }));
         assert_eq!(slots.words(), 16);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(slots.used_runs(), [(0, 1)]);
         slots.mark_unused(0, 1);
         assert_eq!(slots.used_runs(), []);
-        assert_eq!(slots.take_chunks(1), Some(Taken { word: 0, used: false }));
+        assert_eq!(slots.take_chunks(1), Some(AllocatedSlots { word: 0, used: false }));
     }
 
     #[test]

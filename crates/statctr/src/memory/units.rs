@@ -11,14 +11,14 @@
 //! the pool. So readers need no epochs, write nothing, may be signal handlers, and what was drained
 //! is free for others at once.
 
-use super::announced::Announced;
-use super::flag::{Flag, Raised};
+use super::active_cpu_mask::ActiveCpuMask;
+use super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// What readers walk.
 #[derive(Debug)]
 struct View {
-    announced: Announced,
+    active: ActiveCpuMask,
     residue: AtomicUsize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Units {
     generation: AtomicUsize,
     movable: bool,
     /// Held by who announces a CPU or drains one, where units are movable.
-    changing: Flag,
+    changing: SignalSafeLock,
 }
 
 /// One view of the units, for as long as it is current.
@@ -46,25 +46,25 @@ impl Units {
     /// Units at these displacements, for good.
     pub(crate) fn fixed(displacements: impl IntoIterator<Item = usize>) -> Units {
         let displacements: Box<[_]> = displacements.into_iter().map(AtomicUsize::new).collect();
-        let view = |cpus| View { announced: Announced::new(cpus), residue: AtomicUsize::new(0) };
+        let view = |cpus| View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
             views: [view(displacements.len()), view(0)],
             displacements,
             generation: AtomicUsize::new(0),
             movable: false,
-            changing: Flag::new(),
+            changing: SignalSafeLock::new(),
         }
     }
 
     /// No units yet, for CPU numbers 0 to `cpus` − 1.
     pub(crate) fn movable(cpus: usize) -> Units {
-        let view = || View { announced: Announced::new(cpus), residue: AtomicUsize::new(0) };
+        let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
             displacements: (0..cpus).map(|_| AtomicUsize::new(0)).collect(),
             views: [view(), view()],
             generation: AtomicUsize::new(0),
             movable: true,
-            changing: Flag::new(),
+            changing: SignalSafeLock::new(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Units {
         self.movable
     }
 
-    pub(crate) fn changing(&self) -> &Flag {
+    pub(crate) fn changing(&self) -> &SignalSafeLock {
         &self.changing
     }
 
@@ -91,7 +91,7 @@ impl Units {
     /// Gives a CPU a unit, unless it has one: the unit it has then.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
-    pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &Raised<'_>) -> usize {
+    pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
         let Some(place) = self.displacements.get(cpu) else { return 0 };
         match place.compare_exchange(0, displacement, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => displacement,
@@ -100,7 +100,7 @@ impl Units {
     }
 
     /// Takes its unit from a CPU that is in no view any more.
-    pub(crate) fn unassign(&self, cpu: usize, _held: &Raised<'_>) {
+    pub(crate) fn unassign(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
         if let Some(place) = self.displacements.get(cpu) {
             // after the view without it: who finds no unit finds that view, too
             place.store(0, Ordering::Release);
@@ -109,7 +109,7 @@ impl Units {
 
     /// Lets readers walk this CPU, which has a unit. Of movable units the flag is held.
     pub(crate) fn announce(&self, cpu: usize) {
-        self.walk().view.announced.insert(cpu);
+        self.walk().view.active.insert(cpu);
     }
 
     /// The view that is current now.
@@ -140,10 +140,10 @@ impl Units {
     }
 
     /// Publishes the next view: the CPUs of this one without `cpu`, and this residue.
-    pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &Raised<'_>) {
+    pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &SignalSafeLockGuard<'_>) {
         let generation = self.generation.load(Ordering::Relaxed);
         let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
-        next.announced.copy_without(&now.announced, cpu);
+        next.active.copy_without(&now.active, cpu);
         next.residue.store(residue, Ordering::Relaxed);
         self.generation.store(generation.wrapping_add(1), Ordering::Release);
         // and before anything that becomes of the unit: a reader who sees that must see that this
@@ -176,7 +176,7 @@ impl Walk<'_> {
         if residue != 0 {
             visit(residue);
         }
-        self.view.announced.for_each(|cpu| {
+        self.view.active.for_each(|cpu| {
             debug_assert!(cpu < self.units.displacements.len());
             // SAFETY: the mask has bits only for CPUs that were found in this table.
             let place = unsafe { self.units.displacements.get_unchecked(cpu) };
@@ -190,13 +190,13 @@ impl Walk<'_> {
 
     /// Calls `visit` with each announced CPU.
     pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
-        self.view.announced.for_each(visit);
+        self.view.active.for_each(visit);
     }
 
     /// The displacement of an announced CPU.
     #[inline]
-    pub(crate) fn announced(self, cpu: usize) -> Option<usize> {
-        self.units.displacement(cpu).filter(|_| self.view.announced.contains(cpu))
+    pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
+        self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_drained_unit_leaves_the_view_and_its_residue_enters_it_in_one_step() {
         let units = Units::movable(5000);
-        let held = units.changing().raise();
+        let held = units.changing().lock();
         for (cpu, displacement) in [(3, 64), (4999, 128)] {
             assert_eq!(units.assign(cpu, displacement, &held), displacement);
             assert_eq!(units.assign(cpu, 7, &held), displacement, "it has one already");

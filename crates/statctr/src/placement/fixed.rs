@@ -4,18 +4,18 @@
 
 use super::{Machine, Mode, Plan};
 use crate::error::Result;
-use crate::memory::How;
+use crate::memory::HandleTag;
 
 pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
-    let (mode, how) =
-        if machine.rseq { (Mode::Rseq, How::Rseq) } else { (Mode::AtomicFallback, How::Atomic) };
+    let (mode, tag) =
+        if machine.rseq { (Mode::Rseq, HandleTag::Rseq) } else { (Mode::AtomicFallback, HandleTag::Atomic) };
     Ok(Plan {
         mode,
-        // also without rseq: a made-up CPU's words can be written by `add_as`
+        // also without rseq: a made-up CPU's words can be written by `add_on_synthetic`
         cpus: machine.topology.possible().clone(),
-        counters: how,
-        groups: how,
-        home_in_use: how == How::Atomic,
+        counters: tag,
+        groups: tag,
+        home_in_use: tag == HandleTag::Atomic,
         movable: false,
     })
 }

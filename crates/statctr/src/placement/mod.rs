@@ -2,18 +2,21 @@
 //!
 //! A placement is one file here and one line in [`Placement::plan`].
 
+mod drain_callbacks;
 mod fixed;
 mod flexible;
-mod moved;
 mod shared;
 mod uniprocessor;
 mod usage;
 
 use crate::error::{Error, Result};
-use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, Drained, How, Layout, Once, Trimmed, prefer_node};
+use crate::memory::{
+    Arena, ArenaSettings, CHUNK_WORDS, Drained, HandleTag, Layout, OnceBox, Trimmed, prefer_node,
+};
 use crate::rseq;
 use crate::topology::{CpuId, CpuSet, Topology};
-pub use moved::OnMoved;
+pub use drain_callbacks::DrainCallbackGuard;
+use drain_callbacks::DrainCallbacks;
 use std::fmt;
 use std::sync::Arc;
 pub use usage::Memory;
@@ -194,8 +197,8 @@ struct Machine<'a> {
 struct Plan {
     mode: Mode,
     cpus: CpuSet,
-    counters: How,
-    groups: How,
+    counters: HandleTag,
+    groups: HandleTag,
     home_in_use: bool,
     movable: bool,
 }
@@ -219,7 +222,7 @@ pub struct Pool {
     topology: Arc<Topology>,
     placement: Placement,
     mode: Mode,
-    moved: moved::Callbacks,
+    drain_callbacks: DrainCallbacks,
 }
 
 impl fmt::Debug for Pool {
@@ -325,8 +328,8 @@ impl PoolBuilder {
             expected: if topology.is_synthetic() { CpuSet::new() } else { topology.online().clone() },
             nodes: if nodes.len() > 1 { nodes } else { Vec::new() },
         });
-        let moved = moved::Callbacks::new();
-        Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode, moved })
+        let drain_callbacks = DrainCallbacks::new();
+        Ok(Pool { arena, topology: Arc::new(topology), placement, mode: plan.mode, drain_callbacks })
     }
 }
 
@@ -346,7 +349,7 @@ impl Pool {
     /// # Errors
     /// As [`PoolBuilder::build`], at each call anew.
     pub fn global() -> Result<&'static Pool> {
-        static GLOBAL: Once<Pool> = Once::new();
+        static GLOBAL: OnceBox<Pool> = OnceBox::new();
         if let Some(pool) = GLOBAL.get() {
             return Ok(pool);
         }
@@ -391,7 +394,7 @@ impl Pool {
     pub fn drain(&self, cpu: CpuId) -> Result<Drained> {
         let drained = self.arena.drain(cpu)?;
         if drained.blocks > 0 {
-            self.moved.call(cpu, drained);
+            self.drain_callbacks.call(cpu, drained);
         }
         Ok(drained)
     }
@@ -399,8 +402,8 @@ impl Pool {
     /// From now on calls `callback` whenever a CPU's part of this pool was moved, on the thread that
     /// drained it: for statistics about statistics, or to move what else belongs to that CPU. A call
     /// that is under way when the callback is taken off comes to its end.
-    pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> OnMoved {
-        self.moved.add(callback)
+    pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> DrainCallbackGuard {
+        self.drain_callbacks.add(callback)
     }
 
     /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not map
@@ -449,8 +452,8 @@ impl Pool {
 
     /// CPUs that counted in this pool (since they were drained).
     #[must_use]
-    pub fn announced(&self) -> CpuSet {
-        self.arena.announced()
+    pub fn active_cpus(&self) -> CpuSet {
+        self.arena.active_cpus()
     }
 
     /// Makes the memory in which these CPUs count be there, near to them: afterwards their first
@@ -482,7 +485,7 @@ impl Pool {
 
     /// Whether a thread of this kernel could run on the CPU.
     pub(crate) fn could_be_real(cpu: u32) -> bool {
-        static REAL: Once<Option<CpuSet>> = Once::new();
+        static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));
         let in_mask = rseq::cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
         real.as_ref().map_or(in_mask, |possible| possible.contains(CpuId::new(cpu)))

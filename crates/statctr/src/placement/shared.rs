@@ -2,15 +2,15 @@
 
 use super::{Machine, Mode, Plan};
 use crate::error::Result;
-use crate::memory::How;
+use crate::memory::HandleTag;
 use crate::topology::CpuSet;
 
 pub(super) fn plan(_machine: &Machine<'_>) -> Result<Plan> {
     Ok(Plan {
         mode: Mode::Shared,
         cpus: CpuSet::new(),
-        counters: How::Atomic,
-        groups: How::Atomic,
+        counters: HandleTag::Atomic,
+        groups: HandleTag::Atomic,
         home_in_use: true,
         movable: false,
     })

@@ -5,18 +5,18 @@
 
 use super::{Machine, Mode, Plan};
 use crate::error::{Error, Result};
-use crate::memory::How;
-use crate::topology::more_than_one;
+use crate::memory::HandleTag;
+use crate::topology::evidence_of_second_cpu;
 
 pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
-    if let Some((source, possible)) = more_than_one(machine.topology) {
+    if let Some((source, possible)) = evidence_of_second_cpu(machine.topology) {
         return Err(Error::NotUniprocessor { possible, source });
     }
     Ok(Plan {
         mode: Mode::Uniprocessor,
         cpus: machine.topology.possible().clone(),
-        counters: How::OneCpu,
-        groups: if machine.rseq { How::Rseq } else { How::OneCpu },
+        counters: HandleTag::Uniprocessor,
+        groups: if machine.rseq { HandleTag::Rseq } else { HandleTag::Uniprocessor },
         home_in_use: true,
         movable: false,
     })

@@ -6,7 +6,7 @@
 //! - No store is wider than a word here. A pair or a vector is stored whole as others see it
 //!   (FEAT_LSE2), but the architecture lets an interrupt come between its halves. Events of more
 //!   than one item therefore live in lines with two copies.
-//! - Stores become visible in any order, so the two copies need barriers; see [`twin_commit`].
+//! - Stores become visible in any order, so the two copies need barriers; see [`latch_commit`].
 //! - The way out and the abort address are one branch, in a subsection behind the function: a
 //!   conditional branch reaches 1 MiB, which the slow path may be beyond.
 
@@ -122,7 +122,7 @@ pub(crate) fn publish_header(header: *const u8) {
 /// The table's entry 0: loads by index have no room for the tag.
 #[inline(always)]
 fn entries_of_table(table: *const u8) -> *const u8 {
-    table.wrapping_sub(crate::memory::How::Rseq as usize)
+    table.wrapping_sub(crate::memory::HandleTag::Rseq as usize)
 }
 
 #[cfg(not(feature = "inject"))]
@@ -277,14 +277,14 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// `twin_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// `latch_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
 /// `copies` bytes on and whose sequence number lies `sequence` bytes on.
 ///
 /// `false`: nothing was added, take the slow path.
 ///
 /// # Safety
 /// As [`add`], for both copies of the line and for its sequence number.
-pub(crate) unsafe fn twin_commit(
+pub(crate) unsafe fn latch_commit(
     line: *mut u8,
     table: *const u8,
     copies: usize,
@@ -353,12 +353,12 @@ pub(crate) unsafe fn twin_commit(
     true
 }
 
-/// `twin_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// `latch_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
 /// the line's home, like `word`.
 ///
 /// # Safety
-/// As [`twin_commit`].
-pub(crate) unsafe fn twin_add(
+/// As [`latch_commit`].
+pub(crate) unsafe fn latch_add(
     word: *mut u8,
     table: *const u8,
     copies: usize,

@@ -1,6 +1,6 @@
 //! CPUs as the scheduler's system calls report them: no file can be mounted over these.
 
-use crate::memory::{Once, run_on_helper_thread};
+use crate::memory::{OnceBox, run_on_helper_thread};
 use crate::topology::{CpuId, CpuSet};
 
 /// Room for the masks of any kernel: 65 536 CPUs.
@@ -22,7 +22,7 @@ fn mask_of(thread: i32) -> Option<(usize, Box<Mask>)> {
 /// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
 /// whole mask, which has a bit for every possible CPU.
 pub(crate) fn cpu_bound() -> Option<usize> {
-    static BOUND: Once<Option<usize>> = Once::new();
+    static BOUND: OnceBox<Option<usize>> = OnceBox::new();
     *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
 }
 

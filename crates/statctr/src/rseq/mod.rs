@@ -21,7 +21,7 @@
 //!   [3] *t := *t + v          (commit)          x := d + t[0..n]
 //!                                           [3] t[0..n] := x                  (commit)
 //!
-//! twin_commit(base, T, d[0..8]):          two copies of a line and a sequence number, where
+//! latch_commit(base, T, d[0..8]):          two copies of a line and a sequence number, where
 //!   arm                                     one store cannot hold the event
 //!   [1] c := cpu_id
 //!   [2] t := T[c]
@@ -30,14 +30,14 @@
 //!       other copy := this copy + d        this copy = s mod 2; nobody reads the other
 //!   [3] sequence := s + 1     (commit)
 //!
-//! twin_add(base, T, v):
+//! latch_add(base, T, v):
 //!   as add, to the copy that the sequence names
 //!
 //! join(field, i, line, s[0..4], o[0..4], m[0..4]):            four words of a lazy object whose
 //!   arm                                                         index i was looked up before: a CPU
 //!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)
 //!   [2] x := max((line[0..4] + s) or o, m)                      of s, o and m two are 0 for each item
-//!   [3] line[0..4] := x       (commit)                          or, in two copies, as twin_commit
+//!   [3] line[0..4] := x       (commit)                          or, in two copies, as latch_commit
 //! ```
 //! An abort is never retried in line: the slow path announces the CPU, tries again a bounded
 //! number of times ([`TRIES`]) and then uses the fallback cell, so a thread that is stopped after
@@ -132,7 +132,7 @@ pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound};
 pub(crate) use barrier::end_sections_on;
 pub(crate) use self_test::{Verdict, request as request_test, verdict};
 
-use crate::memory::Once;
+use crate::memory::OnceBox;
 use std::sync::atomic::AtomicU64;
 
 /// Items of a lazy object: what one store of the machine commits.
@@ -175,7 +175,7 @@ const AREA_SIZE: u32 = 20;
 /// `GLIBC_TUNABLES=glibc.pthread.rseq=0` turned it off, and under tools that run the program on CPUs
 /// of their own (valgrind).
 fn registration() -> Option<isize> {
-    static OFFSET: Once<Option<isize>> = Once::new();
+    static OFFSET: OnceBox<Option<isize>> = OnceBox::new();
     *OFFSET.get_or_make(|| {
         let (offset, size) = glibc_registration()?;
         (size >= AREA_SIZE && offset != 0 && cpu_bound().is_some()).then_some(offset)

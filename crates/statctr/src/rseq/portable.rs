@@ -58,11 +58,11 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// `twin_commit` of the specification, never done here.
+/// `latch_commit` of the specification, never done here.
 ///
 /// # Safety
 /// None needed here.
-pub(crate) unsafe fn twin_commit(
+pub(crate) unsafe fn latch_commit(
     _line: *mut u8,
     _table: *const u8,
     _copies: usize,
@@ -72,11 +72,11 @@ pub(crate) unsafe fn twin_commit(
     false
 }
 
-/// `twin_add` of the specification, never done here.
+/// `latch_add` of the specification, never done here.
 ///
 /// # Safety
 /// None needed here.
-pub(crate) unsafe fn twin_add(
+pub(crate) unsafe fn latch_add(
     _word: *mut u8,
     _table: *const u8,
     _copies: usize,

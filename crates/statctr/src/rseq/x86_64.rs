@@ -436,14 +436,14 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// `twin_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// `latch_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
 /// `copies` bytes on and whose sequence number lies `sequence` bytes on.
 ///
 /// `false`: nothing was added, take the slow path.
 ///
 /// # Safety
 /// As [`add`], for both copies of the line and for its sequence number.
-pub(crate) unsafe fn twin_commit(
+pub(crate) unsafe fn latch_commit(
     line: *mut u8,
     table: *const u8,
     copies: usize,
@@ -498,12 +498,12 @@ pub(crate) unsafe fn twin_commit(
     true
 }
 
-/// `twin_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// `latch_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
 /// the line's home, like `word`.
 ///
 /// # Safety
-/// As [`twin_commit`].
-pub(crate) unsafe fn twin_add(
+/// As [`latch_commit`].
+pub(crate) unsafe fn latch_add(
     word: *mut u8,
     table: *const u8,
     copies: usize,

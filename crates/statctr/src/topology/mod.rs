@@ -5,13 +5,13 @@
 //! fallback cell.
 
 mod cpuset;
-mod single;
 mod synthetic;
 mod sysfs;
+mod uniprocessor_evidence;
 
 pub use cpuset::CpuSet;
-pub(crate) use single::more_than_one;
 pub use synthetic::SyntheticTopology;
+pub(crate) use uniprocessor_evidence::evidence_of_second_cpu;
 
 use crate::error::Result;
 use std::fmt;

@@ -7,9 +7,9 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Variant {
     /// As the library does.
-    Right,
+    Correct,
     /// A drain does not wait for the sections that are under way.
     NoBarrier,
     /// A CPU is announced also while it is drained.
@@ -42,7 +42,7 @@ struct View {
 
 /// A counter in a reservation with movable units, for one CPU, and one block.
 pub(crate) struct Counter {
-    way: Way,
+    variant: Variant,
     machine: Machine,
     quick: AtomicUsize,
     entry: AtomicUsize,
@@ -54,14 +54,14 @@ pub(crate) struct Counter {
     home: AtomicU64,
     views: [View; 2],
     generation: AtomicUsize,
-    flag: AtomicUsize,
+    lock: AtomicUsize,
 }
 
 impl Counter {
-    pub(crate) fn new(way: Way) -> Counter {
+    pub(crate) fn new(variant: Variant) -> Counter {
         let view = || View { announced: AtomicUsize::new(0), residue: AtomicU64::new(0) };
         Counter {
-            way,
+            variant,
             machine: Machine::new(),
             quick: AtomicUsize::new(NOBODY),
             entry: AtomicUsize::new(0),
@@ -71,16 +71,16 @@ impl Counter {
             home: AtomicU64::new(0),
             views: [view(), view()],
             generation: AtomicUsize::new(0),
-            flag: AtomicUsize::new(0),
+            lock: AtomicUsize::new(0),
         }
     }
 
-    fn try_raise(&self) -> bool {
-        self.flag.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    fn try_lock(&self) -> bool {
+        self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     fn lower(&self) {
-        self.flag.store(0, Ordering::Release);
+        self.lock.store(0, Ordering::Release);
     }
 
     /// An update on CPU 0.
@@ -114,10 +114,10 @@ impl Counter {
     }
 
     fn announce(&self) -> bool {
-        if self.way == Way::AnnouncedMeanwhile {
+        if self.variant == Variant::AnnouncedMeanwhile {
             return self.provide();
         }
-        if !self.try_raise() {
+        if !self.try_lock() {
             return false;
         }
         let done = self.provide();
@@ -141,12 +141,12 @@ impl Counter {
 
     /// Drains CPU 0; nothing where somebody is just announcing it.
     pub(crate) fn drain(&self) {
-        if !self.try_raise() {
+        if !self.try_lock() {
             return;
         }
         if self.assigned.load(Ordering::Acquire) == 1 {
             self.entry.store(0, Ordering::SeqCst);
-            if self.way != Way::NoBarrier {
+            if self.variant != Variant::NoBarrier {
                 self.machine.end_sections_on(0);
             }
             self.fold_away();
@@ -155,23 +155,23 @@ impl Counter {
     }
 
     fn fold_away(&self) {
-        if self.way != Way::QuickBesideDrain {
+        if self.variant != Variant::QuickBesideDrain {
             self.quick.swap(SEVERAL, Ordering::SeqCst);
         }
         let generation = self.generation.load(Ordering::Relaxed);
         let now = &self.views[generation & 1];
-        let next = if self.way == Way::OneView { now } else { &self.views[(generation + 1) & 1] };
+        let next = if self.variant == Variant::OneView { now } else { &self.views[(generation + 1) & 1] };
         let value = self.block.load(Ordering::Relaxed);
         fence(Ordering::Release);
-        if self.way == Way::FreedBeforePublished {
+        if self.variant == Variant::FreedBeforePublished {
             self.free();
         }
         next.residue.store(now.residue.load(Ordering::Relaxed).wrapping_add(value), Ordering::Relaxed);
         next.announced.store(0, Ordering::Relaxed);
-        if self.way != Way::OneView {
+        if self.variant != Variant::OneView {
             self.generation.store(generation + 1, Ordering::Release);
         }
-        if self.way != Way::FreedBeforePublished {
+        if self.variant != Variant::FreedBeforePublished {
             self.free();
         }
     }
@@ -191,7 +191,7 @@ impl Counter {
         let value = self.block.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         let same = self.quick.load(Ordering::Relaxed) == ONLY;
-        (same || self.way == Way::NoSecondQuickLook).then_some(value)
+        (same || self.variant == Variant::NoSecondQuickLook).then_some(value)
     }
 
     pub(crate) fn read(&self) -> u64 {
@@ -207,7 +207,8 @@ impl Counter {
                 sum = sum.wrapping_add(self.block.load(Ordering::Relaxed));
             }
             fence(Ordering::Acquire);
-            if self.way == Way::NoSecondLook || self.generation.load(Ordering::Relaxed) == generation {
+            if self.variant == Variant::NoSecondLook || self.generation.load(Ordering::Relaxed) == generation
+            {
                 return sum;
             }
         }

@@ -7,9 +7,9 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Variant {
     /// As the library does.
-    Right,
+    Correct,
     /// Sections are let onto a CPU's words before readers are told of them.
     EntryBeforeMask,
     /// A reader adds the baseline last.
@@ -38,7 +38,7 @@ const TRIES: usize = 2;
 
 /// A counter in a reservation for two CPUs.
 pub(crate) struct Counter {
-    way: Way,
+    variant: Variant,
     /// Whether readers try the quick way first.
     quickly: bool,
     machine: Machine,
@@ -54,9 +54,9 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn new(way: Way, quickly: bool) -> Counter {
+    pub(crate) fn new(variant: Variant, quickly: bool) -> Counter {
         Counter {
-            way,
+            variant,
             quickly,
             machine: Machine::new(),
             quick: AtomicUsize::new(NOBODY),
@@ -102,13 +102,13 @@ impl Counter {
         if load_before_store(&self.entries[cpu]) != 0 {
             return;
         }
-        if self.way == Way::QuickAfterEntry {
+        if self.variant == Variant::QuickAfterEntry {
             self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
             self.entries[cpu].store(1, Ordering::Release);
             return self.note_unit(cpu);
         }
         self.note_unit(cpu);
-        if self.way == Way::EntryBeforeMask {
+        if self.variant == Variant::EntryBeforeMask {
             self.entries[cpu].store(1, Ordering::Release);
             self.mask.fetch_or(1 << cpu, Ordering::SeqCst);
         } else {
@@ -127,12 +127,12 @@ impl Counter {
 
     /// An update by a thread that is not registered, or that was stopped too often.
     pub(crate) fn add_to_fallback(&self, cpu: usize, value: u64) {
-        if self.way == Way::FallbackInTheCpusWord {
+        if self.variant == Variant::FallbackInTheCpusWord {
             self.announce(cpu);
             self.words[cpu].fetch_add(value, Ordering::Relaxed);
             return;
         }
-        if self.way != Way::QuickBesideFallback {
+        if self.variant != Variant::QuickBesideFallback {
             self.quick.swap(SEVERAL, Ordering::SeqCst);
         }
         self.home_in_use.fetch_or(1, Ordering::SeqCst);
@@ -171,12 +171,12 @@ impl Counter {
         if let Some(value) = self.quickly.then(|| self.read_quickly()).flatten() {
             return value;
         }
-        match self.way {
-            Way::BaselineAfterWalk => {
+        match self.variant {
+            Variant::BaselineAfterWalk => {
                 let counted = self.counted();
                 counted.wrapping_add(self.baseline())
             }
-            Way::HomeAskedBeforeBaseline => {
+            Variant::HomeAskedBeforeBaseline => {
                 let home = self.home_in_use.load(Ordering::Acquire) != 0;
                 self.baseline().wrapping_add(self.counted_with(home))
             }
@@ -189,12 +189,12 @@ impl Counter {
 
     pub(crate) fn set(&self, value: u64) {
         let _held = self.lock.lock().expect("no thread of a model panics");
-        if self.way == Way::RemoteZeroing {
+        if self.variant == Variant::RemoteZeroing {
             self.words.iter().chain([&self.home]).for_each(|word| word.store(0, Ordering::Release));
             return;
         }
         let baseline = value.wrapping_sub(self.counted());
-        if self.way != Way::QuickBesideBaseline {
+        if self.variant != Variant::QuickBesideBaseline {
             self.quick.swap(SEVERAL, Ordering::SeqCst);
         }
         self.baseline_in_use.fetch_or(1, Ordering::SeqCst);

@@ -132,7 +132,7 @@ fn pool(cpus: u32, groups: usize, schema: &Schema) -> Result<Pool> {
         .build()?)
 }
 
-/// Counts on each CPU: `add` for one that we run on, `add_as` for one that is made up.
+/// Counts on each CPU: `add` for one that we run on, `add_on_synthetic` for one that is made up.
 fn count(
     counting: &[Counting],
     groups: usize,
@@ -229,7 +229,7 @@ fn ways_to_fold(
         &schema,
         value,
         |group, item, value| ours[group].add(item, value),
-        |cpu, group, item, value| ours[group].add_as(cpu, item, value),
+        |cpu, group, item, value| ours[group].add_on_synthetic(cpu, item, value),
     )?;
     let shape = Shape { items: ITEMS, group_words: schema.chunks() * 8, groups, stride: pool.cost().stride };
     let theirs = theirs(&ours, &counting, shape)?;
@@ -421,7 +421,9 @@ fn counted_array(real: &Real, used: u32, few: &Few) -> Result<GroupArray> {
         &schema,
         few.value,
         |group, item, value| array.get(group).into_iter().for_each(|group| group.add(item, value)),
-        |cpu, group, item, value| array.get(group).map_or(Ok(()), |group| group.add_as(cpu, item, value)),
+        |cpu, group, item, value| {
+            array.get(group).map_or(Ok(()), |group| group.add_on_synthetic(cpu, item, value))
+        },
     )?;
     let mut sums = vec![0; few.groups * ITEMS];
     array.fold_into(&mut sums)?;
@@ -437,7 +439,7 @@ fn announce_all(array: &GroupArray, real: &Real) -> Result<()> {
     for counting in real.countable(POSSIBLE) {
         match counting {
             Counting::On(cpu) => on_cpu(cpu, || group.add(item, 0))?,
-            Counting::As(cpu) => group.add_as(cpu, item, 0)?,
+            Counting::As(cpu) => group.add_on_synthetic(cpu, item, 0)?,
         }
     }
     Ok(())

@@ -93,7 +93,7 @@ fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
                 for counting in &countable[..used] {
                     match *counting {
                         Counting::On(cpu) => on_cpu(cpu, || counter.inc())?,
-                        Counting::As(cpu) => counter.add_as(cpu, 1)?,
+                        Counting::As(cpu) => counter.add_on_synthetic(cpu, 1)?,
                     }
                 }
                 ensure!(counter.read() == used as u64, "the counter comes to a wrong sum");
@@ -139,7 +139,7 @@ fn memory(context: &Context, report: &mut Report, sizes: &[u32]) -> Result<()> {
                     match counting {
                         Counting::On(cpu) => on_cpu(cpu, || array.iter().for_each(|counter| counter.inc())),
                         Counting::As(cpu) => {
-                            Ok(array.iter().try_for_each(|counter| counter.add_as(cpu, 1))?)
+                            Ok(array.iter().try_for_each(|counter| counter.add_on_synthetic(cpu, 1))?)
                         }
                     }
                 };

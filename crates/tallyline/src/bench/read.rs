@@ -76,7 +76,7 @@ fn counted(cpus: u32, counting: &[Counting]) -> Result<Counter> {
     for counting in counting {
         match *counting {
             Counting::On(cpu) => on_cpu(cpu, || counter.inc())?,
-            Counting::As(cpu) => counter.add_as(cpu, 1)?,
+            Counting::As(cpu) => counter.add_on_synthetic(cpu, 1)?,
         }
     }
     ensure!(counter.read() == counting.len() as u64, "the counter comes to a wrong sum");

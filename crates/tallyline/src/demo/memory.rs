@@ -53,7 +53,7 @@ pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
         counters,
         slots: memory.slots,
         possible_cpus: pool.topology().possible().len(),
-        counting_cpus: pool.announced().len(),
+        counting_cpus: pool.active_cpus().len(),
         bytes_per_counter_per_cpu: cost.bytes_per_counter_per_cpu,
         resident_bytes: memory.resident,
         reserved_bytes: memory.reserved,

@@ -123,7 +123,7 @@ pub(crate) fn measure(
     for what in What::ALL {
         reads.push(Read::new(SHARED, what, None, move |times| read_shared(store, what, times)));
         let mut readers = Readers::new(store.groups());
-        let cpus = Some((false, pool.announced().len()));
+        let cpus = Some((false, pool.active_cpus().len()));
         reads.push(Read::new(STATCTR, what, cpus, move |times| readers.read(what, times)));
         for machine in &made_up {
             let mut readers = Readers::new(&machine.groups);
@@ -173,7 +173,7 @@ impl MadeUp {
         for cpu in first..first + cpus {
             for traffic in &groups {
                 for item in [Traffic::rx_packets, Traffic::rx_bytes, Traffic::tx_packets, Traffic::tx_bytes] {
-                    traffic.group().add_as(CpuId::new(cpu), item, 1)?;
+                    traffic.group().add_on_synthetic(CpuId::new(cpu), item, 1)?;
                 }
             }
         }

@@ -11,8 +11,8 @@
 //! attempts are further and further apart. Slabs cost address space until cells are used, and stay
 //! mapped as long as the pool.
 
-use super::super::flag::{Flag, Raised};
 use super::super::mapping::{Mapping, PAGE, populate};
+use super::super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use super::super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::error::Result;
 use crate::topology::{CpuId, NodeId, Topology};
@@ -61,7 +61,7 @@ impl Nodes {
 
     /// The place of a CPU's node.
     #[inline]
-    pub(crate) fn place(&self, cpu: usize) -> usize {
+    pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
@@ -85,7 +85,7 @@ pub(super) struct Kind {
 /// Zero is an empty one.
 #[repr(C, align(64))]
 struct Cache {
-    flag: Flag,
+    lock: SignalSafeLock,
     len: AtomicUsize,
     /// Cells taken less cells given, here.
     balance: AtomicUsize,
@@ -96,7 +96,7 @@ struct Cache {
 
 #[repr(align(64))]
 struct Region {
-    flag: Flag,
+    lock: SignalSafeLock,
     /// Cells that were given back, each with the address of the next in its first word.
     free: AtomicUsize,
     /// The end of the slab that cells come from, and its first byte that nobody ever had.
@@ -140,7 +140,7 @@ impl Cells {
     pub(super) fn new(kind: Kind, cpus: usize, nodes: usize) -> Result<Cells> {
         let zero = || AtomicUsize::new(0);
         let region = || Region {
-            flag: Flag::new(),
+            lock: SignalSafeLock::new(),
             free: zero(),
             end: zero(),
             next: zero(),
@@ -170,7 +170,7 @@ impl Cells {
         cpu: usize,
         nodes: &Nodes,
     ) -> std::result::Result<NonNull<u8>, Shortage> {
-        let place = nodes.place(cpu);
+        let place = nodes.index_of(cpu);
         match self.take_there(cpu, place) {
             Ok((cell, is_low)) => {
                 if is_low {
@@ -188,12 +188,12 @@ impl Cells {
     /// A cell that is there, and whether the next slab should be mapped.
     fn take_there(&self, cpu: usize, place: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
         let cache = self.cache(cpu);
-        let held = cache.flag.try_raise().ok_or(Shortage::Busy)?;
+        let held = cache.lock.try_lock().ok_or(Shortage::Busy)?;
         if let Some(cell) = cache.pop(&held) {
             return Ok((cell, false));
         }
         let region = &self.regions[place];
-        let region_held = region.flag.try_raise().ok_or(Shortage::Busy)?;
+        let region_held = region.lock.try_lock().ok_or(Shortage::Busy)?;
         self.fill(cache, region, &held, &region_held);
         let is_low = region.free.load(Ordering::Relaxed) == 0
             && region.spare.load(Ordering::Relaxed) == 0
@@ -222,12 +222,12 @@ impl Cells {
         loop {
             {
                 let cache = self.cache(cpu);
-                let held = cache.flag.raise();
+                let held = cache.lock.lock();
                 if let Some(cell) = cache.pop_counted(&held) {
                     return Ok((cell, filled));
                 }
-                let region = &self.regions[nodes.place(cpu)];
-                let region_held = region.flag.raise();
+                let region = &self.regions[nodes.index_of(cpu)];
+                let region_held = region.lock.lock();
                 self.look_ahead(region, &region_held);
                 self.fill(cache, region, &held, &region_held);
                 filled = true;
@@ -235,11 +235,17 @@ impl Cells {
                     return Ok((cell, filled));
                 }
             }
-            self.keep_ready(nodes.place(cpu), (self.made() / 4).max(BATCH), nodes)?;
+            self.keep_ready(nodes.index_of(cpu), (self.made() / 4).max(BATCH), nodes)?;
         }
     }
 
-    fn fill(&self, cache: &Cache, region: &Region, held: &Raised<'_>, region_held: &Raised<'_>) {
+    fn fill(
+        &self,
+        cache: &Cache,
+        region: &Region,
+        held: &SignalSafeLockGuard<'_>,
+        region_held: &SignalSafeLockGuard<'_>,
+    ) {
         // neighbours are taken in the order in which they lie
         let mut cells = [const { None }; BATCH];
         let made = cells.iter_mut().map_while(|cell| {
@@ -254,7 +260,7 @@ impl Cells {
 
     /// Makes the pages of the next cells be there, many at a time where many were made: a fault
     /// for each page is most of what a new object costs.
-    fn look_ahead(&self, region: &Region, _held: &Raised<'_>) {
+    fn look_ahead(&self, region: &Region, _held: &SignalSafeLockGuard<'_>) {
         let (next, there) = (region.next.load(Ordering::Relaxed), region.there.load(Ordering::Relaxed));
         // no more than an eighth of what there is
         let length = (self.made() * self.kind.bytes / 8).min(AHEAD);
@@ -272,13 +278,13 @@ impl Cells {
     /// Gives a cell back, whose words are zero, to the cache of `cpu`, which is of the cell's node.
     pub(super) fn give(&self, cpu: usize, cell: NonNull<u8>, nodes: &Nodes) {
         let cache = self.cache(cpu);
-        self.give_in(cache, &cache.flag.raise(), nodes.place(cpu), cell);
+        self.give_in(cache, &cache.lock.lock(), nodes.index_of(cpu), cell);
     }
 
-    fn give_in(&self, cache: &Cache, held: &Raised<'_>, place: usize, cell: NonNull<u8>) {
+    fn give_in(&self, cache: &Cache, held: &SignalSafeLockGuard<'_>, place: usize, cell: NonNull<u8>) {
         if cache.len.load(Ordering::Relaxed) >= CACHE {
             let region = &self.regions[place];
-            let region_held = region.flag.raise();
+            let region_held = region.lock.lock();
             for _ in 0..BATCH {
                 if let Some(cell) = cache.pop(held) {
                     region.push(cell, &region_held);
@@ -291,7 +297,7 @@ impl Cells {
     /// Gives a cell back, whose words are zero, to the region of the node at this place.
     pub(super) fn give_far(&self, place: usize, cell: NonNull<u8>) {
         let region = &self.regions[place.min(self.regions.len() - 1)];
-        region.push(cell, &region.flag.raise());
+        region.push(cell, &region.lock.lock());
     }
 
     /// Gives back a cell that was counted; `far` is the place of its node where that is not the
@@ -306,7 +312,7 @@ impl Cells {
         nodes: &Nodes,
     ) -> bool {
         let cache = self.cache(cpu);
-        let held = cache.flag.raise();
+        let held = cache.lock.lock();
         if cache.closed.load(Ordering::Relaxed) != 0 {
             // the flag first: after the subtraction the cells may be gone
             drop(held);
@@ -314,7 +320,7 @@ impl Cells {
         }
         match far {
             Some(place) => self.give_far(place, cell),
-            None => self.give_in(cache, &held, nodes.place(cpu), cell),
+            None => self.give_in(cache, &held, nodes.index_of(cpu), cell),
         }
         // last: a fork in between makes the child count too many, which keeps memory and no more
         let balance = cache.balance.load(Ordering::Relaxed);
@@ -329,7 +335,7 @@ impl Cells {
         let mut out = 0usize;
         for cpu in 0..=self.last {
             let cache = self.cache(cpu);
-            let _held = cache.flag.raise();
+            let _held = cache.lock.lock();
             out = out.wrapping_add(cache.balance.load(Ordering::Relaxed));
             cache.closed.store(1, Ordering::Relaxed);
         }
@@ -353,7 +359,7 @@ impl Cells {
     /// until the pool goes. Async-signal-safe.
     pub(super) fn give_at_once(&self, cpu: usize, cell: NonNull<u8>) {
         let cache = self.cache(cpu);
-        if let Some(held) = cache.flag.try_raise() {
+        if let Some(held) = cache.lock.try_lock() {
             cache.push(cell, &held);
         }
     }
@@ -382,7 +388,7 @@ impl Cells {
         place: usize,
         bytes: usize,
         nodes: &Nodes,
-        _held: &Raised<'_>,
+        _held: &SignalSafeLockGuard<'_>,
     ) -> Result<()> {
         let bytes = bytes.max(SLAB_CELLS * self.kind.bytes);
         let mapping = Mapping::new(bytes.checked_next_multiple_of(SLAB_UNIT).unwrap_or(bytes))?;
@@ -414,7 +420,7 @@ fn pointer(address: usize) -> Option<NonNull<u8>> {
 }
 
 impl Cache {
-    fn pop(&self, _held: &Raised<'_>) -> Option<NonNull<u8>> {
+    fn pop(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
         let place = self.cells.get(len.checked_sub(1)?)?;
         self.len.store(len - 1, Ordering::Relaxed);
@@ -424,7 +430,7 @@ impl Cache {
     }
 
     /// As `pop`, and counts it. Not for signal handlers, so it does without the exchange.
-    fn pop_counted(&self, _held: &Raised<'_>) -> Option<NonNull<u8>> {
+    fn pop_counted(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
         let cell = pointer(self.cells.get(len.checked_sub(1)?)?.load(Ordering::Relaxed));
         if cell.is_some() {
@@ -436,7 +442,7 @@ impl Cache {
         cell
     }
 
-    fn push(&self, cell: NonNull<u8>, _held: &Raised<'_>) {
+    fn push(&self, cell: NonNull<u8>, _held: &SignalSafeLockGuard<'_>) {
         let len = self.len.load(Ordering::Relaxed);
         if let Some(place) = self.cells.get(len) {
             place.store(cell.addr().get(), Ordering::Relaxed);
@@ -447,7 +453,7 @@ impl Cache {
 
 impl Region {
     /// A cell, and whether nobody ever had it.
-    fn pop(&self, kind: Kind, _held: &Raised<'_>) -> Option<(NonNull<u8>, bool)> {
+    fn pop(&self, kind: Kind, _held: &SignalSafeLockGuard<'_>) -> Option<(NonNull<u8>, bool)> {
         if let Some(cell) = pointer(self.free.load(Ordering::Relaxed)) {
             // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
             let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
@@ -508,7 +514,7 @@ impl Region {
         (room, slabs * SIDE + part.saturating_sub(SIDE))
     }
 
-    fn push(&self, cell: NonNull<u8>, _held: &Raised<'_>) {
+    fn push(&self, cell: NonNull<u8>, _held: &SignalSafeLockGuard<'_>) {
         // SAFETY: as in `pop`.
         let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
         next.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -531,7 +537,7 @@ mod tests {
             .build()
             .expect("topology");
         let nodes = Nodes::new(&topology, 4);
-        assert_eq!((nodes.len(), nodes.place(1), nodes.place(3), nodes.place(9)), (3, 0, 1, 2));
+        assert_eq!((nodes.len(), nodes.index_of(1), nodes.index_of(3), nodes.index_of(9)), (3, 0, 1, 2));
         let cells = Cells::new(PLAIN, 4, nodes.len()).expect("memory");
         assert_eq!(cells.slabs.iter().count(), 0, "nobody has mapped any");
         cells.keep_ready(1, 1000, &nodes).expect("memory");
@@ -601,10 +607,10 @@ mod tests {
     fn nobody_waits_for_a_cache_or_a_region_that_is_held() {
         let nodes = one_node();
         let cells = Cells::new(PLAIN, 2, nodes.len()).expect("memory");
-        let held = cells.cache(0).flag.raise();
+        let held = cells.cache(0).lock.lock();
         assert_eq!(cells.take_at_once(0, &nodes), Err(Shortage::Busy));
         drop(held);
-        let held = cells.regions[0].flag.raise();
+        let held = cells.regions[0].lock.lock();
         assert_eq!(cells.take_at_once(0, &nodes), Err(Shortage::Busy));
         drop(held);
         let held = cells.regions[0].growth.wait();

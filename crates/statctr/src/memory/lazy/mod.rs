@@ -15,12 +15,12 @@
 //! is ever taken away before the whole object.
 
 mod cells;
-mod life;
+mod lifetime;
 mod object;
 mod pool;
 mod shape;
 
 pub(crate) use cells::Nodes;
-pub(crate) use life::LazyOwner;
+pub(crate) use lifetime::LazyOwner;
 pub(crate) use object::Object;
-pub(crate) use pool::{Index, LazyMemory, LazySettings};
+pub(crate) use pool::{IndexKind, LazyMemory, LazySettings};

@@ -1,10 +1,10 @@
 //! One object: claiming it, updating it, reading it.
 
 use super::cells::{SIDE, Shortage};
-use super::life::{self, LazyOwner};
-use super::pool::{Index, LazyMemory, SIDE_IN_USE};
+use super::lifetime::{self, LazyOwner};
+use super::pool::{IndexKind, LazyMemory, SIDE_IN_USE};
 use super::shape::{
-    Cell, PLACE_SHIFT, Place, SHARED, SPREAD, Side, TABLE, instance_at, pack, unpack, unpack_of,
+    Cell, InstancePtr, NODE_SHIFT, SHARED, SPREAD, Side, TABLE, instance_at, pack, unpack, unpack_of,
 };
 use crate::error::Result;
 use crate::rseq::{self, ITEMS, is_refused};
@@ -31,8 +31,8 @@ impl Object {
         let (cell, filled) = memory.objects.take(cpu, nodes)?;
         let object = Object { cell: cell.cast(), memory: owner.memory() };
         if nodes.len() > 2 {
-            let place = nodes.place(cpu) as u32;
-            object.cell().flags.store(place << PLACE_SHIFT, Ordering::Relaxed);
+            let place = nodes.index_of(cpu) as u32;
+            object.cell().flags.store(place << NODE_SHIFT, Ordering::Relaxed);
         }
         if filled {
             // where that fails, updates use the atomic words
@@ -79,7 +79,7 @@ impl Object {
     }
 
     #[inline(always)]
-    fn own(&self) -> Place {
+    fn own(&self) -> InstancePtr {
         // SAFETY: the first field of a live cell; by its address, as sections write it.
         unsafe { NonNull::new_unchecked(&raw mut (*self.cell.as_ptr()).own) }
     }
@@ -105,7 +105,7 @@ impl Object {
 
     /// The instance of a mark, in the object's line.
     #[inline(always)]
-    fn find(&self, mark: u32) -> Option<Place> {
+    fn find(&self, mark: u32) -> Option<InstancePtr> {
         let cell = self.cell();
         if cell.owner.load(Ordering::Relaxed) == mark {
             return Some(self.own());
@@ -119,7 +119,7 @@ impl Object {
         for _ in 0..rseq::TRIES {
             let Some(index) = memory.index() else { break };
             let Some(instance) = self.find_or_make(index) else { break };
-            if memory.settings.index == Index::Node {
+            if memory.settings.index == IndexKind::Node {
                 // SAFETY: an instance of this object, of a node: updated atomically by everyone.
                 return self.join_atomically(unsafe { instance.as_ref() }.words(), values);
             }
@@ -156,7 +156,7 @@ impl Object {
     }
 
     /// The instance of an index; `None` where there is no memory for one at once.
-    fn find_or_make(&self, index: u32) -> Option<Place> {
+    fn find_or_make(&self, index: u32) -> Option<InstancePtr> {
         let (cell, mark) = (self.cell(), index + 1);
         let owner = cell.owner.load(Ordering::Acquire);
         if owner == mark {
@@ -190,7 +190,7 @@ impl Object {
 
     /// The instance of an index among the pairs: the one that is there, or one in the first free
     /// place. All who look for an index go through the places in order, so it is in one at most.
-    fn place_in_pairs(&self, index: usize, mark: u32, made: &mut Option<Place>) -> Option<Place> {
+    fn place_in_pairs(&self, index: usize, mark: u32, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         for pair in &self.cell().pairs {
             let mut there = pair.load(Ordering::Acquire);
             if there == 0 {
@@ -208,7 +208,7 @@ impl Object {
         None
     }
 
-    fn place_in_table(&self, index: usize, made: &mut Option<Place>) -> Option<Place> {
+    fn place_in_table(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         if self.cell().pairs.iter().any(|pair| pair.load(Ordering::Acquire) == 0) {
             // there was no memory for a pair
             return None;
@@ -261,7 +261,7 @@ impl Object {
     }
 
     /// Calls `visit` with each instance but the preallocated one, and its index.
-    fn further(&self, mut visit: impl FnMut(usize, Place)) {
+    fn further(&self, mut visit: impl FnMut(usize, InstancePtr)) {
         for pair in &self.cell().pairs {
             match unpack(pair.load(Ordering::Acquire)) {
                 Some((mark, instance)) => visit(mark as usize - 1, instance),
@@ -333,7 +333,7 @@ impl Object {
     }
 
     /// Joins `values` as if with an index that no thread here can have. One caller per index.
-    pub(crate) fn update_as(&self, index: u32, values: [u64; ITEMS]) {
+    pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
             self.use_side(SHARED);
             return self.join_atomically(&self.side().shared, values);
@@ -376,11 +376,11 @@ impl Drop for Object {
         cell.flags.store(0, Ordering::Relaxed);
         let cpu = memory.cpu().unwrap_or(0) as usize;
         // on machines with several nodes the cell goes back to its own
-        let place = (flags >> PLACE_SHIFT) as usize;
-        let far = (nodes.len() > 2 && place != nodes.place(cpu)).then_some(place);
+        let place = (flags >> NODE_SHIFT) as usize;
+        let far = (nodes.len() > 2 && place != nodes.index_of(cpu)).then_some(place);
         if memory.objects.give_counted(cpu, far, self.cell.cast(), nodes) {
             // SAFETY: this was the last object, and the pool's handles are gone.
-            unsafe { life::free(self.memory) };
+            unsafe { lifetime::free(self.memory) };
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Where objects of a kind live, and what updates take instances and tables from.
 
 use super::cells::{Cells, Kind, Nodes, Shortage};
-use super::shape::{CELL_BYTES, INSTANCE_BYTES, Place, SHARED, TABLE};
+use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, SHARED, TABLE};
 use crate::error::Result;
 use crate::lazy::Combine;
-use crate::memory::twin::patient_readers;
+use crate::memory::latch::hold_lock;
 use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What tells instances apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Index {
+pub enum IndexKind {
     /// The CPU: its threads exclude each other in sections.
     Cpu,
     /// The node: its CPUs update at the same time.
@@ -22,7 +22,7 @@ pub enum Index {
 
 /// How a pool of objects works.
 pub(crate) struct LazySettings {
-    pub(crate) index: Index,
+    pub(crate) index: IndexKind,
     /// Whether sections may be used.
     pub(crate) rseq: bool,
     /// Bytes of the widest vector store.
@@ -49,7 +49,7 @@ pub(crate) struct LazyMemory {
 }
 
 /// How often a reader looks again before it asks writers to keep off.
-const PATIENCE: usize = 100;
+const OPTIMISTIC_ATTEMPTS: usize = 100;
 
 impl LazyMemory {
     pub(crate) fn new(settings: LazySettings) -> Result<LazyMemory> {
@@ -62,14 +62,14 @@ impl LazyMemory {
             max: mask(Combine::Max),
             area: rseq::offset().unwrap_or(0),
             field: match settings.index {
-                Index::Concurrency => rseq::MM_CID,
-                Index::Cpu | Index::Node => rseq::CPU_ID,
+                IndexKind::Concurrency => rseq::MM_CID,
+                IndexKind::Cpu | IndexKind::Node => rseq::CPU_ID,
             } as u32,
-            width: if settings.rseq && settings.index != Index::Node { settings.width } else { 0 },
+            width: if settings.rseq && settings.index != IndexKind::Node { settings.width } else { 0 },
             hold: AtomicU64::new(0),
         };
         // readers may need it, and cannot make it
-        patient_readers();
+        hold_lock();
         let table_bytes = (settings.indices * size_of::<AtomicUsize>()).next_multiple_of(64);
         let plain = |bytes| Kind { bytes, with_side: false, ahead: false };
         let objects = Kind { bytes: CELL_BYTES, with_side: true, ahead: true };
@@ -98,10 +98,10 @@ impl LazyMemory {
     #[inline(always)]
     pub(super) fn index(&self) -> Option<u32> {
         match self.settings.index {
-            Index::Cpu => self.section_index(),
-            Index::Node => self.cpu().map(|cpu| self.settings.nodes.place(cpu as usize) as u32),
+            IndexKind::Cpu => self.section_index(),
+            IndexKind::Node => self.cpu().map(|cpu| self.settings.nodes.index_of(cpu as usize) as u32),
             // a thread that is not registered has no id, but a field
-            Index::Concurrency => self.cpu().and_then(|_| self.section_index()),
+            IndexKind::Concurrency => self.cpu().and_then(|_| self.section_index()),
         }
     }
 
@@ -163,7 +163,7 @@ impl LazyMemory {
     }
 
     /// An instance for an index, made once in the course of one search.
-    pub(super) fn make(&self, index: usize, made: &mut Option<Place>) -> Option<Place> {
+    pub(super) fn make(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         if made.is_none() {
             let cpu = self.cpu_near(index);
             let cell = if is_refused!(Instance) {
@@ -180,17 +180,17 @@ impl LazyMemory {
     }
 
     /// Gives back what was made and another was faster with. Async-signal-safe.
-    pub(super) fn give_unused(&self, index: usize, instance: Place) {
+    pub(super) fn give_unused(&self, index: usize, instance: InstancePtr) {
         self.instances.give_at_once(self.cpu_near(index), instance.cast());
     }
 
     /// Gives an instance back that nobody has any more.
-    pub(super) fn give_instance(&self, index: usize, instance: Place) {
+    pub(super) fn give_instance(&self, index: usize, instance: InstancePtr) {
         // SAFETY: nobody has it any more.
         unsafe { instance.as_ref() }.all_words().for_each(|word| word.store(0, Ordering::Relaxed));
         let nodes = &self.settings.nodes;
         let cpu = self.cpu_near(index);
-        if self.settings.index == Index::Node && nodes.place(cpu) != index {
+        if self.settings.index == IndexKind::Node && nodes.index_of(cpu) != index {
             return self.instances.give_far(index, instance.cast());
         }
         self.instances.give(cpu, instance.cast(), nodes);
@@ -200,8 +200,8 @@ impl LazyMemory {
     /// calling thread's.
     fn cpu_near(&self, index: usize) -> usize {
         match self.settings.index {
-            Index::Cpu => index,
-            Index::Node | Index::Concurrency => self.cpu().unwrap_or(0) as usize,
+            IndexKind::Cpu => index,
+            IndexKind::Node | IndexKind::Concurrency => self.cpu().unwrap_or(0) as usize,
         }
     }
 
@@ -215,19 +215,19 @@ impl LazyMemory {
         match unsafe { rseq::load(instance) } {
             Some(values) => values,
             // SAFETY: passed on.
-            None => unsafe { self.load_patiently(instance) },
+            None => unsafe { self.load_under_hold(instance) },
         }
     }
 
     #[cold]
-    unsafe fn load_patiently(&self, instance: NonNull<Instance>) -> [u64; ITEMS] {
+    unsafe fn load_under_hold(&self, instance: NonNull<Instance>) -> [u64; ITEMS] {
         // SAFETY: passed on.
         let load = || unsafe { rseq::load(instance) };
-        if let Some(values) = (0..PATIENCE).find_map(|_| load()) {
+        if let Some(values) = (0..OPTIMISTIC_ATTEMPTS).find_map(|_| load()) {
             return values;
         }
         // The lock keeps a fork from copying a raised hold into a child whose reader is not there.
-        let _patient = patient_readers().lock();
+        let _patient = hold_lock().lock();
         self.join.hold.fetch_add(1, Ordering::SeqCst);
         // ends: the writers of an index commit at most once more
         let values = loop {

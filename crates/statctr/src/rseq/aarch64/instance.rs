@@ -55,7 +55,7 @@ pub(crate) unsafe fn join(
     let joined = Joined { sum: masked(&settings.sum), or: masked(&settings.or), max: masked(&settings.max) };
     // SAFETY: loads of the thread's own area and of live words. The stores before the last go to the
     // copy that the sequence number does not name: an abort leaves them behind, and the next commit
-    // writes that copy whole. The barriers are those of `twin_commit`, for the same reasons.
+    // writes that copy whole. The barriers are those of `latch_commit`, for the same reasons.
     unsafe {
         section_operands!(
             [

@@ -60,7 +60,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// What became of one section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // machines without sections see one of these
-enum Watched {
+enum WatchOutcome {
     /// It was aborted.
     Aborted,
     /// It committed, and the word did not change meanwhile.
@@ -121,13 +121,13 @@ pub(crate) fn request(armed: bool) {
 }
 
 /// What the two threads share.
-struct Stage {
+struct SharedState {
     word: AtomicU64,
     is_over: AtomicBool,
     end: Instant,
 }
 
-impl Stage {
+impl SharedState {
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || Instant::now() >= self.end
     }
@@ -136,9 +136,9 @@ impl Stage {
 /// The test. Returns within a moment after [`LIMIT`], also where its threads do not get to run.
 fn run(offset: isize, armed: bool) -> Verdict {
     let end = Instant::now() + LIMIT;
-    let stage = Arc::new(Stage { word: AtomicU64::new(0), is_over: AtomicBool::new(false), end });
+    let shared = Arc::new(SharedState { word: AtomicU64::new(0), is_over: AtomicBool::new(false), end });
     let (sender, receiver) = mpsc::channel();
-    let watcher = Arc::clone(&stage);
+    let watcher = Arc::clone(&shared);
     let started = detach_helper_thread(move || {
         let verdict = judge(&watcher, offset, armed);
         watcher.is_over.store(true, Ordering::Relaxed);
@@ -151,26 +151,26 @@ fn run(offset: isize, armed: bool) -> Verdict {
 }
 
 /// The watcher's part.
-fn judge(stage: &Arc<Stage>, offset: isize, armed: bool) -> Verdict {
+fn judge(shared: &Arc<SharedState>, offset: isize, armed: bool) -> Verdict {
     let Ok(cpu) = u32::try_from(super::area_cpu_id(offset)) else { return Verdict::Unproven };
     let cpu = CpuId::new(cpu);
-    let theirs = Arc::clone(stage);
+    let theirs = Arc::clone(shared);
     // threads of real-time policies do not preempt each other
     let ready = move || share_the_cpu() && pin_to(cpu);
-    if !ready() || !detach_helper_thread(move || meddle(&theirs, ready)) {
+    if !ready() || !detach_helper_thread(move || disturb(&theirs, ready)) {
         return Verdict::Unproven;
     }
     let mut aborted = 0;
-    while !stage.is_over() {
-        let before = stage.word.load(Ordering::Relaxed);
+    while !shared.is_over() {
+        let before = shared.word.load(Ordering::Relaxed);
         if before > CHANGES {
             break;
         }
-        match watch(offset, armed, &stage.word, LOOKS) {
-            Watched::Continued => return Verdict::Continues,
+        match watch(offset, armed, &shared.word, LOOKS) {
+            WatchOutcome::Continued => return Verdict::Continues,
             // not by a signal: the other thread ran
-            Watched::Aborted if stage.word.load(Ordering::Relaxed) != before => aborted += 1,
-            Watched::Aborted | Watched::Quiet => {}
+            WatchOutcome::Aborted if shared.word.load(Ordering::Relaxed) != before => aborted += 1,
+            WatchOutcome::Aborted | WatchOutcome::Quiet => {}
         }
         if aborted >= WANTED {
             return Verdict::Aborts;
@@ -180,9 +180,9 @@ fn judge(stage: &Arc<Stage>, offset: isize, armed: bool) -> Verdict {
 }
 
 /// The meddler's part. Anywhere else than on the watcher's CPU it must not touch the word.
-fn meddle(stage: &Stage, ready: impl Fn() -> bool) {
-    while ready() && !stage.is_over() {
-        stage.word.fetch_add(1, Ordering::Relaxed);
+fn disturb(shared: &SharedState, ready: impl Fn() -> bool) {
+    while ready() && !shared.is_over() {
+        shared.word.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(PAUSE);
     }
 }
@@ -227,7 +227,7 @@ mod tests {
     fn a_section_that_nobody_disturbs_commits() {
         let Some(offset) = crate::rseq::offset() else { return println!("skipped: no rseq here") };
         let word = AtomicU64::new(7);
-        let quiet = (0..1000).filter(|_| watch(offset, true, &word, 10) == Watched::Quiet).count();
+        let quiet = (0..1000).filter(|_| watch(offset, true, &word, 10) == WatchOutcome::Quiet).count();
         assert!(quiet > 0);
     }
 }

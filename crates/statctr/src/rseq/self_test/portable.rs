@@ -1,9 +1,9 @@
 //! No section to test the kernel with: rseq is never used here.
 
-use super::Watched;
+use super::WatchOutcome;
 use std::sync::atomic::AtomicU64;
 
 /// Never looks.
-pub(super) fn watch(_offset: isize, _armed: bool, _word: &AtomicU64, _looks: u64) -> Watched {
-    Watched::Quiet
+pub(super) fn watch(_offset: isize, _armed: bool, _word: &AtomicU64, _looks: u64) -> WatchOutcome {
+    WatchOutcome::Quiet
 }

@@ -1,6 +1,6 @@
 //! The section of the kernel's test for x86-64.
 
-use super::Watched;
+use super::WatchOutcome;
 use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ const CONTINUED: u64 = 2;
 /// Looks at `word` up to `looks` times in a section, until it changes. Not `armed`: in the same
 /// instructions, of which the kernel is not told.
 #[inline(never)]
-pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) -> Watched {
+pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) -> WatchOutcome {
     let result = AtomicU64::new(0);
     let mask = if armed { u64::MAX } else { 0 };
     // SAFETY: `offset` is glibc's, so fs:[offset + 8] is the calling thread's `rseq_cs` field, which
@@ -44,9 +44,9 @@ pub(super) fn watch(offset: isize, armed: bool, word: &AtomicU64, looks: u64) ->
             looks = inout(reg) looks.max(1) => _,
             first = out(reg) _,
             t = out(reg) _,
-            slow = label { return Watched::Aborted },
+            slow = label { return WatchOutcome::Aborted },
             options(nostack)
         );
     }
-    if result.load(Ordering::Relaxed) == CONTINUED { Watched::Continued } else { Watched::Quiet }
+    if result.load(Ordering::Relaxed) == CONTINUED { WatchOutcome::Continued } else { WatchOutcome::Quiet }
 }

@@ -3,7 +3,7 @@
 use super::super::fill::{Counting, Real};
 use anyhow::{Context as _, Result, ensure};
 use statctr::topology::{CpuId, Topology};
-use statctr::{Combine, Group, LazyGroup, LazyPool, MadeUpCpu, Placement, Pool, Scope, Unit};
+use statctr::{Combine, Group, LazyGroup, LazyPool, Placement, Pool, Scope, SyntheticCpu, Unit};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -89,14 +89,14 @@ pub(super) trait Impersonating: Scope {
 }
 
 impl Impersonating for statctr::PerCpu {
-    type Cpu = MadeUpCpu;
+    type Cpu = SyntheticCpu;
 
-    fn impersonate(pool: &LazyPool<Self>, cpu: CpuId) -> Result<MadeUpCpu> {
+    fn impersonate(pool: &LazyPool<Self>, cpu: CpuId) -> Result<SyntheticCpu> {
         Ok(pool.impersonate(cpu)?)
     }
 
     #[inline(always)]
-    fn update_as(cpu: &mut MadeUpCpu, flow: &LazyGroup<Self>, values: [u64; 4]) -> Result<()> {
+    fn update_as(cpu: &mut SyntheticCpu, flow: &LazyGroup<Self>, values: [u64; 4]) -> Result<()> {
         Ok(cpu.update(flow, values)?)
     }
 }
@@ -202,7 +202,7 @@ impl Way for Fixed {
 
     /// One item of the four only: each takes the pool's lock anew.
     fn update_as(&self, (): &mut (), flow: &Group, cpu: usize, _bytes: u64, _time: u64) -> Result<()> {
-        Ok(flow.add_as(self.cpus[cpu], Flow::packets, 1)?)
+        Ok(flow.add_on_synthetic(self.cpus[cpu], Flow::packets, 1)?)
     }
 
     fn read(&self, flow: &Group) -> [u64; 4] {

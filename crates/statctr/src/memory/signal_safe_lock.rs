@@ -13,39 +13,39 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// Free, or held by a thread of this process.
 #[derive(Debug)]
-pub(crate) struct Flag(AtomicU64);
+pub(crate) struct SignalSafeLock(AtomicU64);
 
 /// The flag while it is held.
 #[derive(Debug)]
-pub(crate) struct Raised<'a>(&'a Flag);
+pub(crate) struct SignalSafeLockGuard<'a>(&'a SignalSafeLock);
 
-impl Flag {
-    pub(crate) const fn new() -> Flag {
-        Flag(AtomicU64::new(0))
+impl SignalSafeLock {
+    pub(crate) const fn new() -> SignalSafeLock {
+        SignalSafeLock(AtomicU64::new(0))
     }
 
     /// Takes it where it is free. Async-signal-safe.
-    pub(crate) fn try_raise(&self) -> Option<Raised<'_>> {
+    pub(crate) fn try_lock(&self) -> Option<SignalSafeLockGuard<'_>> {
         let ours = forks() + 1;
         let seen = self.0.load(Ordering::Relaxed);
         let free = seen != ours;
         let taken = free && self.0.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // not made, and so not dropped, where it was not taken
-        taken.then(|| Raised(self))
+        taken.then(|| SignalSafeLockGuard(self))
     }
 
     /// Waits for it. Not for writers, nor for signal handlers.
-    pub(crate) fn raise(&self) -> Raised<'_> {
+    pub(crate) fn lock(&self) -> SignalSafeLockGuard<'_> {
         // held for a few instructions, or by a thread that wants this CPU
         for _ in 0..100 {
-            match self.try_raise() {
-                Some(raised) => return raised,
+            match self.try_lock() {
+                Some(guard) => return guard,
                 None => std::thread::yield_now(),
             }
         }
         loop {
-            match self.try_raise() {
-                Some(raised) => return raised,
+            match self.try_lock() {
+                Some(guard) => return guard,
                 // or by one of less priority, to which a real-time thread yields by sleeping only
                 None => std::thread::sleep(PAUSE),
             }
@@ -53,7 +53,7 @@ impl Flag {
     }
 }
 
-impl Drop for Raised<'_> {
+impl Drop for SignalSafeLockGuard<'_> {
     fn drop(&mut self) {
         self.0.0.store(0, Ordering::Release);
     }
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn a_flag_is_held_by_one() {
-        let flag = Flag::new();
-        let raised = flag.try_raise();
-        assert!(raised.is_some() && flag.try_raise().is_none() && flag.try_raise().is_none());
-        drop(raised);
-        drop(flag.raise());
-        assert!(flag.try_raise().is_some());
+        let lock = SignalSafeLock::new();
+        let guard = lock.try_lock();
+        assert!(guard.is_some() && lock.try_lock().is_none() && lock.try_lock().is_none());
+        drop(guard);
+        drop(lock.lock());
+        assert!(lock.try_lock().is_some());
     }
 
     #[test]
     fn a_flag_that_the_parent_of_a_fork_held_is_free() {
-        let flag = Flag(AtomicU64::new(forks()));
-        let of_another = Flag(AtomicU64::new(forks() + 7));
-        assert!(flag.try_raise().is_some() && of_another.try_raise().is_some());
+        let lock = SignalSafeLock(AtomicU64::new(forks()));
+        let of_another = SignalSafeLock(AtomicU64::new(forks() + 7));
+        assert!(lock.try_lock().is_some() && of_another.try_lock().is_some());
     }
 
     /// Makes the calling thread one of real time, on one CPU; `false` where that is not allowed.
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_thread_of_real_time_lets_a_less_urgent_one_on_its_cpu_end() {
-        let (flag, raised) = (Flag::new(), std::sync::Barrier::new(2));
+        let (lock, locked) = (SignalSafeLock::new(), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let urgent = become_urgent(1);
-                let held = flag.raise();
-                raised.wait();
+                let held = lock.lock();
+                locked.wait();
                 // the other one comes in between
                 let start = std::time::Instant::now();
                 while urgent && start.elapsed() < Duration::from_millis(5) {
@@ -115,11 +115,11 @@ mod tests {
                 drop(held);
             });
             scope.spawn(|| {
-                raised.wait();
+                locked.wait();
                 if !become_urgent(2) {
                     println!("skipped: there is no right to real time here");
                 }
-                drop(flag.raise());
+                drop(lock.lock());
             });
         });
     }

@@ -16,7 +16,7 @@ const THREADS: usize = 4096;
 
 /// The first source that knows of a second CPU, and how many CPUs are known with it. A synthetic
 /// topology is taken at its word.
-pub(crate) fn more_than_one(topology: &Topology) -> Option<(&'static str, usize)> {
+pub(crate) fn evidence_of_second_cpu(topology: &Topology) -> Option<(&'static str, usize)> {
     type Source<'a> = (&'static str, &'a dyn Fn() -> Option<CpuSet>);
     let files: [Source<'_>; 2] = [
         ("the topology's possible CPUs", &|| Some(topology.possible().clone())),
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn one_source_with_two_cpus_is_enough() {
         let two = Topology::synthetic(2).build().expect("topology");
-        assert_eq!(more_than_one(&two), Some(("the topology's possible CPUs", 2)));
+        assert_eq!(evidence_of_second_cpu(&two), Some(("the topology's possible CPUs", 2)));
         let one = Topology::synthetic(1).build().expect("topology");
-        assert_eq!(more_than_one(&one), None);
+        assert_eq!(evidence_of_second_cpu(&one), None);
     }
 
     #[test]

@@ -9,17 +9,20 @@ type Callback = Arc<dyn Fn(CpuId, Drained) + Send + Sync>;
 
 /// The callbacks of a pool.
 #[derive(Clone)]
-pub(super) struct Callbacks(Arc<Lock<Vec<Callback>>>);
+pub(super) struct DrainCallbacks(Arc<Lock<Vec<Callback>>>);
 
-impl Callbacks {
-    pub(super) fn new() -> Callbacks {
-        Callbacks(Arc::new(Lock::new(Rank::Registry, Vec::new())))
+impl DrainCallbacks {
+    pub(super) fn new() -> DrainCallbacks {
+        DrainCallbacks(Arc::new(Lock::new(Rank::Registry, Vec::new())))
     }
 
-    pub(super) fn add(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> OnMoved {
+    pub(super) fn add(
+        &self,
+        callback: impl Fn(CpuId, Drained) + Send + Sync + 'static,
+    ) -> DrainCallbackGuard {
         let callback: Callback = Arc::new(callback);
         self.0.lock().push(Arc::clone(&callback));
-        OnMoved { callback, all: self.clone() }
+        DrainCallbackGuard { callback, all: self.clone() }
     }
 
     pub(super) fn call(&self, cpu: CpuId, drained: Drained) {
@@ -31,18 +34,18 @@ impl Callbacks {
 
 /// A callback of a pool ([`Pool::on_moved`](super::Pool::on_moved)); taken off when this is dropped.
 #[must_use = "the callback is taken off when this is dropped"]
-pub struct OnMoved {
+pub struct DrainCallbackGuard {
     callback: Callback,
-    all: Callbacks,
+    all: DrainCallbacks,
 }
 
-impl fmt::Debug for OnMoved {
+impl fmt::Debug for DrainCallbackGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnMoved").finish_non_exhaustive()
+        f.debug_struct("DrainCallbackGuard").finish_non_exhaustive()
     }
 }
 
-impl Drop for OnMoved {
+impl Drop for DrainCallbackGuard {
     fn drop(&mut self) {
         let mut callbacks = self.all.0.lock();
         let place = callbacks.iter().position(|other| Arc::ptr_eq(other, &self.callback));

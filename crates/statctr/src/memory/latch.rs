@@ -12,23 +12,23 @@
 
 use super::handle::Handle;
 use super::lock::{Lock, Rank};
-use super::once::Once;
+use super::once_box::OnceBox;
 use super::reservation::{CHUNK_BYTES, CHUNK_WORDS};
 use super::units::Walk;
 use crate::rseq;
 use std::sync::atomic::{Ordering, fence};
 
 /// How often a reader looks again before it asks writers to keep off.
-const PATIENCE: usize = 100;
+const OPTIMISTIC_ATTEMPTS: usize = 100;
 
 /// Where the copies and the sequence numbers of a piece lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TwinShape {
+pub(crate) struct LatchLayout {
     /// Lines that hold items.
     pub(crate) lines: usize,
 }
 
-impl TwinShape {
+impl LatchLayout {
     /// Chunks that the piece takes in all.
     #[inline]
     pub(crate) fn chunks(self) -> usize {
@@ -55,9 +55,9 @@ impl TwinShape {
         for _ in 0..rseq::TRIES {
             // SAFETY: the piece is made for this section.
             let done = unsafe {
-                rseq::twin_add(
+                rseq::latch_add(
                     word.base.as_ptr(),
-                    piece.table.as_ptr().map_addr(untwin),
+                    piece.table.as_ptr().map_addr(with_rseq_tag),
                     self.copies(),
                     sequence.as_ptr(),
                     value,
@@ -83,9 +83,9 @@ impl TwinShape {
         for _ in 0..rseq::TRIES {
             // SAFETY: the piece is made for this section.
             let done = unsafe {
-                rseq::twin_commit(
+                rseq::latch_commit(
                     first.base.as_ptr(),
-                    piece.table.as_ptr().map_addr(untwin),
+                    piece.table.as_ptr().map_addr(with_rseq_tag),
                     self.copies(),
                     sequence,
                     deltas,
@@ -106,12 +106,12 @@ impl TwinShape {
 
     /// Counts as if on a CPU that is not there, in the copy that readers look at: a slot's former
     /// owner may have left any number in its sequence word. The arena's lock is held.
-    pub(super) fn add_as_locked(self, piece: Handle, index: usize, cpu: usize, value: u64) -> bool {
+    pub(super) fn add_on_synthetic_locked(self, piece: Handle, index: usize, cpu: usize, value: u64) -> bool {
         let Some(displacement) = piece.reservation().announce_to_readers(cpu) else { return false };
         let sequence = piece.at(self.sequence(index / CHUNK_WORDS).wrapping_add(displacement));
         let copy = if sequence.load(Ordering::Relaxed) & 1 == 1 { self.copies() } else { 0 };
         // SAFETY: `index` lies in the piece (checked by its owner).
-        unsafe { piece.word(index) }.add_as_locked_to(cpu, copy, value)
+        unsafe { piece.word(index) }.add_on_synthetic_locked_to(cpu, copy, value)
     }
 
     /// The values of a line, into `acc`, which holds zeros before.
@@ -149,7 +149,7 @@ impl TwinShape {
 
     /// One CPU's part of a line, all items as of one moment.
     pub(crate) fn read_cpu(self, piece: Handle, line: usize, cpu: usize) -> [u64; CHUNK_WORDS] {
-        piece.reservation().cpus().consistently(|walk| match walk.announced(cpu) {
+        piece.reservation().cpus().consistently(|walk| match walk.displacement_if_active(cpu) {
             Some(displacement) => self.read_unit(piece, line, displacement, walk),
             None => [0; CHUNK_WORDS],
         })
@@ -163,14 +163,14 @@ impl TwinShape {
         displacement: usize,
         walk: Walk<'_>,
     ) -> [u64; CHUNK_WORDS] {
-        for _ in 0..PATIENCE {
+        for _ in 0..OPTIMISTIC_ATTEMPTS {
             if let Some(values) = self.try_read(piece, line, displacement) {
                 return values;
             }
         }
         let reservation = piece.reservation();
         // The lock keeps a fork from copying a raised hold into a child whose reader is not there.
-        let _patient = patient_readers().lock();
+        let _patient = hold_lock().lock();
         reservation.hold().fetch_add(1, Ordering::SeqCst);
         let values = loop {
             // ends: each CPU commits at most once more, unless the unit is another's by now
@@ -202,12 +202,12 @@ impl TwinShape {
 
 /// Held while a reader holds writers off. Each arena asks for it once when it is made: afterwards
 /// it is there, and no reader under the pool's lock has to make it.
-pub(super) fn patient_readers() -> &'static Lock<()> {
-    static PATIENT: Once<Lock<()>> = Once::new();
+pub(super) fn hold_lock() -> &'static Lock<()> {
+    static PATIENT: OnceBox<Lock<()>> = OnceBox::new();
     PATIENT.get_or_make(|| Lock::new(Rank::Reader, ()))
 }
 
 /// The tag that the sections expect, from the one that keeps callers off the plain sections.
-fn untwin(table: usize) -> usize {
-    (table & !super::reservation::TAG_MASK) | super::reservation::How::Rseq as usize
+fn with_rseq_tag(table: usize) -> usize {
+    (table & !super::reservation::TAG_MASK) | super::reservation::HandleTag::Rseq as usize
 }

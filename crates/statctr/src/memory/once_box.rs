@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A value that is made once and lives as long as the program.
 #[derive(Debug)]
-pub struct Once<T>(AtomicPtr<T>, PhantomData<Box<T>>);
+pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
-impl<T: Send + Sync + 'static> Once<T> {
+impl<T: Send + Sync + 'static> OnceBox<T> {
     /// Nothing yet.
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics
-    pub const fn new() -> Once<T> {
-        Once(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+    pub const fn new() -> OnceBox<T> {
+        OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
     /// The value, if there is one.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn all_threads_see_the_value_of_the_first() {
-        static ONCE: Once<usize> = Once::new();
+        static ONCE: OnceBox<usize> = OnceBox::new();
         assert!(ONCE.get().is_none());
         let seen: Vec<usize> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|id| scope.spawn(move || *ONCE.get_or(id))).collect();

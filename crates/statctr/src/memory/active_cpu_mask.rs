@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A mask that bits are put into, and taken out of only in a copy of it.
 #[derive(Debug)]
-pub(crate) struct Announced {
+pub(crate) struct ActiveCpuMask {
     summary: Box<[AtomicU64]>,
     words: Box<[AtomicU64]>,
 }
 
-impl Announced {
+impl ActiveCpuMask {
     /// An empty mask for CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize) -> Self {
         let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
         let words = cpus.div_ceil(64);
-        Announced { summary: zeros(words.div_ceil(64)), words: zeros(words) }
+        ActiveCpuMask { summary: zeros(words.div_ceil(64)), words: zeros(words) }
     }
 
     /// Puts a CPU in. After this returns, a store that this thread makes happens after the bit.
@@ -31,7 +31,7 @@ impl Announced {
 
     /// Makes this mask the same as `other`, without `cpu`. Both are for as many CPUs, and nobody
     /// puts any in meanwhile; whoever walks this mask now may find either of both.
-    pub(crate) fn copy_without(&self, other: &Announced, cpu: usize) {
+    pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);
             if index == cpu / 64 {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_walked_in_order() {
-        let mask = Announced::new(8192);
+        let mask = ActiveCpuMask::new(8192);
         let cpus = [0, 1, 63, 64, 4095, 4096, 8191];
         for cpu in cpus.iter().rev() {
             mask.insert(*cpu);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_copy_lacks_one_cpu_and_what_was_there_before() {
-        let (mask, copy) = (Announced::new(8192), Announced::new(8192));
+        let (mask, copy) = (ActiveCpuMask::new(8192), ActiveCpuMask::new(8192));
         [3, 70, 8191].into_iter().for_each(|cpu| mask.insert(cpu));
         copy.insert(5000);
         copy.copy_without(&mask, 70);

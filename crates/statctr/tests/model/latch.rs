@@ -1,4 +1,4 @@
-//! The protocol of lines with two copies: commit, add, read, hold. After `memory/twin.rs`, for a
+//! The protocol of lines with two copies: commit, add, read, hold. After `memory/latch.rs`, for a
 //! line of two items on one CPU, with the wrong ways to do it beside the right one.
 
 use super::machine::{Abort, Machine, Thread, load_before_store};
@@ -6,9 +6,9 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Variant {
     /// As the library does.
-    Right,
+    Correct,
     /// There is one copy, written item by item.
     OneCopy,
     /// The sequence number is counted up before the other copy is whole.
@@ -25,7 +25,7 @@ const TRIES: usize = 2;
 const PATIENCE: usize = 1;
 
 pub(crate) struct Line {
-    way: Way,
+    variant: Variant,
     machine: Machine,
     copies: [[AtomicU64; 2]; 2],
     sequence: AtomicU64,
@@ -34,10 +34,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(way: Way) -> Line {
+    pub(crate) fn new(variant: Variant) -> Line {
         let item = || AtomicU64::new(0);
         Line {
-            way,
+            variant,
             machine: Machine::new(),
             copies: [[item(), item()], [item(), item()]],
             sequence: item(),
@@ -66,19 +66,19 @@ impl Line {
                 return Ok(false);
             }
             let sequence = load_before_store(&self.sequence);
-            let from = &self.copies[if self.way == Way::OneCopy { 0 } else { sequence as usize & 1 }];
-            let to = &self.copies[if self.way == Way::OneCopy { 0 } else { !sequence as usize & 1 }];
-            if self.way == Way::SequenceFirst {
+            let from = &self.copies[if self.variant == Variant::OneCopy { 0 } else { sequence as usize & 1 }];
+            let to = &self.copies[if self.variant == Variant::OneCopy { 0 } else { !sequence as usize & 1 }];
+            if self.variant == Variant::SequenceFirst {
                 self.sequence.store(sequence + 1, Ordering::Release);
             }
-            if self.way != Way::NoBarrier {
+            if self.variant != Variant::NoBarrier {
                 fence(Ordering::Release);
             }
             to[0].store(load_before_store(&from[0]) + value, Ordering::Relaxed);
             point(Abort::Halfway)?;
             to[1].store(load_before_store(&from[1]) + value, Ordering::Relaxed);
             point(Abort::BeforeCommit)?;
-            if self.way != Way::SequenceFirst {
+            if self.variant != Variant::SequenceFirst {
                 self.sequence.store(sequence + 1, Ordering::Release);
             }
             Ok(true)
@@ -108,11 +108,11 @@ impl Line {
 
     fn try_read(&self) -> Option<[u64; 2]> {
         let before = self.sequence.load(Ordering::Acquire);
-        let copy = &self.copies[if self.way == Way::OneCopy { 0 } else { before as usize & 1 }];
+        let copy = &self.copies[if self.variant == Variant::OneCopy { 0 } else { before as usize & 1 }];
         let values = [copy[0].load(Ordering::Relaxed), copy[1].load(Ordering::Relaxed)];
         fence(Ordering::Acquire);
         let same = self.sequence.load(Ordering::Relaxed) == before;
-        (same || self.way == Way::NoSecondLook).then_some(values)
+        (same || self.variant == Variant::NoSecondLook).then_some(values)
     }
 
     /// The CPU's part, both items as of one moment.
