@@ -12,8 +12,8 @@ use tallyline_profile::code::{
     Body, FlagOperation, Flow, FusiblePair, Image, Instruction, JumpCondition, OperandForm,
 };
 
-/// The shapes that miss their bars.
-const MISSED: [&str; 3] = ["store", "call_memory", "tail_call"];
+/// Shapes that miss their bars, by compiler. Behind clang's store is one to a variable that samples lie at, too.
+const MISSED: [(&str, &str); 1] = [("store", "clang")];
 
 fn folders() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/attribution");
@@ -48,7 +48,7 @@ fn samples_of_each_recorded_cpu_are_those_of_the_access_that_stalled() {
             let shape = result["shape"].as_str().expect("a name");
             let verdict = result["ours"]["verdict"].as_str().expect("a verdict");
             judged += 1;
-            if !MISSED.contains(&shape) {
+            if !MISSED.contains(&(shape, compiler)) {
                 let is_met = ["met", "within_error"].contains(&verdict);
                 assert!(is_met, "{}: {shape} by {compiler}: {result:#}", folder.display());
             }
