@@ -94,6 +94,25 @@ fn a_running_process_is_recorded_until_it_ends() {
     assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
 }
 
+#[test]
+fn a_program_that_changes_its_user_is_told_from_one_that_ends() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("record-setuid");
+    // by root only: the program is another user's then
+    if !permitted(&folder) || Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout != b"0\n") {
+        return;
+    }
+    let program = folder.join("sleep");
+    fs::copy("/bin/sleep", &program).expect("a program");
+    let record = || stderr(&run_in(&folder, &["record", "-o", "a.data", "--", "./sleep", "1"]));
+    let said = record();
+    assert!(!said.contains("set-user-ID"), "{said}");
+    std::os::unix::fs::chown(&program, Some(65534), None).expect("root may");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("root may");
+    let said = record();
+    assert!(said.contains("set-user-ID"), "{said}");
+}
+
 /// Four threads that keep busy for some seconds.
 const THREADS: &str = "\
 #include <pthread.h>

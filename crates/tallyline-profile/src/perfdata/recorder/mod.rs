@@ -198,6 +198,9 @@ pub fn ring_pages(bytes: u64) -> usize {
 /// that it can be kept.
 const PATIENCE_MS: i32 = 100;
 
+/// How often in a row a command is found without events until that is not because it is ending.
+const ROUNDS_WITHOUT_EVENTS: u32 = 2;
+
 /// Records until the command or the process ends, `stop` says so, or the file is full. What was
 /// recorded is in the file, whatever ended it.
 ///
@@ -339,6 +342,7 @@ impl Session<'_> {
         let patience = if child.is_some() && ending.is_none() { 10 } else { PATIENCE_MS };
         let mut waited: Vec<_> = self.rings.descriptors();
         waited.extend(ending.as_ref().map(AsRawFd::as_raw_fd));
+        let mut rounds_without_events = 0;
         let mut begins = is_delayed.then(|| Instant::now() + self.options.delay);
         loop {
             let left = begins.map(|begins| begins.saturating_duration_since(Instant::now()).as_millis() + 1);
@@ -350,6 +354,12 @@ impl Session<'_> {
             }
             self.drain()?;
             waited.retain(|_| !ended.next().unwrap_or(false));
+            // a program that is ending has none for a moment, too
+            let has_events = waited.len() > usize::from(ending.is_some());
+            rounds_without_events = if has_events { 0 } else { rounds_without_events + 1 };
+            if rounds_without_events == ROUNDS_WITHOUT_EVENTS {
+                summary.notes.extend(self.lost_events(child.as_deref_mut()));
+            }
             let is_full = self.options.max_size.is_some_and(|limit| self.writer.written() >= limit);
             summary.reached_limit |= is_full;
             self.rings.go_on(&mut self.tally);
@@ -367,6 +377,18 @@ impl Session<'_> {
             let _ = os::disable(event);
         }
         self.drain()
+    }
+
+    /// Says why a command that goes on has no events any more.
+    fn lost_events(&self, child: Option<&mut os::Child>) -> Option<String> {
+        let is_command = self.options.target == Target::Command;
+        let goes_on =
+            child.is_some_and(|child| child.try_wait(false).is_none() && !synthesize::is_ending(child.pid()));
+        (is_command && goes_on).then(|| {
+            "the kernel ended the recording before the command: it does so where a program that others must not read, as \
+             one with the set-user-ID bit, is executed; record it with -a, or with -p when it runs"
+                .to_owned()
+        })
     }
 
     /// Starts events that do not start by themselves.

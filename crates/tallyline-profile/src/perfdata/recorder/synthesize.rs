@@ -127,6 +127,19 @@ pub(super) fn have_ended(target: &Target) -> bool {
     !ids.iter().any(|id| runs(id).unwrap_or(false))
 }
 
+/// Returns whether a process is ending. What has much memory takes its time for it, without events.
+pub(super) fn is_ending(pid: i32) -> bool {
+    /// The kernel's `PF_EXITING`, among the flags that are seven words behind the name.
+    const EXITING: u64 = 4;
+    const FLAGS: usize = 6;
+    let flags = text(Path::new(&format!("/proc/{pid}/stat"))).and_then(|state| {
+        let (_, rest) = state.rsplit_once(") ")?;
+        rest.split(' ').nth(FLAGS)?.parse::<u64>().ok()
+    });
+    // of one that is gone there is nothing to read
+    flags.is_none_or(|flags| flags & EXITING != 0)
+}
+
 /// Processes, their children, the children of those, and so on.
 fn with_descendants(pids: &[i32]) -> Vec<i32> {
     let parents: HashMap<i32, i32> =
