@@ -48,6 +48,22 @@ int main(int count, char **words)
 }
 ";
 
+/// Classes whose second function is called by its table.
+const CLASSES: &str = "\
+struct Shape { long value; virtual long first(long n) { return n; } virtual long area(long n) = 0; };
+struct Square : Shape { long area(long n) override; };
+struct Circle : Shape { long area(long n) override { return 3 * value * n; } };
+__attribute__((noinline)) long Square::area(long n) { return value + n; }
+__attribute__((noinline)) long call(Shape *shape) { return shape->area(3) + 1; }
+int main(int count, char **words)
+{
+	Square square;
+	Circle circle;
+	square.value = circle.value = count;
+	return words && call(&square) + call(&circle) == 9;
+}
+";
+
 /// Where the program's first byte is in memory.
 const BASE: u64 = 0x5555_0000_0000;
 
@@ -61,14 +77,18 @@ struct Program {
 
 impl Program {
     fn new(name: &str) -> Option<Program> {
+        Program::compile(name, "calls.c", "cc", PROGRAM)
+    }
+
+    fn compile(name: &str, source: &str, compiler: &str, text: &str) -> Option<Program> {
         if !cfg!(target_arch = "x86_64") {
             eprintln!("skipped: calls through memory are those of x86-64");
             return None;
         }
         let folder = folder(name);
-        let (source, path) = (folder.join("calls.c"), folder.join("calls"));
-        std::fs::write(&source, PROGRAM).expect("written");
-        let mut compiler = Command::new("cc");
+        let (source, path) = (folder.join(source), folder.join("calls"));
+        std::fs::write(&source, text).expect("written");
+        let mut compiler = Command::new(compiler);
         let options = ["-g", "-O2", "-fno-inline", "-fcf-protection=none", "-fomit-frame-pointer", "-o"];
         if !compiles(compiler.args(options).arg(&path).arg(&source)) {
             return None;
@@ -240,6 +260,17 @@ fn without_a_return_address_the_only_call_is_assumed_and_of_several_none() {
     let document = report(&program.record("direct.data", false, &samples), &[]);
     assert_eq!(document["indirect_calls"]["unknown"], 0);
     assert_eq!(rows(&document).get(&("direct".to_owned(), "(stack operation)".to_owned())), Some(&100));
+}
+
+#[test]
+fn a_virtual_call_names_the_class_and_the_slot() {
+    let Some(program) = Program::compile("calls-virtual", "calls.cc", "c++", CLASSES) else { return };
+    let entry = program.loaded(program.address("_ZN6Square4areaEl"));
+    let back = program.loaded(program.behind_call("_Z4callP5Shape"));
+    let document = report(&program.record("it.data", true, &[(entry, back); 20]), &[]);
+    let found = rows(&document);
+    let slot = "(vtable) struct Shape, slot 1";
+    assert_eq!(found.get(&("call".to_owned(), slot.to_owned())), Some(&20), "{found:?}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub(super) fn join(
         .map(|index| outcome(profile, binaries, &answers, index, &mut joined))
         .collect();
     profile.outcomes = outcomes;
+    super::vtables::name_slots(profile, binaries, &answers);
     for (dso, found) in answers {
         match found {
             Ok(answers) => {

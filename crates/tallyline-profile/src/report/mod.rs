@@ -25,6 +25,7 @@ mod resolve;
 mod returns;
 pub mod sharing;
 mod unwind;
+mod vtables;
 
 pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
 pub use filter::Filter;

@@ -164,6 +164,8 @@ pub struct Profile {
     pub resolved: Vec<Resolved>,
     /// What the instruction at each place accesses. As long as `places`.
     pub outcomes: Vec<Outcome>,
+    /// The slot of a class's table of functions that the instruction at a place reads, by the place's index.
+    pub slots: FxHashMap<u32, NameId>,
     /// Where data was, each place once.
     pub data_places: Vec<Place>,
     /// The address in memory of each of `data_places`, as a sample has it.

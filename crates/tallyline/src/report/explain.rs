@@ -80,7 +80,10 @@ pub(super) fn write(
     let outcome = profile.outcome(&point);
     let text = match outcome {
         Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
-        Outcome::Pseudo(pseudo) => pseudo.name().to_owned(),
+        Outcome::Pseudo(pseudo) => {
+            let slot = profile.slots.get(&point.charged);
+            slot.map_or_else(|| pseudo.name().to_owned(), |slot| profile.text(*slot).to_owned())
+        }
         Outcome::Untyped(reason) => format!("no type: {}", reason.text(|name| profile.text(name))),
     };
     writeln!(out, "result: {}", clean(&text))?;

@@ -32,7 +32,7 @@ pub(super) const TYPE_OFFSET: Key = Key {
     is_memory: false,
     value: |profile, point| match profile.outcome(point) {
         Outcome::Typed(operand) => operand.text.0.into(),
-        other => untyped(other),
+        other => profile.slots.get(&point.charged).map_or_else(|| untyped(other), |slot| slot.0.into()),
     },
     text: plain,
 };
