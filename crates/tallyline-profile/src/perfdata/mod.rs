@@ -11,7 +11,7 @@ pub mod attr;
 mod bytes;
 pub mod file;
 pub mod jit;
-mod names;
+pub(crate) mod names;
 pub mod recorder;
 pub mod sample;
 pub mod spaces;

@@ -188,6 +188,7 @@ mod tests {
         let event = |name: &str| EventInfo {
             name: name.to_owned(),
             is_precise: true,
+            is_counter: false,
             has_weight: true,
             has_source: true,
             has_address: true,

@@ -13,6 +13,7 @@ use super::unwind::{Unwinder, has_stacks, of_sample};
 use crate::perfdata::Attr;
 use crate::perfdata::abi::{read_format, sample as bit};
 use crate::perfdata::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
+use crate::perfdata::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use crate::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
 use crate::perfdata::spaces::{AddressSpaces, DsoKind, Location};
 use crate::{Error, Result};
@@ -198,11 +199,13 @@ impl Losses {
 /// Everything but samples.
 fn described(recording: &Recording<'_>) -> Profile {
     let features = &recording.features;
+    let arch = features.arch.as_deref().unwrap_or_default();
     let events = recording.events.iter().map(|event| {
         let has = |field: u64| event.attr.sample_type & field != 0;
         EventInfo {
             name: event.name.clone(),
-            is_precise: event.attr.precise() > 0,
+            is_precise: is_precise(&event.attr, arch),
+            is_counter: is_counter(&event.attr),
             has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
             has_source: has(bit::DATA_SRC),
             has_address: has(bit::ADDR),
@@ -220,6 +223,22 @@ fn described(recording: &Recording<'_>) -> Profile {
         is_damaged: !recording.warnings.is_empty(),
         ..Profile::default()
     }
+}
+
+/// Returns whether samples of an event have the address of the very instruction: as the hardware was asked for it,
+/// or as the instruction is what raises the event.
+fn is_precise(attr: &Attr, arch: &str) -> bool {
+    // page faults, of both kinds and together, and faults of alignment and of emulation
+    const FAULTS: [u64; 5] = [2, 5, 6, 7, 8];
+    let is_fault = attr.kind == SOFTWARE && FAULTS.contains(&attr.config);
+    // on x86 a watchpoint's trap comes behind the instruction, on aarch64 in front of it
+    let is_watchpoint = attr.kind == BREAKPOINT && arch == "aarch64";
+    attr.precise() > 0 || is_fault || is_watchpoint
+}
+
+/// Returns whether an event is a counter of the hardware.
+fn is_counter(attr: &Attr) -> bool {
+    !matches!(attr.kind, SOFTWARE | TRACEPOINT | BREAKPOINT)
 }
 
 /// Whether the machine was emulated.
@@ -337,6 +356,7 @@ impl Samples {
             self.profile.events.push(EventInfo {
                 name: MEMORY.to_owned(),
                 is_precise: true,
+                is_counter: false,
                 has_weight: true,
                 has_source: true,
                 has_address: true,
@@ -664,5 +684,19 @@ mod tests {
         assert_eq!(Losses { records: 90, samples: 100 }.total(true), 100);
         assert_eq!(Losses { records: 90, samples: 0 }.total(true), 90);
         assert_eq!(Losses { records: 90, samples: 10 }.total(false), 100);
+    }
+
+    #[test]
+    fn faults_are_precise_and_watchpoints_where_they_trap_in_front() {
+        let event = |kind: u32, config: u64| Attr { kind, config, ..Attr::default() };
+        for config in [2, 5, 6] {
+            assert!(is_precise(&event(SOFTWARE, config), "x86_64"));
+        }
+        // the clock, a tracepoint
+        assert!(!is_precise(&event(SOFTWARE, 0), "x86_64") && !is_precise(&event(TRACEPOINT, 2), "x86_64"));
+        let watchpoint = event(BREAKPOINT, 0);
+        assert_eq!((is_precise(&watchpoint, "x86_64"), is_precise(&watchpoint, "aarch64")), (false, true));
+        assert!(is_counter(&event(0, 0)) && is_counter(&event(4, 0x1d3)));
+        assert!(!is_counter(&event(SOFTWARE, 0)) && !is_counter(&watchpoint));
     }
 }

@@ -1,6 +1,6 @@
 //! What is kept of a recording: its samples, and the places that they were at, each place once.
 
-use super::attribution::{CallCounts, FusionRules, Rule};
+use super::attribution::{CallCounts, EventShift, FusionRules, Rule};
 use super::evidence::Held;
 use super::join::Joined;
 use super::names::{NameId, Names};
@@ -112,6 +112,8 @@ pub struct EventInfo {
     pub name: String,
     /// Whether its samples are exact enough to be charged to the instruction that they are at.
     pub is_precise: bool,
+    /// Whether it is a counter of the hardware, whose samples come when it has overflowed.
+    pub is_counter: bool,
     /// Whether samples have weights.
     pub has_weight: bool,
     /// Whether samples say where data came from.
@@ -201,6 +203,8 @@ pub struct Profile {
     pub skid: Skid,
     /// The pairs of instructions that the machine retires as one.
     pub fusion: FusionRules,
+    /// How far behind what they count the samples of counters without precision are.
+    pub shifts: Vec<EventShift>,
     /// The rule by which samples at a place are charged elsewhere, by the place's index.
     pub rules: FxHashMap<u32, Rule>,
     /// The rule by which samples at one place are charged to a call, by the indices of the place and of the call.

@@ -5,7 +5,9 @@
 //! text for each key), `samples`, `period`, `weight` (what shares are made of) and `percent`; side by
 //! side, `events` with the same for each. `fused_pairs` has each kind of compare and jump with samples around it:
 //! `pair`, `fused` (retired as one instruction), and unless that is assumed `learnt` with the samples `between` the
-//! two and `behind` them. `indirect_calls` counts samples at functions' first instructions: charged to the call that the
+//! two and `behind` them. `shifts` has the counters without precision: `event`, by how many `instructions` its
+//! samples are behind, and unless that is assumed `learnt` with the `samples` looked at and those that have `loads`
+//! there. `indirect_calls` counts samples at functions' first instructions: charged to the call that the
 //! return address leads to (`by_return_address`), to the only one that it may have been (`assumed`), to none (`unknown`).
 //! Where hardware wrote traces, `traces` says what became of them.
 
@@ -16,9 +18,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use tallyline_profile::code::FusiblePair;
 use tallyline_profile::perfdata::spe::Tally;
-use tallyline_profile::report::attribution::{PairRule, RuleSource};
+use tallyline_profile::report::attribution::{EventShift, PairRule, RuleSource};
 use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::{Counts, Row};
+use tallyline_profile::report::{Counts, Profile, Row};
 
 /// Writes one document.
 pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
@@ -44,6 +46,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     }
     if views.has_types() {
         document["skid"] = profile.skid.to_string().into();
+        document["shifts"] = profile.shifts.iter().map(|shift| self::shift(profile, shift)).collect();
         document["fused_pairs"] = profile.fusion.iter().map(fused_pair).collect();
         let calls = profile.calls;
         document["indirect_calls"] = json!({
@@ -59,6 +62,16 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     }
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
+}
+
+/// How far behind what it counts the samples of a counter are, and the samples by which that is known.
+fn shift(profile: &Profile, shift: &EventShift) -> Value {
+    let name = profile.events.get(shift.event as usize).map_or("", |event| event.name.as_str());
+    let mut about = json!({"event": name, "instructions": shift.instructions});
+    if let Some((loads, samples)) = shift.learnt {
+        about["learnt"] = json!({"loads": loads, "samples": samples});
+    }
+    about
 }
 
 /// A kind of a compare and a jump: whether the CPU retires both as one, and the samples by which that is known.

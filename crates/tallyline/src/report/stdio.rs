@@ -7,6 +7,7 @@ use anyhow::Result;
 use std::io::Write;
 use tallyline_profile::report::attribution::CallCounts;
 use tallyline_profile::report::keys::Column;
+use tallyline_profile::report::profile::Skid;
 use tallyline_profile::report::{Counts, Node, Row, hierarchy};
 
 /// Writes tables, as trees with a level for each key or not.
@@ -163,6 +164,13 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
         let share = if eligible == 0 { 0.0 } else { typed as f64 * 100.0 / eligible as f64 };
         writeln!(out, "# Eligible: {eligible}, typed: {typed} ({share:.1} %)")?;
         writeln!(out, "# Skid: {}", views.profile.skid)?;
+        for shift in &views.profile.shifts {
+            let name = views.profile.events.get(shift.event as usize).map_or("", |event| &event.name);
+            writeln!(out, "# Skid of {}: {shift}", printable(name.as_bytes()))?;
+        }
+        if views.profile.arch == "aarch64" && views.profile.skid != Skid::None {
+            writeln!(out, "# Skid on aarch64: by the architecture's documents, not measured")?;
+        }
         if views.profile.fusion.iter().next().is_some() {
             writeln!(out, "# Compare and jump: {}", views.profile.fusion)?;
         }

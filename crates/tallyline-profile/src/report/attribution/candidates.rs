@@ -3,7 +3,7 @@
 use super::Rule;
 use super::fusion::PairCounts;
 use super::lines::Lines;
-use crate::code::{Body, Flow, FusiblePair, Machine, Memory, PairAt, Predecessors, SegmentBase};
+use crate::code::{Body, Flow, FusiblePair, Machine, Memory, PairAt, Predecessors, Register, SegmentBase};
 use crate::infer::Outcome;
 use rustc_hash::FxHashMap;
 
@@ -75,6 +75,11 @@ impl<'b> FunctionSamples<'b> {
         FunctionSamples { lines: Lines { body, machine }, body, counts }
     }
 
+    /// Returns the register that the stack is counted from.
+    pub(super) fn stack_pointer(&self) -> Register {
+        self.lines.stack_pointer()
+    }
+
     /// Finds the candidates of an address, and counts its samples where it is in or behind a pair that may
     /// retire as one. None where nothing is known to lead there.
     pub(super) fn candidates(&self, address: u64, pairs: &mut PairCounts) -> Option<Candidates> {
@@ -91,8 +96,9 @@ impl<'b> FunctionSamples<'b> {
             Predecessors::Entry | Predecessors::Call { .. } if is_repeated => self.all(&[position]),
             Predecessors::Entry | Predecessors::Call { .. } => vec![Candidate::call_or_return()],
             Predecessors::Instructions(all) => {
+                let positions = all.iter().filter_map(|from| self.body.position(*from));
                 let mut positions: Vec<usize> =
-                    all.iter().filter_map(|from| self.body.position(*from)).collect();
+                    positions.filter(|position| all.len() == 1 || !self.is_filling(*position)).collect();
                 positions.extend(is_repeated.then_some(position));
                 self.all(&positions)
             }
@@ -107,13 +113,26 @@ impl<'b> FunctionSamples<'b> {
         self.counts.get(&address).copied().unwrap_or(0)
     }
 
+    /// Returns whether an instruction is in the filling in front of a block that is aligned, which is never run.
+    fn is_filling(&self, position: usize) -> bool {
+        let Some(index) = self.body.block_of(position) else { return false };
+        let block = &self.body.blocks()[index];
+        let range = block.instructions.start as usize..block.instructions.end as usize;
+        let does_nothing = |position: usize| {
+            let instruction = &self.body.instructions()[position];
+            let is_silent = self.body.effects(instruction).is_empty() && instruction.memory.is_none();
+            instruction.flow == Flow::Next && is_silent && self.count(instruction.address) == 0
+        };
+        block.predecessors.is_empty() && index != self.body.entry() && range.into_iter().all(does_nothing)
+    }
+
     /// Returns the candidates that the last instructions before an address are.
     fn all(&self, positions: &[usize]) -> Vec<Candidate> {
         if let [only] = positions
             && self.body.second_operand(*only).is_none()
         {
             // nothing to weigh against each other
-            return vec![self.store_waited_for(*only).unwrap_or_else(|| self.candidate(*only, |_| 1.0))];
+            return vec![self.store_waited_for(*only).unwrap_or_else(|| self.candidate(*only, |_| 1.0, 1.0))];
         }
         let stall = |position: usize| {
             let instruction = &self.body.instructions()[position];
@@ -123,7 +142,7 @@ impl<'b> FunctionSamples<'b> {
         };
         let mut list: Vec<Candidate> = Vec::with_capacity(positions.len());
         for position in positions {
-            let first = self.candidate(*position, stall);
+            let first = self.candidate(*position, stall, self.flow(*position));
             let second = self.body.second_operand(*position).and_then(|memory| {
                 let stall = self.stall(*position, memory);
                 let origin = Origin::SecondOperand(self.body.instructions()[*position].address);
@@ -142,10 +161,10 @@ impl<'b> FunctionSamples<'b> {
         list
     }
 
-    fn candidate(&self, position: usize, stall: impl Fn(usize) -> f64) -> Candidate {
+    fn candidate(&self, position: usize, stall: impl Fn(usize) -> f64, flow: f64) -> Candidate {
         let instruction = &self.body.instructions()[position];
         if matches!(instruction.flow, Flow::Call(_)) {
-            return Candidate { flow: self.flow(position), ..Candidate::call_or_return() };
+            return Candidate { flow, ..Candidate::call_or_return() };
         }
         let pair = self.body.pair_at(position).map(|PairAt { pair, producer, .. }| {
             (pair, self.body.instructions()[producer].address, stall(producer))
@@ -154,7 +173,7 @@ impl<'b> FunctionSamples<'b> {
             origin: Origin::Instruction(instruction.address),
             stall: stall(position),
             pair,
-            flow: self.flow(position),
+            flow,
             is_waiting: false,
         }
     }

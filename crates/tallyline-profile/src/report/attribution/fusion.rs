@@ -4,7 +4,8 @@
 //! pair and none between its halves, that they retire as one. Where a recording has too few samples of a kind of
 //! pair, the rules of the CPU's vendor are assumed.
 
-use crate::code::{FlagOperation, FusiblePair, JumpCondition, OperandForm};
+use super::vendors::Generation;
+use crate::code::FusiblePair;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,25 +77,15 @@ pub struct PairRule {
 #[derive(Clone, Debug, Default)]
 pub struct FusionRules {
     rules: BTreeMap<FusiblePair, PairRule>,
-    vendor: Vendor,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Vendor {
-    Intel,
-    Amd,
-    #[default]
-    Unknown,
+    // what is assumed; none of a CPU of which nothing is known
+    assumed: Option<&'static Generation>,
 }
 
 impl FusionRules {
     /// Decides for each kind of pair. `cpu_id` is perf's: vendor, family, model, stepping.
     pub(super) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
-        let vendor = match cpu_id {
-            Some(id) if id.starts_with("GenuineIntel") => Vendor::Intel,
-            Some(id) if id.starts_with("AuthenticAMD") || id.starts_with("HygonGenuine") => Vendor::Amd,
-            _ => Vendor::Unknown,
-        };
+        let generation = cpu_id.and_then(Generation::of);
+        let assumed = |pair: &FusiblePair| generation.is_some_and(|rules| rules.is_fused(pair));
         let rule = |(pair, (between, behind)): (&FusiblePair, &(u64, u64))| {
             let (between, behind) = (*between, *behind);
             let learnt = RuleSource::Learnt { between, behind };
@@ -103,16 +94,17 @@ impl FusionRules {
             } else if between >= ENOUGH_BETWEEN {
                 PairRule { is_fused: false, source: learnt }
             } else {
-                PairRule { is_fused: assumed(vendor, pair), source: RuleSource::Assumed }
+                PairRule { is_fused: assumed(pair), source: RuleSource::Assumed }
             };
             (*pair, rule)
         };
-        FusionRules { rules: counts.counts.iter().map(rule).collect(), vendor }
+        FusionRules { rules: counts.counts.iter().map(rule).collect(), assumed: generation }
     }
 
     /// Returns whether a pair retires as one instruction.
     pub fn is_fused(&self, pair: &FusiblePair) -> bool {
-        self.rules.get(pair).map_or_else(|| assumed(self.vendor, pair), |rule| rule.is_fused)
+        let assumed = || self.assumed.is_some_and(|rules| rules.is_fused(pair));
+        self.rules.get(pair).map_or_else(assumed, |rule| rule.is_fused)
     }
 
     /// Returns the kinds of pairs that samples lie around, with their rules.
@@ -130,29 +122,12 @@ impl fmt::Display for FusionRules {
             let kinds = if all == 1 { "kind of pair" } else { "kinds of pairs" };
             write!(out, "{all} {kinds} {title} ({learnt} learnt, {} assumed){separator}", all - learnt)?;
         }
-        Ok(())
+        if self.rules.values().all(|rule| is_learnt(&rule)) {
+            return Ok(());
+        }
+        match self.assumed {
+            Some(rules) => write!(out, "; assumed by the rules for {}", rules.name),
+            None => write!(out, "; no rules are known for this CPU"),
+        }
     }
-}
-
-/// Returns whether the vendor's CPUs retire a pair with memory as one instruction.
-///
-/// Intel: "Intel 64 and IA-32 Architectures Optimization Reference Manual", macro-fusion of Sandy Bridge and later;
-/// held by recordings of family 6, model 207. AMD: by recordings of Zen 3 and Zen 5, on which samples lie between
-/// the halves of each such pair.
-fn assumed(vendor: Vendor, pair: &FusiblePair) -> bool {
-    use FlagOperation::{Add, And, Cmp, Dec, Inc, Or, Sub, Test, Xor};
-    use OperandForm::{Immediate, Memory, MemoryImmediate, MemoryWritten, Registers, RelativeMemory};
-    let is_plain = match pair.producer.operands {
-        Registers | Immediate => true,
-        Memory | RelativeMemory => vendor == Vendor::Intel,
-        MemoryImmediate | MemoryWritten => false,
-    };
-    let by_flags = match (vendor, pair.producer.operation) {
-        (Vendor::Unknown, _) | (_, Or | Xor) => false,
-        (_, Test | And) => true,
-        (_, Cmp) | (Vendor::Intel, Add | Sub) => pair.condition != JumpCondition::Other,
-        (Vendor::Intel, Inc | Dec) => !matches!(pair.condition, JumpCondition::Carry | JumpCondition::Other),
-        (Vendor::Amd, _) => false,
-    };
-    is_plain && by_flags
 }

@@ -2,17 +2,21 @@
 //!
 //! The clock's interrupt is taken when an instruction retires, and the sample has the address of the next one:
 //! what took long is an instruction that control came from. That is one instruction in the middle of a block,
-//! one of several at a join, and both halves of a pair that the CPU retires as one (`fusion`). Of several
+//! one of several at a join, and both halves of a pair that the CPU retires as one (`fusion`). Counters without
+//! precision may be further behind (`shift`). Of several
 //! those are left out that cannot have stalled (`candidates`); between what remains samples are divided.
 
 mod calls;
 mod candidates;
 mod fusion;
 mod lines;
+mod shift;
+mod vendors;
 
 pub use calls::CallCounts;
 pub(super) use calls::Calls;
 pub use fusion::{FusionRules, PairRule, RuleSource};
+pub use shift::EventShift;
 
 use super::join::Answers;
 use super::profile::{Place, Point, Profile, Resolved, Skid};
@@ -23,7 +27,8 @@ use calls::{Charging, Entered, InFunction};
 use candidates::{Candidates, FunctionSamples, Origin};
 use fusion::PairCounts;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use shift::{SHIFTS, ShiftCounts};
 use std::ops::Range;
 
 /// The process of places that stand for what ran right before: the return of a function that was
@@ -107,6 +112,27 @@ struct Sampled {
     entry: u64,
     // samples by address
     counts: FxHashMap<u64, u64>,
+    // those of counters, by event
+    counters: FxHashMap<u32, FxHashMap<u64, u64>>,
+}
+
+/// One function: where its samples may come from, and what they say of the machine.
+struct View<'s> {
+    dso: u32,
+    function: &'s Sampled,
+    candidates: Vec<Candidates>,
+    pairs: PairCounts,
+    shifts: FxHashMap<u32, ShiftCounts>,
+    // addresses of samples of counters, and what they stand for if they are so many instructions behind
+    moved: Vec<((u64, u8), u64)>,
+    calls: InFunction,
+}
+
+/// The verdicts on addresses, and the addresses that samples of counters stand for.
+#[derive(Default)]
+struct Verdicts {
+    by_address: FxHashMap<(u32, u64), Verdict>,
+    moved: FxHashMap<(u32, u64, u8), u64>,
 }
 
 /// Charges samples of imprecise events to what stalled.
@@ -120,23 +146,28 @@ pub(super) fn attribute(
     let views: Vec<View<'_>> =
         sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
     let mut counts = PairCounts::default();
-    views.iter().for_each(|view| counts.add(&view.pairs));
+    let mut shifts: FxHashMap<u32, ShiftCounts> = FxHashMap::default();
+    for view in &views {
+        counts.add(&view.pairs);
+        view.shifts.iter().for_each(|(event, counts)| shifts.entry(*event).or_default().add(counts));
+    }
     let rules = FusionRules::new(profile.cpu_id.as_deref(), &counts);
-    let mut verdicts: FxHashMap<(u32, u64), Verdict> = FxHashMap::default();
-    for View { dso, candidates, .. } in &views {
+    let mut verdicts = Verdicts::default();
+    for view in &views {
         let is_fused = |pair: &FusiblePair| rules.is_fused(pair);
-        let table = answers.get(dso).and_then(|answers| answers.as_ref().ok()).map(Answers::table);
+        let table = answers.get(&view.dso).and_then(|answers| answers.as_ref().ok()).map(Answers::table);
         let outcome = |origin| match origin {
             Origin::Instruction(address) => table?.outcome(address),
             Origin::SecondOperand(address) => table?.second_outcome(address),
             Origin::CallOrReturn | Origin::IndirectCall => None,
         };
-        for candidates in candidates {
+        for candidates in &view.candidates {
             if let Some((rule, shares)) = candidates.decide(&is_fused, &outcome) {
                 let shares = shares.into_iter().map(|(origin, share)| Share { origin, share }).collect();
-                verdicts.insert((*dso, candidates.address()), Verdict { rule, shares });
+                verdicts.by_address.insert((view.dso, candidates.address()), Verdict { rule, shares });
             }
         }
+        verdicts.moved.extend(view.moved.iter().map(|((at, shift), to)| ((view.dso, *at, *shift), *to)));
     }
     let functions: Vec<_> = views.iter().map(|view| (view.function, &view.calls)).collect();
     for (at, entered) in calls::entered(profile, binaries, calls, &functions) {
@@ -144,24 +175,44 @@ pub(super) fn attribute(
             Entered::Assumed(address) => (Rule::AssumedCall, Origin::Instruction(address)),
             Entered::Unknown => (Rule::IndirectCall, Origin::IndirectCall),
         };
-        verdicts.insert(at, Verdict { rule, shares: vec![Share { origin, share: 1.0 }] });
+        verdicts.by_address.insert(at, Verdict { rule, shares: vec![Share { origin, share: 1.0 }] });
     }
     profile.fusion = rules;
+    profile.shifts = shifts.iter().map(|(event, counts)| counts.decide(*event)).collect();
+    profile.shifts.sort_unstable_by_key(|shift| shift.event);
     charge(profile, answers, calls, &verdicts);
 }
 
 /// Groups samples of imprecise events by the function that they are in.
 fn sampled(profile: &Profile, answers: &super::join::All) -> Vec<Sampled> {
-    let mut by_function: FxHashMap<(u32, u64), FxHashMap<u64, u64>> = FxHashMap::default();
+    let mut by_place: Vec<u64> = vec![0; profile.places.len()];
+    let mut of_counters: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for point in profile.points.iter().filter(|point| !is_precise(profile, point)) {
-        let place = &profile.places[point.place as usize];
-        let Some(Ok(answers)) = answers.get(&place.dso) else { continue };
-        let address = profile.resolved[point.place as usize].address;
-        let Some(entry) = entry(answers, address) else { continue };
-        *by_function.entry((place.dso, entry)).or_default().entry(address).or_default() += point.samples;
+        by_place[point.place as usize] += point.samples;
+        if profile.events.get(point.event as usize).is_some_and(|event| event.is_counter) {
+            *of_counters.entry((point.place, point.event)).or_default() += point.samples;
+        }
     }
-    let mut all: Vec<Sampled> =
-        by_function.into_iter().map(|((dso, entry), counts)| Sampled { dso, entry, counts }).collect();
+    let mut by_function: FxHashMap<(u32, u64), Sampled> = FxHashMap::default();
+    let function = |place: u32| {
+        let dso = profile.places[place as usize].dso;
+        let answers = answers.get(&dso)?.as_ref().ok()?;
+        let address = profile.resolved[place as usize].address;
+        Some(((dso, entry(answers, address)?), address))
+    };
+    for (place, samples) in (0..).zip(by_place).filter(|(_, samples)| *samples > 0) {
+        let Some(((dso, entry), address)) = function(place) else { continue };
+        let new = || Sampled { dso, entry, counts: FxHashMap::default(), counters: FxHashMap::default() };
+        let sampled = by_function.entry((dso, entry)).or_insert_with(new);
+        *sampled.counts.entry(address).or_default() += samples;
+    }
+    for ((place, event), samples) in of_counters {
+        let Some((key, address)) = function(place) else { continue };
+        if let Some(sampled) = by_function.get_mut(&key) {
+            *sampled.counters.entry(event).or_default().entry(address).or_default() += samples;
+        }
+    }
+    let mut all: Vec<Sampled> = by_function.into_values().collect();
     all.sort_unstable_by_key(|function| (function.dso, function.entry));
     all
 }
@@ -169,15 +220,6 @@ fn sampled(profile: &Profile, answers: &super::join::All) -> Vec<Sampled> {
 fn entry(answers: &Answers, address: u64) -> Option<u64> {
     let ranges: &[Range<u64>] = &answers.table().function_at(address)?.ranges;
     ranges.first().map(|range| range.start)
-}
-
-/// One function with samples, and where they may come from.
-struct View<'s> {
-    dso: u32,
-    function: &'s Sampled,
-    candidates: Vec<Candidates>,
-    pairs: PairCounts,
-    calls: InFunction,
 }
 
 /// Decodes a function, and finds where its samples may come from.
@@ -192,8 +234,20 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &super::join::A
     for address in function.counts.keys() {
         candidates.extend(samples.candidates(*address, &mut pairs));
     }
+    let (mut shifts, mut moved) = (FxHashMap::default(), Vec::new());
+    let mut known: FxHashSet<u64> = FxHashSet::default();
+    for (event, counts) in &function.counters {
+        shifts.insert(*event, shift::count(&body, samples.stack_pointer(), counts));
+        for (address, by) in counts.keys().flat_map(|address| (2..SHIFTS).map(move |by| (*address, by))) {
+            let Some(to) = shift::as_if_one(&body, address, by) else { continue };
+            moved.push(((address, by as u8), to));
+            if !function.counts.contains_key(&to) && known.insert(to) {
+                candidates.extend(samples.candidates(to, &mut pairs));
+            }
+        }
+    }
     let calls = InFunction::find(&body, function.entry, &function.counts, &samples);
-    Some(View { dso: function.dso, function, candidates, pairs, calls })
+    Some(View { dso: function.dso, function, candidates, pairs, shifts, moved, calls })
 }
 
 /// Returns whether a sample is at the very instruction.
@@ -238,14 +292,17 @@ impl Division {
 }
 
 /// Charges samples as the verdicts on their addresses say.
-fn charge(
-    profile: &mut Profile,
-    answers: &super::join::All,
-    calls: &Calls,
-    verdicts: &FxHashMap<(u32, u64), Verdict>,
-) {
+fn charge(profile: &mut Profile, answers: &super::join::All, calls: &Calls, verdicts: &Verdicts) {
     let mut charging = Charging::new(calls);
     let mut made: FxHashMap<Place, u32> = FxHashMap::default();
+    let mut by_event: Vec<u8> = vec![1; profile.events.len()];
+    for shift in &profile.shifts {
+        if let Some(by) = by_event.get_mut(shift.event as usize) {
+            *by = shift.instructions;
+        }
+    }
+    // of samples that are further behind than one instruction
+    let mut further: FxHashMap<(u32, u8), Option<Division>> = FxHashMap::default();
     // by the place of the sample
     let mut divisions: Vec<Option<Option<Division>>> = Vec::new();
     divisions.resize_with(profile.places.len(), || None);
@@ -261,17 +318,26 @@ fn charge(
         divided += of_calls;
         let left = point.samples - given.iter().map(|(_, n)| n).sum::<u64>().min(point.samples);
         if left > 0 {
-            let division = divisions[point.place as usize]
-                .get_or_insert_with(|| division(profile, verdicts, point.place, &mut made));
+            let mut divide = |shift: u8| division(profile, verdicts, (point.place, shift), &mut made);
+            let division = match by_event.get(point.event as usize) {
+                Some(0) => continue,
+                Some(shift @ 2..) => further.entry((point.place, *shift)).or_insert_with(|| divide(*shift)),
+                _ => divisions[point.place as usize].get_or_insert_with(|| divide(1)),
+            };
             match division {
                 Some(division) => {
-                    given.extend(division.give(left));
-                    divided += if division.parts.len() > 1 { left } else { 0 };
                     match profile.rules.get(&point.place) {
                         Some(Rule::AssumedCall) => profile.calls.assumed += left,
                         Some(Rule::IndirectCall) => profile.calls.unknown += left,
                         _ => {}
                     }
+                    if let ([(only, ..)], true) = (&division.parts[..], given.is_empty()) {
+                        profile.points[index].charged = *only;
+                        samples += if *only == point.place { 0 } else { left };
+                        continue;
+                    }
+                    given.extend(division.give(left));
+                    divided += if division.parts.len() > 1 { left } else { 0 };
                 }
                 None if given.is_empty() => continue,
                 None => given.push((point.place, left)),
@@ -291,13 +357,15 @@ fn charge(
 /// Returns the places that samples at a place are charged to; none for the place itself.
 fn division(
     profile: &mut Profile,
-    verdicts: &FxHashMap<(u32, u64), Verdict>,
-    index: u32,
+    verdicts: &Verdicts,
+    (index, shift): (u32, u8),
     made: &mut FxHashMap<Place, u32>,
 ) -> Option<Division> {
     let place = profile.places[index as usize];
     let address = profile.resolved[index as usize].address;
-    let verdict = verdicts.get(&(place.dso, address))?;
+    let by_shift = || verdicts.moved.get(&(place.dso, address, shift)).copied();
+    let at = if shift > 1 { by_shift()? } else { address };
+    let verdict = verdicts.by_address.get(&(place.dso, at))?;
     let mut parts = Vec::with_capacity(verdict.shares.len());
     for Share { origin, share } in &verdict.shares {
         let (place, address) = match origin {

@@ -1,8 +1,9 @@
 use super::candidates::{Candidates, FunctionSamples, Origin};
 use super::fusion::{FusionRules, PairCounts, RuleSource};
 use super::lines::Lines;
+use super::shift::{self, ShiftCounts};
 use super::{Division, Rule};
-use crate::code::{Body, Image, Machine};
+use crate::code::{Body, Image, Machine, Register};
 use rustc_hash::FxHashMap;
 use std::process::Command;
 
@@ -128,6 +129,31 @@ stores_third:
         jne stores_loop
         ret
         .size stores, . - stores
+        .type shift, @function
+shift:  add $1, %rax
+        add $1, %rax
+        add $1, %rax
+        add $1, %rax
+shift_load:
+        mov (%rdi), %rcx
+        add $1, %rax
+        add $1, %rax
+        add $1, %rax
+        add $1, %rax
+        add $1, %rax
+        ret
+        .size shift, . - shift
+        .type filled, @function
+filled: mov (%rdi), %rax
+        cmp 8(%rsi), %rax
+        jb filled_taken
+        ret
+        nopl 0(%rax)
+        nop
+filled_taken:
+        mov 24(%rsi), %rax
+        ret
+        .size filled, . - filled
         .bss
 counter: .quad 0
 "#;
@@ -227,6 +253,17 @@ fn samples_behind_a_pair_with_none_between_its_halves_are_those_of_its_compare()
         let verdict = program.decide("pair", &samples, at, "");
         assert_eq!(verdict, (Rule::FusedPair, vec![("pair_cmp".to_owned(), 1.0)]));
     }
+}
+
+#[test]
+fn the_filling_in_front_of_a_block_is_no_way_to_it() {
+    let Some(program) = Program::new("filling") else { return };
+    // learnt behind the jump, though the filling could be taken for another way there
+    let samples = [("filled_taken", 400)];
+    let (rule, shares) = program.decide("filled", &samples, "filled_taken", "");
+    let body = program.body("filled");
+    assert_eq!((rule, shares.len()), (Rule::FusedPair, 1));
+    assert_eq!(shares[0].0, format!("{:#x}", body.instructions()[1].address));
 }
 
 #[test]
@@ -367,6 +404,35 @@ fn rules_say_whether_they_were_learnt() {
     assert_eq!(pair.to_string(), "cmp reg,mem + jb");
     assert_eq!((rule.is_fused, rule.source), (true, RuleSource::Learnt { between: 0, behind: 500 }));
     assert!(rules.to_string().starts_with("1 kind of pair retired as one (1 learnt, 0 assumed)"), "{rules}");
+}
+
+#[test]
+fn the_shift_of_a_counter_is_the_distance_at_which_loads_stand_out() {
+    let Some(program) = Program::new("shift") else { return };
+    let body = program.body("shift");
+    let positions: Vec<u64> = body.instructions().iter().map(|instruction| instruction.address).collect();
+    let load = body.position(program.at("shift_load")).expect("a load");
+    // most samples so far behind the load, and some everywhere
+    let decide = |most: u64, behind: usize| {
+        let mut counts: FxHashMap<u64, u64> = positions.iter().map(|address| (*address, 20)).collect();
+        *counts.entry(positions[load + behind]).or_default() += most;
+        let mut all = ShiftCounts::default();
+        all.add(&shift::count(&body, Register(7), &counts));
+        all.decide(3)
+    };
+    for behind in 0..4 {
+        let found = decide(2000, behind);
+        assert_eq!((found.event, usize::from(found.instructions)), (3, behind));
+        assert!(found.learnt.is_some_and(|(loads, samples)| loads >= 2000 && samples >= loads), "{found:?}");
+    }
+    // too few, or evenly spread
+    for found in [decide(40, 2), decide(0, 0)] {
+        assert_eq!((found.instructions, found.learnt), (1, None));
+    }
+    assert_eq!(decide(0, 0).to_string(), "1 instruction, assumed: the recording does not tell");
+    // what is two behind stands for what is in front by one more, in the same block
+    assert_eq!(shift::as_if_one(&body, positions[load + 3], 3), Some(positions[load + 1]));
+    assert_eq!(shift::as_if_one(&body, positions[0], 2), None);
 }
 
 #[test]

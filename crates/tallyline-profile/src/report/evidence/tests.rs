@@ -136,6 +136,7 @@ impl Made {
         let event = EventInfo {
             name: "loads".into(),
             is_precise: true,
+            is_counter: false,
             has_weight: false,
             has_source: false,
             has_address: true,
