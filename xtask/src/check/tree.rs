@@ -1,4 +1,4 @@
-//! What building the tool takes, by `cargo tree`.
+//! Dependencies of the tool, by `cargo tree`.
 
 use super::{Measure, Tree};
 use anyhow::{Context, Result};
