@@ -16,7 +16,7 @@ pub type RegisterSet = u64;
 pub struct Operation {
     /// The address behind it.
     pub end: u64,
-    /// Where control goes.
+    /// The next instruction.
     pub flow: Flow,
     /// Registers that the address of a memory operand is made of.
     pub address: RegisterSet,
@@ -26,7 +26,7 @@ pub struct Operation {
     pub writes: RegisterSet,
     /// Cycles from the operands to the result, the memory operand's own latency aside; typical of present cores.
     pub latency: u8,
-    /// Whether each execution accesses memory.
+    /// True if each execution accesses memory.
     pub memory: bool,
 }
 

@@ -32,14 +32,14 @@ const ENTRY: u64 = 8;
 /// The level that answered an access: 0 is the closest cache, the number of levels is memory.
 pub(super) type Source = u8;
 
-/// What became of an access.
+/// The outcome of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     /// The time of the data.
     pub(super) at: Time,
     /// The level that had it; of a line that was under way already the first.
     pub(super) source: Source,
-    /// Whether the page was in neither TLB.
+    /// True if the page was in neither TLB.
     pub(super) walked: bool,
 }
 
@@ -52,7 +52,7 @@ struct Stride {
     seen: u8,
 }
 
-/// What one core has for itself.
+/// The private caches of one core.
 #[derive(Clone, Debug)]
 struct Private {
     levels: Vec<Cache>,

@@ -31,10 +31,10 @@ const END: Time = 1 << 56;
 /// Returns that are remembered.
 const CALLS_LIMIT: usize = 1 << 16;
 
-/// What an instruction cost.
+/// The cost of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// How often it ran.
+    /// The number of its executions.
     pub executions: u64,
     /// Its accesses, by what answered them: level by level, then memory.
     pub sources: [u64; LEVELS_LIMIT + 1],
@@ -64,7 +64,7 @@ impl Default for Cost {
     }
 }
 
-/// What a trace cost.
+/// The cost of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Costs {
     /// By the trace's index of the instruction.

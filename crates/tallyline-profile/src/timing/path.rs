@@ -28,12 +28,12 @@ pub(super) struct Known {
     pub(super) atomic: bool,
 }
 
-/// Where to look from.
+/// The start of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Start {
     /// The instruction at an address comes first.
     At(u64),
-    /// What follows the instruction of an index comes first.
+    /// The successor of the instruction of an index comes first.
     Behind(u32),
 }
 

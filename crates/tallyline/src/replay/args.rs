@@ -61,7 +61,7 @@ pub(crate) struct ReplayArgs {
     pub(super) no_cache: bool,
 
     #[command(flatten)]
-    pub(super) processor: super::cost::ProcessorArgs,
+    pub(super) processor: super::processor::ProcessorArgs,
 
     /// How many cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]

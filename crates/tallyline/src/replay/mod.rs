@@ -5,6 +5,7 @@ mod cost;
 mod findings;
 mod json;
 mod places;
+mod processor;
 mod text;
 
 pub(crate) use args::ReplayArgs;

@@ -111,7 +111,7 @@ impl Comparison {
         self.fields.iter().max_by(|a, b| a.modelled.total_cmp(&b.modelled))
     }
 
-    /// Whether samples and model name the same field first.
+    /// Returns true if samples and model name the same field first.
     pub(super) fn agrees(&self) -> bool {
         self.top_sampled().is_some_and(|field| Some(field) == self.top_modelled())
     }

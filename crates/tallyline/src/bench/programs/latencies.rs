@@ -20,7 +20,7 @@ const STEPS: usize = 2000;
 /// Looks at the clock, of which the median counts.
 const ROUNDS: usize = 201;
 
-/// What was measured.
+/// Measured latencies, and the size of each level.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Latencies {
     /// Size, ways and cycles.

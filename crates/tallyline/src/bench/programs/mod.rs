@@ -31,7 +31,7 @@ const FREQUENCY: u64 = 10_000;
 /// The most runs of a program for its samples.
 const RUNS: u64 = 200;
 
-/// What to compare on.
+/// Programs, samples and the model's caches.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Only these programs: store, index, cache, lua, sqlite3, python; may be repeated
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FOLDER", default_value = "target/programs/bin")]
     foreign: PathBuf,
 
-    /// How many samples to take of each program, at least
+    /// The fewest samples of each program
     #[arg(long, value_name = "N", default_value_t = SAMPLES, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     samples: u64,
 
@@ -75,7 +75,7 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
 }
 
-/// What was found.
+/// The results of all programs.
 struct Programs {
     machine: Machine,
     /// The model's caches, in words.
@@ -142,7 +142,7 @@ fn model(options: &Options) -> Result<Vec<String>> {
     Ok(["--level".to_owned(), level].into_iter().chain(memory.into_iter().flatten()).collect())
 }
 
-/// What all comparisons need.
+/// The surroundings of all comparisons.
 struct Bench<'o> {
     ours: PathBuf,
     model: Vec<String>,

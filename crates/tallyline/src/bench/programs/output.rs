@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The comparison as text and as JSON.
 //!
 //! ```json
 //! {"schema":1,"bench":"programs","machine":{…},"model":"--level 48K:12:4,… --memory 450",

@@ -1,4 +1,4 @@
-//! What a replay on timed cores found, by type and field.
+//! The results of a replay on timed cores, by type and field.
 
 use crate::replay::places::{Programs, places};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) struct CostFindings {
     pub(super) fields: Vec<FieldCost>,
 }
 
-/// What accesses to a field cost, in all instructions.
+/// The cost of accesses to a field, in all instructions.
 pub(super) struct FieldCost {
     pub(super) ty: String,
     pub(super) field: String,
@@ -35,10 +35,10 @@ pub(super) struct FieldCost {
     pub(super) cost: Cost,
 }
 
-/// What instructions cost that are not looked up.
+/// The row of instructions that are not looked up.
 const REST: &str = "(rare instructions)";
 
-/// What instructions cost of which only the number is known.
+/// The row of instructions of which only the number is known.
 const UNKNOWN: &str = "(code that is not known)";
 
 impl CostFindings {

@@ -1,4 +1,4 @@
-//! What fields cost by the model, for programs.
+//! Costs of fields by the model, as JSON.
 //!
 //! ```json
 //! {"schema":1,"model":"time","trace":{"machine":"x86_64","process":1,"accesses":9,"threads":1},

@@ -3,10 +3,7 @@
 mod code;
 mod findings;
 mod json;
-mod processor;
 mod text;
-
-pub(super) use processor::ProcessorArgs;
 
 use super::args::ReplayArgs;
 use super::places::Programs;

@@ -1,4 +1,4 @@
-//! What fields cost by the model, for people.
+//! Costs of fields by the model, as text.
 
 use super::findings::{CostFindings, FieldCost};
 use crate::columns::Fit;

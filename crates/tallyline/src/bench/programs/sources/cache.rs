@@ -78,7 +78,7 @@ fn expire(entries: &mut [Entry], mut at: usize, steps: u64) -> usize {
 #[inline(never)]
 fn count(peers: &mut Peers, state: &mut u64, packets: u64) {
     for _ in 0..packets {
-        if let Some(peer) = peers.get_mut(&(random(state) & 0x7ffff)) {
+        if let Some(peer) = peers.get_mut(&(random(state) & 0xffff)) {
             peer.packets += 1;
         }
     }
@@ -138,7 +138,7 @@ fn work(queue: &mut VecDeque<Task>, count: u64) -> u64 {
 fn main() {
     let rounds: u64 = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
     let mut state = 88_172_645_463_325_252;
-    let size = 1 << 20;
+    let size = 1 << 18;
     let mut entries: Vec<Entry> = Vec::new();
     entries.resize_with(size, Entry::default);
     for place in 0..size {
@@ -147,12 +147,12 @@ fn main() {
         entries[place].key = entries[place].body[0] + place as u64;
     }
     let mut peers = Peers::default();
-    for key in 0..1 << 19 {
+    for key in 0..1 << 16 {
         peers.insert(key, Peer { bytes: key, packets: 0, name: [key; 5] });
     }
     let mut root = None;
     (0..8000).for_each(|_| insert(&mut root, random(&mut state)));
-    let mut samples = vec![Sample::default(); 1 << 21];
+    let mut samples = vec![Sample::default(); 1 << 18];
     for (number, sample) in samples.iter_mut().enumerate() {
         *sample = Sample { value: number as f64, weight: 1.0, flags: 1, source: number as u64 };
     }
@@ -163,7 +163,7 @@ fn main() {
         count(&mut peers, &mut state, 200_000);
         sum += limits(&root, &mut state, 60_000) as f64;
         sum += mean(&samples);
-        sum += work(&mut queue, 500_000) as f64;
+        sum += work(&mut queue, 100_000) as f64;
     }
     let peer = peers.values().next().map_or(0, |peer| peer.bytes + peer.name[1]);
     println!("{sum} {at} {peer} {} {}", samples[at].flags + samples[at].source, entries[at].hits + entries[at].key);

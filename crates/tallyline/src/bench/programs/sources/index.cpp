@@ -32,7 +32,7 @@ static uint64_t next_random() {
 
 [[gnu::noinline]] static void hit(std::unordered_map<uint64_t, Session> &sessions, long count) {
   for (; count > 0; count--) {
-    auto found = sessions.find(next_random() % (1 << 20));
+    auto found = sessions.find(next_random() % (1 << 17));
     if (found != sessions.end()) found->second.hits += count;
   }
 }
@@ -70,9 +70,9 @@ int main(int argc, char **argv) {
   std::map<uint32_t, Quote> map;
   for (int i = 0; i < 6000; i++) map[uint32_t(next_random())] = {double(i), double(i), i};
   std::unordered_map<uint64_t, Session> sessions;
-  for (uint64_t i = 0; i < 1 << 20; i++) sessions[i].bytes = long(i);
-  std::vector<Particle> particles(1 << 21);
-  std::vector<Round> shapes(1 << 20);
+  for (uint64_t i = 0; i < 1 << 17; i++) sessions[i].bytes = long(i);
+  std::vector<Particle> particles(1 << 18);
+  std::vector<Round> shapes(1 << 18);
   for (uint64_t i = 0, place = 0; i < shapes.size(); i++) {
     uint64_t next = (place * 1664525 + 1013904223) % shapes.size();
     shapes[place].next = &shapes[next];
@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
     hit(sessions, 100000);
     move(particles);
     sum += double(weigh(at, 40000)) + double(at->weight());
-    sum += double(drain(queue, 500000));
+    sum += double(drain(queue, 100000));
   }
   std::printf("%g\n", sum);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use tallyline_profile::timing::{Level, Processor};
 
-/// What the processor of `--cost` is.
+/// The processor of `--cost`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model of costs")]
 pub(crate) struct ProcessorArgs {
@@ -16,7 +16,7 @@ pub(crate) struct ProcessorArgs {
     /// costs the time for which nothing else retires: dependent misses their whole latency, independent ones within
     /// the window together as much as one. Programs for x86-64.
     #[arg(long, conflicts_with_all = ["cache", "ways", "lines"])]
-    pub(in crate::replay) cost: bool,
+    pub(super) cost: bool,
 
     /// Levels of caches: size, ways and cycles of each, as 48K:12:4,1M:16:14; else this machine's sizes
     #[arg(long, value_name = "SIZE:WAYS:CYCLES", requires = "cost", value_delimiter = ',', value_parser = level)]
