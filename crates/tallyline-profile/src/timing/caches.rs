@@ -165,7 +165,7 @@ impl Caches {
         }
         let at = match latency {
             Some(latency) => (now + latency).max(arrives),
-            None => self.from_memory(core, now),
+            None => self.fetch_from_memory(core, now),
         };
         let private = &mut self.cores[core];
         private.under_way[slot] = (line, at);
@@ -219,7 +219,7 @@ impl Caches {
         for count in first..=last {
             let distance = if step.abs() >= length { step * count } else { step.signum() * length * count };
             let target = address.wrapping_add_signed(distance);
-            let line = target as u64 / u64::from(self.processor.line);
+            let line = target / u64::from(self.processor.line);
             if self.is_close(core, line) {
                 continue;
             }
@@ -234,7 +234,7 @@ impl Caches {
             return;
         }
         let at = if source == self.geometries.len() {
-            self.from_memory(core, now)
+            self.fetch_from_memory(core, now)
         } else {
             now + Time::from(self.processor.levels[source].latency) * CYCLE
         };
@@ -242,7 +242,7 @@ impl Caches {
     }
 
     /// Returns when a line from memory arrives.
-    fn from_memory(&mut self, core: usize, now: Time) -> Time {
+    fn fetch_from_memory(&mut self, core: usize, now: Time) -> Time {
         let private = &mut self.cores[core];
         let start = private.memory.max(now);
         private.memory = start + Time::from(self.processor.memory_interval) * CYCLE;
