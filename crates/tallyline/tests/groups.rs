@@ -191,3 +191,15 @@ fn a_policy_names_groups_of_structs_without_markers() {
     let moved = source.replace("char c; long d;", "long d; char c;");
     assert!(!holds(&folder, &c, head, &moved, &asserts), "c was moved: {asserts}");
 }
+
+#[test]
+fn a_policy_without_rules_is_refused() {
+    let folder = folder("groups-empty-policy");
+    let Some(file) = object(&folder, "program", PROGRAM) else { return };
+    let policy = folder.join("layout.toml");
+    std::fs::write(&policy, "# nothing yet\n").expect("written");
+    let output = run(&["groups", "--policy", policy.to_str().expect("a plain path"), &file]);
+    assert!(!output.status.success(), "{}", stdout(&output));
+    assert!(stderr(&output).contains("layout.toml: no rules"), "{}", stderr(&output));
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
