@@ -3,6 +3,7 @@
 
 use super::entry::{Entries, Entry, Interest, Step};
 use super::load::{Loader, Need};
+use super::position::Paths;
 use super::sections::Reading;
 use super::source::Role;
 use super::units::{Context, Place, Units};
@@ -234,7 +235,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     /// A reader of types. One for each thread: what it has read, it has read for itself.
     pub fn types(&self) -> TypeReader<'u, 'a> {
         let request = Request::default();
-        TypeReader { loader: Loader::new(self.units, &request) }
+        TypeReader { loader: Loader::new(self.units, &request), paths: Some(Paths::default()) }
     }
 }
 
@@ -297,6 +298,8 @@ impl UnitEntries {
 /// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
 pub struct TypeReader<'u, 'a> {
     loader: Loader<'u, 'a>,
+    // kept from the loader, which would note the positions of all members
+    paths: Option<Paths<'a>>,
 }
 
 impl TypeReader<'_, '_> {
@@ -327,6 +330,18 @@ impl TypeReader<'_, '_> {
     pub fn set_path(&mut self, id: TypeId, path: &[u8]) -> Result<()> {
         let path = self.loader.types.intern(path)?;
         self.loader.types.set_path(id, path);
+        Ok(())
+    }
+
+    /// Lists a type with the unit that it is defined in; with the file and the line, too, if tables of lines are read.
+    pub fn list(&mut self, id: TypeId) -> Result<()> {
+        let Some(place) = self.loader.place_of(id) else { return Ok(()) };
+        let Some(unit) = self.loader.units.index_of(place) else { return Ok(()) };
+        std::mem::swap(&mut self.loader.paths, &mut self.paths);
+        let source = self.loader.source_of(unit, place);
+        std::mem::swap(&mut self.loader.paths, &mut self.paths);
+        self.loader.types.sources.push(source?);
+        self.loader.types.listed.push(id);
         Ok(())
     }
 

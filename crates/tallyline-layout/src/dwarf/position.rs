@@ -4,7 +4,7 @@ use super::Slice;
 use super::entry::{Entries, Entry};
 use super::load::{Cursor, Loader};
 use super::scan::Found;
-use super::units::Units;
+use super::units::{Place, Units};
 use crate::error::Result;
 use crate::model::{NameId, Position, Source};
 use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
@@ -113,14 +113,19 @@ impl<'a> Loader<'_, 'a> {
         if self.paths.is_none() {
             return Ok(());
         }
-        let name = self.units.about(found.unit)?.name;
-        let context = self.units.context(found.unit)?;
-        let mut entry = Entry::default();
-        Entries::at(self.units, found.unit, &context, found.place)?.read(&mut entry)?;
-        let declared_at = self.position_of(found.unit, &entry)?;
-        let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
-        let (entry, definitions) = (found.place.0 as u64, found.definitions);
-        self.types.sources.push(Source { unit, entry, declared_at, definitions });
+        let source = self.source_of(found.unit, found.place)?;
+        self.types.sources.push(Source { definitions: found.definitions, ..source });
         Ok(())
+    }
+
+    /// Returns where the type of an entry is defined, if positions are wanted.
+    pub(super) fn source_of(&mut self, unit: usize, place: Place) -> Result<Source> {
+        let name = self.units.about(unit)?.name;
+        let context = self.units.context(unit)?;
+        let mut entry = Entry::default();
+        Entries::at(self.units, unit, &context, place)?.read(&mut entry)?;
+        let declared_at = self.position_of(unit, &entry)?;
+        let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
+        Ok(Source { unit, entry: place.0 as u64, declared_at, definitions: 1 })
     }
 }

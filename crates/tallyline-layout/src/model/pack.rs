@@ -1,12 +1,11 @@
 //! Types as bytes, for those who keep them in a file of their own and read them again.
 //!
-//! Numbers are of variable length, tables follow each other. What was listed, and where that was found,
-//! is left out. The form may change with every version: who keeps such bytes says in front which it is.
+//! Numbers are of variable length, tables follow each other. The form may change with every version: who keeps such bytes says in front which it is.
 
 use super::{
     Access, Array, ArrayId, Bitfield, Enum, EnumId, Enumerator, Function, FunctionId, Language, Member,
     MemberKind, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record, RecordId, RecordKind,
-    Scope, Target, Type, TypeId, Types, Variant,
+    Scope, Source, Target, Type, TypeId, Types, Variant,
 };
 use rustc_hash::FxHashMap;
 
@@ -156,7 +155,7 @@ fn take<T: Copy>(from: &mut Unpacker<'_>, kinds: &[T]) -> Option<T> {
 }
 
 impl Types {
-    /// Writes the types, but for what was listed.
+    /// Writes the types.
     pub fn pack(&self, out: &mut Packer) {
         put(out, &ORIGINS, &self.origin);
         out.number(self.target.machine.into());
@@ -219,6 +218,13 @@ impl Types {
             out.number(**align);
         });
         table(out, &self.warnings, |out, line| out.bytes(line.as_bytes()));
+        table(out, &self.listed, |out, id| out.number(id.0.into()));
+        table(out, &self.sources, |out, source| {
+            names.put(out, source.unit);
+            out.number(source.entry);
+            names.position(out, source.declared_at);
+            out.number(source.definitions.into());
+        });
     }
 
     /// Reads what [`pack`](Types::pack) wrote; none if it did not: each id leads into its table.
@@ -266,6 +272,15 @@ impl Types {
         types.paths = from.table(|from| Some((id(from)?, names.name(from)?)))?.into_iter().collect();
         types.alignments = from.table(|from| Some((id(from)?, from.number()?)))?.into_iter().collect();
         types.warnings = from.table(|from| String::from_utf8(from.bytes()?.to_vec()).ok())?;
+        types.listed = from.table(id)?;
+        types.sources = from.table(|from| {
+            Some(Source {
+                unit: names.name(from)?,
+                entry: from.number()?,
+                declared_at: names.position(from)?,
+                definitions: from.small()?,
+            })
+        })?;
         types.is_sound().then_some(types)
     }
 

@@ -114,6 +114,12 @@ impl<'t> Definitions<'t> {
         }
     }
 
+    /// Returns what is equal for types of one definition and differs for others of the same name, among
+    /// these types and as long as this is there.
+    pub fn content(&mut self, id: TypeId) -> (u64, u64) {
+        self.contents.of(self.types, id)
+    }
+
     /// The unit that a type was found in; none where that is not known.
     pub fn unit(&self, id: TypeId) -> Option<NameId> {
         self.sources.get(&id).map(|source| source.unit).filter(|unit| unit.is_some())

@@ -44,6 +44,9 @@ pub(super) struct Tag {
 pub(super) struct Candidate {
     /// The path of the field; empty where there is none.
     pub(super) path: String,
+    /// The member at each level, counted as [`members`](crate::report::members::Member::number) does, down to the
+    /// first array.
+    pub(super) trail: Vec<u32>,
     /// The variants that it is in, outermost first.
     variants: Vec<InVariant>,
     /// The tag that it is, if it is one.
@@ -75,7 +78,15 @@ impl Candidate {
 
 /// What lies at an offset of an object, for an access of so many bytes; 0 where that is not known.
 pub(super) fn candidates(types: &Types, ty: TypeId, offset: u64, size: u64) -> Vec<Candidate> {
-    let mut walk = Walk { types, size, found: Vec::new(), path: Vec::new(), variants: Vec::new() };
+    let mut walk = Walk {
+        types,
+        size,
+        found: Vec::new(),
+        path: Vec::new(),
+        trail: Vec::new(),
+        arrays: 0,
+        variants: Vec::new(),
+    };
     walk.go(ty, offset, 0, Rank::None, 0);
     walk.found
 }
@@ -137,11 +148,24 @@ pub(super) fn paths(all: &[Candidate], set: u64) -> Vec<&str> {
     paths
 }
 
+/// Returns the paths to the members that some candidates are, each once.
+pub(super) fn trails(all: Vec<Candidate>, set: u64) -> Vec<Vec<u32>> {
+    let is_in = |index: usize| set & (1_u64.checked_shl(index as u32).unwrap_or(1 << 63)) != 0;
+    let chosen = all.into_iter().enumerate().filter(|(index, _)| is_in(*index));
+    let mut trails: Vec<Vec<u32>> = chosen.map(|(_, candidate)| candidate.trail).collect();
+    trails.sort_unstable();
+    trails.dedup();
+    trails
+}
+
 struct Walk<'t> {
     types: &'t Types,
     size: u64,
     found: Vec<Candidate>,
     path: Vec<String>,
+    trail: Vec<u32>,
+    // how many arrays the walk is in
+    arrays: usize,
     variants: Vec<InVariant>,
 }
 
@@ -160,8 +184,9 @@ impl Walk<'_> {
             _ if depth > DEPTH_LIMIT => {}
             Type::Record(id) => {
                 let record = types.record(id);
-                for member in self.members(types.members(record), offset) {
-                    self.member(member, offset, base, rank, depth);
+                let all = types.members(record);
+                for member in self.members(all, offset) {
+                    self.member(number_of(all, member), member, offset, base, rank, depth);
                 }
                 self.variants(ty, record, offset, base, rank, depth);
             }
@@ -169,12 +194,14 @@ impl Walk<'_> {
                 let element = types.array(array).of;
                 let size = query::size_of(types, element);
                 self.path.push("[]".to_owned());
+                self.arrays += 1;
                 if size == 0 {
                     self.leaf(rank, None);
                 } else {
                     let inside = offset % size;
                     self.go(element, inside, base + (offset - inside), rank, depth + 1);
                 }
+                self.arrays -= 1;
                 self.path.pop();
             }
             _ if is_whole => self.leaf(Rank::Field, None),
@@ -218,8 +245,9 @@ impl Walk<'_> {
         }
     }
 
-    fn member(&mut self, member: &Member, offset: u64, base: u64, rank: Rank, depth: usize) {
-        let depth_of_path = self.path.len();
+    fn member(&mut self, number: u32, member: &Member, offset: u64, base: u64, rank: Rank, depth: usize) {
+        let (depth_of_path, depth_of_trail) = (self.path.len(), self.trail.len());
+        self.step(number);
         if !member.is_base() && member.name.is_some() {
             self.path.push(String::from_utf8_lossy(self.types.name(member.name)).into_owned());
         }
@@ -234,6 +262,14 @@ impl Walk<'_> {
             }
         }
         self.path.truncate(depth_of_path);
+        self.trail.truncate(depth_of_trail);
+    }
+
+    /// Goes to a member; those of elements of an array have no row of their own.
+    fn step(&mut self, number: u32) {
+        if self.arrays == 0 {
+            self.trail.push(number);
+        }
     }
 
     fn variants(&mut self, ty: TypeId, record: &Record, offset: u64, base: u64, rank: Rank, depth: usize) {
@@ -250,15 +286,20 @@ impl Walk<'_> {
             InVariant { tag: tag.clone(), value, of }
         };
         let before = self.found.len();
+        // the tag is counted behind the members, and those of variants behind it
+        let tag_number = types.members(record).len() as u32;
+        let mut first = tag_number + u32::from(types.tag(record).is_some());
         for variant in variants {
             let depth_of_path = self.path.len();
             if variants.len() > 1 && variant.name.is_some() {
                 self.path.push(String::from_utf8_lossy(types.name(variant.name)).into_owned());
             }
             self.variants.push(in_variant(variant.tag));
-            for member in self.members(types.variant_members(variant), offset) {
-                self.member(member, offset, base, rank, depth);
+            let all = types.variant_members(variant);
+            for member in self.members(all, offset) {
+                self.member(first + number_of(all, member), member, offset, base, rank, depth);
             }
+            first += all.len() as u32;
             self.variants.pop();
             self.path.truncate(depth_of_path);
         }
@@ -268,7 +309,10 @@ impl Walk<'_> {
         };
         let is_alone = self.found.len() == before;
         let is_start = inside == 0 && self.size <= member.size;
+        let depth_of_trail = self.trail.len();
+        self.step(tag_number);
         self.leaf(if is_start { Rank::Field } else { rank }, None);
+        self.trail.truncate(depth_of_trail);
         if let Some(leaf) = self.found.last_mut() {
             let all = || variants.iter().map(|variant| in_variant(variant.tag)).collect();
             leaf.tag_of = (!is_alone).then(|| (of, all()));
@@ -289,6 +333,7 @@ impl Walk<'_> {
         }
         self.found.push(Candidate {
             path,
+            trail: self.trail.clone(),
             variants: self.variants.clone(),
             tag: None,
             tag_of: None,
@@ -302,6 +347,11 @@ impl Walk<'_> {
 fn is_float(name: &[u8]) -> bool {
     let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
     has(b"float") || has(b"double") || matches!(name, b"f16" | b"f32" | b"f64" | b"f128")
+}
+
+/// The position of a member among those that it was found in.
+fn number_of(all: &[Member], member: &Member) -> u32 {
+    all.iter().position(|one| std::ptr::eq(one, member)).unwrap_or_default() as u32
 }
 
 /// The value of a tag as the bytes of memory have it.

@@ -110,6 +110,16 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
+    /// Notes the unit that a record is defined in: others may define another one of its name.
+    pub(super) fn note_unit(&mut self, id: TypeId) {
+        if self.types().as_record(self.types().strip(id)).is_some()
+            && let Source::Dwarf(reader) = &mut self.source
+        {
+            // a definition whose place cannot be read has none
+            let _ = reader.list(id);
+        }
+    }
+
     fn complete(&mut self, id: TypeId) {
         if let Source::Dwarf(reader) = &mut self.source
             && self.completed.insert(id)

@@ -28,6 +28,12 @@ pub fn field_path(types: &Types, typed: &Typed) -> String {
     path(types, typed.ty, typed.offset, typed.size, typed.candidates)
 }
 
+/// Returns the members that an access can be of: for each the position of the member at each level, as
+/// [`Member::number`](crate::report::members::Member::number) has it, down to the first array.
+pub(crate) fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -> Vec<Vec<u32>> {
+    candidates::trails(candidates::candidates(types, ty, offset, size.into()), set)
+}
+
 impl Typed {
     /// A part of an object, of which the size alone says which field it can be.
     pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {

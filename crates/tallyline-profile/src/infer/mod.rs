@@ -43,6 +43,7 @@ pub use asked::Asked;
 pub use btf::infer_by_btf;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
+pub(crate) use field::members_of;
 pub use field::{field_path, place_text};
 pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
 pub use table::{Function as TableFunction, TypeTable};

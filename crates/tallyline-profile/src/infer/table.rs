@@ -123,6 +123,7 @@ impl Part {
         named.dedup();
         for id in named {
             catalog.note_path(id);
+            catalog.note_unit(id);
         }
         self.types = catalog.into_types();
     }

@@ -214,6 +214,7 @@ mod tests {
                     field: name,
                     text: name,
                     size: 8,
+                    candidates: u64::MAX,
                     reads: true,
                     writes: index % 8 == 2,
                 }),

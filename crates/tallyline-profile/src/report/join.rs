@@ -217,6 +217,7 @@ pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &inf
         field: names.intern(&field),
         text: names.intern(&text),
         size: typed.size,
+        candidates: typed.candidates,
         reads: typed.access.reads(),
         writes: typed.access.writes(),
     }

@@ -11,11 +11,14 @@ const DEPTH_LIMIT: usize = 16;
 const MEMBERS_LIMIT: usize = 1 << 14;
 
 /// A member, or a base, or a variant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
+    /// The position among all members of the type that has it: its own come first, then the tag, then those
+    /// of its variants. Some have no place, and are left out.
+    pub number: u32,
     /// Its type.
     pub ty: String,
-    /// Its name; empty for a base, and where it has none.
+    /// Its name, with that of the variant in front; empty for a base, and where it has none.
     pub name: String,
     /// Where it starts, counted from the outermost type.
     pub offset: u64,
@@ -54,23 +57,46 @@ pub(super) fn fill_room(members_of: &mut [Member], start: u64, name: &str, types
     member.children = of_type(types, id, start, 0, &mut budget).unwrap_or_default();
 }
 
+/// Returns the path to the part of a node that is of a type and starts at a byte.
+pub(super) fn path_to_part(members_of: &[Member], start: u64, name: &str) -> Option<Vec<u32>> {
+    let holds = |member: &&Member| member.offset <= start && start - member.offset < member.size.max(1);
+    members_of.iter().filter(holds).find_map(|member| {
+        let behind = match member.offset == start && member.ty == name {
+            true => Vec::new(),
+            false => path_to_part(&member.children, start, name)?,
+        };
+        Some(std::iter::once(member.number).chain(behind).collect())
+    })
+}
+
 /// None where there are too many.
 fn of_type(types: &Types, id: TypeId, base: u64, depth: usize, budget: &mut usize) -> Option<Vec<Member>> {
     let Type::Record(record) = types.get(types.strip(id)) else { return Some(Vec::new()) };
     let record = types.record(record);
-    let own = types.members(record).iter().chain(types.tag(record));
-    let variants = types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
+    let own = types.members(record).iter().chain(types.tag(record)).map(|member| (None, member));
+    let all = types.variants(record);
+    let variants = all.iter().flat_map(|variant| {
+        let name = Some(types.name(variant.name)).filter(|name| all.len() > 1 && !name.is_empty());
+        types.variant_members(variant).iter().map(move |member| (name, member))
+    });
     let mut list = Vec::new();
-    for member in own.chain(variants).filter(|member| member.is_placed()) {
+    for (number, (variant, member)) in
+        (0..).zip(own.chain(variants)).filter(|(_, (_, member))| member.is_placed())
+    {
         if depth >= DEPTH_LIMIT {
             return None;
         }
         *budget = budget.checked_sub(1)?;
         let offset = base.saturating_add(member.offset);
         let children = of_type(types, member.ty, offset, depth + 1, budget);
+        let name = String::from_utf8_lossy(types.name(member.name));
         list.push(Member {
+            number,
             ty: type_text(types, member.ty),
-            name: String::from_utf8_lossy(types.name(member.name)).into_owned(),
+            name: match variant {
+                Some(variant) => format!("{}.{name}", String::from_utf8_lossy(variant)),
+                None => name.into_owned(),
+            },
             offset,
             size: member.size,
             truncated: children.is_none(),

@@ -34,6 +34,8 @@ pub struct Operand {
     pub text: NameId,
     /// How many bytes are accessed.
     pub size: u16,
+    /// Which of the fields there it can be, see [`Typed::candidates`](crate::infer::Typed::candidates).
+    pub candidates: u64,
     /// Whether it reads.
     pub reads: bool,
     /// Whether it writes.

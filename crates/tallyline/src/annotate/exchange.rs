@@ -45,6 +45,9 @@ struct OfType {
     #[serde(rename = "type")]
     name: String,
     size: u64,
+    /// Where it is defined, if there are others of its name; perf's documents have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
     #[serde(default)]
     members: Vec<Member>,
     histograms: Vec<Histogram>,
@@ -94,6 +97,7 @@ pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -
         dsos.entry(dso).or_default().push(OfType {
             name: of_type.name.clone(),
             size: of_type.size,
+            place: of_type.place.clone(),
             members: of_type.members.iter().map(Member::of).collect(),
             histograms: of_type.events.iter().map(|(event, offsets)| Histogram::of(event, offsets)).collect(),
         });
@@ -129,16 +133,18 @@ pub(super) fn read(path: &Path) -> Result<(Vec<TypeUse>, u64)> {
         for of_type in dso.types {
             let events =
                 of_type.histograms.iter().map(|histogram| (histogram.event.clone(), histogram.uses()));
-            types.push(TypeUse {
+            let mut read = TypeUse {
                 dso: dso.dso.clone(),
                 build_id: dso.build_id.clone(),
                 events: events.collect(),
-                either: BTreeMap::new(),
-                parts: BTreeMap::new(),
                 name: of_type.name,
                 size: of_type.size,
-                members: of_type.members.into_iter().map(Member::into_member).collect(),
-            });
+                place: of_type.place,
+                members: members_of(of_type.members),
+                ..TypeUse::default()
+            };
+            read.fill_rows();
+            types.push(read);
         }
     }
     types.sort_by_cached_key(|of_type| (std::cmp::Reverse(of_type.whole().total), of_type.name.clone()));
@@ -191,14 +197,19 @@ impl Member {
     }
 
     /// The parser bounds how deep a document nests.
-    fn into_member(self) -> members::Member {
+    fn into_member(self, number: u32) -> members::Member {
         members::Member {
+            number,
             ty: self.ty,
             name: self.name,
             offset: self.offset,
             size: self.size,
             truncated: self.truncated,
-            children: self.children.into_iter().map(Member::into_member).collect(),
+            children: members_of(self.children),
         }
     }
+}
+
+fn members_of(read: Vec<Member>) -> Vec<members::Member> {
+    (0..).zip(read).map(|(number, member)| member.into_member(number)).collect()
 }

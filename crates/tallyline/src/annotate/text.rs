@@ -55,14 +55,15 @@ pub(super) fn write(
 
 /// A type, line by line: first what it is and the heads of the columns, which have no share.
 pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
-    let (whole, offsets) = (of_type.whole(), of_type.offsets());
-    let mut page = Page { plain, line, on_line: None, whole: &whole, offsets: &offsets, lines: Vec::new() };
+    let whole = of_type.whole();
+    let mut page = Page { plain, line, on_line: None, whole: &whole, of_type, lines: Vec::new() };
     page.head(of_type);
     let record = !of_type.members.is_empty();
     let text = format!("{}\t{}", clean(&of_type.name), if record { " {" } else { ";" });
     page.row(&whole, 0, of_type.size, 0, &text);
-    page.members(&of_type.members, 1);
+    page.members(&of_type.members, &mut Vec::new());
     if record {
+        page.open(&[]);
         page.elsewhere(of_type);
         page.either(of_type);
         page.end(0, "};");
@@ -77,7 +78,7 @@ struct Page<'a> {
     /// The cache line that the last row was on.
     on_line: Option<u64>,
     whole: &'a Use,
-    offsets: &'a BTreeMap<u64, Use>,
+    of_type: &'a TypeUse,
     lines: Vec<Line>,
 }
 
@@ -89,6 +90,9 @@ impl Page<'_> {
     fn head(&mut self, of_type: &TypeUse) {
         let (name, dso) = (clean(&of_type.name), clean(&of_type.dso));
         self.text(format!("Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples));
+        if let Some(place) = of_type.place.as_ref().filter(|_| !self.plain) {
+            self.text(format!(" defined at {}", clean(place)));
+        }
         if !self.plain {
             for (event, offsets) in of_type.events.iter().filter(|_| of_type.events.len() > 1) {
                 let samples: u64 = offsets.values().map(|one| one.samples).sum();
@@ -127,40 +131,49 @@ impl Page<'_> {
         self.text(format!("{:indent$}{text}", "", indent = width + 4 * depth));
     }
 
-    fn members(&mut self, members: &[Member], depth: usize) {
+    /// Writes the rows of members; `path` leads to what has them.
+    fn members(&mut self, members: &[Member], path: &mut Vec<u32>) {
         for member in members {
+            path.push(member.number);
+            let depth = path.len();
             let line = member.offset / self.line.max(1);
             if !self.plain && self.on_line.replace(line).is_some_and(|before| before < line) {
                 self.end(depth, &format!("/* --- cache line {line} --- */"));
             }
-            let one = self.between(member.offset, member.offset.saturating_add(member.size));
+            let one = self.of_type.of_member(path);
             let (ty, name) = (clean(&member.ty), clean(&member.name));
             if member.children.is_empty() {
                 self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name};"));
             } else {
                 self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name} {{"));
-                self.members(&member.children, depth + 1);
+                self.members(&member.children, path);
+                self.open(path);
                 self.end(depth, "};");
             }
+            path.pop();
         }
     }
 
-    fn between(&self, start: u64, end: u64) -> Use {
-        let mut sum = Use::default();
-        self.offsets.range(start..end.max(start)).for_each(|(_, one)| sum.add(one));
-        sum
+    /// Writes the rows of accesses of one of several members that share bytes, which no row of these counts.
+    fn open(&mut self, path: &[u32]) {
+        let of_type = self.of_type;
+        for (row, used) in of_type.open_in(path) {
+            let mut names: Vec<String> = Vec::new();
+            for member in &row.members {
+                let name = named(&of_type.members, member).unwrap_or_else(|| "no member".to_owned());
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            self.row(used, row.offset, 0, path.len() + 1, &format!("/* {} */", names.join(" or ")));
+        }
     }
 
     /// Samples where no member is: padding, or behind the end.
     fn elsewhere(&mut self, of_type: &TypeUse) {
-        let covered = |offset: u64| {
-            let inside = |member: &Member| {
-                offset.checked_sub(member.offset).is_some_and(|inside| inside < member.size)
-            };
-            of_type.members.iter().any(inside)
-        };
         let mut rest = Use::default();
-        self.offsets.iter().filter(|(offset, _)| !covered(**offset)).for_each(|(_, one)| rest.add(one));
+        let is_rest = |members: &[Vec<u32>]| members.iter().all(Vec::is_empty);
+        of_type.rows.iter().filter(|(row, _)| is_rest(&row.members)).for_each(|(_, one)| rest.add(one));
         if rest.samples > 0 && !self.plain {
             self.row(&rest, of_type.size, 0, 1, "/* no member */");
         }
@@ -185,7 +198,7 @@ impl Page<'_> {
         let whole = self.whole;
         self.source("(all)", whole);
         for member in members {
-            let one = self.between(member.offset, member.offset.saturating_add(member.size));
+            let one = self.of_type.of_member(&[member.number]);
             if one.samples > 0 {
                 let name = if member.name.is_empty() { &member.ty } else { &member.name };
                 self.source(name, &one);
@@ -208,6 +221,18 @@ impl Page<'_> {
             .collect();
         self.text(format!("    {:<24} {}", clean(name), parts.join(", ")));
     }
+}
+
+/// Returns the names on the path to a member, with dots; of one without a name its type.
+fn named(members: &[Member], path: &[u32]) -> Option<String> {
+    let (number, rest) = path.split_first()?;
+    let member = members.iter().find(|member| member.number == *number)?;
+    let own = clean(if member.name.is_empty() { &member.ty } else { &member.name });
+    Some(match named(&member.children, rest) {
+        Some(inner) if member.name.is_empty() => inner,
+        Some(inner) => format!("{own}.{inner}"),
+        None => own.into_owned(),
+    })
 }
 
 /// The path of the member that has a byte.

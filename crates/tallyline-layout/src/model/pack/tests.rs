@@ -53,6 +53,8 @@ fn some() -> Types {
     types.set_path(record, int);
     types.alignments.insert(typedef, 64);
     types.warnings.push("a warning".to_owned());
+    types.listed.push(record);
+    types.sources.push(Source { unit: int, entry: 300, declared_at, definitions: 2 });
     types
 }
 
@@ -70,6 +72,7 @@ fn what_was_packed_is_unpacked_as_it_was() {
         };
         assert_eq!(shown(&again), shown(&types));
         assert_eq!(format!("{:?}", again.alignments), format!("{:?}", types.alignments));
+        assert!(again.sources().eq(types.sources()));
     }
 }
 
