@@ -1,9 +1,9 @@
 //! One statistic: [`Counter`]; many of a kind: [`CounterArray`].
 
+use crate::cpu::CpuId;
 use crate::error::{Error, Result};
 use crate::memory::{CHUNK_WORDS, Lines, Word, fold_piece_tiles};
 use crate::placement::Pool;
-use crate::topology::CpuId;
 use std::fmt;
 
 /// A 64-bit statistic that every CPU updates on a line of its own.

@@ -2,11 +2,11 @@
 //! macro [`group!`](crate::group!) that declares one.
 
 use crate::counter::impersonate;
+use crate::cpu::CpuId;
 use crate::error::{Error, Result};
 use crate::memory::{LatchLayout, Lines};
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
-use crate::topology::CpuId;
 
 /// Items that are updated together and folded together.
 ///

@@ -3,10 +3,11 @@
 //! No count depends on it: without a watcher, and where an event is lost or late, everything is as
 //! exact and as visible as with it.
 
+use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
-use crate::memory::{Uevents, wait, without_signals};
 use crate::placement::Pool;
-use crate::topology::{CpuId, CpuSet, Topology};
+use crate::sys::{Uevents, wait, without_signals};
+use crate::topology::Topology;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

@@ -19,48 +19,18 @@
 //! Source: Open vSwitch, *Per NUMA node flow stats* and what became of it: per CPU, lazily, with a
 //! preallocated instance.
 
+use crate::combine::Combine;
+use crate::cpu::CpuId;
 use crate::error::{Error, Result};
 use crate::memory::{IndexKind, LazyMemory, LazyOwner, LazySettings, Lock, Nodes, Object, Rank};
 use crate::placement::{Memory, Mode, Pool, VectorWidth, resident};
 use crate::rseq::{self, ITEMS};
-use crate::topology::{CpuId, Topology};
+use crate::sys::cpu_bound;
+use crate::topology::Topology;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// How an update joins an item, and how instances are joined by a read. Zero changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Combine {
-    /// The sum, modulo 2⁶⁴.
-    Sum,
-    /// The maximum: times, peaks.
-    Max,
-    /// The or: flags.
-    Or,
-}
-
-impl Combine {
-    #[inline(always)]
-    pub(crate) fn join(self, one: u64, other: u64) -> u64 {
-        match self {
-            Combine::Sum => one.wrapping_add(other),
-            Combine::Max => one.max(other),
-            Combine::Or => one | other,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn join_atomically(self, word: &AtomicU64, value: u64) {
-        match self {
-            Combine::Sum => word.fetch_add(value, Ordering::Relaxed),
-            Combine::Max => word.fetch_max(value, Ordering::Relaxed),
-            Combine::Or => word.fetch_or(value, Ordering::Relaxed),
-        };
-    }
-}
 
 mod sealed {
     pub trait Scope {
@@ -157,7 +127,7 @@ impl<S: Scope> LazyPool<S> {
             return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
         }
         let last = topology.possible().last().map_or(0, CpuId::index);
-        let cpus = rseq::cpu_bound().unwrap_or(0).max(last + 1);
+        let cpus = cpu_bound().unwrap_or(0).max(last + 1);
         let nodes = Nodes::new(topology, cpus);
         let indices = if S::INDEX == IndexKind::Node { nodes.len() } else { cpus };
         let width = max_vector.min(VectorWidth::detect()).bytes() as u32;

@@ -63,7 +63,9 @@
 //! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
 //! unlocked instruction, and pools refuse to be made where more CPUs are possible.
 
+mod combine;
 mod counter;
+mod cpu;
 mod error;
 mod group;
 pub mod hotplug;
@@ -75,14 +77,14 @@ pub mod raw;
 mod registry;
 mod rseq;
 mod schema;
+mod sys;
 pub mod topology;
 
+pub use combine::Combine;
 pub use counter::{Counter, CounterArray, CounterRef};
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
-pub use lazy::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu};
-#[doc(hidden)]
-pub use memory::OnceBox;
+pub use lazy::{LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu};
 pub use memory::{Drained, Trimmed};
 pub use placement::{
     Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,
@@ -96,3 +98,5 @@ pub use rseq::inject;
 #[doc(hidden)]
 pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};
+#[doc(hidden)]
+pub use sys::OnceBox;

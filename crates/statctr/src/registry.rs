@@ -6,8 +6,9 @@
 use crate::counter::{Counter, CounterArray};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::memory::{Lock, OnceBox, Rank};
+use crate::memory::{Lock, Rank};
 use crate::schema::Unit;
+use crate::sys::OnceBox;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

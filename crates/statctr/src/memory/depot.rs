@@ -10,9 +10,9 @@ use super::lock::{Lock, Rank};
 use super::mapping::{Mapping, PAGE, store_zeros, zero};
 use super::reservation::Layout;
 use super::slabs::{Growth, RECORD_BYTES, Slabs};
+use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
-use crate::topology::{CpuId, CpuSet, NodeId};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

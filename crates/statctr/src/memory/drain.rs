@@ -16,9 +16,9 @@ use super::arena::{Arena, ReservationEntry};
 use super::lock::Guard;
 use super::reservation::Reservation;
 use super::signal_safe_lock::SignalSafeLockGuard;
+use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
-use crate::topology::{CpuId, CpuSet};
 
 /// What a drain moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,8 +3,8 @@
 use super::arena::Arena;
 use super::fold;
 use super::latch::LatchLayout;
-use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, HandleTag, Reservation, at};
-use crate::rseq;
+use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, Reservation, at};
+use crate::rseq::{self, HandleTag};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

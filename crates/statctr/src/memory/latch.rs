@@ -12,10 +12,10 @@
 
 use super::handle::Handle;
 use super::lock::{Lock, Rank};
-use super::once_box::OnceBox;
 use super::reservation::{CHUNK_BYTES, CHUNK_WORDS};
 use super::units::Walk;
-use crate::rseq;
+use crate::rseq::{self, HandleTag, TAG_MASK};
+use crate::sys::OnceBox;
 use std::sync::atomic::{Ordering, fence};
 
 /// How often a reader looks again before it asks writers to keep off.
@@ -209,5 +209,5 @@ pub(super) fn hold_lock() -> &'static Lock<()> {
 
 /// The tag that the sections expect, from the one that keeps callers off the plain sections.
 fn with_rseq_tag(table: usize) -> usize {
-    (table & !super::reservation::TAG_MASK) | super::reservation::HandleTag::Rseq as usize
+    (table & !TAG_MASK) | HandleTag::Rseq as usize
 }

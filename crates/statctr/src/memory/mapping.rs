@@ -1,8 +1,8 @@
 //! Address space from the kernel: zero until touched, and touched page by page.
 
+use crate::cpu::NodeId;
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
-use crate::topology::NodeId;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -154,7 +154,7 @@ impl Mapping {
     /// well.
     pub(crate) fn prefer(&self, node: NodeId) {
         let start = self.start().as_ptr();
-        super::node::prefer_for(start, self.len, node);
+        crate::sys::prefer_for(start, self.len, node);
     }
 
     /// Makes the pages of `offset..offset + len` be there, writable, without changing what they

@@ -7,9 +7,10 @@ use super::latch::LatchLayout;
 use super::mapping::{Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
 use super::units::Units;
+use crate::cpu::CpuSet;
 use crate::error::{Error, Result};
-use crate::rseq;
-use crate::topology::CpuSet;
+use crate::rseq::{self, HandleTag, TAG_MASK};
+use crate::sys::cpu_bound;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -18,25 +19,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub(crate) const CHUNK_BYTES: usize = 64;
 /// Counters interlaced in a chunk.
 pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
-
-/// How a handle's updates are done; the tag in the low bits of its table address.
-///
-/// These values are part of the C ABI (`statctr.h` tests them in line).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum HandleTag {
-    /// A section on the CPU's own word.
-    Rseq = 1,
-    /// One unlocked instruction on the home word: there is one CPU.
-    Uniprocessor = 2,
-    /// A locked instruction on the home word.
-    Atomic = 4,
-    /// A section on the copy of the line that its sequence number names.
-    Latch = 8,
-}
-
-/// The bits of a table's address that hold the tag: tables are aligned to more.
-pub(crate) const TAG_MASK: usize = 63;
 
 /// What stands in front of a table's first entry. Part of the C ABI and known to the sections.
 #[repr(C, align(64))]
@@ -140,7 +122,7 @@ impl Reservation {
     /// Reserves address space for it. `arena` must outlive it.
     pub(crate) fn new(layout: Layout, arena: *const Arena) -> Result<Box<Reservation>> {
         let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
-        let bound = rseq::cpu_bound().unwrap_or(0).max(last);
+        let bound = cpu_bound().unwrap_or(0).max(last);
         let entries = bound.max(MOST_CPUS);
         let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
         // no more than a pointer can be moved by: a matter of 32-bit machines

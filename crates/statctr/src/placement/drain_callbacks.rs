@@ -1,7 +1,7 @@
 //! What is to be done when a CPU's part of a pool is moved elsewhere.
 
+use crate::cpu::CpuId;
 use crate::memory::{Drained, Lock, Rank};
-use crate::topology::CpuId;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 
 use super::{Machine, Mode, Plan};
 use crate::error::Result;
-use crate::memory::HandleTag;
+use crate::rseq::HandleTag;
 
 pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
     let (mode, tag) =

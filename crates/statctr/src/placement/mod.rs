@@ -9,12 +9,12 @@ mod shared;
 mod uniprocessor;
 mod usage;
 
+use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
-use crate::memory::{
-    Arena, ArenaSettings, CHUNK_WORDS, Drained, HandleTag, Layout, OnceBox, Trimmed, prefer_node,
-};
-use crate::rseq;
-use crate::topology::{CpuId, CpuSet, Topology};
+use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, Drained, Layout, Trimmed};
+use crate::rseq::{self, HandleTag};
+use crate::sys::{OnceBox, cpu_bound, prefer_node};
+use crate::topology::Topology;
 pub use drain_callbacks::DrainCallbackGuard;
 use drain_callbacks::DrainCallbacks;
 use std::fmt;
@@ -487,7 +487,7 @@ impl Pool {
     pub(crate) fn could_be_real(cpu: u32) -> bool {
         static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));
-        let in_mask = rseq::cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
+        let in_mask = cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
         real.as_ref().map_or(in_mask, |possible| possible.contains(CpuId::new(cpu)))
     }
 }

@@ -1,9 +1,9 @@
 //! *Shared*: one atomic word. The baseline that the others are measured against.
 
 use super::{Machine, Mode, Plan};
+use crate::cpu::CpuSet;
 use crate::error::Result;
-use crate::memory::HandleTag;
-use crate::topology::CpuSet;
+use crate::rseq::HandleTag;
 
 pub(super) fn plan(_machine: &Machine<'_>) -> Result<Plan> {
     Ok(Plan {

@@ -5,7 +5,7 @@
 
 use super::{Machine, Mode, Plan};
 use crate::error::{Error, Result};
-use crate::memory::HandleTag;
+use crate::rseq::HandleTag;
 use crate::topology::evidence_of_second_cpu;
 
 pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {

@@ -122,7 +122,7 @@ pub(crate) fn publish_header(header: *const u8) {
 /// The table's entry 0: loads by index have no room for the tag.
 #[inline(always)]
 fn entries_of_table(table: *const u8) -> *const u8 {
-    table.wrapping_sub(crate::memory::HandleTag::Rseq as usize)
+    table.wrapping_sub(super::HandleTag::Rseq as usize)
 }
 
 #[cfg(not(feature = "inject"))]

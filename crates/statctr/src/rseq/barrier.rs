@@ -18,7 +18,7 @@ pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
     if super::is_refused!(Membarrier) {
         return Err(libc::ENOSYS);
     }
-    if super::offset().is_none() || super::cpu_bound().is_none_or(|bound| cpu >= bound) {
+    if super::offset().is_none() || crate::sys::cpu_bound().is_none_or(|bound| cpu >= bound) {
         // no sections, or none there
         return Ok(());
     }

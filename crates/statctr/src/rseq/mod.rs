@@ -122,17 +122,17 @@ macro_rules! is_refused {
 }
 pub(crate) use is_refused;
 
-mod affinity;
 mod barrier;
 #[cfg(feature = "inject")]
 pub mod inject;
 mod self_test;
+mod tag;
 
-pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound};
 pub(crate) use barrier::end_sections_on;
 pub(crate) use self_test::{Verdict, request as request_test, verdict};
+pub(crate) use tag::{HandleTag, TAG_MASK};
 
-use crate::memory::OnceBox;
+use crate::sys::{OnceBox, cpu_bound};
 use std::sync::atomic::AtomicU64;
 
 /// Items of a lazy object: what one store of the machine commits.

@@ -4,78 +4,18 @@
 //! their own; **no count depends on it being right**: a CPU that is not in it counts in the
 //! fallback cell.
 
-mod cpuset;
 mod synthetic;
 mod sysfs;
 mod uniprocessor_evidence;
 
-pub use cpuset::CpuSet;
+pub use crate::cpu::{CpuId, CpuSet, NodeId};
 pub use synthetic::SyntheticTopology;
 pub(crate) use uniprocessor_evidence::evidence_of_second_cpu;
 
 use crate::error::Result;
-use std::fmt;
 use std::path::Path;
 
 const SYSFS: &str = "/sys";
-
-/// The number of a CPU, as the kernel counts them. Numbers may have gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CpuId(u32);
-
-impl CpuId {
-    /// The largest number that is accepted: far above any kernel's `NR_CPUS` (8192 on x86-64 in
-    /// Linux 6.18), and small enough that a hostile file cannot make masks large.
-    pub const MAX: CpuId = CpuId(65_535);
-
-    /// The CPU with this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        CpuId(number)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// The number, for indexing.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for CpuId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// The number of a NUMA node. Numbers may have gaps, and node 0 may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u32);
-
-impl NodeId {
-    /// The node with this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        NodeId(number)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 
 /// The CPUs and nodes of a machine, real or made up.
 ///
@@ -119,7 +59,7 @@ impl Topology {
     /// As [`current`](Self::current), with the tree under `root` for `/sys`.
     fn of_kernel(root: &Path) -> Self {
         let mut topology = sysfs::read(root).unwrap_or_else(|_| {
-            let all = 0..crate::rseq::cpu_bound().unwrap_or(1) as u32;
+            let all = 0..crate::sys::cpu_bound().unwrap_or(1) as u32;
             Topology {
                 possible: all.map(CpuId::new).collect(),
                 present: CpuSet::new(),
@@ -135,7 +75,7 @@ impl Topology {
     /// Adds the CPUs that the calling thread and the process's first one may run on.
     fn add_allowed(&mut self) {
         let process = i32::try_from(std::process::id()).unwrap_or(0);
-        let masks = [0, process].into_iter().filter_map(crate::rseq::affinity);
+        let masks = [0, process].into_iter().filter_map(crate::sys::affinity);
         for cpu in masks.flat_map(|cpus| cpus.iter().collect::<Vec<_>>()) {
             [&mut self.possible, &mut self.present, &mut self.online]
                 .into_iter()

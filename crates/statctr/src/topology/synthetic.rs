@@ -1,6 +1,7 @@
 //! Machines that are not there: to see what counting costs on 1024 CPUs from a desk with two.
 
-use super::{CpuSet, NodeId, Topology};
+use super::Topology;
+use crate::cpu::{CpuSet, NodeId};
 use crate::error::{Error, Result};
 
 /// Builds a made-up [`Topology`]; start with [`Topology::synthetic`] or
@@ -73,8 +74,8 @@ impl SyntheticTopology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CpuId;
     use super::*;
+    use crate::cpu::CpuId;
 
     fn set(list: &str) -> CpuSet {
         list.parse().expect("list")

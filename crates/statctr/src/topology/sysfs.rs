@@ -1,6 +1,7 @@
 //! The kernel's own account of its CPUs and nodes.
 
-use super::{CpuId, CpuSet, NodeId, Topology};
+use super::Topology;
+use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};
 use std::fs;
 use std::io::Read;

@@ -4,8 +4,9 @@
 //! cpuset hides CPUs. One that says "two" is enough. Not asked: `sysconf(_SC_NPROCESSORS_CONF)`,
 //! which glibc takes from the files below, and the auxiliary vector, which has no number of CPUs.
 
-use super::{CpuId, CpuSet, Topology};
-use crate::rseq;
+use super::Topology;
+use crate::cpu::{CpuId, CpuSet};
+use crate::{rseq, sys};
 use std::fs;
 use std::io::Read;
 
@@ -26,9 +27,9 @@ pub(crate) fn evidence_of_second_cpu(topology: &Topology) -> Option<(&'static st
         ("/proc/softirqs", &|| softirqs(&read("/proc/softirqs")?)),
         ("/proc/stat", &|| stat(&read("/proc/stat")?)),
         ("the affinity of a thread of this process", &threads),
-        ("the affinity of process 1", &|| rseq::affinity(1)),
+        ("the affinity of process 1", &|| sys::affinity(1)),
         ("the CPU that this thread runs on", &current),
-        ("the process's cpuset", &rseq::allowed_by_cpuset),
+        ("the process's cpuset", &sys::allowed_by_cpuset),
     ];
     let asked = if topology.is_synthetic() { &[][..] } else { &kernel[..] };
     let mut known = CpuSet::new();
@@ -62,7 +63,7 @@ fn stat(text: &str) -> Option<CpuSet> {
 fn threads() -> Option<CpuSet> {
     let listed = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().take(THREADS);
     let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Some([0].into_iter().chain(numbers).filter_map(rseq::affinity).flat_map(cpus_of).collect())
+    Some([0].into_iter().chain(numbers).filter_map(sys::affinity).flat_map(cpus_of).collect())
 }
 
 fn cpus_of(cpus: CpuSet) -> Vec<CpuId> {

@@ -14,8 +14,9 @@
 use super::super::mapping::{Mapping, PAGE, populate};
 use super::super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use super::super::slabs::{Growth, RECORD_BYTES, Slabs};
+use crate::cpu::{CpuId, NodeId};
 use crate::error::Result;
-use crate::topology::{CpuId, NodeId, Topology};
+use crate::topology::Topology;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,10 +2,11 @@
 
 use super::cells::{Cells, Kind, Nodes, Shortage};
 use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, SHARED, TABLE};
+use crate::combine::Combine;
 use crate::error::Result;
-use crate::lazy::Combine;
 use crate::memory::latch::hold_lock;
 use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
+use crate::sys::cpu_bound;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -53,7 +54,7 @@ const OPTIMISTIC_ATTEMPTS: usize = 100;
 
 impl LazyMemory {
     pub(crate) fn new(settings: LazySettings) -> Result<LazyMemory> {
-        let cpus = rseq::cpu_bound().unwrap_or(0).max(1);
+        let cpus = cpu_bound().unwrap_or(0).max(1);
         let nodes = settings.nodes.len();
         let mask = |kind| std::array::from_fn(|item| if settings.items[item] == kind { u64::MAX } else { 0 });
         let join = JoinSettings {

@@ -37,9 +37,8 @@ mod portable;
 )))]
 use portable::watch;
 
-use super::affinity::pin_to;
-use crate::memory::detach_helper_thread;
-use crate::topology::CpuId;
+use crate::cpu::CpuId;
+use crate::sys::{detach_helper_thread, pin_to};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc;

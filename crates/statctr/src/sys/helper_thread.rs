@@ -3,7 +3,6 @@
 //! POSIX threads: a forked child may make them, while the standard library takes a lock of its own
 //! that another thread of the parent may have held at the fork.
 
-use super::uevents::without_signals;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
@@ -52,6 +51,23 @@ pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     // SAFETY: a thread that was started just now, joined once.
     unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
     slot.lock().ok()?.take()
+}
+
+/// Runs `start` while the calling thread blocks all signals, as will threads that it makes: the
+/// program's signals are for the program's own threads.
+pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
+    // SAFETY: sets of this function's; the kernel leaves out signals that cannot be blocked.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0;
+        let result = start();
+        if blocked {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        }
+        result
+    }
 }
 
 #[cfg(test)]

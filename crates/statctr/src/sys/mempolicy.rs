@@ -1,6 +1,6 @@
 //! Where the kernel takes pages from.
 
-use crate::topology::NodeId;
+use crate::cpu::NodeId;
 
 /// `MPOL_PREFERRED` of the kernel: this node if it has memory, else any.
 const PREFERRED: libc::c_int = 1;
@@ -14,7 +14,7 @@ fn mask_of(node: NodeId) -> Option<[u64; 16]> {
 
 /// Has the pages of a range of our own address space come from `node`, where the kernel lets us ask
 /// for that.
-pub(super) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
+pub(crate) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
     if let Some(nodes) = mask_of(node) {
         let bits = nodes.len() * 64;
         // SAFETY: the kernel reads at most `bits` bits, and changes where pages come from, not what

@@ -66,20 +66,3 @@ pub(crate) fn wait(events: Option<&Uevents>, wake: BorrowedFd<'_>, span: Duratio
     unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
     watched[1].revents != 0
 }
-
-/// Runs `start` while the calling thread blocks all signals, as will threads that it makes: the
-/// program's signals are for the program's own threads.
-pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
-    // SAFETY: sets of this function's; the kernel leaves out signals that cannot be blocked.
-    unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
-            (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0;
-        let result = start();
-        if blocked {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        }
-        result
-    }
-}

@@ -1,7 +1,8 @@
 //! CPUs as the scheduler's system calls report them: no file can be mounted over these.
 
-use crate::memory::{OnceBox, run_on_helper_thread};
-use crate::topology::{CpuId, CpuSet};
+use super::helper_thread::run_on_helper_thread;
+use super::once_box::OnceBox;
+use crate::cpu::{CpuId, CpuSet};
 
 /// Room for the masks of any kernel: 65 536 CPUs.
 type Mask = [u64; 1024];

@@ -1,0 +1,35 @@
+//! The operations that join values of an item: [`Combine`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How an update joins an item, and how instances are joined by a read. Zero changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Combine {
+    /// The sum, modulo 2⁶⁴.
+    Sum,
+    /// The maximum: times, peaks.
+    Max,
+    /// The or: flags.
+    Or,
+}
+
+impl Combine {
+    #[inline(always)]
+    pub(crate) fn join(self, one: u64, other: u64) -> u64 {
+        match self {
+            Combine::Sum => one.wrapping_add(other),
+            Combine::Max => one.max(other),
+            Combine::Or => one | other,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn join_atomically(self, word: &AtomicU64, value: u64) {
+        match self {
+            Combine::Sum => word.fetch_add(value, Ordering::Relaxed),
+            Combine::Max => word.fetch_max(value, Ordering::Relaxed),
+            Combine::Or => word.fetch_or(value, Ordering::Relaxed),
+        };
+    }
+}

@@ -1,0 +1,65 @@
+//! Numbers of CPUs and NUMA nodes, and sets of CPUs.
+
+mod set;
+
+pub use set::CpuSet;
+
+use std::fmt;
+
+/// The number of a CPU, as the kernel counts them. Numbers may have gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(u32);
+
+impl CpuId {
+    /// The largest number that is accepted: far above any kernel's `NR_CPUS` (8192 on x86-64 in
+    /// Linux 6.18), and small enough that a hostile file cannot make masks large.
+    pub const MAX: CpuId = CpuId(65_535);
+
+    /// The CPU with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        CpuId(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number, for indexing.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CpuId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The number of a NUMA node. Numbers may have gaps, and node 0 may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The node with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        NodeId(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,20 @@
+//! The tag of a handle, which the sections test.
+
+/// How a handle's updates are done; the tag in the low bits of its table address.
+///
+/// These values are part of the C ABI (`statctr.h` tests them in line).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum HandleTag {
+    /// A section on the CPU's own word.
+    Rseq = 1,
+    /// One unlocked instruction on the home word: there is one CPU.
+    Uniprocessor = 2,
+    /// A locked instruction on the home word.
+    Atomic = 4,
+    /// A section on the copy of the line that its sequence number names.
+    Latch = 8,
+}
+
+/// The bits of a table's address that hold the tag: tables are aligned to more.
+pub(crate) const TAG_MASK: usize = 63;

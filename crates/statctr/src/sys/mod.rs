@@ -1,0 +1,16 @@
+//! System calls that the standard library does not have, and values and threads that survive a
+//! fork. Nothing here knows of counters.
+
+#![allow(unsafe_code)] // system calls; see each block's reason
+
+mod affinity;
+mod helper_thread;
+mod mempolicy;
+mod once_box;
+mod uevents;
+
+pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound, pin_to};
+pub(crate) use helper_thread::{detach_helper_thread, without_signals};
+pub(crate) use mempolicy::{prefer_for, prefer_node};
+pub use once_box::OnceBox;
+pub(crate) use uevents::{Uevents, wait};
