@@ -6,8 +6,7 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
-use crate::counter::check_abi;
-use crate::guard::{errno, guard, guard_value};
+use crate::guard::{check_abi, errno, guard, guard_value};
 use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use statctr::{Counter, OnceBox, Placement, Pool};

@@ -8,7 +8,7 @@
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 #![allow(clippy::useless_conversion)] // a C long has 32 bits on some targets
 
-use crate::guard::{errno, guard, guard_value};
+use crate::guard::{check_abi, errno, guard, guard_value};
 use statctr::Counter;
 use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
@@ -94,11 +94,6 @@ pub unsafe extern "C" fn statctr_init(counter: *mut StatctrHandle, value: c_ulon
 pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_int, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
-}
-
-/// Refuses code that was compiled with another header: its inline updates would miss the words.
-pub(crate) fn check_abi(abi: c_uint) -> Result<(), c_int> {
-    if abi == crate::ABI { Ok(()) } else { Err(libc::EPROTO) }
 }
 
 /// `statctr_init` of code with inline updates; see the header.

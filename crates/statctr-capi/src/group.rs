@@ -7,8 +7,8 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
-use crate::counter::{TAGS, check_abi};
-use crate::guard::{errno, guard};
+use crate::counter::TAGS;
+use crate::guard::{check_abi, errno, guard};
 use crate::kind::{StatctrGroupDesc, intern, kind_of};
 use statctr::raw::{RawCounter, RawGroup};
 use statctr::topology::CpuId;

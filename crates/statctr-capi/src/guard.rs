@@ -1,6 +1,6 @@
 //! The boundary: results become numbers, panics become an error.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the body of a function that C calls: 0 where it is well, else the negative `errno`, and
@@ -30,6 +30,11 @@ pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> 
             otherwise
         }
     }
+}
+
+/// Refuses code that was compiled with another header: its inline updates would miss the words.
+pub(crate) fn check_abi(abi: c_uint) -> Result<(), c_int> {
+    if abi == crate::ABI { Ok(()) } else { Err(libc::EPROTO) }
 }
 
 /// The error of the library as a positive `errno`.

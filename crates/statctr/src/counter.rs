@@ -90,7 +90,7 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.
     pub fn new_in(pool: &Pool, initial: u64) -> Result<Counter> {
-        pool.arena().take_word(initial).map(Counter)
+        Word::take(pool.arena(), initial).map(Counter)
     }
 
     /// For the C face: the address of a CPU's word, which readers walk from now on.
@@ -239,7 +239,7 @@ impl CounterArray {
         let mut left = len;
         while left > 0 {
             let words = left.min(piece_len);
-            pieces.push(arena.take_words(words.div_ceil(CHUNK_WORDS), initial)?);
+            pieces.push(Lines::take_words(arena, words.div_ceil(CHUNK_WORDS), initial)?);
             left -= words;
         }
         Ok(CounterArray { pieces, piece_len, len })

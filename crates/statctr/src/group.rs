@@ -176,7 +176,7 @@ fn take(pool: &Pool, schema: &Schema, groups: usize) -> Result<Lines> {
     // events that no store of this pool can hold need two copies of their line
     let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
     let latch = (needs_copies && groups == 1).then(|| LatchLayout { lines: schema.chunks() });
-    pool.arena().take_group(schema.chunks() * groups, latch)
+    Lines::take_group(pool.arena(), schema.chunks() * groups, latch)
 }
 
 fn fold(lines: &Lines, schema: &Schema, values: &mut [u64]) {

@@ -1,17 +1,18 @@
 //! A growing set of reservations and the slots in them.
 
 use super::depot::Depot;
-use super::handle::{Handle, Lines, Word};
-use super::latch::{LatchLayout, hold_lock};
+use super::handle::Handle;
+use super::latch::hold_lock;
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout};
 use super::lock::{Guard, Lock, Rank};
-use super::reservation::{CHUNK_BYTES, CHUNK_WORDS, Layout, Reservation};
+use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
+use super::supply::UnitSupply;
 use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};
 use crate::rseq::HandleTag;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
@@ -72,12 +73,8 @@ pub(super) struct ReservationEntry {
 pub(crate) struct Arena {
     settings: ArenaSettings,
     state: Lock<State>,
-    /// Updates that found the words of their CPU not writable, and whether one of them came after
-    /// the last time memory was seen to.
-    refusals: AtomicU64,
-    short: AtomicBool,
-    /// Where units are movable. Dropped last: blocks stay mapped while there is a reservation.
-    depot: Option<Depot>,
+    /// Dropped last: blocks stay mapped while there is a reservation.
+    supply: UnitSupply,
 }
 
 impl std::fmt::Debug for Arena {
@@ -89,31 +86,23 @@ impl std::fmt::Debug for Arena {
 impl Arena {
     pub(crate) fn new(settings: ArenaSettings) -> Arc<Arena> {
         hold_lock();
-        let depot = settings.layout.movable.then(|| Depot::new(&settings.layout, &settings.nodes));
+        let supply = UnitSupply::new(&settings.layout, &settings.nodes);
         let state = State { expected: settings.expected.clone(), ..State::default() };
-        let (refusals, short) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, state), refusals, short, depot })
+        Arc::new(Arena { settings, state: Lock::new(Rank::Pool, state), supply })
     }
 
     pub(super) fn depot(&self) -> Option<&Depot> {
-        self.depot.as_ref()
+        self.supply.depot()
     }
 
     pub(super) fn lock(&self) -> Guard<'_, State> {
         self.state.lock()
     }
 
-    /// Updates that found no memory of their own and went to the fallback cell; and whether that
-    /// may be so at present.
+    /// Returns the number of updates that found no memory of their own and went to the fallback
+    /// cell, and `true` where that may be so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
-        let (blocks, short) = self.depot.as_ref().map_or((0, false), Depot::shortfalls);
-        (blocks + self.refusals.load(Ordering::Relaxed), short || self.short.load(Ordering::Relaxed))
-    }
-
-    /// Notes that an update was refused its CPU's words. Async-signal-safe.
-    pub(super) fn note_refusal(&self) {
-        self.refusals.fetch_add(1, Ordering::Relaxed);
-        self.short.store(true, Ordering::Relaxed);
+        self.supply.shortfalls()
     }
 
     pub(crate) fn settings(&self) -> &ArenaSettings {
@@ -125,8 +114,8 @@ impl Arena {
         self.settings.layout.unit_bytes / 8
     }
 
-    /// Takes a word with the value `initial`.
-    pub(crate) fn take_word(self: &Arc<Self>, initial: u64) -> Result<Word> {
+    /// Takes a word with the value `initial`; [`free_word`](Self::free_word) takes it back.
+    pub(super) fn take_word(self: &Arc<Self>, initial: u64) -> Result<Handle> {
         let mut state = self.state.lock();
         let (taken, handle) = self.take(&mut state, 1, self.settings.counters, Slots::take_word)?;
         if taken.used {
@@ -134,53 +123,31 @@ impl Arena {
         } else if initial != 0 {
             handle.store_baseline(initial);
         }
-        Ok(Word::adopt(handle, self))
+        Ok(handle)
     }
 
-    /// Takes `chunks` chunks in a row, for single counters: each word has the value `initial`.
-    pub(crate) fn take_words(self: &Arc<Self>, chunks: usize, initial: u64) -> Result<Lines> {
-        self.take_lines(chunks, None, self.settings.counters, initial)
-    }
-
-    /// Takes chunks for a group, all words zero.
-    pub(crate) fn take_group(self: &Arc<Self>, chunks: usize, latch: Option<LatchLayout>) -> Result<Lines> {
-        let tag = match (self.settings.groups, latch) {
-            (HandleTag::Rseq, Some(_)) => HandleTag::Latch,
-            (tag, _) => tag,
-        };
-        self.take_lines(chunks, latch.filter(|_| tag == HandleTag::Latch), tag, 0)
-    }
-
-    fn take_lines(
+    /// Takes `chunks` chunks in a row and returns what `prepare` makes of their handle while the
+    /// lock is held; its first argument is `true` where their words may be other than zero.
+    /// [`free_chunks`](Self::free_chunks) takes them back.
+    pub(super) fn take_chunks<R>(
         self: &Arc<Self>,
         chunks: usize,
-        latch: Option<LatchLayout>,
+        layout: Option<LatchLayout>,
         tag: HandleTag,
-        initial: u64,
-    ) -> Result<Lines> {
-        let total = latch.map_or(chunks, LatchLayout::chunks);
-        let words = total.saturating_mul(CHUNK_WORDS);
-        let fits = u32::try_from(total).ok().filter(|&count| count > 0 && words <= self.unit_words());
-        let Some(count) = fits else { return Err(Error::TooMany { asked: words, limit: self.unit_words() }) };
+        prepare: impl FnOnce(bool, Handle) -> R,
+    ) -> Result<R> {
+        let words = chunks.saturating_mul(CHUNK_WORDS);
+        if chunks == 0 || u32::try_from(chunks).is_err() || words > self.unit_words() {
+            return Err(Error::TooMany { asked: words, limit: self.unit_words() });
+        }
         let mut state = self.state.lock();
-        let (taken, handle) = self.take(&mut state, words, tag, |slots| slots.take_chunks(total))?;
-        if let Some(latch) = latch
+        let (taken, handle) = self.take(&mut state, words, tag, |slots| slots.take_chunks(chunks))?;
+        if let Some(layout) = layout
             && let Some(held) = state.reservations.get_mut(&handle.reservation().address())
         {
-            held.latches.insert(taken.word, latch);
+            held.latches.insert(taken.word, layout);
         }
-        let lines = Lines::adopt(handle, count, latch, self);
-        if taken.used || initial != 0 {
-            for index in 0..lines.item_chunks() * CHUNK_WORDS {
-                if taken.used {
-                    lines.set_locked(index, initial);
-                } else if let Some(word) = lines.word(index) {
-                    word.store_baseline(initial);
-                }
-            }
-        }
-        drop(state);
-        Ok(lines)
+        Ok(prepare(taken.used, handle))
     }
 
     fn take(
@@ -190,7 +157,7 @@ impl Arena {
         tag: HandleTag,
         take: impl Fn(&mut Slots) -> Option<AllocatedSlots>,
     ) -> Result<(AllocatedSlots, Handle)> {
-        self.short.store(false, Ordering::Relaxed);
+        self.supply.clear_short();
         let found = |held: &mut ReservationEntry| {
             let taken = take(&mut held.slots)?;
             if let Err(error) = held.reservation.make_slots_writable(taken.word + words) {
@@ -227,12 +194,12 @@ impl Arena {
         let mut layout = self.settings.layout.clone();
         let smallest = (words * 8).next_multiple_of(super::mapping::PAGE).max(MIN_UNIT_BYTES);
         let reservation = loop {
-            match Reservation::new(layout.clone(), Arc::as_ptr(self)) {
+            match Reservation::new(layout.clone(), &raw const self.supply, Arc::as_ptr(self).cast()) {
                 Err(Error::OutOfMemory { .. }) if layout.unit_bytes / 2 >= smallest => layout.unit_bytes /= 2,
                 other => break other?,
             }
         };
-        if let Some(depot) = &self.depot {
+        if let Some(depot) = self.depot() {
             self.give_blocks_in(&reservation, &state.expected);
             depot.refill();
         }
@@ -270,7 +237,7 @@ impl Arena {
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        let blocks = self.depot.as_ref().map(Depot::addresses).unwrap_or_default();
+        let blocks = self.depot().map(Depot::addresses).unwrap_or_default();
         let reserved = blocks.iter().map(ExactSizeIterator::len).sum();
         let state = self.state.lock();
         state.reservations.values().fold(Usage { reserved, ..Usage::default() }, |usage, held| Usage {
@@ -282,7 +249,7 @@ impl Arena {
 
     /// The addresses of the reservations, and of the blocks that movable units are made of.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
-        let mut addresses = self.depot.as_ref().map(Depot::addresses).unwrap_or_default();
+        let mut addresses = self.depot().map(Depot::addresses).unwrap_or_default();
         let state = self.state.lock();
         addresses.extend(state.reservations.values().map(|held| held.reservation.mapping().addresses()));
         addresses
@@ -310,7 +277,7 @@ impl Arena {
     /// Gives back the memory of slots that nobody has.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
-        self.short.store(false, Ordering::Relaxed);
+        self.supply.clear_short();
         let mut trimmed = Trimmed::default();
         let keep = state.hint;
         state.reservations.retain(|&address, held| {
@@ -321,7 +288,7 @@ impl Arena {
             }
             keep
         });
-        if let Some(depot) = &self.depot {
+        if let Some(depot) = self.depot() {
             depot.refill();
         }
         for held in state.reservations.values_mut() {
@@ -333,5 +300,20 @@ impl Arena {
             }
         }
         Ok(trimmed)
+    }
+
+    /// Gives each expected CPU a block in each reservation, where there is memory, and makes others
+    /// ready.
+    pub(super) fn give_blocks(&self, state: &Guard<'_, State>) {
+        for held in state.reservations.values() {
+            self.give_blocks_in(&held.reservation, &state.expected);
+        }
+        if let Some(depot) = self.depot() {
+            depot.refill();
+        }
+    }
+
+    pub(super) fn give_blocks_in(&self, reservation: &Reservation, cpus: &CpuSet) {
+        cpus.iter().for_each(|cpu| _ = reservation.assign(cpu.index()));
     }
 }

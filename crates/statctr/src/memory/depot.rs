@@ -6,9 +6,9 @@
 //! as the pool, because an outdated reader may still look at a block that serves another CPU by
 //! now; what is not in use is given back to the system all the same.
 
+use super::layout::Layout;
 use super::lock::{Lock, Rank};
 use super::mapping::{Mapping, PAGE, store_zeros, zero};
-use super::reservation::Layout;
 use super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};

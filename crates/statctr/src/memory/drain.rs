@@ -13,8 +13,7 @@
 //! are put back and everything stays as it was.
 
 use super::arena::{Arena, ReservationEntry};
-use super::lock::Guard;
-use super::reservation::Reservation;
+use super::layout::CHUNK_WORDS;
 use super::signal_safe_lock::SignalSafeLockGuard;
 use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
@@ -50,7 +49,7 @@ impl Arena {
         }
         let mut drained = Drained::default();
         for (held, guard) in closed {
-            let words = held.slots.used_extent() * super::CHUNK_WORDS;
+            let words = held.slots.used_extent() * CHUNK_WORDS;
             if let Some(block) = held.reservation.fold_away(cpu, words, &held.latches, &guard) {
                 drop(guard);
                 depot.give(cpu, block);
@@ -69,20 +68,5 @@ impl Arena {
             state.expected = cpus.clone();
             self.give_blocks(&state);
         }
-    }
-
-    /// Gives each expected CPU a block in each reservation, where there is memory, and makes others
-    /// ready.
-    pub(super) fn give_blocks(&self, state: &Guard<'_, super::arena::State>) {
-        for held in state.reservations.values() {
-            self.give_blocks_in(&held.reservation, &state.expected);
-        }
-        if let Some(depot) = self.depot() {
-            depot.refill();
-        }
-    }
-
-    pub(super) fn give_blocks_in(&self, reservation: &Reservation, cpus: &CpuSet) {
-        cpus.iter().for_each(|cpu| _ = reservation.assign(cpu.index()));
     }
 }

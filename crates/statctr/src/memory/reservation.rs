@@ -1,24 +1,18 @@
 //! One set of units: its memory, its table of displacements and what readers need to walk it.
 
 use super::access::Access;
-use super::arena::Arena;
 use super::depot::Depot;
-use super::latch::LatchLayout;
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, RESIDUES};
 use super::mapping::{Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
+use super::supply::UnitSupply;
 use super::units::Units;
-use crate::cpu::CpuSet;
 use crate::error::{Error, Result};
 use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::cpu_bound;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-/// A cache line: what one CPU fetches and owns at a time.
-pub(crate) const CHUNK_BYTES: usize = 64;
-/// Counters interlaced in a chunk.
-pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
 /// What stands in front of a table's first entry. Part of the C ABI and known to the sections.
 #[repr(C, align(64))]
@@ -55,11 +49,6 @@ const ABI: u32 = 1;
 /// (CRIU) finds zeros there, and counts in the fallback cells. Costs 64 KiB of address space.
 const MOST_CPUS: usize = 8192;
 
-/// Units that are not a CPU's: the home words and the baselines.
-const COMMON_UNITS: usize = 2;
-/// Where CPUs' units are movable, two more: the residues of the two views.
-const RESIDUES: usize = 2;
-
 /// Nobody counted yet.
 const NOBODY: usize = 0;
 /// There is more to read than one unit, or was: from then on for good.
@@ -69,35 +58,6 @@ const SEVERAL: usize = 1;
 const HOME: u32 = 1;
 /// Set in a reservation when one of its baselines may be other than zero.
 const BASELINE: u32 = 2;
-
-/// How a reservation is to be laid out.
-#[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    /// CPUs that get a unit.
-    pub(crate) cpus: CpuSet,
-    /// Whether they get it when they first count, from the depot, and it can be taken back.
-    pub(crate) movable: bool,
-    /// Bytes of a unit: whole pages.
-    pub(crate) unit_bytes: usize,
-    /// Bytes of the widest vector store that may be used.
-    pub(crate) width: u32,
-    /// Whether home words are written from the start, as in the shared and one-CPU placements.
-    pub(crate) home_in_use: bool,
-}
-
-impl Layout {
-    /// From one unit to the next. A page between them, so that no page holds the words of CPUs on
-    /// two nodes; and a chunk, so that the same slot of different CPUs falls into different cache
-    /// sets.
-    pub(crate) fn stride(&self) -> usize {
-        self.unit_bytes + PAGE + CHUNK_BYTES
-    }
-
-    /// Units that the reservation's own mapping holds.
-    fn own_units(&self) -> usize {
-        COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() }
-    }
-}
 
 /// A set of units in which the slots of the same index belong together.
 #[derive(Debug)]
@@ -109,18 +69,25 @@ pub(crate) struct Reservation {
     cpus: Units,
     access: Access,
     state: AtomicU32,
-    arena: *const Arena,
+    supply: *const UnitSupply,
+    /// The address of the arena, which this module only hands on.
+    owner: *const (),
 }
 
-// SAFETY: the raw pointer to the arena is only followed while a slot keeps the arena alive; all
+// SAFETY: the raw pointers lead to the arena and a part of it, which outlives the reservation; all
 // else is atomics and memory that the protocols of this crate share between threads.
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// Reserves address space for it. `arena` must outlive it.
-    pub(crate) fn new(layout: Layout, arena: *const Arena) -> Result<Box<Reservation>> {
+    /// Reserves address space for units of this layout. `supply` must outlive the reservation;
+    /// `owner` is what [`owner`](Self::owner) returns.
+    pub(crate) fn new(
+        layout: Layout,
+        supply: *const UnitSupply,
+        owner: *const (),
+    ) -> Result<Box<Reservation>> {
         let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
         let bound = cpu_bound().unwrap_or(0).max(last);
         let entries = bound.max(MOST_CPUS);
@@ -149,7 +116,8 @@ impl Reservation {
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
         let (width, layout_home_in_use) = (layout.width, layout.home_in_use);
         let access = Access::new(cpus.len());
-        let reservation = Box::new(Reservation { mapping, layout, units, cpus, access, state, arena });
+        let reservation =
+            Box::new(Reservation { mapping, layout, units, cpus, access, state, supply, owner });
         let header = Header {
             reservation: &raw const *reservation,
             quick: AtomicUsize::new(if layout_home_in_use { SEVERAL } else { NOBODY }),
@@ -166,9 +134,9 @@ impl Reservation {
         Ok(reservation)
     }
 
-    /// The arena that the reservation belongs to.
-    pub(crate) fn arena(&self) -> *const Arena {
-        self.arena
+    /// Returns the address of the arena that the reservation belongs to.
+    pub(crate) fn owner(&self) -> *const () {
+        self.owner
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -196,8 +164,12 @@ impl Reservation {
 
     /// The blocks that movable units are made of.
     fn depot(&self) -> Option<&Depot> {
-        // SAFETY: the arena outlives its reservations.
-        unsafe { &*self.arena }.depot()
+        self.supply().depot()
+    }
+
+    fn supply(&self) -> &UnitSupply {
+        // SAFETY: a part of the arena, which outlives its reservations.
+        unsafe { &*self.supply }
     }
 
     /// The tagged address of entry 0 of the table.
@@ -311,8 +283,7 @@ impl Reservation {
     fn open(&self, cpu: usize, entry: &AtomicUsize) -> bool {
         let Some(displacement) = self.cpus.displacement(cpu) else { return false };
         if !self.make_writable(cpu) {
-            // SAFETY: the arena outlives its reservations.
-            unsafe { &*self.arena }.note_refusal();
+            self.supply().note_refusal();
             return false;
         }
         self.note_unit(displacement);
@@ -353,8 +324,7 @@ impl Reservation {
 
     fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &SignalSafeLockGuard<'_>) {
         if !self.access.attempt(|| depot.make_writable(block, self.access.extent())) {
-            // SAFETY: the arena outlives its reservations.
-            unsafe { &*self.arena }.note_refusal();
+            self.supply().note_refusal();
             return depot.give_unused(cpu, block);
         }
         let displacement = block.wrapping_sub(self.home(0).addr().get());

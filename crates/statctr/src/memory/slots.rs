@@ -3,7 +3,7 @@
 //! Single words share chunks; groups take whole chunks in a row. Freed chunks that touch become
 //! one run again, and the smallest run that fits is taken first.
 
-use super::reservation::CHUNK_WORDS;
+use super::layout::CHUNK_WORDS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slots of one reservation. Indices are of chunks and of words in the unit.

@@ -15,8 +15,8 @@ mod portable;
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use portable::add_units;
 
-use super::handle::{Handle, Lines};
-use super::reservation::CHUNK_WORDS;
+use super::handle::Handle;
+use super::layout::CHUNK_WORDS;
 use super::units::Walk;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
@@ -26,20 +26,20 @@ const BATCH: usize = 256;
 
 /// Chunks that are folded in one piece: their sums stay in the first-level cache, and each page of
 /// a unit is walked once.
-const TILE: usize = 256;
+pub(super) const TILE: usize = 256;
 
 /// Room for the sums of a tile, aligned as the kernels want it.
 #[repr(align(64))]
-struct Tile([MaybeUninit<u64>; TILE * CHUNK_WORDS]);
+pub(super) struct Tile([MaybeUninit<u64>; TILE * CHUNK_WORDS]);
 
 impl Tile {
-    fn new() -> Tile {
+    pub(super) fn new() -> Tile {
         Tile([MaybeUninit::uninit(); TILE * CHUNK_WORDS])
     }
 
     /// The first `chunks` chunks, zeroed; the rest is not touched, or folding one small group
     /// would mostly be clearing room for large ones.
-    fn zeroed(&mut self, chunks: usize) -> &mut [u64] {
+    pub(super) fn zeroed(&mut self, chunks: usize) -> &mut [u64] {
         let words = &mut self.0[..chunks * CHUNK_WORDS];
         words.fill(MaybeUninit::new(0));
         // SAFETY: all of these words were just written.
@@ -121,83 +121,4 @@ unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64]) {
         }
     });
     flush(&batch[..filled]);
-}
-
-/// Folds many pieces of `chunks` chunks each, and hands the sums on: `sink(piece, first word in
-/// it, sums)`. Pieces that lie side by side are folded as one.
-pub(crate) fn fold_runs<'a>(
-    pieces: impl IntoIterator<Item = &'a Lines>,
-    chunks: usize,
-    mut sink: impl FnMut(usize, usize, &[u64]),
-) {
-    let mut tile = Tile::new();
-    let mut pieces = pieces.into_iter().peekable();
-    let mut index = 0;
-    let at_once = TILE / chunks.max(1);
-    while let Some(first) = pieces.next() {
-        let mut run = 1;
-        let mut last = first;
-        while run < at_once {
-            let Some(next) = pieces.next_if(|next| last.is_followed_by(next)) else { break };
-            last = next;
-            run += 1;
-        }
-        if run > 1 {
-            let sums = tile.zeroed(run * chunks);
-            // SAFETY: the pieces of the run are adjacent, have no second copies, and are borrowed.
-            unsafe { fold_tile(first.handle(), sums) };
-            for (offset, piece) in sums.chunks_exact(chunks * CHUNK_WORDS).enumerate() {
-                sink(index + offset, 0, piece);
-            }
-        } else {
-            fold_piece(first, chunks, &mut tile, |word, sums| sink(index, word, sums));
-        }
-        index += run;
-    }
-}
-
-/// Folds `rows` rows of `chunks` chunks each of one piece: `sink(row, first word in it, sums)`.
-pub(crate) fn fold_rows(
-    lines: &Lines,
-    chunks: usize,
-    rows: usize,
-    mut sink: impl FnMut(usize, usize, &[u64]),
-) {
-    let mut tile = Tile::new();
-    let at_once = (TILE / chunks.max(1)).max(1);
-    let mut row = 0;
-    while row < rows {
-        let step = at_once.min(rows - row);
-        let mut done = 0;
-        while done < step * chunks {
-            let part = (step * chunks - done).min(TILE);
-            let sums = tile.zeroed(part);
-            lines.fold_in_tile(row * chunks + done, sums);
-            if step == 1 {
-                sink(row, done * CHUNK_WORDS, sums);
-            } else {
-                for (offset, sums) in sums.chunks_exact(chunks * CHUNK_WORDS).enumerate() {
-                    sink(row + offset, 0, sums);
-                }
-            }
-            done += part;
-        }
-        row += step;
-    }
-}
-
-/// Folds the first `chunks` chunks of one piece, tile by tile: `sink(first word, sums)`.
-pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
-    fold_piece(lines, chunks, &mut Tile::new(), sink);
-}
-
-fn fold_piece(lines: &Lines, chunks: usize, tile: &mut Tile, mut sink: impl FnMut(usize, &[u64])) {
-    let mut done = 0;
-    while done < chunks {
-        let step = (chunks - done).min(TILE);
-        let sums = tile.zeroed(step);
-        lines.fold_in_tile(done, sums);
-        sink(done * CHUNK_WORDS, sums);
-        done += step;
-    }
 }

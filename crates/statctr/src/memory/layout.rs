@@ -1,0 +1,68 @@
+//! The geometry of memory: units in a reservation, and latched lines in a unit.
+
+use super::mapping::PAGE;
+use crate::cpu::CpuSet;
+
+/// A cache line: what one CPU fetches and owns at a time.
+pub(crate) const CHUNK_BYTES: usize = 64;
+/// Counters interlaced in a chunk.
+pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
+
+/// Units that are not a CPU's: the home words and the baselines.
+pub(super) const COMMON_UNITS: usize = 2;
+/// Where CPUs' units are movable, two more: the residues of the two views.
+pub(super) const RESIDUES: usize = 2;
+
+/// How a reservation is to be laid out.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// CPUs that get a unit.
+    pub(crate) cpus: CpuSet,
+    /// Whether they get it when they first count, from the depot, and it can be taken back.
+    pub(crate) movable: bool,
+    /// Bytes of a unit: whole pages.
+    pub(crate) unit_bytes: usize,
+    /// Bytes of the widest vector store that may be used.
+    pub(crate) width: u32,
+    /// Whether home words are written from the start, as in the shared and one-CPU placements.
+    pub(crate) home_in_use: bool,
+}
+
+impl Layout {
+    /// From one unit to the next. A page between them, so that no page holds the words of CPUs on
+    /// two nodes; and a chunk, so that the same slot of different CPUs falls into different cache
+    /// sets.
+    pub(crate) fn stride(&self) -> usize {
+        self.unit_bytes + PAGE + CHUNK_BYTES
+    }
+
+    /// Units that the reservation's own mapping holds.
+    pub(super) fn own_units(&self) -> usize {
+        COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() }
+    }
+}
+
+/// Where the copies and the sequence numbers of a piece lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LatchLayout {
+    /// Lines that hold items.
+    pub(crate) lines: usize,
+}
+
+impl LatchLayout {
+    /// Chunks that the piece takes in all.
+    #[inline]
+    pub(crate) fn chunks(self) -> usize {
+        2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)
+    }
+
+    /// From copy 0 to copy 1 of a line, in bytes.
+    pub(super) fn copies(self) -> usize {
+        self.lines * CHUNK_BYTES
+    }
+
+    /// From the piece's start to the sequence number of a line, in bytes.
+    pub(super) fn sequence(self, line: usize) -> usize {
+        2 * self.copies() + line * 8
+    }
+}

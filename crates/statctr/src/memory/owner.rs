@@ -1,0 +1,350 @@
+//! The owners of slots: [`Word`] and [`Lines`].
+
+use super::arena::Arena;
+use super::fold;
+use super::handle::Handle;
+use super::latch;
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout};
+use crate::error::Result;
+use crate::rseq::{self, HandleTag};
+use std::sync::Arc;
+
+fn arena_of<'a>(handle: Handle) -> &'a Arena {
+    // SAFETY: an owner holds a strong count of its arena (see `adopt`).
+    unsafe { &*handle.reservation().owner().cast() }
+}
+
+/// Takes a strong count of the arena, for an owner.
+fn adopt(handle: Handle, arena: &Arc<Arena>) -> Handle {
+    std::mem::forget(Arc::clone(arena));
+    handle
+}
+
+/// Gives the slot back by `give`, and then the strong count.
+///
+/// # Safety
+/// Once per `adopt`; the handle is not used again.
+unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
+    // The arena first: once the slot is given back, a trim on another thread may unmap the
+    // reservation, and with it the header that leads to the arena.
+    let arena: *const Arena = handle.reservation().owner().cast();
+    // SAFETY: `adopt` forgot one clone of the `Arc` that this address came from, so the arena
+    // lives until that clone is given back, here.
+    unsafe {
+        give(&*arena);
+        Arc::decrement_strong_count(arena);
+    }
+}
+
+/// Owns one word of a pool.
+#[derive(Debug)]
+pub(crate) struct Word(Handle);
+
+// SAFETY: everything a handle does is atomic or a section; see the invariant of `Handle`.
+unsafe impl Send for Word {}
+// SAFETY: as above.
+unsafe impl Sync for Word {}
+
+impl Word {
+    /// Takes a word with the value `initial` from `arena`.
+    pub(crate) fn take(arena: &Arc<Arena>, initial: u64) -> Result<Word> {
+        arena.take_word(initial).map(|handle| Word(adopt(handle, arena)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn handle(&self) -> Handle {
+        self.0
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        arena_of(self.0)
+    }
+
+    /// Gives the ownership away.
+    pub(crate) fn into_handle(self) -> Handle {
+        std::mem::ManuallyDrop::new(self).0
+    }
+
+    /// Takes the ownership back.
+    ///
+    /// # Safety
+    /// The handle came from [`Word::into_handle`] and was not taken back yet.
+    pub(crate) unsafe fn from_handle(handle: Handle) -> Word {
+        Word(handle)
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        // SAFETY: the count that `adopt` took, once.
+        unsafe { release(self.0, |arena| _ = arena.free_word(self.0)) };
+    }
+}
+
+/// Owns whole chunks in a row.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    handle: Handle,
+    chunks: u32,
+    layout: Option<LatchLayout>,
+}
+
+// SAFETY: as for `Word`.
+unsafe impl Send for Lines {}
+// SAFETY: as for `Word`.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    /// Takes `chunks` chunks in a row, for single counters: each word has the value `initial`.
+    pub(crate) fn take_words(arena: &Arc<Arena>, chunks: usize, initial: u64) -> Result<Lines> {
+        Lines::take(arena, chunks, None, arena.settings().counters, initial)
+    }
+
+    /// Takes chunks for a group, all words zero.
+    pub(crate) fn take_group(
+        arena: &Arc<Arena>,
+        chunks: usize,
+        layout: Option<LatchLayout>,
+    ) -> Result<Lines> {
+        let tag = match (arena.settings().groups, layout) {
+            (HandleTag::Rseq, Some(_)) => HandleTag::Latch,
+            (tag, _) => tag,
+        };
+        Lines::take(arena, chunks, layout.filter(|_| tag == HandleTag::Latch), tag, 0)
+    }
+
+    fn take(
+        arena: &Arc<Arena>,
+        chunks: usize,
+        layout: Option<LatchLayout>,
+        tag: HandleTag,
+        initial: u64,
+    ) -> Result<Lines> {
+        let total = layout.map_or(chunks, LatchLayout::chunks);
+        arena.take_chunks(total, layout, tag, |used, handle| {
+            let lines = Lines { handle: adopt(handle, arena), chunks: total as u32, layout };
+            if used || initial != 0 {
+                for index in 0..lines.item_chunks() * CHUNK_WORDS {
+                    if used {
+                        lines.set_locked(index, initial);
+                    } else if let Some(word) = lines.word(index) {
+                        word.store_baseline(initial);
+                    }
+                }
+            }
+            lines
+        })
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        arena_of(self.handle)
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    #[inline]
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks as usize
+    }
+
+    /// Gives the ownership away: the handle and the number of chunks.
+    pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
+        let lines = std::mem::ManuallyDrop::new(self);
+        (lines.handle, lines.chunks, lines.layout)
+    }
+
+    /// Takes the ownership back.
+    ///
+    /// # Safety
+    /// The parts came from [`Lines::into_parts`] and were not taken back yet.
+    #[inline]
+    pub(crate) unsafe fn from_parts(handle: Handle, chunks: u32, layout: Option<LatchLayout>) -> Lines {
+        Lines { handle, chunks, layout }
+    }
+
+    /// Chunks that hold items, in the order of the schema.
+    #[inline]
+    pub(crate) fn item_chunks(&self) -> usize {
+        self.layout.map_or(self.chunks as usize, |layout| layout.lines)
+    }
+
+    /// The handle of word `index`; `None` where there is no such word.
+    #[inline(always)]
+    pub(crate) fn word(&self, index: usize) -> Option<Handle> {
+        // SAFETY: in range, so the owner's.
+        (index < self.item_chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
+    }
+
+    /// The handle of a word for a section, which looks at the tag itself.
+    #[inline(always)]
+    fn for_section(&self, index: usize) -> Option<Handle> {
+        // SAFETY: in range, so the owner's.
+        (index < self.chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, index: usize, value: u64) {
+        let done = self.for_section(index).is_some_and(|word| {
+            // SAFETY: the invariant of `Handle` is the section's contract.
+            unsafe { rseq::add(word.base.as_ptr(), word.table.as_ptr(), value) }
+        });
+        if !done {
+            self.add_elsewhere(index, value);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn inc(&self, index: usize) {
+        let done = self.for_section(index).is_some_and(|word| {
+            // SAFETY: as in `add`.
+            unsafe { rseq::inc(word.base.as_ptr(), word.table.as_ptr()) }
+        });
+        if !done {
+            self.add_elsewhere(index, 1);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn dec(&self, index: usize) {
+        let done = self.for_section(index).is_some_and(|word| {
+            // SAFETY: as in `add`.
+            unsafe { rseq::dec(word.base.as_ptr(), word.table.as_ptr()) }
+        });
+        if !done {
+            self.add_elsewhere(index, u64::MAX);
+        }
+    }
+
+    #[inline(always)]
+    fn add_elsewhere(&self, index: usize, value: u64) {
+        match (self.word(index), self.layout) {
+            (Some(word), None) => word.add_elsewhere(value),
+            (Some(_), Some(layout)) => latch::add(layout, self.handle, index, value),
+            (None, _) => {}
+        }
+    }
+
+    /// Applies an event to the words from `first` on by one commit; nothing where `first` is not
+    /// aligned for it or lies outside.
+    #[inline(always)]
+    pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
+        const { assert!(N >= 1 && N <= CHUNK_WORDS) };
+        if N == 1 {
+            return self.add(first, deltas[0]);
+        }
+        if first.is_multiple_of(N.next_power_of_two()) {
+            let done = self.for_section(first).is_some_and(|word| {
+                // SAFETY: the words that the commit writes are aligned to its own length and so
+                // inside one chunk; ours; and tagged for sections without a second copy.
+                unsafe { rseq::commit(word.base.as_ptr(), word.table.as_ptr(), deltas) }
+            });
+            if done {
+                return;
+            }
+            // a copy, so that the numbers of an event that commits never go through memory
+            let mut line = [0; CHUNK_WORDS];
+            for (place, delta) in line.iter_mut().zip(deltas) {
+                *place = *delta;
+            }
+            self.commit_elsewhere::<N>(first, &line);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn commit_elsewhere<const N: usize>(&self, first: usize, line: &[u64; CHUNK_WORDS]) {
+        match (self.word(first), self.layout) {
+            // SAFETY: as in `commit`, which has checked the alignment.
+            (Some(word), None) => unsafe {
+                word.commit_slow(&std::array::from_fn::<u64, N, _>(|index| line[index]))
+            },
+            (Some(_), Some(layout)) => {
+                let mut moved = [0; CHUNK_WORDS];
+                moved[first % CHUNK_WORDS..][..N].copy_from_slice(&line[..N]);
+                latch::commit(layout, self.handle, first / CHUNK_WORDS, &moved);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// The value of word `index`.
+    pub(crate) fn read(&self, index: usize) -> Option<u64> {
+        let word = self.word(index)?;
+        Some(match self.layout {
+            None => word.read(),
+            Some(layout) => {
+                let mut line = [0; CHUNK_WORDS];
+                latch::fold(layout, self.handle, index / CHUNK_WORDS, &mut line);
+                line[index % CHUNK_WORDS]
+            }
+        })
+    }
+
+    /// One CPU's part of word `index`.
+    pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
+        let word = self.word(index)?;
+        Some(match self.layout {
+            None => word.read_cpu(cpu),
+            Some(layout) => {
+                latch::read_cpu(layout, self.handle, index / CHUNK_WORDS, cpu)[index % CHUNK_WORDS]
+            }
+        })
+    }
+
+    /// Makes the value of word `index` `value`. The arena's lock is held.
+    pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
+        let word = self.word(index)?;
+        match self.layout {
+            None => word.set_locked(value),
+            Some(_) => {
+                let counted = self.read(index)?.wrapping_sub(word.baseline());
+                word.store_baseline(value.wrapping_sub(counted));
+            }
+        }
+        Some(())
+    }
+
+    /// Counts as if on a CPU that is not there; see [`Handle::add_on_synthetic_locked`].
+    pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
+        self.word(index).is_some_and(|word| match self.layout {
+            None => word.add_on_synthetic_locked(cpu, value),
+            Some(layout) => latch::add_on_synthetic_locked(layout, self.handle, index, cpu, value),
+        })
+    }
+
+    /// The values of the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
+    /// tile. Nothing where they are not all there.
+    pub(super) fn fold_in_tile(&self, first: usize, sums: &mut [u64]) {
+        let chunks = sums.len() / CHUNK_WORDS;
+        if first.checked_add(chunks).is_none_or(|end| end > self.item_chunks()) {
+            return;
+        }
+        if let Some(layout) = self.layout {
+            for (index, line) in sums.chunks_exact_mut(CHUNK_WORDS).enumerate() {
+                latch::fold(layout, self.handle, first + index, line);
+            }
+            return;
+        }
+        // SAFETY: the chunks are ours, and `sums` lies in a tile.
+        unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
+    }
+
+    /// Whether `next` lies right behind this in the same reservation, so that both can be folded
+    /// as one piece.
+    pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
+        let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
+        self.layout.is_none()
+            && next.layout.is_none()
+            && self.handle.table == next.handle.table
+            && end == next.handle.base.addr().get()
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // SAFETY: the count that `adopt` took, once.
+        unsafe { release(self.handle, |arena| _ = arena.free_chunks(self.handle, self.chunks())) };
+    }
+}
