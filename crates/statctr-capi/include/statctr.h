@@ -100,7 +100,7 @@ extern "C" {
 #endif
 
 /**
- * What leads to a counter's words. Zeroed: not initialised. The fields are for the functions of
+ * Handle of a counter. Zeroed: not initialised. The fields are for the functions of
  * this header only.
  */
 typedef struct statctr_handle {
@@ -117,7 +117,7 @@ typedef unsigned long statctr_t;
 typedef statctr_handle_t statctr_t;
 #endif
 
-/** How counters are updated. */
+/** Mechanism by which counters are updated. */
 enum statctr_mode_value {
     STATCTR_MODE_RSEQ = 1,         /* per CPU, by restartable sequences */
     STATCTR_MODE_ATOMIC = 2,       /* on one word, atomically: rseq is absent or was refused */
@@ -126,7 +126,7 @@ enum statctr_mode_value {
     STATCTR_MODE_SHORT = 5         /* as RSEQ, but a CPU found no memory for words of its own yet */
 };
 
-/** What counters cost (units: bytes, and numbers of units). */
+/** Costs of counters (in bytes, and numbers of units). */
 typedef struct statctr_cost {
     uint64_t bytes_per_counter_per_cpu;
     uint64_t units;      /* how many CPUs have a unit of their own */
@@ -135,7 +135,7 @@ typedef struct statctr_cost {
     uint64_t vector_bytes; /* bytes of the widest store that commits an event */
 } statctr_cost_t;
 
-/** What counters take at this moment. */
+/** Memory that counters occupy at this moment. */
 typedef struct statctr_memory {
     uint64_t reserved;     /* bytes of address space */
     uint64_t resident;     /* bytes of memory behind it */
@@ -164,15 +164,15 @@ unsigned statctr_abi(void);
 const char *statctr_strerror(int error);
 
 /**
- * How this process counts: one of enum statctr_mode_value. The first call sets the library up.
- * Cost: a call, after the first one. Errors: as statctr_init(). Signals: not safe.
+ * Returns the mode of this process's updates, an enum statctr_mode_value. The first call sets the
+ * library up. Cost: a call, after the first one. Errors: as statctr_init(). Signals: not safe.
  */
 int statctr_mode(void);
 
 /**
- * How the calling thread counts: as statctr_mode(), but STATCTR_MODE_ATOMIC for a thread whose
- * rseq registration was refused or taken back: its updates go to the shared word.
- * Cost: a call, after the first one. Errors: as statctr_init(). Signals: not safe.
+ * Returns the mode of the calling thread's updates: that of statctr_mode(), but STATCTR_MODE_ATOMIC
+ * for a thread whose rseq registration was refused or taken back: its updates go to the shared
+ * word. Cost: a call, after the first one. Errors: as statctr_init(). Signals: not safe.
  */
 int statctr_thread_mode(void);
 
@@ -195,12 +195,14 @@ const char *statctr_fallback_reason(void);
 int statctr_prefault(const char *cpus);
 
 /**
- * What counters cost. Cost: a call. Errors: -EINVAL (NULL); as statctr_init(). Signals: not safe.
+ * Reports the costs of counters. Cost: a call. Errors: -EINVAL (NULL); as statctr_init(). Signals:
+ * not safe.
  */
 int statctr_get_cost(statctr_cost_t *cost);
 
 /**
- * What counters take now. Cost: system calls, in proportion to the memory reserved. Errors:
+ * Reports the memory that counters occupy. Cost: system calls, in proportion to the memory
+ * reserved. Errors:
  * -EINVAL (NULL), -EIO and others where the kernel does not tell. Signals: not safe.
  */
 int statctr_get_memory(statctr_memory_t *memory);

@@ -1,4 +1,4 @@
-//! Which allocator C's counters come from, and counters taken apart into their CPUs' words.
+//! The allocators of C's counters, and counters taken apart into their CPUs' words.
 //!
 //! Each function is described in `include/statctr/allocator.h`. The safety contract is that of
 //! [`counter`](crate): a pointer is NULL or leads to what its type says.
@@ -18,7 +18,7 @@ const FIXED: c_int = 1;
 const FLEXIBLE: c_int = 2;
 const SHARED: c_int = 3;
 
-/// What counters that are made without saying more come from.
+/// Allocator of counters that are made without naming one.
 static CHOSEN: AtomicI32 = AtomicI32::new(DEFAULT);
 
 /// The pool of an allocator: made when it is first asked for.

@@ -20,7 +20,7 @@ pub type StatctrHandle = RawCounter;
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
 const _: () = assert!(align_of::<StatctrHandle>() == align_of::<usize>());
 
-/// What the low bits of a handle's table may say; other values are no handle.
+/// Mask of a handle's tag in the address of its table.
 pub(crate) const TAGS: usize = 63;
 const TAG_RSEQ: usize = 1;
 const TAG_ONE_CPU: usize = 2;
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     unsafe { add(counter, u64::MAX) }
 }
 
-/// What an inline update does when its section did not commit; see the header.
+/// Adds where an inline update's section did not commit; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64) -> c_int {
     let handle = StatctrHandle { base, table };

@@ -125,14 +125,14 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
     }
 }
 
-/// What an inline update does when its section did not commit; see the header.
+/// Adds where an inline update's section did not commit; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { update(group, |group| group.add(item as usize, value)) }
 }
 
-/// As [`statctr_group_slow_add`].
+/// Applies an event where its inline section did not commit; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1])) }
 }
 
-/// As [`statctr_group_slow_add`].
+/// Applies an event where its inline section did not commit; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1, v2, v3])) }
 }
 
-/// As [`statctr_group_slow_add`].
+/// Applies an event where its inline section did not commit; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,

@@ -20,7 +20,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), c_int>) -> c_int {
     }
 }
 
-/// As [`guard()`], for functions that return a value: `otherwise` where it failed or panicked.
+/// Runs the body of a function that returns a value to C: `otherwise` where it failed or panicked.
 pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Some(value)) => value,

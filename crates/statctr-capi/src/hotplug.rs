@@ -49,7 +49,7 @@ pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     })
 }
 
-/// What is called when a CPU's part was moved: `statctr_moved_fn`.
+/// Callback for drains of a CPU: `statctr_moved_fn`.
 pub type StatctrMovedFn = Option<extern "C" fn(cpu: c_uint, bytes: usize, data: *mut c_void)>;
 
 /// A callback that is registered: `statctr_moved_t`, opaque in C.

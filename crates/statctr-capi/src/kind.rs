@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct StatctrItemDesc {
     /// The name.
     pub name: *const c_char,
-    /// What it counts.
+    /// Unit of the item.
     pub unit: *const c_char,
     /// The help text.
     pub help: *const c_char,
@@ -36,9 +36,9 @@ pub struct StatctrItemDesc {
 pub struct StatctrGroupDesc {
     /// The descriptions.
     pub items: *const StatctrItemDesc,
-    /// How many there are.
+    /// Number of items.
     pub count: u32,
-    /// How many slots a group has.
+    /// Number of slots of a group.
     pub slots: u32,
 }
 

@@ -17,7 +17,7 @@ pub type StatctrLazy = RawLazy;
 
 const _: () = assert!(size_of::<StatctrLazy>() == 2 * size_of::<usize>());
 
-/// Where lazy objects come from: `statctr_lazy_pool_t`, opaque in C.
+/// Pool of lazy objects: `statctr_lazy_pool_t`, opaque in C.
 #[derive(Debug)]
 pub enum StatctrLazyPool {
     /// An instance per CPU.

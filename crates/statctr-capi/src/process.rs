@@ -1,4 +1,4 @@
-//! What C can ask about, and of, the library as a whole.
+//! The library as a whole: its mode, costs and memory, prefaulting and trimming.
 //!
 //! Each function is described in `include/statctr.h`. The safety contract is that of
 //! [`counter`](crate): a pointer is NULL or leads to what its type says.
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int
     })
 }
 
-/// What counters cost: `statctr_cost_t`.
+/// Costs of counters: `statctr_cost_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrCost {
@@ -141,7 +141,7 @@ pub struct StatctrCost {
     pub vector_bytes: u64,
 }
 
-/// What counters take now: `statctr_memory_t`.
+/// Memory that counters occupy: `statctr_memory_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrMemory {
@@ -207,7 +207,7 @@ pub extern "C" fn statctr_prepare_unload() -> c_int {
     })
 }
 
-/// Whether counters may be plain words; see the header.
+/// Checks that counters may be plain words; see the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_up_check() -> c_int {
     guard(|| {

@@ -42,7 +42,7 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Where cargo put the libraries: beside this test.
+/// Returns the folder of the libraries: cargo puts them beside this test.
 fn libraries() -> PathBuf {
     let own = std::env::current_exe().expect("the path of this test");
     own.parent().expect("a folder").to_owned()

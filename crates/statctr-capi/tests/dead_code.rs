@@ -61,7 +61,7 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}:\n{errors}");
 }
 
-/// How many of the functions are in the program that nobody calls; the one that is called is.
+/// Returns the number of functions in the program that nobody calls; the one that is called is.
 fn dead_in(program: &Path) -> usize {
     let output = Command::new("nm").arg(program).output().expect("nm");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

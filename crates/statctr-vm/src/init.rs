@@ -7,7 +7,7 @@ use statctr::topology::Topology;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Where `ci/vm/run` puts test programs of the library, to be run after the scenarios.
+/// Folder in which `ci/vm/run` puts test programs of the library, to be run after the scenarios.
 const TESTS: &str = "/tests";
 
 /// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.

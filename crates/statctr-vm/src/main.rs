@@ -1,4 +1,4 @@
-//! What `ci/vm/run` puts into a virtual machine as its first program: statctr under a real kernel
+//! The first program of the virtual machines of `ci/vm/run`: statctr under a real kernel
 //! whose CPUs come and go and whose memory has nodes.
 //!
 //! As process 1 it mounts what it needs, runs every scenario in a process of its own, says in

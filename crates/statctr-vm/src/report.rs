@@ -1,11 +1,11 @@
-//! What a scenario says, on lines that `ci/vm/run` looks for.
+//! Output of scenarios, on lines that `ci/vm/run` looks for.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// How a scenario ended.
+/// Outcome of a scenario.
 pub(crate) enum Outcome {
-    /// What was promised held.
+    /// All promises were kept.
     Held,
     /// It did not, in this way.
     Broken(String),

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How an update joins an item, and how instances are joined by a read. Zero changes nothing.
+/// Operation by which an update joins a value to an item, and a read the instances. Zero changes
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combine {

@@ -150,8 +150,8 @@ impl Counter {
         self.0.arena().while_locked(|| self.0.handle().set_locked(value));
     }
 
-    /// What was counted on one CPU since the counter's slot was last zero; 0 for a CPU that never
-    /// counted. Initial values and what ran in the fallback cell are on no CPU.
+    /// Returns what was counted on one CPU since the counter's slot was last zero; 0 for a CPU that
+    /// never counted. Initial values and what ran in the fallback cell are on no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())
@@ -245,13 +245,13 @@ impl CounterArray {
         Ok(CounterArray { pieces, piece_len, len })
     }
 
-    /// How many counters there are.
+    /// Returns the number of counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

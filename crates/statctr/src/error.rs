@@ -14,14 +14,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The kernel refused memory for a reservation.
     OutOfMemory {
-        /// How many bytes of address space were asked for.
+        /// Bytes of address space that were requested.
         bytes: usize,
         /// The system's error number.
         errno: i32,
     },
     /// A uniprocessor counter was asked for on a machine that may have more than one CPU.
     NotUniprocessor {
-        /// How many CPUs there may be.
+        /// Number of CPUs that the source knows of.
         possible: usize,
         /// The source that knows of more than one; see
         /// [`Placement::Uniprocessor`](crate::Placement::Uniprocessor).
@@ -45,18 +45,18 @@ pub enum Error {
     BadTopology(&'static str),
     /// More counters in one piece than a unit of the pool can hold.
     TooMany {
-        /// How many were asked for.
+        /// Number requested.
         asked: usize,
-        /// How many fit.
+        /// Largest number that fits.
         limit: usize,
     },
     /// A schema cannot be laid out.
     BadSchema(String),
     /// The caller's buffer is too small.
     BufferTooSmall {
-        /// What is needed: items for a slice of numbers, bytes for a slice of bytes.
+        /// Length needed: items for a slice of numbers, bytes for a slice of bytes.
         needed: usize,
-        /// What was given, in the same unit.
+        /// Length given, in the same unit.
         given: usize,
     },
     /// More numbers than the event has items.
@@ -88,7 +88,7 @@ pub enum Error {
     NameTaken(String),
     /// The kernel refused an operation.
     System {
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
         /// The system's error number.
         errno: i32,

@@ -53,7 +53,7 @@ impl Group {
         Ok(Group { lines, schema: schema.clone() })
     }
 
-    /// What the group is made of.
+    /// Returns the group's schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -111,7 +111,7 @@ impl Group {
         values
     }
 
-    /// As [`read`](Self::read), into `values`, in the order of declaration.
+    /// Reads all items into `values`, in the order of declaration; see [`read`](Self::read).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -163,7 +163,8 @@ impl Group {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Counts as if on a CPU that is not there; see
+    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
     /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
@@ -274,19 +275,19 @@ impl GroupArray {
         Ok(GroupArray { pieces, piece_len, len, schema: schema.clone() })
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What each group is made of.
+    /// Returns the schema of each group.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -361,7 +362,8 @@ impl GroupRef<'_> {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Counts as if on a CPU that is not there; see
+    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
     /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
@@ -448,7 +450,7 @@ macro_rules! group {
                     pub const $item: $crate::Item = $crate::Item::at(Index::$item as usize, SLOTS[Index::$item as usize]);
                 )+
 
-                /// How many items the group has.
+                /// Number of items of the group.
                 pub const LEN: usize = COUNT;
 
                 /// The items with their names, units and help texts.

@@ -14,14 +14,16 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the list of CPUs is looked at where the kernel's messages do not come.
+/// Interval between looks at the list of CPUs, for systems on which the kernel's messages do not
+/// arrive.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drains CPUs that go offline from some pools, has memory ready in them for those that come, and
 /// trims them. Ends when it is dropped. A child that is forked has no watcher, and may start its own.
 ///
-/// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs (netlink) and looks at the list of
-/// online CPUs once a second, which is all there is in most containers.
+/// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs
+/// (netlink) and looks at the list of online CPUs once a second, which is all there is in most
+/// containers.
 ///
 /// ```
 /// use statctr::{Placement, Pool};

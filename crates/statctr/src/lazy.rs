@@ -1,8 +1,8 @@
 //! Statistics of a million objects: [`LazyGroup`], whose instances come as writers come.
 //!
-//! An object of which one CPU writes is one cache line (two on aarch64), whatever the number of CPUs. The
-//! second CPU gets an instance of its own, near to it, without waiting; where there is no memory
-//! at once, the object's atomic words serve until the next update finds some.
+//! An object of which one CPU writes is one cache line (two on aarch64), whatever the number of
+//! CPUs. The second CPU gets an instance of its own, near to it, without waiting; where there is no
+//! memory at once, the object's atomic words serve until the next update finds some.
 //!
 //! ```
 //! use statctr::{Combine, LazyPool, PerCpu};
@@ -38,7 +38,7 @@ mod sealed {
     }
 }
 
-/// What has an instance of its own: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
+/// Granularity of instances: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
 /// An instance per CPU that writes. The items of an update are one commit.
@@ -69,7 +69,7 @@ impl Scope for PerCpu {}
 impl Scope for PerNode {}
 impl Scope for PerConcurrencyId {}
 
-/// Where objects of one kind live. Cheap to clone; the memory lives as long as the last object.
+/// Pool of objects of one kind. Cheap to clone; the memory lives as long as the last object.
 pub struct LazyPool<S: Scope> {
     memory: Arc<LazyOwner>,
     /// Made-up CPUs that somebody counts as.
@@ -104,7 +104,7 @@ impl<S: Scope> LazyPool<S> {
         Self::on(&Topology::current()?, items)
     }
 
-    /// As [`new`](Self::new), on a machine like this.
+    /// Creates a pool of objects whose items are combined like this, laid out for `topology`.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -112,8 +112,8 @@ impl<S: Scope> LazyPool<S> {
         Self::with_vectors(topology, items, VectorWidth::detect())
     }
 
-    /// As [`on`](Self::on), without vector stores wider than this, as on a machine that does not
-    /// have them.
+    /// Creates a pool as [`on`](Self::on) does, without vector stores wider than `max_vector`, as
+    /// on a machine that does not have them.
     ///
     /// # Errors
     /// As [`on`](Self::on).
@@ -152,8 +152,8 @@ impl<S: Scope> LazyPool<S> {
 
     /// A new object, all zero.
     ///
-    /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU. Now and then maps
-    /// memory: not for signal handlers.
+    /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU.
+    /// Now and then maps memory: not for signal handlers.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.
@@ -161,7 +161,7 @@ impl<S: Scope> LazyPool<S> {
         Ok(LazyGroup { object: Object::new(&self.memory)?, scope: PhantomData })
     }
 
-    /// How updates are done: [`Mode::Rseq`] where the items of an update are one commit,
+    /// Returns the mode of updates: [`Mode::Rseq`] where the items of an update are one commit,
     /// [`Mode::ShortOfMemory`] where some are not because there was no memory for an instance at
     /// once, [`Mode::Shared`] in the scope of nodes, [`Mode::AtomicFallback`] where there is no rseq
     /// or, on x86-64, no store of 32 bytes: then all updates use the objects' atomic words.
@@ -173,8 +173,8 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// How many updates found no memory for an instance at once, or another thread taking some, and
-    /// used the object's own words.
+    /// Returns the number of updates that found no memory for an instance at once, or another
+    /// thread taking some, and used the object's own words.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
@@ -194,8 +194,8 @@ impl<S: Scope> LazyPool<S> {
         self.memory.keep_ready()
     }
 
-    /// What this pool takes now: address space, and memory by the kernel's own account. A slot here
-    /// is an object.
+    /// Returns the address space and, by the kernel's account, the memory that this pool occupies.
+    /// A slot here is an object.
     ///
     /// # Errors
     /// [`Error::System`] where `/proc/self/smaps` cannot be read.
@@ -244,7 +244,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object.read()
     }
 
-    /// How many instances are written: 1 while one CPU (node) writes.
+    /// Returns the number of instances that are written: 1 while one CPU (node) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()

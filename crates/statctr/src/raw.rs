@@ -26,7 +26,7 @@ pub struct RawCounter {
 }
 
 impl RawCounter {
-    /// What a counter is before it is initialised and after it was cleaned up.
+    /// Value of a counter before it is initialised and after it was cleaned up.
     pub const ZERO: RawCounter = RawCounter { base: 0, table: 0 };
 
     fn of(handle: Handle) -> RawCounter {
@@ -204,7 +204,7 @@ pub struct RawLazy {
 }
 
 impl RawLazy {
-    /// What an object is before it is initialised and after it was cleaned up.
+    /// Value of an object before it is initialised and after it was cleaned up.
     pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
 
     /// Gives an object into C's hands.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-/// What a counter or a group is called, and what it counts.
+/// Name, labels, unit and help text of a counter or a group.
 ///
 /// ```
 /// use statctr::{Description, Unit};
@@ -76,7 +76,7 @@ impl Description {
         &self.help
     }
 
-    /// What is counted.
+    /// Unit of the values.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
@@ -105,7 +105,7 @@ impl Description {
         Ok(())
     }
 
-    /// What no two living entries have in common: the name and the labels, in whatever order.
+    /// Key that no two living entries share: the name and the labels, in whatever order.
     fn key(&self) -> Key {
         let mut labels = self.labels.clone();
         labels.sort();
@@ -116,7 +116,7 @@ impl Description {
 type Label = (Cow<'static, str>, Cow<'static, str>);
 type Key = (Cow<'static, str>, Vec<Label>);
 
-/// What can be registered. Implemented for counters, arrays and groups.
+/// Source of values that can be registered. Implemented for counters, arrays and groups.
 pub trait Source: Send + Sync + 'static + sealed::Sealed {
     /// Hands every value on.
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64));
@@ -129,7 +129,7 @@ mod sealed {
     impl Sealed for super::Group {}
 }
 
-/// Which value of a source a sample is.
+/// Position of a sample among the values of its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleItem<'a> {
@@ -141,7 +141,7 @@ pub enum SampleItem<'a> {
     Named {
         /// Its name.
         name: &'a str,
-        /// What it counts.
+        /// Unit of the item.
         unit: &'a str,
         /// Its help text.
         help: &'a str,
@@ -177,9 +177,9 @@ impl Source for Group {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
-    /// What was registered.
+    /// Description that was registered.
     pub description: &'a Description,
-    /// Which value of it this is.
+    /// Position among the values of the source.
     pub item: SampleItem<'a>,
     /// The value.
     pub value: u64,
@@ -328,13 +328,13 @@ impl Registry {
         Ok(())
     }
 
-    /// How many living sources are registered.
+    /// Returns the number of living sources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.lock().list.values().filter(|entry| entry.lives()).count()
     }
 
-    /// Whether nothing is registered.
+    /// Returns `true` if nothing is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

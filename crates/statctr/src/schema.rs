@@ -1,4 +1,4 @@
-//! What a group is made of: its items, their names, and which of them form an event.
+//! Schemas of groups: items, their names, and the events that they form.
 
 use crate::error::{Error, Result};
 use crate::memory::CHUNK_WORDS;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What an item counts.
+/// Unit of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unit(Cow<'static, str>);
 
@@ -76,7 +76,7 @@ impl ItemSpec {
         &self.name
     }
 
-    /// What it counts.
+    /// Unit of the item.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
@@ -125,7 +125,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// How many items the event has.
+    /// Returns the number of items of the event.
     #[must_use]
     pub const fn items(self) -> usize {
         self.len as usize
@@ -291,7 +291,7 @@ impl Schema {
         Ok((Schema(Arc::new(Inner { items, slots, extent, widest, in_order })), events))
     }
 
-    /// How many items.
+    /// Returns the number of items.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
@@ -341,7 +341,7 @@ impl Schema {
         }
     }
 
-    /// Whether both are the same declaration.
+    /// Returns `true` if both are the same declaration.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

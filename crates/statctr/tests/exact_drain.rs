@@ -22,7 +22,7 @@ fn cpus() -> impl Iterator<Item = CpuId> {
     os::cpus().into_iter().map(|cpu| CpuId::new(cpu as u32))
 }
 
-/// Whether this kernel and this sandbox let us drain.
+/// Returns `true` if this kernel and this sandbox let us drain.
 fn may_drain(pool: &Pool) -> bool {
     let counter = Counter::new_in(pool, 0).expect("counter");
     counter.inc();

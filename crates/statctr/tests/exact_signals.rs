@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Signals are the whole program's: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What the handler counts in.
+/// Counters of the handler.
 static KIT: AtomicPtr<Kit> = AtomicPtr::new(std::ptr::null_mut());
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static RUNNING: AtomicU64 = AtomicU64::new(0);

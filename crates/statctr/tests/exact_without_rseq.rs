@@ -23,7 +23,8 @@ fn count_in_threads(turns: u64) {
     }
 }
 
-/// Whether this program has rseq: glibc 2.35 (2.34-37 of RHEL 9) on x86-64, and a kernel and a sandbox that let it.
+/// Returns `true` if this program has rseq: glibc 2.35 (2.34-37 of RHEL 9) on x86-64, and a kernel
+/// and a sandbox that let it.
 fn has_rseq() -> bool {
     thread_mode() == Mode::Rseq
 }
@@ -140,7 +141,7 @@ fn under_valgrind() {
 /// Changed by the two functions, so that the compiler does not make one of them, or none.
 static STEPPING: AtomicU64 = AtomicU64::new(0);
 
-/// Where the debugger begins to single-step.
+/// Marks the place where the debugger begins to single-step.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn statctr_test_steps_begin() {
@@ -148,7 +149,7 @@ extern "C" fn statctr_test_steps_begin() {
     unsafe { STEPPING.as_ptr().write_volatile(1) };
 }
 
-/// Where it goes on at full speed.
+/// Marks the place where it goes on at full speed.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn statctr_test_steps_end() {

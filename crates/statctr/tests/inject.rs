@@ -56,7 +56,7 @@ struct Update<'a> {
     values: Box<dyn Fn() -> Vec<u64> + Sync + 'a>,
     on_cpus: Box<dyn Fn() -> Vec<u64> + Sync + 'a>,
     step: Vec<u64>,
-    /// How often the section is tried before the fallback cell is used.
+    /// Number of tries of a section before the fallback cell is used.
     tries: u64,
 }
 
@@ -70,7 +70,7 @@ impl Update<'_> {
     }
 }
 
-/// What the updates of a pool are done to.
+/// Targets of a pool's updates.
 struct Targets {
     counter: Counter,
     array: CounterArray,

@@ -18,7 +18,7 @@ fn lock(flags: libc::c_int) {
     assert_eq!(result, 0, "mlockall: {}", std::io::Error::last_os_error());
 }
 
-/// Whether this process may lock as much as the tests reserve; says so where it may not.
+/// Returns `true` if this process may lock as much as the tests reserve; says so where it may not.
 fn may_lock() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes a limit; the other call takes nothing.
@@ -38,7 +38,7 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").trim().parse::<usize>().expect("a number") << 10
 }
 
-/// What `make` adds to the memory of this process; what it made lives as long as that is measured.
+/// Returns the memory that `make` adds to this process, measured while its result lives.
 fn added<R>(make: impl FnOnce() -> R) -> (usize, R) {
     let before = resident();
     let made = make();

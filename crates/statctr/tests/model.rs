@@ -21,7 +21,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use machine::{CALM, PLANS, Plan, Thread};
 
-/// Whether there is time for everything: see `ci/exactness`. Otherwise for a part.
+/// Returns `true` if there is time for every schedule (see `ci/exactness`), `false` if for a part.
 fn is_thorough() -> bool {
     std::env::var_os("STATCTR_MODEL_THOROUGH").is_some()
 }

@@ -1,4 +1,4 @@
-//! What reads show while writers are at work: everything that happened before, never less than
+//! Reads while writers are at work: they show everything that happened before, never less than
 //! before, never less than a baseline, and both numbers of a pair.
 #![cfg(not(feature = "uniprocessor"))]
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * Which allocator counters come from, CPUs that leave, and counters taken apart into their CPUs' words: the
+ * The choice of an allocator, CPUs that leave, and counters taken apart into their CPUs' words: the
  * interface of "Scalable Statistics Counters". Included by <statctr.h>, where what holds for all
  * functions is written.
  */

@@ -56,7 +56,7 @@
 extern "C" {
 #endif
 
-/** What leads to a group. Zeroed: not initialised. The fields are for these headers only. */
+/** Handle of a group. Zeroed: not initialised. The fields are for these headers only. */
 typedef struct statctr_group {
     statctr_handle_t home; /* as a counter's, of slot 0 */
     void *schema;

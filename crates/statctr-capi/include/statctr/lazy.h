@@ -22,17 +22,17 @@
 extern "C" {
 #endif
 
-/** What has an instance of its own. */
+/** Granularity of instances. */
 enum statctr_scope {
     STATCTR_PER_CPU = 0,           /* the items of an update are one commit */
     STATCTR_PER_NODE = 1,          /* shared by the node's CPUs: each item is exact on its own */
     STATCTR_PER_CONCURRENCY_ID = 2 /* Linux 6.3 and later: for few threads on many CPUs */
 };
 
-/** How an update joins an item; 0 changes nothing. */
+/** Operation by which an update joins a value to an item; 0 changes nothing. */
 enum statctr_combine { STATCTR_SUM = 0, STATCTR_MAX = 1, STATCTR_OR = 2 };
 
-/** Where objects of one kind live. */
+/** Pool of objects of one kind. */
 typedef struct statctr_lazy_pool statctr_lazy_pool_t;
 
 /** An object. Zeroed: not initialised. The fields are for the library only. */
@@ -54,16 +54,16 @@ extern int statctr_lazy_pool_new(statctr_lazy_pool_t **pool, int scope, const in
 extern int statctr_lazy_pool_free(statctr_lazy_pool_t *pool);
 
 /**
- * How objects of this pool are updated, as enum statctr_mode_value: by rseq, by rseq and short of
+ * Returns the mode of updates in this pool, an enum statctr_mode_value: by rseq, by rseq and short of
  * memory (an update found none for an instance at once, and used the object's own words), shared (in
  * the scope of nodes), or atomically. Errors: -EINVAL (NULL). Signals: safe.
  */
 extern int statctr_lazy_mode(statctr_lazy_pool_t *pool);
 
 /**
- * Makes an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and then maps
- * memory. Errors: -EINVAL (NULL), -ENOMEM, -EPROTO (see STATCTR_ABI); the object is zeroed on error.
- * Signals: not safe.
+ * Makes an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and
+ * then maps memory. Errors: -EINVAL (NULL), -ENOMEM, -EPROTO (see STATCTR_ABI); the object is
+ * zeroed on error. Signals: not safe.
  */
 #if defined(STATCTR_INLINE_)
 static inline
@@ -92,7 +92,7 @@ STATCTR_UPDATE_ int statctr_lazy_update(const statctr_lazy_t *object, uint64_t f
 /** Writes the four values through `values`. Errors: -EINVAL. Signals: safe. */
 extern int statctr_lazy_read(const statctr_lazy_t *object, uint64_t *values);
 
-/** How many instances the object has: 1 while one CPU (node) writes. Errors: -EINVAL. */
+/** Returns the number of the object's instances: 1 while one CPU (node) writes. Errors: -EINVAL. */
 extern int statctr_lazy_instances(const statctr_lazy_t *object);
 
 /* For the inline code of this header only: refuses code of another STATCTR_ABI. */

@@ -1,4 +1,4 @@
-//! Where pages are.
+//! The nodes of pages.
 
 use super::checked;
 use std::io;

@@ -5,7 +5,7 @@ use super::checked;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What the calling thread's filter does with the calls that it looks for.
+/// Action of the calling thread's filter on the calls that it looks for.
 #[derive(Clone, Copy)]
 enum Action {
     Refuse(i32),
@@ -18,7 +18,7 @@ pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
     install(calls, Action::Refuse(errno)).map(drop)
 }
 
-/// As [`refuse`], but whoever holds the result is asked each time.
+/// Installs a filter that asks whoever holds the result each time; see [`refuse`].
 pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<Questions> {
     let listener = i32::try_from(install(calls, Action::Ask)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us.

@@ -1,4 +1,4 @@
-//! Where threads run.
+//! Affinities of threads.
 
 use super::checked;
 use std::io;

@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Set in the program that this scenario starts: the sections are not armed.
 const VARIABLE: &str = "STATCTR_VM_UNARMED";
 
-/// How often the kernel is given two seconds to preempt a thread.
+/// Number of times that the kernel is given two seconds to preempt a thread.
 const TRIES: u32 = 5;
 
 pub(super) fn run(settings: &Settings) -> Outcome {

@@ -8,7 +8,7 @@ use statctr::topology::CpuId;
 use statctr::{Placement, Pool};
 use std::time::{Duration, Instant};
 
-/// How long a CPU that has come may take to be given one of the many threads.
+/// Time within which a CPU that has come must be given one of the many threads.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn run(settings: &Settings) -> Outcome {

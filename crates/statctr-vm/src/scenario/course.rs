@@ -5,10 +5,10 @@ use crate::report::say;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How many hands there are: several CPUs are away at a time.
+/// Number of hands: several CPUs are away at a time.
 const HANDS: usize = 3;
 
-/// How far all hands are.
+/// Progress of all hands.
 pub(super) struct Course {
     wanted: u32,
     begun: AtomicU32,
@@ -74,7 +74,7 @@ impl Course {
         false
     }
 
-    /// Whether it came to its end.
+    /// Returns `true` if the course came to its end.
     pub(super) fn verdict(&self) -> Result<(), String> {
         let done = self.done.load(Ordering::Relaxed);
         if done < self.wanted { Err(format!("the kernel switched only {done} times")) } else { Ok(()) }

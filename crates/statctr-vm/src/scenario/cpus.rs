@@ -57,7 +57,7 @@ impl Aborts {
         Some(Aborts)
     }
 
-    /// How many there were since, for a report.
+    /// Returns the number of switches since, for a report.
     pub(super) fn text(aborts: Option<Aborts>) -> String {
         aborts.map_or("an unknown number of".to_owned(), |aborts| aborts.so_far().to_string())
     }

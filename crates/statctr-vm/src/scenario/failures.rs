@@ -20,12 +20,12 @@ const CALLS: [(libc::c_long, i32, &str); 6] = [
     (libc::SYS_membarrier, libc::EPERM, "membarrier"),
 ];
 
-/// What one run saw.
+/// Observations of one run.
 #[derive(Default)]
 struct Seen {
     /// Names of the watched calls, in order.
     calls: Vec<&'static str>,
-    /// What the library reported.
+    /// Reports of the library.
     errors: Vec<String>,
     /// Updates that are missing or too many, by kit.
     wrong: usize,
@@ -135,7 +135,7 @@ impl Seen {
         }
     }
 
-    /// What a pool says of itself, right after updates.
+    /// State that a pool reports right after updates.
     fn ask(&mut self, shortfalls: u64, mode: Mode) {
         self.shortfalls += shortfalls;
         match mode {

@@ -13,14 +13,14 @@ const UPDATES_A_TURN: u64 = 22 + FLOWS as u64;
 /// Lazy objects that everybody writes to beside the kit.
 const FLOWS: usize = 3;
 
-/// What a load was.
+/// Parameters of a load.
 pub(super) struct Load<'a> {
     pub(super) pool: &'a Pool,
     pub(super) writers: usize,
     pub(super) readers: usize,
 }
 
-/// What came of it.
+/// Results of a load.
 pub(super) struct Account {
     updates: u64,
     reads: u64,
@@ -38,7 +38,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Whether what was promised held; else what did not.
+    /// Returns an error that names the promise that was broken, if any.
     pub(super) fn verdict(&self) -> Result<(), String> {
         if !self.exact {
             return Err("a sum is not that of the updates".to_owned());
@@ -155,7 +155,7 @@ fn growing(kit: &Kit, flows: &[LazyGroup<PerCpu>]) -> Vec<u64> {
     values
 }
 
-/// How much of a counter that each turn adds 1 to is on CPUs.
+/// Returns the part of a counter that is on CPUs; each turn adds 1.
 fn on_cpus(pool: &Pool, kit: &Kit) -> u64 {
     pool.topology().possible().iter().map(|cpu| kit.neighbours[1].read_cpu(cpu)).fold(0, u64::wrapping_add)
 }

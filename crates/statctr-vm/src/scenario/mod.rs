@@ -1,4 +1,4 @@
-//! What is done to the counters. A scenario is one file and one line here.
+//! Scenarios: workloads and disturbances. A scenario is one file and one line here.
 
 mod aborts;
 mod arrive;
@@ -34,12 +34,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
 ];
 
-/// How much is done.
+/// Extent of the scenarios.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// How often a CPU is taken away and given back.
+    /// Number of times that a CPU is taken away and given back.
     pub(crate) cycles: u32,
-    /// How long each scenario runs that has no other measure.
+    /// Duration of each scenario that has no other measure.
     pub(crate) time: Duration,
     /// The one scenario to be run, or "" for all.
     pub(crate) only: String,

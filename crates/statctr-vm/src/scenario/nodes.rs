@@ -19,7 +19,8 @@ pub(super) fn run(_settings: &Settings) -> Outcome {
     first_touch().and_then(|()| prefault()).into()
 }
 
-/// Where one CPU's word of a counter is: the table of displacements is the library's C interface.
+/// Returns the address of one CPU's word of a counter: the table of displacements is the library's
+/// C interface.
 fn word(counter: RawCounter, cpu: u32) -> usize {
     let entry = (counter.table & !63) + cpu as usize * size_of::<usize>();
     let displacement = crate::os::memory::load(entry);

@@ -103,7 +103,7 @@ fn back_at_once(pool: &Pool) -> Result<(), String> {
     Ok(())
 }
 
-/// What drains did.
+/// Results of drains.
 #[derive(Default)]
 struct Drains {
     count: u64,

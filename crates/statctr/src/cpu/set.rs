@@ -41,19 +41,19 @@ impl CpuSet {
         self.words[word] |= 1 << (cpu.index() % 64);
     }
 
-    /// Whether the CPU is in the set.
+    /// Returns `true` if the CPU is in the set.
     #[must_use]
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.words.get(cpu.index() / 64).is_some_and(|word| word >> (cpu.index() % 64) & 1 == 1)
     }
 
-    /// How many CPUs are in the set.
+    /// Returns the number of CPUs in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether the set is empty.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
@@ -81,7 +81,7 @@ impl CpuSet {
         })
     }
 
-    /// Whether every CPU of this set is in the other.
+    /// Returns `true` if every CPU of this set is in the other.
     #[must_use]
     pub fn is_subset(&self, other: &CpuSet) -> bool {
         self.iter().all(|cpu| other.contains(cpu))

@@ -1,4 +1,4 @@
-//! How much of a reservation's units may be written.
+//! The writable extent of a reservation's units.
 //!
 //! A mapping that is writable is populated, whole, by `mlockall(MCL_CURRENT)`: 50 MB for one counter
 //! made before, on a machine with 192 possible CPUs. So units are only readable at first (what is not

@@ -17,14 +17,14 @@ use std::sync::Arc;
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
 
-/// What an arena is made for.
+/// Settings of an arena.
 #[derive(Debug, Clone)]
 pub(crate) struct ArenaSettings {
-    /// How its reservations are laid out.
+    /// Layout of its reservations.
     pub(crate) layout: Layout,
-    /// How single counters are updated.
+    /// Tag of single counters.
     pub(crate) counters: HandleTag,
-    /// How groups are updated.
+    /// Tag of groups.
     pub(crate) groups: HandleTag,
     /// CPUs that movable units are held ready for from the start.
     pub(crate) expected: CpuSet,
@@ -32,7 +32,7 @@ pub(crate) struct ArenaSettings {
     pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
-/// What an arena takes.
+/// Address space and words that an arena occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// Reservations made.
@@ -43,7 +43,7 @@ pub(crate) struct Usage {
     pub(crate) words: usize,
 }
 
-/// What a trim gave back.
+/// Memory that a trim gave back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
     /// Chunks whose words are zero again, in every unit.
@@ -57,7 +57,7 @@ pub struct Trimmed {
 pub(super) struct State {
     pub(super) reservations: BTreeMap<usize, ReservationEntry>,
     pub(super) expected: CpuSet,
-    /// Where a slot was found last.
+    /// Address of the reservation in which a slot was found last.
     hint: usize,
 }
 

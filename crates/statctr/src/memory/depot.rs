@@ -31,7 +31,7 @@ pub(crate) struct Depot {
     buckets: Box<[Bucket]>,
     /// Updates that found no block ready.
     shortfalls: AtomicU64,
-    /// Whether one of them came after the last time all that was asked for was made ready.
+    /// 1 if such an update came after the last complete [`refill`](Self::refill).
     short: AtomicU64,
     /// By bucket: blocks that are neither ready nor anybody's.
     spare: Lock<Vec<Vec<usize>>>,

@@ -19,7 +19,7 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
 
-/// What a drain moved.
+/// Blocks and bytes that a drain moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Drained {

@@ -150,7 +150,7 @@ impl Handle {
         }
     }
 
-    /// What is in the fallback cell.
+    /// Returns the value of the fallback cell.
     pub(crate) fn fallback_part(self) -> u64 {
         if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
     }
@@ -248,7 +248,8 @@ impl Handle {
         self.add_on_synthetic_locked_to(cpu, 0, value)
     }
 
-    /// As [`add_on_synthetic_locked`](Self::add_on_synthetic_locked), to the word so many bytes on in the CPU's unit.
+    /// Adds to the word `copy` bytes further on in the CPU's unit; see
+    /// [`add_on_synthetic_locked`](Self::add_on_synthetic_locked).
     pub(super) fn add_on_synthetic_locked_to(self, cpu: usize, copy: usize, value: u64) -> bool {
         let Some(displacement) = self.reservation().announce_to_readers(cpu) else { return false };
         let word = self.at(displacement.wrapping_add(copy));

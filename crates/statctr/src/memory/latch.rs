@@ -18,7 +18,7 @@ use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::OnceBox;
 use std::sync::atomic::{Ordering, fence};
 
-/// How often a reader looks again before it asks writers to keep off.
+/// Number of optimistic reads before a reader holds writers off.
 const OPTIMISTIC_ATTEMPTS: usize = 100;
 
 /// Adds to one item.

@@ -10,21 +10,21 @@ pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
 /// Units that are not a CPU's: the home words and the baselines.
 pub(super) const COMMON_UNITS: usize = 2;
-/// Where CPUs' units are movable, two more: the residues of the two views.
+/// Two more where CPUs' units are movable: the residues of the two views.
 pub(super) const RESIDUES: usize = 2;
 
-/// How a reservation is to be laid out.
+/// Geometry of a reservation.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// CPUs that get a unit.
     pub(crate) cpus: CpuSet,
-    /// Whether they get it when they first count, from the depot, and it can be taken back.
+    /// `true` if CPUs get their unit from the depot when they first count, and a drain takes it back.
     pub(crate) movable: bool,
     /// Bytes of a unit: whole pages.
     pub(crate) unit_bytes: usize,
     /// Bytes of the widest vector store that may be used.
     pub(crate) width: u32,
-    /// Whether home words are written from the start, as in the shared and one-CPU placements.
+    /// `true` if home words are written from the start, as in the shared and uniprocessor placements.
     pub(crate) home_in_use: bool,
 }
 
@@ -42,7 +42,7 @@ impl Layout {
     }
 }
 
-/// Where the copies and the sequence numbers of a piece lie.
+/// Layout of latched lines: two copies of each line, then a sequence number per line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatchLayout {
     /// Lines that hold items.

@@ -98,7 +98,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-/// Which lock the thread took last of those that it holds: kept in debug builds only.
+/// The rank of the lock that the thread took last of those that it holds, tracked in debug builds only.
 mod order {
     use super::Rank;
     use std::cell::Cell;
@@ -117,7 +117,7 @@ mod order {
     }
 }
 
-/// How many forks, since the program began, led to this process.
+/// Returns the number of forks that led from the program's start to this process.
 pub(crate) fn forks() -> u64 {
     list::FORKS.load(std::sync::atomic::Ordering::Relaxed)
 }

@@ -44,7 +44,7 @@ impl Mapping {
         Mapping::reserve(len, 0)
     }
 
-    /// As [`new`](Self::new), but nothing may be written before
+    /// Reserves address space in which nothing may be written before
     /// [`make_writable`](Self::make_writable), in up to `parts` parts.
     pub(crate) fn read_only(len: usize, parts: usize) -> Result<Mapping> {
         // a part, and what is between it and the next one
@@ -111,7 +111,7 @@ impl Mapping {
         unsafe { self.whole.add(PAGE) }
     }
 
-    /// Whether all of it may be written.
+    /// Returns `true` if all of it may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.pieces == 0
     }

@@ -1,4 +1,4 @@
-//! Where the words live: mappings, reservations of units, the slots in them, and the fold kernels.
+//! The memory of counters: mappings, reservations of units, the slots in them, and the fold kernels.
 //!
 //! ```text
 //! arena ── reservation ── guard │ header, table of displacements │ unit │ pad │ unit │ … │ guard

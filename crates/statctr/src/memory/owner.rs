@@ -331,8 +331,8 @@ impl Lines {
         unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
     }
 
-    /// Whether `next` lies right behind this in the same reservation, so that both can be folded
-    /// as one piece.
+    /// Returns `true` if `next` lies right behind this in the same reservation, so that both can be
+    /// folded as one piece.
     pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
         let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
         self.layout.is_none()

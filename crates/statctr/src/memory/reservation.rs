@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// What stands in front of a table's first entry. Part of the C ABI and known to the sections.
+/// Header in front of a table's first entry. Part of the C ABI and known to the sections.
 #[repr(C, align(64))]
 struct Header {
     reservation: *const Reservation,
@@ -64,7 +64,7 @@ const BASELINE: u32 = 2;
 pub(crate) struct Reservation {
     mapping: Mapping,
     layout: Layout,
-    /// Where the first unit begins, from the start of the mapping.
+    /// Offset of the first unit from the start of the mapping, in bytes.
     units: usize,
     cpus: Units,
     access: Access,
@@ -143,7 +143,7 @@ impl Reservation {
         &self.layout
     }
 
-    /// What the arena knows it by.
+    /// Returns the address of the mapping, by which the arena knows the reservation.
     pub(crate) fn address(&self) -> usize {
         self.mapping.addresses().start
     }
@@ -156,7 +156,7 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    /// Where the CPUs' words are.
+    /// Returns the units of the CPUs.
     #[inline]
     pub(crate) fn cpus(&self) -> &Units {
         &self.cpus
@@ -346,8 +346,8 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// As [`announce`](Self::announce), without letting sections in: for a made-up CPU. The arena's
-    /// lock is held. Where its words are; `None` where it has none.
+    /// Lets readers walk a synthetic CPU, without letting sections in, and returns the displacement of
+    /// its unit; `None` where it has none. The arena's lock is held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -428,7 +428,7 @@ impl Reservation {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
 
-    /// Whether readers must look at home words; sets it, before the first store to one.
+    /// Makes readers look at home words, before the first store to one.
     ///
     /// Who finds it set must be sure of what came before it was: that [`note_more`](Self::note_more)
     /// ended the quick way of reading. Else a reader to whom this thread hands its count over could
@@ -450,14 +450,14 @@ impl Reservation {
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
     }
 
-    /// Whether readers must look at home words. To be asked after the baselines were loaded:
+    /// Returns `true` if readers must look at home words. Call it after loading the baselines:
     /// whoever saw a baseline that was made from a count in a home word must add that word.
     #[inline]
     pub(crate) fn homes_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & HOME != 0
     }
 
-    /// Whether readers must look at baselines.
+    /// Returns `true` if readers must look at baselines.
     #[inline]
     pub(crate) fn baselines_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & BASELINE != 0

@@ -155,7 +155,7 @@ impl Growth {
         self.lock.lock()
     }
 
-    /// How often an update mapped memory.
+    /// Returns the number of times that an update mapped memory.
     pub(crate) fn successes(&self) -> usize {
         self.successes.load(Ordering::Relaxed)
     }

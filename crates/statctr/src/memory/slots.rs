@@ -1,4 +1,4 @@
-//! Which slots of a reservation are taken: the block free list.
+//! The free list of a reservation's slots.
 //!
 //! Single words share chunks; groups take whole chunks in a row. Freed chunks that touch become
 //! one run again, and the smallest run that fits is taken first.
@@ -26,7 +26,7 @@ pub(crate) struct Slots {
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
     pub(crate) word: usize,
-    /// Whether something lived there before: then its words may hold old counts.
+    /// `true` if the slots were used before: their words may then hold old counts.
     pub(crate) used: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where each CPU's words of a reservation lie, and which of them readers walk.
+//! The units of a reservation, and the views of them that readers walk.
 //!
 //! *Fixed* units never move. *Movable* ones come one by one and go again when their CPU is drained:
 //! ```text
@@ -15,7 +15,7 @@ use super::active_cpu_mask::ActiveCpuMask;
 use super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// What readers walk.
+/// Units that readers walk: those of active CPUs, and the residue.
 #[derive(Debug)]
 struct View {
     active: ActiveCpuMask,
@@ -119,8 +119,8 @@ impl Units {
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// What `work` says of one view that was current all the time. Runs again only where a drain
-    /// published another one meanwhile.
+    /// Returns the result of `work` on one view that was current all the time. Repeats it only
+    /// where a drain published another one meanwhile.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -153,7 +153,7 @@ impl Units {
 }
 
 impl Walk<'_> {
-    /// Whether this view was current until now.
+    /// Returns `true` if this view was current until now.
     #[inline]
     pub(crate) fn is_current(self) -> bool {
         if !self.units.movable {

@@ -1,4 +1,4 @@
-//! What is to be done when a CPU's part of a pool is moved elsewhere.
+//! Callbacks for drains of a pool.
 
 use crate::cpu::CpuId;
 use crate::memory::{Drained, Lock, Rank};

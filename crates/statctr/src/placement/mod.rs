@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub use usage::Memory;
 pub(crate) use usage::resident;
 
-/// Where the per-CPU versions of counters live.
+/// Arrangement of the per-CPU words of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
@@ -65,7 +65,7 @@ impl Placement {
     }
 }
 
-/// How updates are done at present.
+/// Mechanism by which updates are done at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -78,7 +78,7 @@ pub enum Mode {
     Uniprocessor,
     /// A locked instruction, as the shared placement was asked to.
     Shared,
-    /// As [`Mode::Rseq`], but a CPU found no memory for words of its own, and counts in the
+    /// [`Mode::Rseq`], while a CPU found no memory for words of its own, and counts in the
     /// fallback cell until there is some: its updates ask for it, less and less often while the
     /// kernel refuses; [`Pool::expect`], [`Pool::trim`] and making counters do, too.
     ShortOfMemory,
@@ -96,7 +96,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How the calling thread's updates are done in a pool of the mode [`Mode::Rseq`]:
+/// Returns the mode of the calling thread's updates in a pool of the mode [`Mode::Rseq`]:
 /// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel.
 ///
 /// Cost: a few nanoseconds. Async-signal-safe.
@@ -109,8 +109,9 @@ pub fn thread_mode() -> Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
-    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later (2.34-37 of RHEL 9), or a
-    /// kernel, a sandbox, a tool or a setting without rseq; or an architecture without sections here.
+    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later
+    /// (2.34-37 of RHEL 9), or a kernel, a sandbox, a tool or a setting without rseq; or an
+    /// architecture without sections here.
     NotRegistered,
     /// The kernel continued a section whose thread was preempted, instead of aborting it. On aarch64
     /// the first pool that is built tests that.
@@ -160,7 +161,7 @@ pub enum VectorWidth {
 }
 
 impl VectorWidth {
-    /// What this machine has. Found out once.
+    /// Returns the widest vector store of this machine, detected once.
     #[must_use]
     pub fn detect() -> VectorWidth {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -187,13 +188,13 @@ impl VectorWidth {
     }
 }
 
-/// What a placement looks at.
+/// Properties of the machine that a placement decides by.
 struct Machine<'a> {
     topology: &'a Topology,
     rseq: bool,
 }
 
-/// What a placement decides.
+/// Decisions of a placement.
 struct Plan {
     mode: Mode,
     cpus: CpuSet,
@@ -203,7 +204,7 @@ struct Plan {
     movable: bool,
 }
 
-/// Where counters live. Cheap to clone; the memory lives as long as the last counter in it.
+/// Pool of memory for counters. Cheap to clone; the memory lives as long as the last counter in it.
 ///
 /// ```
 /// use statctr::{Counter, Pool};
@@ -234,7 +235,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// What a counter of a pool costs.
+/// Memory that a counter of a pool costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
@@ -361,7 +362,7 @@ impl Pool {
         &self.arena
     }
 
-    /// How updates are done in this pool.
+    /// Returns the mode of updates in this pool.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -370,8 +371,8 @@ impl Pool {
         }
     }
 
-    /// How many updates went to the fallback cell because their CPU had no memory of its own in a
-    /// flexible pool and none was ready. Nothing was lost by that but time.
+    /// Returns the number of updates that went to the fallback cell because their CPU had no memory
+    /// of its own in a flexible pool and none was ready. Nothing was lost by that but time.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.arena.shortfalls().0
@@ -427,7 +428,7 @@ impl Pool {
         &self.topology
     }
 
-    /// What a counter of this pool costs.
+    /// Returns the memory that a counter of this pool costs.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let layout = &self.arena.settings().layout;
@@ -440,7 +441,7 @@ impl Pool {
         }
     }
 
-    /// What this pool takes now: address space, and memory by the kernel's own account.
+    /// Returns the address space and, by the kernel's account, the memory that this pool occupies.
     ///
     /// Reads `/proc/self/smaps`: milliseconds in a large program.
     ///
@@ -483,7 +484,7 @@ impl Pool {
         self.arena.trim()
     }
 
-    /// Whether a thread of this kernel could run on the CPU.
+    /// Returns `true` if a thread of this kernel could run on the CPU.
     pub(crate) fn could_be_real(cpu: u32) -> bool {
         static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));

@@ -1,4 +1,4 @@
-//! What a pool takes, by the kernel's account.
+//! The memory of a pool, by the kernel's account.
 
 use crate::error::{Error, Result};
 use crate::memory::Arena;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
-/// What a pool takes.
+/// Address space and memory that a pool occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {

@@ -1,4 +1,4 @@
-//! How a drainer makes sure that no section is under way on a CPU: `membarrier(2)`.
+//! The end of all sections on a CPU, for drains: `membarrier(2)`.
 
 use crate::error::Error;
 

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many named points a section has.
+/// Number of named points of a section.
 pub const POINTS: usize = 3;
 
 /// Read by the sections: for point p (1 to 3) word 2p holds the turns of a delay loop, and word
@@ -32,7 +32,7 @@ pub fn abort(point: usize, count: u64) {
     }
 }
 
-/// How many passages of `point` are still to be aborted.
+/// Returns the number of passages of `point` that are still to be aborted.
 #[must_use]
 pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
@@ -77,13 +77,13 @@ pub fn fail(site: Site, count: u64) {
     FAILURES[site as usize].store(count, Ordering::SeqCst);
 }
 
-/// How many requests of this kind are still to fail.
+/// Returns the number of requests of this kind that are still to fail.
 #[must_use]
 pub fn failures_left(site: Site) -> u64 {
     FAILURES[site as usize].load(Ordering::SeqCst)
 }
 
-/// Whether this request is to fail. Async-signal-safe.
+/// Returns `true` if this request is to fail. Async-signal-safe.
 pub(crate) fn fails(site: Site) -> bool {
     let less = |count: u64| count.checked_sub(1);
     FAILURES[site as usize].fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

@@ -1,10 +1,10 @@
 //! Restartable sequences: how a thread adds to its CPU's word without a lock prefix.
 //!
-//! The kernel keeps, in an area that glibc (2.35 and later, 2.34 of RHEL 9) registers for each thread, the number
-//! of the CPU that the thread runs on. A *section* is a few instructions that end with one store,
-//! the *commit*; where the thread is preempted, migrated or signalled inside a section, the kernel
-//! continues it at the section's abort address, and nothing has been stored. A section therefore
-//! either commits on the CPU whose number it read, or has no effect.
+//! The kernel keeps, in an area that glibc (2.35 and later, 2.34 of RHEL 9) registers for each
+//! thread, the number of the CPU that the thread runs on. A *section* is a few instructions that
+//! end with one store, the *commit*; where the thread is preempted, migrated or signalled inside a
+//! section, the kernel continues it at the section's abort address, and nothing has been stored. A
+//! section therefore either commits on the CPU whose number it read, or has no effect.
 //!
 //! # The sections, specified once
 //! ```text
@@ -110,7 +110,7 @@ pub(crate) use portable::*;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 mod one_cpu;
 
-/// Whether a test wants this request to fail; never where tests cannot ask for that.
+/// Evaluates to `true` where a test wants this request to fail; never without the feature `inject`.
 macro_rules! is_refused {
     ($site:ident) => {{
         #[cfg(feature = "inject")]
@@ -138,19 +138,19 @@ use std::sync::atomic::AtomicU64;
 /// Items of a lazy object: what one store of the machine commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// What `join` needs to know of an object's pool. Part of the C ABI.
+/// Settings of an object's pool for `join`. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
     /// All ones for the items that are sums, 0 for others.
     pub(crate) sum: [u64; ITEMS],
-    /// The same for those that are or-ed.
+    /// All ones for the items that are or-ed, 0 for others.
     pub(crate) or: [u64; ITEMS],
-    /// And for those that are maxima.
+    /// All ones for the items that are maxima, 0 for others.
     pub(crate) max: [u64; ITEMS],
-    /// From the thread pointer to the thread's rseq area.
+    /// Offset of the thread's rseq area from the thread pointer.
     pub(crate) area: isize,
-    /// Where in the area the index is.
+    /// Offset of the index in the area.
     pub(crate) field: u32,
     /// Bytes of the widest vector store; 0 where sections may not be used.
     pub(crate) width: u32,
@@ -160,7 +160,7 @@ pub(crate) struct JoinSettings {
 
 const _: () = assert!(std::mem::offset_of!(JoinSettings, area) == 96);
 
-/// How often the slow path tries a section before it uses the fallback cell.
+/// Number of times that the slow path tries a section before it uses the fallback cell.
 ///
 /// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
@@ -168,7 +168,7 @@ pub(crate) const TRIES: usize = 16;
 /// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
 const AREA_SIZE: u32 = 20;
 
-/// Where the threads' rseq areas are, from the thread pointer; `None` where there are none.
+/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where there are none.
 ///
 /// There are none where glibc is absent or older than 2.35 (and has not its rseq symbols, as RHEL 9's
 /// 2.34 has), where the kernel or a sandbox refused the registration of the first thread, where
@@ -182,32 +182,33 @@ fn registration() -> Option<isize> {
     })
 }
 
-/// Where the threads' rseq areas are, from the thread pointer; `None` where rseq cannot be used:
-/// there is no registration, or the kernel did not pass its test.
+/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where rseq cannot
+/// be used: there is no registration, or the kernel did not pass its test.
 pub(crate) fn offset() -> Option<isize> {
     registration().filter(|_| self_test::is_trusted())
 }
 
-/// As [`offset`], and tests the kernel before where that is necessary. For whoever builds a pool,
+/// Returns the [`offset`], after testing the kernel where that is necessary. For whoever builds a pool,
 /// never in an update: it starts threads, and may take two seconds.
 pub(crate) fn tested_offset() -> Option<isize> {
     self_test::test_once(registration()?);
     offset()
 }
 
-/// Whether there is a registration, whatever the kernel's test says.
+/// Returns `true` if threads are registered, whatever the kernel's test says.
 pub(crate) fn is_registered() -> bool {
     registration().is_some()
 }
 
-/// Where in a thread's area the kernel keeps the number of its CPU.
+/// Offset of `cpu_id` in a thread's area.
 pub(crate) const CPU_ID: usize = 4;
-/// Where it keeps the concurrency id, if it does ([`has_mm_cid`]).
+/// Offset of `mm_cid`, the concurrency id, where the kernel has one ([`has_mm_cid`]).
 pub(crate) const MM_CID: usize = 24;
 
-/// Whether this kernel keeps a concurrency id: a number below the smaller of the process's threads
-/// and the CPUs that it may use, which no other running thread of the process has (Linux 6.3 and
-/// later). It is no CPU: it has no node, and two processes may have the same at once.
+/// Returns `true` if this kernel keeps a concurrency id: a number below the smaller of the
+/// process's threads and the CPUs that it may use, which no other running thread of the process has
+/// (Linux 6.3 and later). It is no CPU: it has no node, and two processes may have the same at
+/// once.
 ///
 /// The kernel says so by the size of what it fills in, in the auxiliary vector; glibc's
 /// `__rseq_size` does not.

@@ -1,6 +1,6 @@
 //! The tag of a handle, which the sections test.
 
-/// How a handle's updates are done; the tag in the low bits of its table address.
+/// Tag in the low bits of a handle's table address: the kind of its updates.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -295,8 +295,8 @@ pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, del
     }
 }
 
-/// How many bytes one vector store of this machine has: 16, 32 (AVX2) or 64 (AVX-512F and VL); 0 where
-/// the tag does not say "by rseq".
+/// Returns the bytes of one vector store of this machine: 16, 32 (AVX2) or 64 (AVX-512F and VL); 0
+/// where the tag does not say "by rseq".
 ///
 /// # Safety
 /// As [`offset_of_table`].

@@ -1,4 +1,4 @@
-//! Where the kernel takes pages from.
+//! NUMA policies of memory and threads.
 
 use crate::cpu::NodeId;
 

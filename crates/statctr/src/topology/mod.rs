@@ -1,4 +1,4 @@
-//! Which CPUs a machine may have, has and runs, and on which node each of them is.
+//! Topologies: the possible, present and online CPUs of a machine, and the node of each.
 //!
 //! A [`Topology`] is a snapshot. It decides where memory is laid out and which CPUs get a unit of
 //! their own; **no count depends on it being right**: a CPU that is not in it counts in the
@@ -56,7 +56,7 @@ impl Topology {
         Ok(Self::of_kernel(Path::new(SYSFS)))
     }
 
-    /// As [`current`](Self::current), with the tree under `root` for `/sys`.
+    /// Reads the topology of the running kernel, with the tree under `root` for `/sys`.
     fn of_kernel(root: &Path) -> Self {
         let mut topology = sysfs::read(root).unwrap_or_else(|_| {
             let all = 0..crate::sys::cpu_bound().unwrap_or(1) as u32;
@@ -141,7 +141,7 @@ impl Topology {
         self.nodes.iter().map(|(node, cpus)| (*node, cpus))
     }
 
-    /// Whether this topology was made up and does not claim to be the machine we run on.
+    /// Returns `true` if this topology is synthetic: it does not claim to be the machine we run on.
     #[must_use]
     pub fn is_synthetic(&self) -> bool {
         self.synthetic

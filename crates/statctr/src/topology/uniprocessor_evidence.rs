@@ -1,4 +1,4 @@
-//! Whether a machine may have a second CPU, by every source that can be asked.
+//! Evidence of a second CPU, from every source that can be asked.
 //!
 //! No source is believed when it says "one": a container replaces files, a launcher pins threads, a
 //! cpuset hides CPUs. One that says "two" is enough. Not asked: `sysconf(_SC_NPROCESSORS_CONF)`,

@@ -63,7 +63,7 @@ impl Kit {
         Kit::try_new(pool).expect("kit")
     }
 
-    /// As [`new`](Self::new), where there may be no memory for it.
+    /// Creates a kit, as [`new`](Self::new) does; an error where there is no memory for it.
     pub(crate) fn try_new(pool: &Pool) -> Result<Kit> {
         let (schema, rows_event) = schema(4, 7);
         Ok(Kit {
@@ -107,7 +107,7 @@ impl Kit {
         values
     }
 
-    /// Whether the values are those of `before` and so many turns.
+    /// Returns `true` if the values are those of `before` and so many turns.
     pub(crate) fn has_grown(&self, before: &[u64], turns: u64) -> bool {
         let mut step = vec![100, 0u64.wrapping_sub(3), 1];
         step.extend((0..20).map(|index| [1, 6, 0][[0, 19].iter().position(|at| *at == index).unwrap_or(2)]));

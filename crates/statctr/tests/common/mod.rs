@@ -1,4 +1,4 @@
-//! What the tests of this folder share: pools of every kind, a kit of everything that counts with
+//! Support for the tests of this folder: pools of every kind, a kit of everything that counts with
 //! its expected sums, and ways to move threads about.
 
 #![allow(dead_code)] // each test binary uses a part
@@ -11,7 +11,7 @@ use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Placement, Pool, VectorWidth};
 use std::time::{Duration, Instant};
 
-/// How long each test that runs for a time runs: a short while, or `STATCTR_TEST_SECONDS`.
+/// Duration of each test that runs for a time: a short while, or `STATCTR_TEST_SECONDS`.
 pub(crate) fn budget() -> Duration {
     let seconds = std::env::var("STATCTR_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs_f64(seconds.unwrap_or(0.3))

@@ -139,17 +139,17 @@ pub(crate) fn expect_child(command: &[String], environment: &[(&str, &str)]) -> 
     output
 }
 
-/// Whether this process was started by [`expect_child`].
+/// Returns `true` if this process was started by [`expect_child`].
 pub(crate) fn is_child() -> bool {
     std::env::var_os("STATCTR_TEST_CHILD").is_some()
 }
 
-/// Whether a program is there to be started.
+/// Returns `true` if a program can be started.
 pub(crate) fn has_program(name: &str) -> bool {
     Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Whether a command ends well.
+/// Returns `true` if a command succeeds.
 pub(crate) fn starts_well(command: &[String]) -> bool {
     Command::new(&command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success())
 }

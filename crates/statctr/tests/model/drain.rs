@@ -5,7 +5,7 @@
 use super::machine::{Abort, Machine, Thread, load_before_store};
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// How it is done.
+/// Protocol of the model: as specified, or with one step changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// As the library does.
@@ -26,15 +26,15 @@ pub(crate) enum Variant {
     NoSecondQuickLook,
 }
 
-/// What quick readers find: nothing to read, more than one unit, or the CPU's.
+/// State that quick readers find: nothing to read, more than one unit, or the CPU's.
 const NOBODY: usize = 0;
 const SEVERAL: usize = 1;
 const ONLY: usize = 2;
 
-/// How often a section is tried, in the models.
+/// Number of tries of a section, in the models.
 const TRIES: usize = 2;
 
-/// What readers walk: one CPU or none, and the residue.
+/// Units that readers walk: one CPU's or none, and the residue.
 struct View {
     announced: AtomicUsize,
     residue: AtomicU64,

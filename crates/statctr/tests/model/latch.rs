@@ -4,7 +4,7 @@
 use super::machine::{Abort, Machine, Thread, load_before_store};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How it is done.
+/// Protocol of the model: as specified, or with one step changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// As the library does.
@@ -13,14 +13,14 @@ pub(crate) enum Variant {
     OneCopy,
     /// The sequence number is counted up before the other copy is whole.
     SequenceFirst,
-    /// Where stores become visible in any order (aarch64), nothing keeps those to a copy behind the
-    /// store of the number that gave it up.
+    /// On machines whose stores become visible in any order (aarch64), nothing keeps those to a
+    /// copy behind the store of the number that gave it up.
     NoBarrier,
     /// A reader does not look at the sequence number again.
     NoSecondLook,
 }
 
-/// How often a section is tried, and how often a reader looks before it holds writers off.
+/// Number of tries of a section, and of a reader's looks before it holds writers off.
 const TRIES: usize = 2;
 const PATIENCE: usize = 1;
 

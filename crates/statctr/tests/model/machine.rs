@@ -19,8 +19,8 @@ pub(crate) fn load_before_store(word: &AtomicU64) -> u64 {
     word.fetch_add(0, Ordering::Acquire)
 }
 
-/// Where a section is aborted, if it is: the named points, of which the last comes after everything
-/// but the commit.
+/// Point at which a section is aborted, if it is: the named points, of which the last comes after
+/// everything but the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Abort {
     Never,
@@ -32,11 +32,11 @@ pub(crate) enum Abort {
     BeforeCommit,
 }
 
-/// What happens to the tries of one update, in turn; nothing to those that are not in the list.
+/// Events in the tries of one update, in turn; none in those that are not in the list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) aborts: &'static [Abort],
-    /// Whether an abort is because the thread moves to the other CPU.
+    /// `true` if an abort is a migration to the other CPU.
     pub(crate) moves: bool,
 }
 

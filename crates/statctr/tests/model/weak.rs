@@ -20,11 +20,11 @@ enum Word {
     Parity(usize, usize, usize),
 }
 
-/// What is stored.
+/// Value that is stored.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Is(u64),
-    /// What an instruction of this thread loaded, and 1.
+    /// 1 more than what an instruction of this thread loaded.
     OneMoreThan(usize),
 }
 
@@ -130,7 +130,7 @@ impl Instruction {
         words(self.kind).into_iter().any(|word| theirs.contains(&word))
     }
 
-    /// Whether this takes effect before `later` of the same thread, whatever happens.
+    /// Returns `true` if this takes effect before `later` of the same thread, whatever happens.
     fn is_before(self, later: Instruction) -> bool {
         match (self.kind, later.kind) {
             (Kind::LoadBarrier, _) => true,
@@ -147,7 +147,7 @@ impl Instruction {
     }
 }
 
-/// What was loaded, by thread and instruction.
+/// Values that were loaded, by thread and instruction.
 type Loaded = Vec<Vec<u64>>;
 
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -1,11 +1,12 @@
-//! The protocol of single words: announce, update, fall back, read (quickly, and else), set. After `memory/handle.rs` and
+//! The protocol of single words: announce, update, fall back, read (quickly, and else), set. After
+//! `memory/handle.rs` and
 //! `memory/reservation.rs`, with the wrong ways to do it beside the right one.
 
 use super::machine::{Abort, Machine, Thread, load_before_store};
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// How it is done.
+/// Protocol of the model: as specified, or with one step changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// As the library does.
@@ -28,18 +29,18 @@ pub(crate) enum Variant {
     QuickBesideBaseline,
 }
 
-/// What quick readers find: nothing to read, more than one unit, or the number of one CPU.
+/// State that quick readers find: nothing to read, more than one unit, or the number of one CPU.
 const NOBODY: usize = 0;
 const SEVERAL: usize = 1;
 const FIRST: usize = 2;
 
-/// How often a section is tried, in the models.
+/// Number of tries of a section, in the models.
 const TRIES: usize = 2;
 
 /// A counter in a reservation for two CPUs.
 pub(crate) struct Counter {
     variant: Variant,
-    /// Whether readers try the quick way first.
+    /// `true` if readers try the quick way first.
     quickly: bool,
     machine: Machine,
     quick: AtomicUsize,

@@ -75,7 +75,7 @@ pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
     }
 }
 
-/// As [`fold_tile`], of the units of one view.
+/// Folds the units of one view, as [`fold_tile`] does.
 ///
 /// # Safety
 /// As [`fold_tile`].

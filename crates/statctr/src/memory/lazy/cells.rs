@@ -37,7 +37,7 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// Which region a CPU takes cells from.
+/// Map from CPUs to the regions that they take cells from.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// By CPU number: the place of its node in `nodes`.
@@ -66,20 +66,20 @@ impl Nodes {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
-    /// How many places there are.
+    /// Returns the number of regions.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 }
 
-/// What cells are like.
+/// Size and properties of cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     /// A divisor or a multiple of 64.
     pub(super) bytes: usize,
-    /// Whether each has a side.
+    /// `true` if each cell has a side.
     pub(super) with_side: bool,
-    /// Whether their pages are made to be there ahead, where many are made.
+    /// `true` if their pages are populated ahead when many are made.
     pub(super) ahead: bool,
 }
 
@@ -103,7 +103,7 @@ struct Region {
     /// The end of the slab that cells come from, and its first byte that nobody ever had.
     end: AtomicUsize,
     next: AtomicUsize,
-    /// Where what was made to be there ends.
+    /// End of the populated part.
     there: AtomicUsize,
     /// The record of a slab that nobody has begun with; 0 where there is none.
     spare: AtomicUsize,
@@ -119,7 +119,7 @@ pub(super) enum Shortage {
     Memory,
 }
 
-/// What [`Cells::live`] is before the cells are closed: more than there can be.
+/// Value of [`Cells::live`] before the cells are closed: more than there can be.
 const OPEN: usize = usize::MAX / 2;
 
 /// Cells of one size.
@@ -403,7 +403,7 @@ impl Cells {
         Ok(())
     }
 
-    /// How often updates mapped a slab.
+    /// Returns the number of slabs that updates mapped.
     pub(super) fn growths(&self) -> usize {
         self.regions.iter().map(|region| region.growth.successes()).sum()
     }

@@ -1,4 +1,4 @@
-//! How long a pool's memory lives: as long as a handle of the pool or an object.
+//! The lifetime of a pool's memory, which ends with the last handle of the pool and the last object.
 //!
 //! Objects are not counted in one word, which every thread that makes or drops some would fetch, but
 //! in the caches that they come from and go to. When the last handle goes, these sums are closed and

@@ -55,7 +55,7 @@ impl Object {
         Object { cell: cell.cast(), memory }
     }
 
-    /// Whether it was made in this memory.
+    /// Returns `true` if the object was created in this memory.
     pub(crate) fn is_of(&self, owner: &LazyOwner) -> bool {
         self.memory == owner.memory()
     }
@@ -317,8 +317,8 @@ impl Object {
         owner.checked_sub(1).map(|index| index as usize)
     }
 
-    /// How many instances are written, at least the preallocated one: that is not, any more, once its
-    /// owner has a further one.
+    /// Returns the number of instances that are written, at least the preallocated one: that is
+    /// not, any more, once its owner has a further one.
     pub(crate) fn instances(&self) -> usize {
         let (owner, mut count) = (self.owner(), 1);
         self.further(|index, _| count += usize::from(Some(index) != owner));

@@ -1,4 +1,4 @@
-//! Where objects of a kind live, and what updates take instances and tables from.
+//! The memory of a pool: objects of one kind, and the instances and tables that updates take.
 
 use super::cells::{Cells, Kind, Nodes, Shortage};
 use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, SHARED, TABLE};
@@ -10,7 +10,7 @@ use crate::sys::cpu_bound;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What tells instances apart.
+/// Kind of index by which instances are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
     /// The CPU: its threads exclude each other in sections.
@@ -21,17 +21,17 @@ pub enum IndexKind {
     Concurrency,
 }
 
-/// How a pool of objects works.
+/// Settings of a pool of objects.
 pub(crate) struct LazySettings {
     pub(crate) index: IndexKind,
-    /// Whether sections may be used.
+    /// `true` if sections may be used.
     pub(crate) rseq: bool,
     /// Bytes of the widest vector store.
     pub(crate) width: u32,
     pub(crate) nodes: Nodes,
     /// Indices: 0 to one less.
     pub(crate) indices: usize,
-    /// How the values of each item are joined.
+    /// Operation of each item.
     pub(crate) items: [Combine; ITEMS],
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct LazyMemory {
     short: AtomicUsize,
 }
 
-/// How often a reader looks again before it asks writers to keep off.
+/// Number of optimistic reads before a reader holds writers off.
 const OPTIMISTIC_ATTEMPTS: usize = 100;
 
 impl LazyMemory {
@@ -125,7 +125,7 @@ impl LazyMemory {
         (self.shortfalls.load(Ordering::Relaxed), short)
     }
 
-    /// How often updates mapped memory.
+    /// Returns the number of times that updates mapped memory.
     fn growths(&self) -> usize {
         self.instances.growths() + self.tables.growths()
     }

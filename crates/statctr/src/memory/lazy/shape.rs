@@ -39,7 +39,7 @@ pub(super) struct Cell {
     pub(super) pairs: [AtomicU64; PAIRS],
 }
 
-/// What few objects need, [`SIDE`] bytes behind the cell.
+/// Rarely used part of an object, [`SIDE`] bytes behind its cell.
 #[repr(C, align(64))]
 pub(super) struct Side {
     /// Words that everybody updates atomically.

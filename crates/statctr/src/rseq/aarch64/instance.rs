@@ -26,12 +26,12 @@ impl Instance {
     }
 }
 
-/// Whether `join` works: on every machine.
+/// Returns `true`: `join` works on every machine.
 pub(crate) const fn can_join(_width: usize) -> bool {
     true
 }
 
-/// What is added to the items, or-ed to them, and the least that they become.
+/// Values that are added to the items, or-ed to them, and the least that they become.
 #[repr(C)]
 struct Joined {
     sum: [u64; ITEMS],

@@ -21,7 +21,7 @@ impl Instance {
     }
 }
 
-/// Whether `join` works: it does not.
+/// Returns `false`: `join` does not work here.
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }

@@ -51,12 +51,12 @@ const LIMIT: Duration = Duration::from_secs(2);
 const CHANGES: u64 = 1000;
 /// Sections that have to be aborted by a preemption.
 const WANTED: u32 = 3;
-/// How often a section looks at the word: a fraction of a millisecond.
+/// Number of looks at the word in a section: a fraction of a millisecond.
 const LOOKS: u64 = 200_000;
 /// Between two changes of the word.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// What became of one section.
+/// Outcome of one section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // machines without sections see one of these
 enum WatchOutcome {
@@ -68,7 +68,7 @@ enum WatchOutcome {
     Continued,
 }
 
-/// What the test found.
+/// Verdict of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Verdict {
@@ -98,7 +98,7 @@ pub(crate) fn verdict() -> Option<Verdict> {
     }
 }
 
-/// Whether sections may be used as far as is known now.
+/// Returns `true` if sections may be used, as far as is known now.
 pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
@@ -119,7 +119,7 @@ pub(crate) fn request(armed: bool) {
     REQUESTED.store(if armed { ARMED } else { UNARMED }, Ordering::Relaxed);
 }
 
-/// What the two threads share.
+/// State that the two threads share.
 struct SharedState {
     word: AtomicU64,
     is_over: AtomicBool,

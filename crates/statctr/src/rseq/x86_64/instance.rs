@@ -23,7 +23,7 @@ impl Instance {
     }
 }
 
-/// Whether `join` works on a machine whose widest vector store has so many bytes.
+/// Returns `true` if `join` works on a machine whose widest vector store has `width` bytes.
 pub(crate) const fn can_join(width: usize) -> bool {
     width >= 32
 }
