@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_profile::infer::cache::{read_index, read_part};
+use tallyline_inference::cache::{read_index, read_part};
 
 fuzz_target!(|bytes: &[u8]| {
     read_index(bytes);

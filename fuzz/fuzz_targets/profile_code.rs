@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_layout::Alone;
-use tallyline_profile::code::Image;
-use tallyline_profile::infer::{Debug, Wanted, explain, field_path, infer, infer_by_btf, Outcome};
+use tallyline_inference::code::Image;
+use tallyline_inference::{Debug, Wanted, explain, field_path, infer, infer_by_btf, Outcome};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(image) = Image::parse(bytes) else { return };

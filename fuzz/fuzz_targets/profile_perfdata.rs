@@ -6,9 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
-use tallyline_profile::perfdata::file::{Body, Pieces};
-use tallyline_profile::perfdata::{AddressSpaces, Recording};
-use tallyline_profile::report::{Apart, Profile};
+use tallyline_perf_data::file::{Body, Pieces};
+use tallyline_perf_data::{AddressSpaces, Recording};
+use tallyline_report::{Apart, Profile};
 
 /// A file without a name.
 static FILE: LazyLock<File> = LazyLock::new(|| {

@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
-use tallyline_profile::perfdata::abi::{attr_flag, auxtrace, sample as bit};
-use tallyline_profile::perfdata::file::{Pieces, Records, Seen};
-use tallyline_profile::perfdata::spe::{self, Clock, CpuInfo, Part, Tally};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine};
-use tallyline_profile::perfdata::{Attr, Recording, Writer};
+use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
+use tallyline_perf_data::file::{Pieces, Records, Seen};
+use tallyline_perf_data::spe::{self, Clock, CpuInfo, Part, Tally};
+use tallyline_perf_data::writer::{Encoder, EventDescription, Machine};
+use tallyline_perf_data::{Attr, Recording, Writer};
 
 /// A file without a name.
 static FILE: LazyLock<File> = LazyLock::new(|| {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
-use tallyline_profile::trace::Trace;
+use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
+use tallyline_trace::Trace;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = Trace::open(bytes) else { return };

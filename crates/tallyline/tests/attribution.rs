@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tallyline_profile::code::{
+use tallyline_inference::code::{
     Body, FlagOperation, Flow, FusiblePair, Image, Instruction, JumpCondition, OperandForm,
 };
 

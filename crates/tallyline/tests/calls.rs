@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tallyline_profile::code::{Body, Flow, Image};
-use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{Body as Said, Comm, Mapping};
-use tallyline_profile::perfdata::sample::{CpuMode, Sample, UserStack};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
-use tallyline_profile::perfdata::{Attr, Recording};
+use tallyline_inference::code::{Body, Flow, Image};
+use tallyline_perf_data::abi::{attr_flag, sample as bit};
+use tallyline_perf_data::file::{Body as Said, Comm, Mapping};
+use tallyline_perf_data::sample::{CpuMode, Sample, UserStack};
+use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_perf_data::{Attr, Recording};
 
 /// A handler that is called, and jumped to, through memory; by its name; and by a register.
 const PROGRAM: &str = "\

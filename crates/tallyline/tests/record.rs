@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tallyline_profile::perfdata::abi::attr_flag;
-use tallyline_profile::perfdata::file::Body;
-use tallyline_profile::perfdata::{AddressSpaces, Recording};
+use tallyline_perf_data::abi::attr_flag;
+use tallyline_perf_data::file::Body;
+use tallyline_perf_data::{AddressSpaces, Recording};
 
 /// Keeps a shell busy for some tenths of a second.
 const BUSY: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
@@ -255,7 +255,7 @@ fn what_cannot_be_done_is_one_line_that_says_what_to_do() {
 }
 
 /// Each sample of a file, by what is asked of it.
-fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_profile::perfdata::Sample<'_>) -> T) -> Vec<T> {
+fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) -> T) -> Vec<T> {
     let bytes = fs::read(path).expect("a recording");
     let recording = Recording::parse(&bytes).expect("well-formed");
     assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);

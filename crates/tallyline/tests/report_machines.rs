@@ -9,12 +9,12 @@ use std::io::{Cursor, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tallyline_profile::code::Image;
-use tallyline_profile::perfdata::Attr;
-use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{BuildId, CacheLevel, Comm, Mapping};
-use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, level, op, snoop};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Node, Writer};
+use tallyline_inference::code::Image;
+use tallyline_perf_data::Attr;
+use tallyline_perf_data::abi::{attr_flag, sample as bit};
+use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mapping};
+use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, op, snoop};
+use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Node, Writer};
 
 const SOURCE: &str = "\
 struct pair { long a; long b; char gap[64]; int x; };

@@ -2,7 +2,7 @@
 //! it that is made up.
 
 mod common;
-#[path = "../../tallyline-profile/tests/spe/stream.rs"]
+#[path = "../../tallyline-perf-data/tests/spe/stream.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod stream;
 
@@ -12,7 +12,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use stream::{ATOMIC, BRANCH, CLOCK, LOAD, PID, STORE, Sampled};
-use tallyline_profile::code::Image;
+use tallyline_inference::code::Image;
 
 const SOURCE: &str = "\
 struct pair { long a; long b; char gap[64]; int x; };

@@ -9,11 +9,11 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
-use tallyline_profile::code::{Body, Flow, Instruction};
-use tallyline_profile::infer::{Outcome, TypeTable, place_text};
-use tallyline_profile::report::profile::{Point, Symbol};
-use tallyline_profile::report::programs::Program;
-use tallyline_profile::report::{Binaries, Filter, Profile, source_lines};
+use tallyline_inference::code::{Body, Flow, Instruction};
+use tallyline_inference::{Outcome, TypeTable, place_text};
+use tallyline_report::profile::{Point, Symbol};
+use tallyline_report::programs::Program;
+use tallyline_report::{Binaries, Filter, Profile, source_lines};
 
 /// A function, line by line.
 pub(crate) struct Function {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use tallyline_profile::report::Profile;
-use tallyline_profile::report::annotate::{TypeUse, Use};
-use tallyline_profile::report::members;
+use tallyline_report::Profile;
+use tallyline_report::annotate::{TypeUse, Use};
+use tallyline_report::members;
 
 /// The only version there is.
 const VERSION: u64 = 1;

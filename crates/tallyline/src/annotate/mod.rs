@@ -15,12 +15,12 @@ use crate::report::browse;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
-use tallyline_profile::report::annotate::{TypeUse, annotate};
-use tallyline_profile::report::keys::Needs;
-use tallyline_profile::report::operand::Outcome;
-use tallyline_profile::report::pattern::NameKind;
-use tallyline_profile::report::profile::Point;
-use tallyline_profile::report::{Profile, Weighing};
+use tallyline_report::annotate::{TypeUse, annotate};
+use tallyline_report::keys::Needs;
+use tallyline_report::operand::Outcome;
+use tallyline_report::pattern::NameKind;
+use tallyline_report::profile::Point;
+use tallyline_report::{Profile, Weighing};
 
 /// Does what the command line says.
 pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {

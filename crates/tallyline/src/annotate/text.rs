@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use tallyline_profile::perfdata::sample::DataSource;
-use tallyline_profile::report::annotate::{TypeUse, Use};
-use tallyline_profile::report::members::Member;
+use tallyline_perf_data::sample::DataSource;
+use tallyline_report::annotate::{TypeUse, Use};
+use tallyline_report::members::Member;
 
 /// A line of a type.
 pub(crate) struct Line {

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tallyline_profile::perfdata::recorder::{Interrupts, Pmus, parse};
+use tallyline_perf_data::recorder::{Interrupts, Pmus, parse};
 
 /// Pairs where nobody says otherwise.
 const ROUNDS: usize = 15;

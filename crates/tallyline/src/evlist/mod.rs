@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use tallyline_profile::perfdata::Recording;
-use tallyline_profile::perfdata::file::Event;
+use tallyline_perf_data::Recording;
+use tallyline_perf_data::file::Event;
 
 /// List the events of a recording
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use crate::output::Color;
 use crate::report::{self, ReportArgs};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tallyline_profile::report::filter::Operation;
+use tallyline_report::filter::Operation;
 
 /// Show memory accesses: where the data came from, and what it cost
 ///

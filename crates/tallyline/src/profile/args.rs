@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
-use tallyline_profile::report::filter::Operation;
-use tallyline_profile::report::keys::Needs;
-use tallyline_profile::report::pattern::NameKind;
-use tallyline_profile::report::profile::Point;
-use tallyline_profile::report::{Filter, Profile};
+use tallyline_report::filter::Operation;
+use tallyline_report::keys::Needs;
+use tallyline_report::pattern::NameKind;
+use tallyline_report::profile::Point;
+use tallyline_report::{Filter, Profile};
 
 /// Which recording, which programs, which samples.
 #[derive(Debug, Args)]

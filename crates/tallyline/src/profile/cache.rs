@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
-use tallyline_profile::infer::cache::Store;
+use tallyline_inference::cache::Store;
 
 /// The environment's word: `off`, or the folder to use.
 const VARIABLE: &str = "TALLYLINE_CACHE";

@@ -8,12 +8,12 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use tallyline_profile::code::Image;
-use tallyline_profile::perfdata::file::Features;
-use tallyline_profile::perfdata::jit::JitMap;
-use tallyline_profile::perfdata::recorder::Vdso;
-use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
-use tallyline_profile::report::programs::{Debug, Program, Programs, kallsyms};
+use tallyline_inference::code::Image;
+use tallyline_perf_data::file::Features;
+use tallyline_perf_data::jit::JitMap;
+use tallyline_perf_data::recorder::Vdso;
+use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_report::programs::{Debug, Program, Programs, kallsyms};
 
 /// Finds programs by their paths, under another root if there is one, and by their build-ids.
 pub(super) struct Files {

@@ -4,9 +4,9 @@ use crate::output::printable;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
-use tallyline_profile::report::operand::{Outcome, Reason};
-use tallyline_profile::report::{Binaries, Filter, Profile};
+use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_report::operand::{Outcome, Reason};
+use tallyline_report::{Binaries, Filter, Profile};
 
 /// The number of files that hints are given for.
 const FILES: usize = 3;

@@ -18,10 +18,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tallyline_profile::perfdata::Recording;
-use tallyline_profile::perfdata::file::{Pieces, Records};
-use tallyline_profile::report::keys::Needs;
-use tallyline_profile::report::{Binaries, Profile};
+use tallyline_perf_data::Recording;
+use tallyline_perf_data::file::{Pieces, Records};
+use tallyline_report::keys::Needs;
+use tallyline_report::{Binaries, Profile};
 
 /// Reads the recording that the command line names, and looks up what is needed.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashSet};
-use tallyline_profile::report::Profile;
-use tallyline_profile::report::filter::sampled_names;
-use tallyline_profile::report::pattern::{Found, FoundBy, NameKind, NamePattern};
+use tallyline_report::Profile;
+use tallyline_report::filter::sampled_names;
+use tallyline_report::pattern::{Found, FoundBy, NameKind, NamePattern};
 
 /// The number of names that a message lists.
 const LISTED: usize = 5;

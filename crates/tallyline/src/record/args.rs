@@ -4,7 +4,7 @@ use super::trace::TraceArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use tallyline_profile::perfdata::recorder::CallChains;
+use tallyline_perf_data::recorder::CallChains;
 
 /// Record where a command, a process or the machine spends its time, and the registers there
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use tallyline_profile::perfdata::recorder::{self, CallChains, Options, Pmus, Rate, Scope, Summary, Target};
+use tallyline_perf_data::recorder::{self, CallChains, Options, Pmus, Rate, Scope, Summary, Target};
 
 /// Records; the exit status is the command's.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {

@@ -12,10 +12,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
-use tallyline_profile::perfdata::recorder::{ask_to_end, build_id_of_file};
-use tallyline_profile::trace::emulator::{self, Emulation, Options};
-use tallyline_profile::trace::samples::{About, write_samples};
-use tallyline_profile::trace::{Trace, plugin};
+use tallyline_perf_data::recorder::{ask_to_end, build_id_of_file};
+use tallyline_trace::emulator::{self, Emulation, Options};
+use tallyline_trace::samples::{About, write_samples};
+use tallyline_trace::{Trace, plugin};
 
 /// What only concerns traces.
 #[derive(Debug, Args)]
@@ -137,10 +137,10 @@ fn run_emulator(emulation: &Emulation) -> std::io::Result<ExitStatus> {
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A file without a trace in it means that the emulator did not come as far as the plugin.
-fn not_traced(error: tallyline_profile::Error, emulation: &Emulation, status: ExitStatus) -> anyhow::Error {
+fn not_traced(error: tallyline_trace::Error, emulation: &Emulation, status: ExitStatus) -> anyhow::Error {
     let emulator = emulation.emulator.display();
     match error {
-        tallyline_profile::Error::NotTrace => anyhow::anyhow!(
+        tallyline_trace::Error::NotTrace => anyhow::anyhow!(
             "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later, and is \
              there room for a trace?"
         ),

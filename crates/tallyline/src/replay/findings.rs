@@ -2,9 +2,9 @@
 
 use super::places::{Place, Places, Programs, places};
 use std::collections::{BTreeMap, HashSet};
-use tallyline_profile::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
-use tallyline_profile::trace::format::Header;
-use tallyline_profile::trace::{Source, Trace};
+use tallyline_trace::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
+use tallyline_trace::format::Header;
+use tallyline_trace::{Source, Trace};
 
 /// Everything that is shown.
 pub(super) struct Findings {

@@ -20,7 +20,7 @@ use super::places::Place;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use tallyline_profile::coherence::{Atomics, LineCounts};
+use tallyline_trace::coherence::{Atomics, LineCounts};
 
 pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(&mut *out, &document(findings))?;

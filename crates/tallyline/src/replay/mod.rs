@@ -17,8 +17,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use findings::{Findings, Shown, Turns};
 use places::Programs;
 use std::fs::File;
-use tallyline_profile::coherence::{Atomics, Geometry, Machine, Plan, replay};
-use tallyline_profile::trace::Trace;
+use tallyline_trace::Trace;
+use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
 
 /// How much longer and shorter the turns are that a replay is compared with.
 const STEP: u64 = 10;

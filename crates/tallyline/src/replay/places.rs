@@ -3,15 +3,17 @@
 use crate::profile::{Cache, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tallyline_inference::cache::infer_cached;
+use tallyline_inference::code::Access;
+use tallyline_inference::{
+    self as infer, Asked, Outcome, TypeTable, Typed, field_path, infer_asked, place_text,
+};
 use tallyline_layout::model::{Type, TypeId, Types};
 use tallyline_layout::print::type_text;
 use tallyline_layout::query::size_of;
-use tallyline_profile::code::Access;
-use tallyline_profile::infer::cache::infer_cached;
-use tallyline_profile::infer::{self, Asked, Outcome, TypeTable, Typed, field_path, infer_asked, place_text};
-use tallyline_profile::perfdata::spaces::{Dso, DsoKind};
-use tallyline_profile::report::programs::Program;
-use tallyline_profile::trace::{Source, Trace};
+use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_report::programs::Program;
+use tallyline_trace::{Source, Trace};
 
 /// What is known of an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::fs;
 use std::path::Path;
-use tallyline_profile::timing::{Level, Processor};
+use tallyline_timing::{Level, Processor};
 
 /// The processor of `--cost`.
 #[derive(Debug, Args)]

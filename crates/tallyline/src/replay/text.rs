@@ -6,7 +6,7 @@ use crate::columns::Fit;
 use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
-use tallyline_profile::coherence::Atomics;
+use tallyline_trace::coherence::Atomics;
 
 /// Fields and conflicts of a line that are shown; the JSON has all.
 const ROWS: usize = 20;

@@ -4,7 +4,7 @@ use crate::columns::Fit;
 use crate::profile::{InputArgs, Patterns};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tallyline_profile::report::keys::{Column, parse};
+use tallyline_report::keys::{Column, parse};
 
 /// Show which data types, fields and cache lines the samples of a recording go to
 ///

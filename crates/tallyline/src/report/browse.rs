@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
-use tallyline_profile::report::annotate::{TypeUse, annotate};
-use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::operand::Outcome;
-use tallyline_profile::report::profile::Point;
-use tallyline_profile::report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy};
+use tallyline_report::annotate::{TypeUse, annotate};
+use tallyline_report::keys::Column;
+use tallyline_report::operand::Outcome;
+use tallyline_report::profile::Point;
+use tallyline_report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy};
 
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;

@@ -11,8 +11,8 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::Write;
-use tallyline_profile::report::Counts;
-use tallyline_profile::report::keys::Column;
+use tallyline_report::Counts;
+use tallyline_report::keys::Column;
 
 /// A row of either recording, or both.
 struct Change {

@@ -4,7 +4,7 @@ use super::view::Views;
 use anyhow::Result;
 use std::borrow::Cow;
 use std::io::Write;
-use tallyline_profile::report::keys::Column;
+use tallyline_report::keys::Column;
 
 /// Writes all tables as one.
 pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {

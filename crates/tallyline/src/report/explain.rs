@@ -6,13 +6,13 @@ use crate::profile::names::select;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
-use tallyline_profile::code::Body;
-use tallyline_profile::infer;
-use tallyline_profile::report::filter::sampled_names;
-use tallyline_profile::report::operand::Outcome;
-use tallyline_profile::report::pattern::{NameKind, NamePattern};
-use tallyline_profile::report::profile::{NONE, Point};
-use tallyline_profile::report::{Binaries, Filter, Profile};
+use tallyline_inference as infer;
+use tallyline_inference::code::Body;
+use tallyline_report::filter::sampled_names;
+use tallyline_report::operand::Outcome;
+use tallyline_report::pattern::{NameKind, NamePattern};
+use tallyline_report::profile::{NONE, Point};
+use tallyline_report::{Binaries, Filter, Profile};
 
 /// What is to be explained.
 #[derive(Debug, Clone)]
@@ -143,8 +143,8 @@ fn why_same(profile: &Profile, point: &Point) -> &'static str {
         return rule.text();
     }
     match profile.skid {
-        tallyline_profile::report::profile::Skid::None if profile.is_emulated => "the machine was emulated",
-        tallyline_profile::report::profile::Skid::None => "skid is not corrected",
+        tallyline_report::profile::Skid::None if profile.is_emulated => "the machine was emulated",
+        tallyline_report::profile::Skid::None => "skid is not corrected",
         _ if point.exact || is_precise => "the event is precise",
         _ => "what ran before is not known, or differs by the way control came",
     }

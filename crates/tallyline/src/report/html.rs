@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use tallyline_layout::print::html::escape;
-use tallyline_profile::report::keys::Column;
+use tallyline_report::keys::Column;
 
 /// The page is wider than others; shares are drawn as bars.
 const STYLE: &str = "main, header, footer { max-width: 76rem; }\n\

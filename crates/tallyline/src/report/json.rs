@@ -16,11 +16,11 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use tallyline_profile::code::FusiblePair;
-use tallyline_profile::perfdata::spe::Tally;
-use tallyline_profile::report::attribution::{EventShift, PairRule, RuleSource};
-use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::{Counts, Profile, Row};
+use tallyline_inference::code::FusiblePair;
+use tallyline_perf_data::spe::Tally;
+use tallyline_report::attribution::{EventShift, PairRule, RuleSource};
+use tallyline_report::keys::Column;
+use tallyline_report::{Counts, Profile, Row};
 
 /// Writes one document.
 pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {

@@ -19,10 +19,10 @@ use crate::output::{Color, Output};
 use crate::profile;
 use anyhow::{Result, bail};
 use args::Percentage;
-use tallyline_profile::report::filter::Operation;
-use tallyline_profile::report::keys::{Column, Needs};
-use tallyline_profile::report::pattern::NameKind;
-use tallyline_profile::report::{Filter, Profile, Weighing};
+use tallyline_report::filter::Operation;
+use tallyline_report::keys::{Column, Needs};
+use tallyline_report::pattern::NameKind;
+use tallyline_report::{Filter, Profile, Weighing};
 
 /// perf's default in memory mode.
 pub(crate) const MEMORY_KEYS: &str =
@@ -35,7 +35,7 @@ const BROWSED: Needs = Needs {
     lines: true,
     types: true,
     callers: false,
-    apart: tallyline_profile::report::Apart::Samples,
+    apart: tallyline_report::Apart::Samples,
 };
 
 const DEFAULT_KEYS: &str = "type,typeoff";

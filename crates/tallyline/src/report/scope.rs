@@ -1,8 +1,8 @@
 //! The samples that a line of the browser is about.
 
-use tallyline_profile::report::keys::Key;
-use tallyline_profile::report::profile::Point;
-use tallyline_profile::report::{Counts, Profile};
+use tallyline_report::keys::Key;
+use tallyline_report::profile::Point;
+use tallyline_report::{Counts, Profile};
 
 /// Samples of some events with the same values of some keys.
 #[derive(Clone, Default)]

@@ -5,10 +5,10 @@ use crate::columns::{self, Fit};
 use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
-use tallyline_profile::report::attribution::CallCounts;
-use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::profile::Skid;
-use tallyline_profile::report::{Counts, Node, Row, hierarchy};
+use tallyline_report::attribution::CallCounts;
+use tallyline_report::keys::Column;
+use tallyline_report::profile::Skid;
+use tallyline_report::{Counts, Node, Row, hierarchy};
 
 /// Writes tables, as trees with a level for each key or not.
 pub(super) fn write(
@@ -149,12 +149,12 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "# {}", samples(views, view))?;
     let shown = view.table.shown;
     match views.weighing {
-        tallyline_profile::report::Weighing::Weight => {
+        tallyline_report::Weighing::Weight => {
             writeln!(out, "# Total weight : {}", shown.total)?;
             let keys: Vec<_> = views.columns.iter().filter_map(Column::key).map(|key| key.name).collect();
             writeln!(out, "# Sort order   : {}", keys.join(","))?;
         }
-        tallyline_profile::report::Weighing::Period => {
+        tallyline_report::Weighing::Period => {
             writeln!(out, "# Event count (approx.): {}", shown.period)?;
         }
     }

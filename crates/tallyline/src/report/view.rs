@@ -1,9 +1,9 @@
 //! What is shown, whatever the form: tables of rows, and how the samples are accounted for.
 
 use std::collections::HashMap;
-use tallyline_profile::report::keys::Column;
-use tallyline_profile::report::operand::Outcome;
-use tallyline_profile::report::{Counts, Filter, Profile, Row, Table, Weighing, aggregate};
+use tallyline_report::keys::Column;
+use tallyline_report::operand::Outcome;
+use tallyline_report::{Counts, Filter, Profile, Row, Table, Weighing, aggregate};
 
 /// All tables of a report.
 pub(crate) struct Views<'p> {

@@ -8,8 +8,8 @@ use super::text::kind;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tallyline_profile::report::Profile;
-use tallyline_profile::report::sharing::{Levels, Line, Part, Sharing};
+use tallyline_report::Profile;
+use tallyline_report::sharing::{Levels, Line, Part, Sharing};
 
 /// Writes one document.
 pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {

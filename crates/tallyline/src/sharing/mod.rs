@@ -9,8 +9,8 @@ use crate::profile::{self, InputArgs};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use tallyline_profile::report::keys::Needs;
-use tallyline_profile::report::sharing::sharing;
+use tallyline_report::keys::Needs;
+use tallyline_report::sharing::sharing;
 
 /// Show cache lines that CPUs pass between them, with the types and fields on them
 ///

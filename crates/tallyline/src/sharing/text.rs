@@ -5,8 +5,8 @@ use crate::output::printable;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;
-use tallyline_profile::report::Profile;
-use tallyline_profile::report::sharing::{Line, Sharing};
+use tallyline_report::Profile;
+use tallyline_report::sharing::{Line, Sharing};
 
 const RULE: &str = "=================================================";
 

@@ -6,12 +6,12 @@ use crate::common::{compiles, folder};
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Command;
-use tallyline_profile::code::Image;
-use tallyline_profile::perfdata::Attr;
-use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{Comm, Mapping};
-use tallyline_profile::perfdata::sample::{CpuMode, DataSource, Sample, Weight};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_inference::code::Image;
+use tallyline_perf_data::Attr;
+use tallyline_perf_data::abi::{attr_flag, sample as bit};
+use tallyline_perf_data::file::{Comm, Mapping};
+use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
+use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
 
 pub(crate) const PROGRAM: &str = "\
 struct inner { int x, y; };
@@ -162,6 +162,6 @@ pub(crate) fn record_program(
 fn first_length(image: &Image, function: &str) -> u64 {
     let symbol = image.functions().iter().find(|symbol| symbol.name == function).expect("a function");
     let range = symbol.address..symbol.address + symbol.size;
-    let body = tallyline_profile::code::Body::decode(image, &[range], symbol.address);
+    let body = tallyline_inference::code::Body::decode(image, &[range], symbol.address);
     body.instructions()[0].length.into()
 }

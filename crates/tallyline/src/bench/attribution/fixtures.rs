@@ -13,12 +13,12 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{Body, Comm, Mapping};
-use tallyline_profile::perfdata::recorder;
-use tallyline_profile::perfdata::sample::{CpuMode, UserStack};
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription};
-use tallyline_profile::perfdata::{AddressSpaces, Attr, Recording, Sample, Writer};
+use tallyline_perf_data::abi::{attr_flag, sample as bit};
+use tallyline_perf_data::file::{Body, Comm, Mapping};
+use tallyline_perf_data::recorder;
+use tallyline_perf_data::sample::{CpuMode, UserStack};
+use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::{AddressSpaces, Attr, Recording, Sample, Writer};
 
 const SCHEMA: u32 = 1;
 

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tallyline_profile::report::pattern::{Found, NameKind, NamePattern};
+use tallyline_report::pattern::{Found, NameKind, NamePattern};
 use truth::{SHAPES, Shape, Truth};
 use verdict::Verdict;
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tallyline_profile::code::Image;
+use tallyline_inference::code::Image;
 
 /// Rounds where nobody says otherwise.
 const ROUNDS: usize = 5;

@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
-use tallyline_profile::code::{Body, Image};
-use tallyline_profile::perfdata::abi::{attr_flag, sample as bit};
-use tallyline_profile::perfdata::file::{BuildId, Comm, Mapping};
-use tallyline_profile::perfdata::recorder;
-use tallyline_profile::perfdata::sample::CpuMode;
-use tallyline_profile::perfdata::writer::{Encoder, EventDescription};
-use tallyline_profile::perfdata::{Attr, Sample, Writer};
+use tallyline_inference::code::{Body, Image};
+use tallyline_perf_data::abi::{attr_flag, sample as bit};
+use tallyline_perf_data::file::{BuildId, Comm, Mapping};
+use tallyline_perf_data::recorder;
+use tallyline_perf_data::sample::CpuMode;
+use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::{Attr, Sample, Writer};
 
 /// Instructions with samples in each function.
 const PLACES: usize = 8;

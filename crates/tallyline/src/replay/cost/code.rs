@@ -4,9 +4,9 @@ use crate::replay::places::under;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
-use tallyline_profile::code::{Flow, Image, Operation, operation_at};
-use tallyline_profile::timing::Code;
-use tallyline_profile::trace::Trace;
+use tallyline_inference::code::{Flow, Image, Operation, operation_at};
+use tallyline_timing::Code;
+use tallyline_trace::Trace;
 
 /// The files that a process mapped code from.
 pub(super) struct ProcessCode<'t> {

@@ -2,10 +2,10 @@
 
 use crate::replay::places::{Programs, places};
 use std::collections::BTreeMap;
-use tallyline_profile::coherence::{Course, Plan};
-use tallyline_profile::timing::{Cost, Costs, Processor};
-use tallyline_profile::trace::format::Header;
-use tallyline_profile::trace::{Source, Trace};
+use tallyline_timing::{Cost, Costs, Processor};
+use tallyline_trace::coherence::{Course, Plan};
+use tallyline_trace::format::Header;
+use tallyline_trace::{Source, Trace};
 
 /// Instructions that cost less than one of so many parts of all are not looked up.
 const RARE: u64 = 100_000;

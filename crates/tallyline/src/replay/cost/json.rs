@@ -16,7 +16,7 @@ use super::findings::CostFindings;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tallyline_profile::timing::{Cost, Costs};
+use tallyline_timing::{Cost, Costs};
 
 pub(super) fn write(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(&mut *out, &document(findings))?;

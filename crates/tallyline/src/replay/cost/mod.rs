@@ -13,9 +13,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use code::ProcessCode;
 use findings::CostFindings;
 use std::fs::File;
-use tallyline_profile::coherence::{Plan, replay_on};
-use tallyline_profile::timing::TimedCores;
-use tallyline_profile::trace::Trace;
+use tallyline_timing::TimedCores;
+use tallyline_trace::Trace;
+use tallyline_trace::coherence::{Plan, replay_on};
 
 /// Replays a trace on timed cores, and prints what its fields cost.
 pub(super) fn run(

@@ -6,7 +6,7 @@ use crate::output::printable;
 use crate::replay::text::{more, what};
 use anyhow::Result;
 use std::io::Write;
-use tallyline_profile::timing::Costs;
+use tallyline_timing::Costs;
 
 /// Fields that are shown; the JSON has all.
 const ROWS: usize = 30;

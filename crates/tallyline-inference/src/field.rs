@@ -1,0 +1,57 @@
+//! The name of what lies at an offset of an object.
+
+use super::candidates::{self, ALL};
+use super::outcome::{Choice, Typed};
+use crate::code::Access;
+use tallyline_layout::model::{TypeId, Types};
+
+/// Where in its object an operand is: `+0x3c (flags)`; two places that a condition chooses between are
+/// `+0x10 or +0x18 (left or right)`, and several fields at one place `+0x10 (long or pointer)`. Where
+/// there is no field it is `+0 (no field)`.
+pub fn place_text(types: &Types, typed: &Typed) -> String {
+    let place = |offset: u32| if offset == 0 { "+0".to_owned() } else { format!("+{offset:#x}") };
+    let named = |path: String| if path.is_empty() { "no field".to_owned() } else { path };
+    let field = named(field_path(types, typed));
+    match typed.or {
+        None => format!("{} ({field})", place(typed.offset)),
+        Some(Choice { offset: other, .. }) => {
+            let other = (place(other), named(at_other(types, typed, other)));
+            format!("{} or {} ({field} or {})", place(typed.offset), other.0, other.1)
+        }
+    }
+}
+
+/// The path of the field that an operand is, such as `stats.rx[].bytes`; empty where there is none, as in
+/// a number. Members of bases and of anonymous records count as the object's own. Of a Rust enum the
+/// variant is named; where the access does not tell one field from others, all are, with `or` between.
+pub fn field_path(types: &Types, typed: &Typed) -> String {
+    path(types, typed.ty, typed.offset, typed.size, typed.candidates)
+}
+
+/// Returns the members that an access can be of: for each the position of the member at each level, as
+/// [`Member::number`](tallyline_report::members::Member::number) has it, down to the first array.
+pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -> Vec<Vec<u32>> {
+    candidates::trails(candidates::candidates(types, ty, offset, size.into()), set)
+}
+
+impl Typed {
+    /// A part of an object, of which the size alone says which field it can be.
+    pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
+        Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
+    }
+}
+
+fn at_other(types: &Types, typed: &Typed, offset: u32) -> String {
+    path(types, typed.ty, offset, typed.size, by_size(types, typed.ty, offset, typed.size))
+}
+
+fn path(types: &Types, ty: TypeId, offset: u32, size: u16, set: u64) -> String {
+    let all = candidates::candidates(types, ty, offset.into(), size.into());
+    candidates::paths(&all, set).join(" or ")
+}
+
+/// The fields that an access can be of by its size alone.
+fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16) -> u64 {
+    let all = candidates::candidates(types, ty, offset.into(), size.into());
+    if all.len() < 2 { ALL } else { candidates::possible(&all, offset.into(), None, |_| true) }
+}

@@ -1,0 +1,233 @@
+//! Data types of memory operands: from machine code and debug information to the type and field of each access.
+//!
+//! [`infer()`] analyses functions in parallel and fills a [`TypeTable`] with one [`Outcome`] for each instruction that
+//! touches memory. A function is analysed as a whole: variables at the locations that debug information gives, loads
+//! through them, calls, and the edges between basic blocks. [`code`] decodes programs into functions, basic blocks and
+//! machine-independent effects.
+//!
+//! # Cost
+//! Units without a queried address are not opened, except for variables at fixed addresses, which are looked up once in
+//! all units if the unit itself has none. Memory is proportional to the types that were touched.
+//!
+//! # Guarantees
+//! Programs may be truncated, corrupt or malicious: no panic, no endless loop, bounded memory.
+
+mod asked;
+mod btf;
+pub mod cache;
+mod callees;
+mod candidates;
+mod catalog;
+pub mod code;
+mod entries;
+mod error;
+mod evidence;
+mod explain;
+mod field;
+mod flow;
+mod function;
+mod globals;
+mod go;
+mod inject;
+mod location;
+mod lookup;
+mod nodes;
+mod number;
+mod operand;
+mod outcome;
+mod ranges;
+mod shelf;
+mod table;
+mod tags;
+mod transfer;
+mod unit;
+mod value;
+mod vector;
+
+pub use asked::Asked;
+pub use btf::infer_by_btf;
+pub use error::{Error, Result};
+pub use evidence::effective_address;
+pub use explain::{Explanation, Step};
+pub use field::members_of;
+pub use field::{field_path, place_text};
+pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
+pub use table::{Function as TableFunction, TypeTable};
+
+use crate::code::{Body, Image};
+use catalog::Catalog;
+use flow::Analysis;
+use function::Function;
+use globals::Globals;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use shelf::Shelf;
+use std::fs::File;
+use table::Part;
+use tallyline_layout::{Companions, DebugInfo};
+
+/// Which functions to analyse.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'w> {
+    /// All that debug information describes.
+    All,
+    /// Those that have one of these addresses.
+    At(&'w [u64]),
+}
+
+/// Where debug information is read from.
+#[derive(Clone, Copy, Debug)]
+pub enum Debug<'d> {
+    /// An open file: the program itself, or what was stripped from it.
+    File(&'d File),
+    /// The bytes of such a file.
+    Bytes(&'d [u8]),
+}
+
+impl Debug<'_> {
+    fn explore<T>(
+        self,
+        companions: &dyn Companions,
+        each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_layout::Result<T>,
+    ) -> Result<(T, Vec<String>)> {
+        Ok(match self {
+            Debug::File(file) => tallyline_layout::explore_without_lines(file, companions, each)?,
+            Debug::Bytes(bytes) => tallyline_layout::explore_bytes(bytes, companions, each)?,
+        })
+    }
+}
+
+/// Finds the types of memory operands by DWARF.
+///
+/// An error if there is none, or its frame is damaged; damage inside of it costs what it is about.
+pub fn infer(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    wanted: Wanted<'_>,
+) -> Result<TypeTable> {
+    let ((parts, outside), warnings) = debug.explore(companions, |info| {
+        Ok(match wanted {
+            Wanted::All => (all(image, info), Vec::new()),
+            Wanted::At(addresses) => {
+                let asked = Asked { code: addresses.to_vec(), data: Vec::new() };
+                asked::analyse(image, info, &mut std::iter::once(asked), |_| Vec::new())
+            }
+        })
+    })?;
+    TypeTable::join(parts, outside, warnings)
+}
+
+/// The same for what is asked for as it becomes known, and the variables at addresses of data, see
+/// [`TypeTable::variable_at`]. What comes first is analysed while the rest is waited for; the table is the
+/// same as of all at once.
+pub fn infer_asked(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    asked: &mut dyn Iterator<Item = Asked>,
+) -> Result<TypeTable> {
+    let ((parts, outside), warnings) =
+        debug.explore(companions, |info| Ok(asked::analyse(image, info, asked, |_| Vec::new())))?;
+    TypeTable::join(parts, outside, warnings)
+}
+
+/// Says how the outcome of one instruction came about; none where there is no function.
+pub fn explain(
+    image: &Image,
+    debug: Debug<'_>,
+    companions: &dyn Companions,
+    address: u64,
+) -> Result<Option<Explanation>> {
+    let (explanation, _) = debug.explore(companions, |info| {
+        let globals = Globals::new(info);
+        let Some(unit) = globals.unit_at(address) else { return Ok(None) };
+        let mut catalog = Catalog::new(Shelf::new(info));
+        Ok(with_function(image, &globals, &mut catalog, unit, address, |analysis| analysis.explain(address)))
+    })?;
+    Ok(explanation.flatten())
+}
+
+/// Analyses all functions.
+fn all(image: &Image, info: &DebugInfo<'_, '_>) -> Vec<Part> {
+    let globals = Globals::new(info);
+    info.units().par_iter().map(|unit| unit_part(image, info, &globals, *unit, None)).collect()
+}
+
+/// Analyses functions of one unit.
+fn unit_part(
+    image: &Image,
+    info: &DebugInfo<'_, '_>,
+    globals: &Globals<'_>,
+    unit: usize,
+    addresses: Option<Vec<u64>>,
+) -> Part {
+    let mut catalog = Catalog::new(Shelf::new(info));
+    let mut part = Part::of_unit(unit);
+    let Some(opened) = catalog.shelf.as_mut().and_then(|shelf| shelf.unit(unit)) else {
+        part.outside = addresses.unwrap_or_default();
+        return part;
+    };
+    let mut wanted: Vec<usize> = match addresses {
+        None => (0..opened.functions.len()).collect(),
+        Some(addresses) => addresses
+            .iter()
+            .filter_map(|address| {
+                let function = opened.function_at(*address);
+                if function.is_none() {
+                    part.outside.push(*address);
+                }
+                function
+            })
+            .collect(),
+    };
+    wanted.sort_unstable();
+    wanted.dedup();
+    let is_assembly = ASSEMBLY.contains(&opened.entries.language());
+    for index in wanted {
+        let entry = opened.functions[index].entry();
+        with_function(image, globals, &mut catalog, unit, entry, |analysis| {
+            let mut found = analysis.outcomes();
+            if is_assembly {
+                let all = found.rows.iter_mut().chain(&mut found.seconds);
+                all.for_each(|(_, outcome)| without_types(outcome));
+            }
+            part.add(&analysis.function.name, &opened.functions[index].ranges, &found.rows);
+            part.seconds.append(&mut found.seconds);
+        });
+    }
+    part.finish(catalog);
+    part
+}
+
+/// DWARF's numbers of assembly: from assemblers, and from version 5 on.
+const ASSEMBLY: [u64; 2] = [0x8001, 0x31];
+
+/// What assemblers write about a source has lines and names, but nothing that says what data are.
+fn without_types(outcome: &mut Outcome) {
+    if let Outcome::Untyped(_) = outcome {
+        *outcome = Outcome::Untyped(Reason::NoDebugInformation);
+    }
+}
+
+/// Analyses the function of a unit that an address is in, and hands the result on.
+fn with_function<T>(
+    image: &Image,
+    globals: &Globals<'_>,
+    catalog: &mut Catalog<'_, '_, '_>,
+    unit: usize,
+    address: u64,
+    each: impl FnOnce(&mut Analysis<'_, '_, '_, '_>) -> T,
+) -> Option<T> {
+    let shelf = catalog.shelf.as_mut()?;
+    let unit = shelf.unit(unit)?;
+    let index = unit.function_at(address)?;
+    let function = Function::read(shelf, &unit, index);
+    let subprogram = &unit.functions[index];
+    let body = Body::decode(image, &subprogram.ranges, subprogram.entry());
+    let none = FxHashMap::default();
+    let mut analysis = Analysis::new(image, &body, &function, Some(unit.clone()), globals, catalog, &none);
+    analysis.seed_goroutine();
+    analysis.run();
+    Some(each(&mut analysis))
+}

@@ -1,0 +1,206 @@
+//! A cursor over bytes of either order that never reads past their end.
+
+use crate::{Error, Result};
+
+/// The byte order of the machine that made a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// The order of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
+
+    pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// A cursor over the bytes of a file that knows its offset there; it never reads past their end.
+///
+/// Errors are [`Error::Damaged`] with the offset and the name of the item that is too short.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+    /// The offset of the first of `bytes`, for messages.
+    offset: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of bytes that lie at `offset` in the file.
+    #[inline]
+    pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
+        Self { bytes, order, offset }
+    }
+
+    /// Returns the bytes that were not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns whether all bytes were read.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Returns the byte order.
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Returns the offset of the next byte in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns an error at this offset.
+    pub fn error(&self, reason: impl Into<String>) -> Error {
+        Error::damaged(self.offset, reason)
+    }
+
+    #[cold]
+    fn too_short(&self, what: &str, wanted: u64) -> Error {
+        self.error(format!("{what}: {wanted} bytes wanted, {} left", self.bytes.len()))
+    }
+
+    /// Reads the next `len` bytes; `what` names them in errors.
+    #[inline]
+    pub fn take(&mut self, len: u64, what: &str) -> Result<&'a [u8]> {
+        let split = usize::try_from(len).ok().and_then(|len| self.bytes.split_at_checked(len));
+        let Some((taken, rest)) = split else {
+            return Err(self.too_short(what, len));
+        };
+        self.bytes = rest;
+        self.offset = self.offset.saturating_add(len);
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
+        let Some((taken, rest)) = self.bytes.split_first_chunk::<N>() else {
+            return Err(self.too_short(what, N as u64));
+        };
+        self.bytes = rest;
+        self.offset = self.offset.saturating_add(N as u64);
+        Ok(*taken)
+    }
+
+    /// Reads a 16-bit integer.
+    #[inline]
+    pub fn u16(&mut self, what: &str) -> Result<u16> {
+        Ok(self.order.u16(self.array(what)?))
+    }
+
+    /// Reads a 32-bit integer.
+    #[inline]
+    pub fn u32(&mut self, what: &str) -> Result<u32> {
+        Ok(self.order.u32(self.array(what)?))
+    }
+
+    /// Reads a 64-bit integer.
+    #[inline]
+    pub fn u64(&mut self, what: &str) -> Result<u64> {
+        Ok(self.order.u64(self.array(what)?))
+    }
+
+    /// Reads `count` words of 8 bytes.
+    #[inline]
+    pub fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
+        let len = count.checked_mul(8).ok_or_else(|| self.error(format!("{what}: {count} words")))?;
+        Ok(Words { bytes: self.take(len, what)?, order: self.order })
+    }
+}
+
+/// A sequence of 64-bit words as they lie in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Words<'a> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The word with this index.
+    pub fn get(&self, index: usize) -> Option<u64> {
+        let start = index.checked_mul(8)?;
+        let bytes = self.bytes.get(start..)?.first_chunk()?;
+        Some(self.order.u64(*bytes))
+    }
+
+    /// All words.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let order = self.order;
+        self.bytes.as_chunks().0.iter().map(move |bytes| order.u64(*bytes))
+    }
+
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
+    }
+}
+
+impl PartialEq for Words<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Words<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_an_error_with_its_offset() {
+        let mut cursor = Cursor::new(&[1, 0, 0, 0, 5], ByteOrder::Little, 0x100);
+        assert_eq!(cursor.u32("id").expect("four bytes"), 1);
+        let error = cursor.u32("time").expect_err("one byte is left");
+        assert_eq!(error.to_string(), "damaged perf.data at offset 0x104: time: 4 bytes wanted, 1 left");
+        assert!(cursor.take(u64::MAX, "data").is_err());
+        assert!(cursor.words(u64::MAX / 2, "call chain").is_err());
+        assert_eq!(cursor.rest(), [5], "nothing was consumed by what failed");
+    }
+
+    #[test]
+    fn words_are_read_in_the_order_of_the_file() {
+        let bytes = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0];
+        let words = Cursor::new(&bytes, ByteOrder::Big, 0).words(2, "words").expect("two words");
+        assert_eq!(words.iter().collect::<Vec<_>>(), [1, 256]);
+        assert_eq!((words.get(1), words.get(2), words.len()), (Some(256), None, 2));
+        let words = Cursor::new(&bytes, ByteOrder::Little, 0).words(1, "words").expect("one word");
+        assert_eq!(words.get(0), Some(1 << 56));
+    }
+}

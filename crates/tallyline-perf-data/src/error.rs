@@ -1,0 +1,48 @@
+//! Errors of this crate.
+
+use thiserror::Error;
+
+/// An error of this crate.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes do not start with perf's magic number.
+    #[error("not a perf.data file: it does not start with PERFILE2")]
+    NotPerfData,
+
+    /// There are no bytes.
+    #[error("the file is empty: nothing was recorded, or the recorder could not write it")]
+    Empty,
+
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+
+    /// The recording is damaged.
+    #[error("damaged perf.data at offset {offset:#x}: {reason}")]
+    Damaged {
+        /// The offset in the file, or in the inflated records where the reason says so.
+        offset: u64,
+        /// The damage.
+        reason: String,
+    },
+
+    /// A stated limit was reached; such a file is taken for a hostile one.
+    #[error("{what}: more than {limit}")]
+    Limit {
+        /// The items of which there are too many.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl Error {
+    /// Returns the error of a recording that is damaged at an offset.
+    pub(crate) fn damaged(offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damaged { offset, reason: reason.into() }
+    }
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

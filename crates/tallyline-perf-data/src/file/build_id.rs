@@ -1,0 +1,110 @@
+//! Which build a file was: the ids that linkers write, by the file's path.
+
+use super::features::{Feature, Features};
+use crate::Result;
+use crate::abi::misc;
+use crate::bytes::{ByteOrder, Cursor};
+use std::collections::HashMap;
+use std::fmt;
+
+/// A build-id of up to 20 bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct BuildId {
+    bytes: [u8; 20],
+    len: u8,
+}
+
+impl BuildId {
+    /// Of a longer id the first 20 bytes, as the kernel and perf keep them; of an empty one, nothing.
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let len = id.len().min(20);
+        let mut bytes = [0; 20];
+        bytes[..len].copy_from_slice(&id[..len]);
+        // all zeroes: the kernel found none
+        bytes.iter().any(|byte| *byte != 0).then_some(Self { bytes, len: len as u8 })
+    }
+
+    /// The id.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+/// Build-ids by the path of the file, `[kernel.kallsyms]` and `[vdso]` among them.
+#[derive(Clone, Debug, Default)]
+pub struct BuildIds {
+    by_path: HashMap<Vec<u8>, BuildId>,
+}
+
+impl BuildIds {
+    /// The id of the file with this path.
+    pub fn get(&self, path: &[u8]) -> Option<BuildId> {
+        self.by_path.get(path).copied()
+    }
+
+    /// All, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
+        self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
+    }
+
+    /// The body of a `HEADER_BUILD_ID` record, or of an entry of the file's table, which is the same.
+    pub(super) fn add_record(&mut self, header_misc: u16, mut body: Cursor<'_>) -> Result<()> {
+        body.u32("process of a build-id")?;
+        self.add(header_misc, body)
+    }
+
+    fn add(&mut self, header_misc: u16, mut body: Cursor<'_>) -> Result<()> {
+        let id = body.take(24, "build-id")?;
+        let len = if header_misc & misc::BUILD_ID_SIZE != 0 { usize::from(id[20]).min(20) } else { 20 };
+        let path = until_nul(body.rest());
+        if let Some(id) = BuildId::new(&id[..len]) {
+            self.by_path.insert(path.to_vec(), id);
+        }
+        Ok(())
+    }
+
+    /// The file's table. One that is damaged is a warning: the profile is of use without.
+    pub(super) fn add_table(&mut self, features: &Features, order: ByteOrder, warnings: &mut Vec<String>) {
+        for (bytes, offset) in features.sections(Feature::BUILD_ID) {
+            // the very first tables had no process in their entries, which shows in the kernel's name
+            let has_process = !bytes.get(36..).is_some_and(|name| name.starts_with(b"nel.kallsyms]"));
+            let mut at = Cursor::new(bytes, order, offset);
+            while !at.is_empty() {
+                if let Err(error) = self.add_entry(&mut at, has_process) {
+                    warnings.push(error.to_string());
+                    break;
+                }
+            }
+        }
+    }
+
+    fn add_entry(&mut self, at: &mut Cursor<'_>, has_process: bool) -> Result<()> {
+        let place = *at;
+        at.u32("header of a build-id")?;
+        let misc = at.u16("header of a build-id")?;
+        let size = at.u16("header of a build-id")?;
+        let Some(len) = u64::from(size).checked_sub(8) else {
+            return Err(place.error(format!("an entry of {size} bytes in the table of build-ids")));
+        };
+        let offset = at.offset();
+        let body = Cursor::new(at.take(len, "a build-id")?, at.order(), offset);
+        if has_process { self.add_record(misc, body) } else { self.add(misc, body) }
+    }
+}
+
+/// Text that ends with a zero, or where the bytes end.
+pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}

@@ -1,0 +1,209 @@
+//! What the recording says about the machine and the run.
+
+use super::build_id::until_nul;
+use super::event::Group;
+use crate::Result;
+use crate::bytes::{ByteOrder, Cursor};
+use std::collections::BTreeMap;
+
+/// A section's number, `HEADER_*` in perf's `util/header.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Feature(pub u64);
+
+impl Feature {
+    #![allow(missing_docs, reason = "the names are perf's, HEADER_*")]
+    pub const TRACING_DATA: Self = Self(1);
+    pub const BUILD_ID: Self = Self(2);
+    pub const HOSTNAME: Self = Self(3);
+    pub const OS_RELEASE: Self = Self(4);
+    pub const VERSION: Self = Self(5);
+    pub const ARCH: Self = Self(6);
+    pub const CPUS: Self = Self(7);
+    pub const CPU_DESCRIPTION: Self = Self(8);
+    pub const CPU_ID: Self = Self(9);
+    pub const TOTAL_MEMORY: Self = Self(10);
+    pub const COMMAND_LINE: Self = Self(11);
+    pub const EVENT_DESC: Self = Self(12);
+    pub const CPU_TOPOLOGY: Self = Self(13);
+    pub const NODES: Self = Self(14);
+    pub const PMU_MAPPINGS: Self = Self(16);
+    pub const GROUP_DESC: Self = Self(17);
+    pub const CACHE: Self = Self(20);
+    pub const SAMPLE_TIME: Self = Self(21);
+    pub const MEMORY_TOPOLOGY: Self = Self(22);
+}
+
+/// One level of the machine's caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheLevel {
+    /// 1 is the closest to the CPU.
+    pub level: u32,
+    /// Bytes of a line.
+    pub line_size: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Such as `32K`.
+    pub size: String,
+    /// The CPUs that share it, a list such as `0-3`.
+    pub cpus: String,
+}
+
+/// What is known about the machine and the run; empty where the recording does not say it.
+#[derive(Clone, Debug, Default)]
+pub struct Features {
+    sections: BTreeMap<Feature, (Vec<u8>, u64)>,
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// `uname -r`.
+    pub os_release: Option<String>,
+    /// Which perf, or `tallyline` and its version.
+    pub version: Option<String>,
+    /// `uname -m`.
+    pub arch: Option<String>,
+    /// Configured CPUs, and those that were online.
+    pub cpus: Option<(u32, u32)>,
+    /// The model's name.
+    pub cpu_description: Option<String>,
+    /// perf's number for the model: of Arm's `MIDR_EL1`.
+    pub cpu_id: Option<String>,
+    /// Kilobytes of memory.
+    pub total_memory: Option<u64>,
+    /// The command line that recorded.
+    pub command_line: Vec<String>,
+    /// The core and the socket of each CPU.
+    pub topology: Vec<(u32, u32)>,
+    /// The nodes of memory: number, and ranges of CPUs.
+    pub nodes: Vec<(u32, Vec<(u32, u32)>)>,
+    /// Number and name of each PMU.
+    pub pmus: Vec<(u32, String)>,
+    /// Groups of events.
+    pub groups: Vec<Group>,
+    /// The caches.
+    pub caches: Vec<CacheLevel>,
+    /// When the first and the last sample were.
+    pub sample_time: Option<(u64, u64)>,
+}
+
+impl Features {
+    pub(super) fn add(&mut self, feature: Feature, bytes: &[u8], offset: u64) {
+        self.sections.insert(feature, (bytes.to_vec(), offset));
+    }
+
+    /// The bytes of a section, and where they were.
+    pub(super) fn sections(&self, feature: Feature) -> impl Iterator<Item = (&[u8], u64)> {
+        self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
+    }
+
+    /// Which sections there are.
+    pub fn present(&self) -> impl Iterator<Item = Feature> {
+        self.sections.keys().copied()
+    }
+
+    /// The size of a line of the caches closest to the CPUs, in bytes.
+    pub fn line_size(&self) -> Option<u32> {
+        let closest = self.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.line_size > 0);
+        closest.min_by_key(|cache| cache.level).map(|cache| cache.line_size)
+    }
+
+    /// The socket of a CPU.
+    pub fn socket(&self, cpu: u32) -> Option<u32> {
+        self.topology.get(cpu as usize).map(|(_, socket)| *socket)
+    }
+
+    /// Reads what is known here. A damaged section is a warning, and as if it were not there.
+    pub(super) fn parse(&mut self, order: ByteOrder, warnings: &mut Vec<String>) {
+        for (feature, (bytes, offset)) in std::mem::take(&mut self.sections) {
+            if let Err(error) = self.parse_one(feature, Cursor::new(&bytes, order, offset)) {
+                warnings.push(error.to_string());
+            }
+            self.sections.insert(feature, (bytes, offset));
+        }
+    }
+
+    fn parse_one(&mut self, feature: Feature, mut at: Cursor<'_>) -> Result<()> {
+        let at = &mut at;
+        match feature {
+            Feature::HOSTNAME => self.hostname = Some(text(at)?),
+            Feature::OS_RELEASE => self.os_release = Some(text(at)?),
+            Feature::VERSION => self.version = Some(text(at)?),
+            Feature::ARCH => self.arch = Some(text(at)?),
+            Feature::CPUS => self.cpus = Some((at.u32("number of CPUs")?, at.u32("number of CPUs")?)),
+            Feature::CPU_DESCRIPTION => self.cpu_description = Some(text(at)?),
+            Feature::CPU_ID => self.cpu_id = Some(text(at)?),
+            Feature::TOTAL_MEMORY => self.total_memory = Some(at.u64("size of the memory")?),
+            Feature::COMMAND_LINE => self.command_line = texts(at)?,
+            Feature::CPU_TOPOLOGY => {
+                self.topology = topology(at, self.cpus.map_or(0, |(available, _)| available))?
+            }
+            Feature::PMU_MAPPINGS => self.pmus = list(at, |at| Ok((at.u32("number of a PMU")?, text(at)?)))?,
+            Feature::GROUP_DESC => {
+                self.groups = list(at, |at| {
+                    let name = text(at)?;
+                    let leader = at.u32("leader of a group")? as usize;
+                    Ok(Group { name, leader, members: at.u32("members of a group")? as usize })
+                })?;
+            }
+            Feature::NODES => {
+                self.nodes = list(at, |at| {
+                    let node = at.u32("number of a node")?;
+                    at.u64("memory of a node")?;
+                    at.u64("memory of a node")?;
+                    Ok((node, ranges(&text(at)?)))
+                })?;
+            }
+            Feature::CACHE => {
+                at.u32("version of the caches")?;
+                self.caches = list(at, cache)?;
+            }
+            Feature::SAMPLE_TIME => self.sample_time = Some((at.u64("first time")?, at.u64("last time")?)),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a list such as `0-3,8`, as first and last of each range; what is none is left out.
+fn ranges(list: &str) -> Vec<(u32, u32)> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    list.split(',').filter_map(range).collect()
+}
+
+fn cache(at: &mut Cursor<'_>) -> Result<CacheLevel> {
+    let level = at.u32("a cache")?;
+    let line_size = at.u32("a cache")?;
+    at.u64("a cache")?;
+    Ok(CacheLevel { level, line_size, kind: text(at)?, size: text(at)?, cpus: text(at)? })
+}
+
+/// Lists of siblings as text, then core and socket of each CPU; old recordings end before.
+fn topology(at: &mut Cursor<'_>, cpus: u32) -> Result<Vec<(u32, u32)>> {
+    texts(at)?;
+    texts(at)?;
+    let mut places = Vec::new();
+    for _ in 0..cpus {
+        if at.is_empty() {
+            break;
+        }
+        places.push((at.u32("core of a CPU")?, at.u32("socket of a CPU")?));
+    }
+    Ok(places)
+}
+
+/// A text: its length, and that many bytes, padded with zeroes.
+pub(super) fn text(at: &mut Cursor<'_>) -> Result<String> {
+    let len = at.u32("length of a text")?;
+    Ok(String::from_utf8_lossy(until_nul(at.take(len.into(), "a text")?)).into_owned())
+}
+
+fn texts(at: &mut Cursor<'_>) -> Result<Vec<String>> {
+    list(at, text)
+}
+
+/// A count, and that many of something; nothing is set aside for them before they are there.
+fn list<T>(at: &mut Cursor<'_>, mut read: impl FnMut(&mut Cursor<'_>) -> Result<T>) -> Result<Vec<T>> {
+    let count = at.u32("length of a list")?;
+    (0..count).map(|_| read(at)).collect()
+}

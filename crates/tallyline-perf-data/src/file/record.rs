@@ -1,0 +1,293 @@
+//! What records say.
+
+use super::build_id::{BuildId, until_nul};
+use super::event::Events;
+use super::stream::RawRecord;
+use crate::abi::{misc, record as kind, sample as bit};
+use crate::attr::Attr;
+use crate::bytes::Cursor;
+use crate::sample::{CpuMode, Sample};
+use crate::spe::{Traces, Who};
+use crate::{Error, Result};
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// Where it is: in the file, or in the inflated records.
+    pub offset: u64,
+    /// When, if the recording says.
+    pub time: Option<u64>,
+    /// The thread that it happened in, if the recording says.
+    pub tid: Option<i32>,
+    /// What happened.
+    pub body: Body<'a>,
+}
+
+/// What a record says.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "nearly all records are samples, and none is kept")]
+pub enum Body<'a> {
+    /// A sample of the event with this index.
+    Sample(usize, Sample<'a>),
+    /// A sample of an event that the recording does not describe.
+    UnknownEvent(u64),
+    /// A file, or memory, was mapped.
+    Mapping(Mapping<'a>),
+    /// A thread got a name.
+    Comm(Comm<'a>),
+    /// A thread was made.
+    Fork(Task),
+    /// A thread ended.
+    Exit(Task),
+    /// Records were lost because nobody took them away in time.
+    Lost(Lost),
+    /// Samples were lost.
+    LostSamples(Lost),
+    /// Code came into the kernel, such as a BPF program, or left it.
+    KernelSymbol(KernelSymbol<'a>),
+    /// Another record: its type, `abi::record`.
+    Other(u32),
+}
+
+/// What was mapped where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping<'a> {
+    /// Whose address space: −1 is the kernel's.
+    pub pid: i32,
+    /// The thread that did it.
+    pub tid: i32,
+    /// In whose code it counts.
+    pub mode: CpuMode,
+    /// The first address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Where in the file the first address is; of the kernel's own code the address of the symbol
+    /// that the path names, such as `_text`.
+    pub file_offset: u64,
+    /// The file, or what the kernel or perf call it: `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
+    pub path: &'a [u8],
+    /// Whether code can run there; in old recordings all that is not marked as data.
+    pub is_executable: bool,
+    /// The file's build-id.
+    pub build_id: Option<BuildId>,
+}
+
+/// A thread's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Whether it began another program.
+    pub is_exec: bool,
+}
+
+/// A thread that began or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The process.
+    pub pid: i32,
+    /// The process it came from.
+    pub parent_pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The thread it came from.
+    pub parent_tid: i32,
+}
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// How many.
+    pub count: u64,
+}
+
+/// Code in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// The first address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u32,
+    /// Its name.
+    pub name: &'a [u8],
+    /// Whether it left.
+    pub is_unregistered: bool,
+}
+
+/// Decodes records of known events.
+pub(super) struct Decoder<'e> {
+    pub(super) events: &'e Events,
+}
+
+impl Decoder<'_> {
+    pub(super) fn decode<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
+        self.decode_body(raw).map_err(|error| said(raw, error))
+    }
+
+    /// Decodes a sample in the place of another one, and says which event's it is. None for what is no
+    /// sample, or one of an unknown event.
+    pub(super) fn decode_sample<'a>(
+        &self,
+        raw: &RawRecord<'a>,
+        sample: &mut Sample<'a>,
+    ) -> Result<Option<usize>> {
+        let index = (raw.kind == kind::SAMPLE).then(|| self.events.of_record(true, raw.body));
+        let Some(Ok(index)) = index else { return Ok(None) };
+        let Some(event) = self.events.get(index) else { return Ok(None) };
+        sample.decode_over(raw.misc, raw.body, &event.attr).map_err(|error| said(raw, error))?;
+        Ok(Some(index))
+    }
+
+    /// Has traces take a record into account.
+    pub(super) fn note(&self, raw: &RawRecord<'_>, traces: &mut Traces) -> Result<()> {
+        let (mut body, mut who) = (raw.body, Who::default());
+        if raw.kind < kind::USER_TYPES {
+            let index = self.events.of_record(false, raw.body).unwrap_or(0);
+            let event = self.events.get(index);
+            (body, who) = event.map_or(Ok((body, who)), |event| split_trailer(body, &event.attr))?;
+        }
+        let noted = traces.note(raw.kind, raw.misc, body, who, raw.end());
+        noted.map_err(|error| said(raw, error))
+    }
+
+    fn decode_body<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
+        let other = |body| Record { offset: raw.offset, time: None, tid: None, body };
+        if raw.kind >= kind::USER_TYPES {
+            return Ok(other(Body::Other(raw.kind)));
+        }
+        let is_sample = raw.kind == kind::SAMPLE;
+        let index = match self.events.of_record(is_sample, raw.body) {
+            Ok(index) => index,
+            Err(id) if is_sample => return Ok(other(Body::UnknownEvent(id))),
+            Err(_) => 0,
+        };
+        let Some(event) = self.events.get(index) else {
+            return Err(Error::damaged(raw.offset, "a record before the first event"));
+        };
+        if is_sample {
+            let sample = Sample::decode(raw.misc, raw.body, &event.attr)?;
+            return Ok(Record {
+                offset: raw.offset,
+                time: sample.time,
+                tid: sample.tid,
+                body: Body::Sample(index, sample),
+            });
+        }
+        let (body, trailer) = split_trailer(raw.body, &event.attr)?;
+        let body = decode_other(raw, body)?;
+        Ok(Record { offset: raw.offset, time: trailer.time, tid: trailer.tid, body })
+    }
+}
+
+/// An error with where its offset counts.
+fn said(raw: &RawRecord<'_>, error: Error) -> Error {
+    match error {
+        Error::Damaged { offset, reason } if raw.is_inflated => {
+            Error::Damaged { offset, reason: format!("in the inflated records: {reason}") }
+        }
+        error => error,
+    }
+}
+
+fn decode_other<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Body<'a>> {
+    Ok(match raw.kind {
+        kind::MMAP | kind::MMAP2 => Body::Mapping(mapping(raw, at)?),
+        kind::COMM => Body::Comm(Comm {
+            pid: at.u32("process of a name")?.cast_signed(),
+            tid: at.u32("thread of a name")?.cast_signed(),
+            name: until_nul(at.rest()),
+            is_exec: raw.misc & misc::COMM_EXEC != 0,
+        }),
+        kind::FORK => Body::Fork(task(at)?),
+        kind::EXIT => Body::Exit(task(at)?),
+        kind::LOST => {
+            at.u64("id of lost records")?;
+            Body::Lost(Lost { count: at.u64("lost records")? })
+        }
+        kind::LOST_SAMPLES => Body::LostSamples(Lost { count: at.u64("lost samples")? }),
+        kind::KSYMBOL => {
+            let start = at.u64("address of a kernel symbol")?;
+            let len = at.u32("length of a kernel symbol")?;
+            at.u16("kind of a kernel symbol")?;
+            let flags = at.u16("flags of a kernel symbol")?;
+            Body::KernelSymbol(KernelSymbol {
+                start,
+                len,
+                name: until_nul(at.rest()),
+                is_unregistered: flags & 1 != 0,
+            })
+        }
+        kind => Body::Other(kind),
+    })
+}
+
+fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mapping<'a>> {
+    const WHAT: &str = "a mapping";
+    const EXECUTABLE: u32 = 4;
+    let pid = at.u32(WHAT)?.cast_signed();
+    let tid = at.u32(WHAT)?.cast_signed();
+    let (start, len, file_offset) = (at.u64(WHAT)?, at.u64(WHAT)?, at.u64(WHAT)?);
+    let mut build_id = None;
+    let mut is_executable = raw.misc & misc::MMAP_DATA == 0;
+    if raw.kind == kind::MMAP2 {
+        // a build-id with its length in front, or device, inode and generation
+        let file = at.take(24, WHAT)?;
+        if raw.misc & misc::MMAP_BUILD_ID != 0 {
+            build_id = BuildId::new(&file[4..4 + usize::from(file[0]).min(20)]);
+        }
+        is_executable = at.u32(WHAT)? & EXECUTABLE != 0;
+        at.u32(WHAT)?;
+    }
+    Ok(Mapping {
+        pid,
+        tid,
+        mode: CpuMode::of(raw.misc),
+        start,
+        len,
+        file_offset,
+        path: until_nul(at.rest()),
+        is_executable,
+        build_id,
+    })
+}
+
+fn task(mut at: Cursor<'_>) -> Result<Task> {
+    const WHAT: &str = "a thread that began or ended";
+    Ok(Task {
+        pid: at.u32(WHAT)?.cast_signed(),
+        parent_pid: at.u32(WHAT)?.cast_signed(),
+        tid: at.u32(WHAT)?.cast_signed(),
+        parent_tid: at.u32(WHAT)?.cast_signed(),
+    })
+}
+
+/// What is before the trailer, and who and when it says it was. Records that perf makes up may lack it.
+pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, Who)> {
+    let len = attr.trailer_len();
+    let Some(before) = body.rest().len().checked_sub(len).filter(|_| len > 0) else {
+        return Ok((body, Who::default()));
+    };
+    let (offset, order) = (body.offset(), body.order());
+    let before = Cursor::new(body.take(before as u64, "a record")?, order, offset);
+    let has = |field: u64| attr.sample_type & field != 0;
+    let mut trailer = Who::default();
+    if has(bit::TID) {
+        trailer.pid = Some(body.u32("pid")?.cast_signed());
+        trailer.tid = Some(body.u32("tid")?.cast_signed());
+    }
+    if has(bit::TIME) {
+        trailer.time = Some(body.u64("time")?);
+    }
+    // the CPU comes behind these
+    body.words([bit::ID, bit::STREAM_ID].iter().filter(|field| has(**field)).count() as u64, "ids")?;
+    if has(bit::CPU) {
+        trailer.cpu = Some(body.u32("cpu")?);
+    }
+    Ok((before, trailer))
+}

@@ -1,0 +1,50 @@
+//! The code that the kernel gives to each process, `[vdso]`: it is in no file, so it is read from this process.
+
+use crate::file::BuildId;
+use object::Object;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// The largest that is believed.
+const LIMIT: u64 = 1 << 20;
+
+/// A vdso as a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vdso {
+    /// Its build-id.
+    pub build_id: BuildId,
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+}
+
+impl Vdso {
+    /// Returns that of this process, which is that of all processes of its word size.
+    pub fn own() -> Option<Self> {
+        let maps = fs::read_to_string("/proc/self/maps").ok()?;
+        let (start, end) = range(&maps)?;
+        let mut bytes = vec![0; usize::try_from(end.checked_sub(start).filter(|len| *len <= LIMIT)?).ok()?];
+        File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+        let object = object::File::parse(&*bytes).ok()?;
+        let build_id = BuildId::new(object.build_id().ok()??)?;
+        Some(Self { build_id, bytes })
+    }
+}
+
+/// Where `/proc/PID/maps` says that it is.
+fn range(maps: &str) -> Option<(u64, u64)> {
+    let line = maps.lines().find(|line| line.ends_with(" [vdso]"))?;
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vdso_is_found_among_mappings() {
+        let maps = "7f00-7f10 r--p 00000000 00:00 0    [vvar]\n7f10-7f12 r-xp 00000000 00:00 0    [vdso]\n";
+        assert_eq!(range(maps), Some((0x7f10, 0x7f12)));
+        assert_eq!(range(""), None);
+    }
+}

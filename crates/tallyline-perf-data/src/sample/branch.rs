@@ -1,0 +1,110 @@
+//! The stack of last branches.
+
+use crate::Result;
+use crate::bytes::{ByteOrder, Cursor, Words};
+
+/// The last branches before a sample, the latest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchStack<'a> {
+    /// Where in the hardware's ring the latest entry was, if the kernel knew.
+    pub hardware_index: Option<u64>,
+    /// Three words for each branch.
+    entries: Words<'a>,
+    counters: Option<Words<'a>>,
+}
+
+/// A branch that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The branch's address.
+    pub from: u64,
+    /// Where it went.
+    pub to: u64,
+    /// Whether it was mispredicted. Neither this nor `predicted`: not known.
+    pub mispredicted: bool,
+    /// Whether it was predicted.
+    pub predicted: bool,
+    /// In a hardware transaction.
+    pub in_transaction: bool,
+    /// It aborted a hardware transaction.
+    pub abort: bool,
+    /// Cycles since the branch before; 0: not known.
+    pub cycles: u16,
+    /// `PERF_BR_*`: conditional, call, return and so on.
+    pub kind: u8,
+    /// How it was speculated.
+    pub speculation: u8,
+    /// `PERF_BR_NEW_*`, where `kind` is `PERF_BR_EXTEND_ABI`.
+    pub new_kind: u8,
+    /// The privilege after it.
+    pub privilege: u8,
+    /// Occurrences of events since the branch before, with `PERF_SAMPLE_BRANCH_COUNTERS`.
+    pub counters: Option<u64>,
+}
+
+impl<'a> BranchStack<'a> {
+    pub(crate) fn decode(at: &mut Cursor<'a>, has_index: bool, has_counters: bool) -> Result<Self> {
+        let count = at.u64("number of branches")?;
+        let hardware_index = has_index.then(|| at.u64("index of branches")).transpose()?;
+        let words = count.checked_mul(3).ok_or_else(|| at.error(format!("{count} branches")))?;
+        Ok(Self {
+            // all ones: the kernel does not know
+            hardware_index: hardware_index.filter(|index| *index != u64::MAX),
+            entries: at.words(words, "branches")?,
+            counters: has_counters.then(|| at.words(count, "counters of branches")).transpose()?,
+        })
+    }
+
+    /// How many branches.
+    pub fn len(&self) -> usize {
+        self.entries.len() / 3
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The branch with this index, the latest first.
+    pub fn get(&self, index: usize) -> Option<Branch> {
+        let start = index.checked_mul(3)?;
+        let (from, to, flags) =
+            (self.entries.get(start)?, self.entries.get(start + 1)?, self.entries.get(start + 2)?);
+        let field = Fields { flags, order: self.entries.order() };
+        Some(Branch {
+            from,
+            to,
+            mispredicted: field.get(0, 1) != 0,
+            predicted: field.get(1, 1) != 0,
+            in_transaction: field.get(2, 1) != 0,
+            abort: field.get(3, 1) != 0,
+            cycles: field.get(4, 16) as u16,
+            kind: field.get(20, 4) as u8,
+            speculation: field.get(24, 2) as u8,
+            new_kind: field.get(26, 4) as u8,
+            privilege: field.get(30, 3) as u8,
+            counters: self.counters.and_then(|counters| counters.get(index)),
+        })
+    }
+
+    /// All branches, the latest first.
+    pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'_, 'a> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}
+
+/// A word of bit fields: a little-endian machine fills it from the bottom, the other from the top.
+struct Fields {
+    flags: u64,
+    order: ByteOrder,
+}
+
+impl Fields {
+    fn get(&self, start: u32, width: u32) -> u64 {
+        let shift = match self.order {
+            ByteOrder::Little => start,
+            ByteOrder::Big => 64 - start - width,
+        };
+        self.flags >> shift & ((1 << width) - 1)
+    }
+}

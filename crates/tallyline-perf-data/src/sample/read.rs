@@ -1,0 +1,93 @@
+//! The values of counters, as a sample or a `PERF_RECORD_READ` carries them.
+
+use crate::Result;
+use crate::abi::read_format as format;
+use crate::bytes::{Cursor, Words};
+
+/// One counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadValue {
+    /// What it has counted.
+    pub value: u64,
+    /// Which one, by the kernel's number.
+    pub id: Option<u64>,
+    /// Samples that it lost.
+    pub lost: Option<u64>,
+}
+
+/// Counters read at a sample: one, or those of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadValues<'a> {
+    /// Nanoseconds that the event was enabled.
+    pub time_enabled: Option<u64>,
+    /// Nanoseconds that it was counting.
+    pub time_running: Option<u64>,
+    counters: Counters<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counters<'a> {
+    One(ReadValue),
+    Group { words: Words<'a>, ids: bool, lost: bool },
+}
+
+impl<'a> ReadValues<'a> {
+    pub(crate) fn decode(at: &mut Cursor<'a>, read_format: u64) -> Result<Self> {
+        let has = |bit: u64| read_format & bit != 0;
+        // the number of counters, or the value of the only one
+        let first = at.u64("value of a counter")?;
+        let time_enabled = has(format::TOTAL_TIME_ENABLED).then(|| at.u64("time enabled")).transpose()?;
+        let time_running = has(format::TOTAL_TIME_RUNNING).then(|| at.u64("time running")).transpose()?;
+        let (ids, lost) = (has(format::ID), has(format::LOST));
+        let counters = if has(format::GROUP) {
+            let per_counter = 1 + u64::from(ids) + u64::from(lost);
+            let words =
+                first.checked_mul(per_counter).ok_or_else(|| at.error(format!("{first} counters")))?;
+            Counters::Group { words: at.words(words, "values of counters")?, ids, lost }
+        } else {
+            Counters::One(ReadValue {
+                value: first,
+                id: ids.then(|| at.u64("id of a counter")).transpose()?,
+                lost: lost.then(|| at.u64("lost samples")).transpose()?,
+            })
+        };
+        Ok(Self { time_enabled, time_running, counters })
+    }
+
+    /// How many counters.
+    pub fn len(&self) -> usize {
+        match self.counters {
+            Counters::One(_) => 1,
+            Counters::Group { words, ids, lost } => words.len() / per_counter(ids, lost),
+        }
+    }
+
+    /// Whether there is none: an empty group.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The counter with this index: the leader of the group first.
+    pub fn get(&self, index: usize) -> Option<ReadValue> {
+        match self.counters {
+            Counters::One(value) => (index == 0).then_some(value),
+            Counters::Group { words, ids, lost } => {
+                let start = index.checked_mul(per_counter(ids, lost))?;
+                Some(ReadValue {
+                    value: words.get(start)?,
+                    id: if ids { words.get(start + 1) } else { None },
+                    lost: if lost { words.get(start + 1 + usize::from(ids)) } else { None },
+                })
+            }
+        }
+    }
+
+    /// All counters.
+    pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'_, 'a> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+}
+
+fn per_counter(ids: bool, lost: bool) -> usize {
+    1 + usize::from(ids) + usize::from(lost)
+}

@@ -1,0 +1,77 @@
+//! Registers of a sample, and their numbers on each architecture.
+
+use crate::Result;
+use crate::bytes::{Cursor, Words};
+
+/// The values of those registers that the event asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers<'a> {
+    /// 1 for a 32-bit program, 2 for a 64-bit one.
+    pub abi: u64,
+    mask: u64,
+    values: Words<'a>,
+}
+
+impl<'a> Registers<'a> {
+    /// `None` where the thread had none, such as a kernel thread's user registers.
+    pub(crate) fn decode(at: &mut Cursor<'a>, mask: u64) -> Result<Option<Self>> {
+        let abi = at.u64("ABI of registers")?;
+        if abi == 0 {
+            return Ok(None);
+        }
+        let values = at.words(mask.count_ones().into(), "registers")?;
+        Ok(Some(Self { abi, mask, values }))
+    }
+
+    /// A bit for each register that there is.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// The register with the kernel's number; see [`x86_64`] and [`aarch64`].
+    pub fn get(&self, number: u32) -> Option<u64> {
+        let bit = 1_u64.checked_shl(number)?;
+        if self.mask & bit == 0 {
+            return None;
+        }
+        self.values.get((self.mask & (bit - 1)).count_ones() as usize)
+    }
+
+    /// Each register's number and value.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + use<'_, 'a> {
+        (0..64).filter_map(|number| Some((number, self.get(number)?)))
+    }
+}
+
+/// Numbers of registers on x86, `enum perf_event_x86_regs`.
+pub mod x86_64 {
+    /// Names as perf prints them; the index is the number. Segments beyond are not sampled.
+    pub const NAMES: [&str; 24] = [
+        "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS", "GS",
+        "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15",
+    ];
+    /// The stack pointer.
+    pub const SP: u32 = 7;
+    /// The instruction pointer.
+    pub const IP: u32 = 8;
+    /// What the kernel can sample of a 64-bit program: not DS, ES, FS, GS.
+    pub const ALL: u64 = 0xff_0fff;
+}
+
+/// Numbers of registers on aarch64, `enum perf_event_arm_regs`.
+pub mod aarch64 {
+    /// Names as perf prints them; the index is the number.
+    pub const NAMES: [&str; 33] = [
+        "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+        "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29",
+        "lr", "sp", "pc",
+    ];
+    /// The link register: the return address at a function's first instruction.
+    pub const LINK: u32 = 30;
+    /// The stack pointer.
+    pub const SP: u32 = 31;
+    /// The instruction pointer.
+    pub const PC: u32 = 32;
+    /// The general registers.
+    pub const ALL: u64 = (1 << 33) - 1;
+}

@@ -1,0 +1,449 @@
+//! Traces of Arm's Statistical Profiling Extension: samples that the hardware writes itself, as packets, into a
+//! buffer that records of the type `PERF_RECORD_AUXTRACE` carry.
+//!
+//! `packet` reads bytes, `record` puts packets together, `source` says where data came from, `info` what the CPUs
+//! and their clock are, `threads` who ran. `Traces` keeps what the other records say until all are read; then the
+//! traces are decoded a piece at a time, one buffer of the hardware after the other.
+//!
+//! A record that is a memory access becomes a sample. Others are counted ([`Tally`]).
+
+mod info;
+mod packet;
+mod record;
+mod source;
+mod threads;
+
+pub use info::{Clock, CpuInfo, description};
+
+use super::abi::{auxtrace, misc, record as kind};
+use super::bytes::Cursor;
+use super::sample::{Sample, Weight};
+use crate::Result;
+use info::Info;
+use record::{Decoder, Operation, Record};
+use std::collections::HashMap;
+use threads::Threads;
+
+/// How much of a trace is read at once.
+const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
+
+/// What became of traces of the hardware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Bytes of traces that were decoded.
+    pub bytes: u64,
+    /// Memory accesses: samples.
+    pub accesses: u64,
+    /// Accesses whose thread is not known.
+    pub unknown_threads: u64,
+    /// Branches, left out.
+    pub branches: u64,
+    /// Other operations that access no memory, left out.
+    pub others: u64,
+    /// Records that do not say what was sampled, or where.
+    pub incomplete: u64,
+    /// Records with bytes that are no packets.
+    pub damaged: u64,
+    /// Such bytes.
+    pub damaged_bytes: u64,
+    /// Records whose end is missing.
+    pub cut: u64,
+    /// How often the buffer was full, and the hardware stopped for a while.
+    pub truncated: u64,
+    /// How often the hardware found the last record unfinished when the next one was due.
+    pub collisions: u64,
+    /// How often the kernel says that a piece of the trace ends with a damaged record.
+    pub partial: u64,
+    /// Bytes of traces of other hardware, skipped.
+    pub foreign: u64,
+}
+
+impl Tally {
+    /// Whether there were no traces.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What has to be said, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let counted =
+            |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        if self.foreign > 0 {
+            notes.push(format!(
+                "{} of traces by hardware that is not Arm's SPE are skipped",
+                counted(self.foreign, "byte", "bytes")
+            ));
+        }
+        let left_out = self.branches + self.others;
+        if left_out > 0 {
+            notes.push(format!(
+                "SPE: {} memory accesses; {} not, and left out ({}, {})",
+                counted(self.accesses, "record is", "records are"),
+                counted(left_out, "is", "are"),
+                counted(self.branches, "branch", "branches"),
+                counted(self.others, "other operation", "other operations"),
+            ));
+        }
+        let lost = [
+            (self.damaged, "are damaged"),
+            (self.cut, "have no end"),
+            (self.incomplete, "do not say what was sampled, or where"),
+        ];
+        let lost: Vec<_> = lost
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{count} {why}"))
+            .collect();
+        if !lost.is_empty() {
+            notes.push(format!("SPE: of the records {}; they are lost", lost.join(", ")));
+        }
+        if self.truncated > 0 {
+            notes.push(format!(
+                "SPE: the buffer was full {}, and accesses were missed: record with a larger one, or a longer period",
+                counted(self.truncated, "time", "times")
+            ));
+        }
+        if self.partial > 0 {
+            notes.push(format!(
+                "SPE: {} with a damaged record",
+                counted(self.partial, "piece ends", "pieces end")
+            ));
+        }
+        if self.collisions > 0 {
+            notes.push(format!(
+                "SPE: samples collided {}: the period is short, and what takes long is sampled less than its share",
+                counted(self.collisions, "time", "times")
+            ));
+        }
+        if self.unknown_threads > 0 {
+            notes.push(format!(
+                "SPE: of {} the thread is not known",
+                counted(self.unknown_threads, "access", "accesses")
+            ));
+        }
+        notes
+    }
+}
+
+/// Who was where when something happened, as the trailer of a record says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// The process.
+    pub pid: Option<i32>,
+    /// The thread.
+    pub tid: Option<i32>,
+    /// When.
+    pub time: Option<u64>,
+    /// The CPU.
+    pub cpu: Option<u32>,
+}
+
+/// Where the bytes of traces are.
+pub(crate) trait Source {
+    /// Fills a buffer with those at a position.
+    fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
+}
+
+/// A part of a trace, as one record has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes.
+    pub size: u64,
+    /// Where it was in the hardware's buffer, counted from its beginning.
+    pub offset: u64,
+    /// Which buffer.
+    pub index: u32,
+    /// The thread whose buffer it is, if it is one's.
+    pub tid: Option<i32>,
+    /// The CPU whose buffer it is, if it is one's.
+    pub cpu: Option<u32>,
+}
+
+impl Part {
+    /// Its bytes without what fills it up to a multiple of 8, as far as the next one of the buffer says it.
+    fn size_before(&self, next: Option<&Part>) -> u64 {
+        const FILL: u64 = 8;
+        let until = next
+            .filter(|next| next.index == self.index)
+            .and_then(|next| next.offset.checked_sub(self.offset));
+        until.filter(|until| *until <= self.size && self.size - until < FILL).unwrap_or(self.size)
+    }
+}
+
+/// What the kernel says of a part of a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    offset: u64,
+    size: u64,
+    who: Who,
+    /// Whether its last record is damaged.
+    is_partial: bool,
+}
+
+/// Whose buffer it is: a CPU's, or a thread's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Cpu(u32),
+    Thread(i32),
+}
+
+/// What a recording says of traces, and where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    info: Option<Info>,
+    clock: Option<Clock>,
+    /// With where their bytes are.
+    parts: Vec<(u64, Part)>,
+    written: HashMap<Owner, Vec<Written>>,
+    threads: Threads,
+    tally: Tally,
+}
+
+/// Whether records of a type are looked at.
+pub(crate) fn concerns(kind: u32) -> bool {
+    matches!(
+        kind,
+        kind::COMM
+            | kind::FORK
+            | kind::AUX
+            | kind::ITRACE_START
+            | kind::SWITCH
+            | kind::SWITCH_CPU_WIDE
+            | kind::AUXTRACE_INFO
+            | kind::AUXTRACE
+            | kind::TIME_CONV
+    )
+}
+
+impl Traces {
+    /// Takes a record into account: its body without the trailer, what that says, and where the record ends, as
+    /// a trace is behind it.
+    pub(crate) fn note(
+        &mut self,
+        kind: u32,
+        header_misc: u16,
+        body: Cursor<'_>,
+        who: Who,
+        end: u64,
+    ) -> Result<()> {
+        match kind {
+            kind::AUXTRACE_INFO => self.info = Info::parse(body)?.or(self.info.take()),
+            kind::TIME_CONV => self.clock = Clock::parse(body)?,
+            kind::AUXTRACE => self.part(body, end)?,
+            // the description comes first: without one nobody asks
+            _ if self.info.is_some() => self.thread(kind, header_misc, body, who)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, mut at: Cursor<'_>, position: u64) -> Result<()> {
+        const WHAT: &str = "a trace";
+        let (size, offset) = (at.u64(WHAT)?, at.u64(WHAT)?);
+        if offset.checked_add(size).is_none() {
+            return Err(at.error(format!("a trace of {size} bytes at {offset:#x} of its buffer")));
+        }
+        at.u64(WHAT)?;
+        let (index, tid, cpu) = (at.u32(WHAT)?, at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?);
+        let tid = Some(tid).filter(|tid| *tid != -1);
+        let cpu = Some(cpu).filter(|cpu| *cpu != u32::MAX);
+        self.parts.push((position, Part { size, offset, index, tid, cpu }));
+        Ok(())
+    }
+
+    fn thread(&mut self, kind: u32, header_misc: u16, mut at: Cursor<'_>, who: Who) -> Result<()> {
+        const WHAT: &str = "a thread";
+        let time = who.time.filter(|time| *time != u64::MAX).unwrap_or(0);
+        if let (Some(pid), Some(tid)) = (who.pid, who.tid)
+            && !matches!(kind, kind::COMM | kind::FORK)
+        {
+            self.threads.belongs(tid, pid, time);
+        }
+        match kind {
+            kind::AUX => self.written(at, who)?,
+            kind::COMM => {
+                let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
+                self.threads.belongs(tid, pid, time);
+            }
+            kind::FORK => {
+                let pid = at.u32(WHAT)?.cast_signed();
+                at.u32(WHAT)?;
+                self.threads.belongs(at.u32(WHAT)?.cast_signed(), pid, time);
+            }
+            kind::ITRACE_START => {
+                let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
+                self.threads.belongs(tid, pid, time);
+                if let Some(cpu) = who.cpu {
+                    self.threads.runs(cpu, Some(tid), time);
+                }
+            }
+            kind::SWITCH | kind::SWITCH_CPU_WIDE => {
+                let Some(cpu) = who.cpu else { return Ok(()) };
+                let leaves = header_misc & misc::SWITCH_OUT != 0;
+                let mut runs = if leaves { None } else { who.tid };
+                if kind == kind::SWITCH_CPU_WIDE {
+                    // the one before, or the next one
+                    let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
+                    self.threads.belongs(tid, pid, time);
+                    runs = if leaves { Some(tid) } else { runs };
+                }
+                self.threads.runs(cpu, runs, time);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn written(&mut self, mut at: Cursor<'_>, who: Who) -> Result<()> {
+        const WHAT: &str = "a written trace";
+        let (offset, size, flags) = (at.u64(WHAT)?, at.u64(WHAT)?, at.u64(WHAT)?);
+        let has = |flag: u64| u64::from(flags & flag != 0);
+        self.tally.truncated += has(auxtrace::TRUNCATED);
+        self.tally.partial += has(auxtrace::PARTIAL);
+        self.tally.collisions += has(auxtrace::COLLISION);
+        for owner in [who.cpu.map(Owner::Cpu), who.tid.map(Owner::Thread)].into_iter().flatten() {
+            let is_partial = flags & auxtrace::PARTIAL != 0;
+            self.written.entry(owner).or_default().push(Written { offset, size, who, is_partial });
+        }
+        Ok(())
+    }
+
+    /// Hands on the memory accesses of all traces, and says what became of the rest. `cpu_id` is what the
+    /// recording's header says of the CPUs, `has_time` whether it has times at all.
+    pub(crate) fn each(
+        mut self,
+        source: &dyn Source,
+        cpu_id: Option<&str>,
+        has_time: bool,
+        each: &mut dyn FnMut(&Sample<'_>) -> Result<()>,
+    ) -> Result<Tally> {
+        let Some(mut info) = self.info.take() else {
+            let foreign = self.parts.iter().map(|(_, part)| part.size);
+            return Ok(Tally { foreign: foreign.fold(0, u64::saturating_add), ..self.tally });
+        };
+        info.set_model(cpu_id);
+        self.threads.sort();
+        self.written.values_mut().for_each(|written| written.sort_by_key(|one| one.offset));
+        // stable: parts of one buffer stay in the order that they were written in
+        self.parts.sort_by_key(|(_, part)| part.index);
+        let parts = std::mem::take(&mut self.parts);
+        let (mut decoder, mut buffer, mut tally) = (Decoder::default(), Vec::new(), self.tally);
+        let mut before: Option<u32> = None;
+        let mut context = None;
+        for (number, (position, part)) in parts.iter().enumerate() {
+            let size = part.size_before(parts.get(number + 1).map(|(_, next)| next));
+            if before.replace(part.index) != Some(part.index) {
+                decoder.stop(&mut tally);
+                context = None;
+            }
+            decoder.start(part.offset, &mut tally);
+            let mut run = Run { traces: &self, info: &info, part, context, has_time };
+            let mut start = 0;
+            while start < size {
+                // what follows a damaged record is none of its packets
+                let broken = run.next_break(part.offset.wrapping_add(start));
+                let until = broken.map_or(size, |offset| offset.wrapping_sub(part.offset).min(size));
+                buffer.resize(usize::try_from(until - start).map_or(PIECE, |left| left.min(PIECE)), 0);
+                source.read(position.saturating_add(start), &mut buffer)?;
+                decoder.feed(&buffer, &mut tally, &mut |record, offset, tally| {
+                    run.sample(record, offset, tally).map_or(Ok(()), |sample| each(&sample))
+                })?;
+                start += buffer.len() as u64;
+                if broken == Some(part.offset.wrapping_add(start)) {
+                    decoder.stop(&mut tally);
+                }
+            }
+            tally.bytes = tally.bytes.saturating_add(size);
+            context = run.context;
+        }
+        decoder.stop(&mut tally);
+        Ok(tally)
+    }
+}
+
+/// The decoding of a part.
+struct Run<'t> {
+    traces: &'t Traces,
+    info: &'t Info,
+    part: &'t Part,
+    /// The thread that a record of this buffer named last.
+    context: Option<i32>,
+    has_time: bool,
+}
+
+impl Run<'_> {
+    /// A sample of a record that ends there in the hardware's buffer, if it is a memory access.
+    fn sample(&mut self, record: &Record, offset: u64, tally: &mut Tally) -> Option<Sample<'static>> {
+        if let Some(context) = record.context {
+            // the register has 32 bits of it
+            self.context = Some(context as u32 as i32);
+        }
+        let (Some((ip, mode)), Some(operation)) = (record.code, record.operation) else {
+            tally.incomplete += 1;
+            return None;
+        };
+        match operation {
+            Operation::Branch => tally.branches += 1,
+            Operation::Other => tally.others += 1,
+            Operation::Access { .. } => tally.accesses += 1,
+        }
+        if !matches!(operation, Operation::Access { .. }) {
+            return None;
+        }
+        let written = self.written(offset);
+        let cpu = self.part.cpu.or(written.and_then(|who| who.cpu));
+        let (threads, clock) = (&self.traces.threads, self.traces.clock.filter(|_| self.has_time));
+        let converted = clock.zip(record.timestamp).map(|(clock, timestamp)| clock.time(timestamp));
+        let time = converted.or(written.and_then(|who| who.time));
+        let at = time.unwrap_or(u64::MAX);
+        let tid = (self.context)
+            .or_else(|| threads.running(cpu?, at))
+            .or(self.part.tid)
+            // of a CPU's buffer that is only who was interrupted when it filled
+            .or(written.filter(|_| self.part.cpu.is_none()).and_then(|who| who.tid));
+        let pid = tid.and_then(|tid| threads.process(tid, at));
+        tally.unknown_threads += u64::from(tid.is_none());
+        Some(Sample {
+            mode,
+            exact: true,
+            ip: Some(ip),
+            pid: pid.or(Some(-1)),
+            tid: tid.or(Some(-1)),
+            time,
+            addr: record.data,
+            cpu,
+            period: Some(1),
+            weight: Some(Weight { weight: record.latency, ..Weight::default() }),
+            data_source: source::of(record, self.info.cpu(cpu)),
+            physical_address: record.physical,
+            ..Sample::default()
+        })
+    }
+
+    /// What the kernel says of this buffer, by offset, and how many of that begin up to an offset.
+    fn said(&self, offset: u64) -> Option<(&[Written], usize)> {
+        let owner = match (self.part.cpu, self.part.tid) {
+            (Some(cpu), _) => Owner::Cpu(cpu),
+            (None, tid) => Owner::Thread(tid?),
+        };
+        let written = self.traces.written.get(&owner)?;
+        Some((written, written.partition_point(|one| one.offset <= offset)))
+    }
+
+    /// Who wrote that part of the buffer, and when.
+    fn written(&self, offset: u64) -> Option<Who> {
+        let (written, behind) = self.said(offset)?;
+        let one = written.get(behind.checked_sub(1)?)?;
+        (offset - one.offset < one.size).then_some(one.who)
+    }
+
+    /// Where the damaged record ends that comes next behind an offset.
+    fn next_break(&self, offset: u64) -> Option<u64> {
+        let (written, behind) = self.said(offset)?;
+        let next = written.get(behind.saturating_sub(1)..)?.iter();
+        // no farther than a piece goes
+        let mut next = next.take_while(|one| one.offset.saturating_sub(offset) < PIECE as u64);
+        next.find_map(|one| one.offset.checked_add(one.size).filter(|end| one.is_partial && *end > offset))
+    }
+}

@@ -1,0 +1,189 @@
+//! Records that are made here and not by the kernel.
+
+use crate::abi::{misc, record as kind, sample as bit};
+use crate::attr::Attr;
+use crate::file::{Comm, Lost, Mapping, Task};
+use crate::sample::Sample;
+use crate::spe::{Clock, Part, Who};
+
+/// The longest record: its size is a number of 16 bits.
+const LONGEST: usize = u16::MAX as usize & !7;
+
+/// One record under construction; it can be used again after [`Encoder::finish`].
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    bytes: Vec<u8>,
+}
+
+impl Encoder {
+    /// A record of this type (`abi::record`), with these bits in its header.
+    pub fn new(kind: u32, header_misc: u16) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(header_misc.to_ne_bytes());
+        bytes.extend([0; 2]);
+        Self { bytes }
+    }
+
+    /// A sample of an event with these attributes.
+    pub fn sample(sample: &Sample<'_>, attr: &Attr) -> Self {
+        let mut record = Self::new(kind::SAMPLE, sample.header_misc());
+        sample.encode(attr, &mut record.bytes);
+        record
+    }
+
+    /// A mapping, with its build-id if there is one.
+    pub fn mapping(mapping: &Mapping<'_>, attr: &Attr, time: u64) -> Self {
+        let mut header_misc = mapping.mode.bits();
+        if !mapping.is_executable {
+            header_misc |= misc::MMAP_DATA;
+        }
+        let mut file = [0; 24];
+        if let Some(id) = mapping.build_id {
+            header_misc |= misc::MMAP_BUILD_ID;
+            let id = id.as_bytes();
+            file[0] = id.len() as u8;
+            file[4..4 + id.len()].copy_from_slice(id);
+        }
+        const READABLE: u32 = 1;
+        const EXECUTABLE: u32 = 4;
+        const PRIVATE: u32 = 2;
+        let mut record = Self::new(kind::MMAP2, header_misc);
+        record.halves(mapping.pid, mapping.tid);
+        record.words(&[mapping.start, mapping.len, mapping.file_offset]);
+        record.bytes.extend(file);
+        let protection = READABLE | if mapping.is_executable { EXECUTABLE } else { 0 };
+        record.bytes.extend(protection.to_ne_bytes());
+        record.bytes.extend(PRIVATE.to_ne_bytes());
+        record.text(mapping.path);
+        record.trailer(attr, mapping.pid, mapping.tid, time);
+        record
+    }
+
+    /// A thread's name.
+    pub fn comm(comm: &Comm<'_>, attr: &Attr, time: u64) -> Self {
+        let mut record = Self::new(kind::COMM, if comm.is_exec { misc::COMM_EXEC } else { 0 });
+        record.halves(comm.pid, comm.tid);
+        record.text(comm.name);
+        record.trailer(attr, comm.pid, comm.tid, time);
+        record
+    }
+
+    /// A thread that began.
+    pub fn fork(task: &Task, attr: &Attr, time: u64) -> Self {
+        let mut record = Self::new(kind::FORK, 0);
+        record.halves(task.pid, task.parent_pid);
+        record.halves(task.tid, task.parent_tid);
+        record.words(&[time]);
+        record.trailer(attr, task.parent_pid, task.parent_tid, time);
+        record
+    }
+
+    /// Samples that an event lost.
+    pub fn lost_samples(lost: &Lost, attr: &Attr, time: u64) -> Self {
+        let mut record = Self::new(kind::LOST_SAMPLES, 0);
+        record.words(&[lost.count]);
+        record.trailer(attr, 0, 0, time);
+        record
+    }
+
+    /// What traces of the hardware are: the kind (`abi::auxtrace`), and words of its own.
+    pub fn auxtrace_info(kind: u32, words: &[u64]) -> Self {
+        let mut record = Self::new(kind::AUXTRACE_INFO, 0);
+        record.halves(kind.cast_signed(), 0);
+        record.words(words);
+        record
+    }
+
+    /// How the counter of the CPUs becomes the time of the recording.
+    pub fn time_conversion(clock: &Clock) -> Self {
+        let mut record = Self::new(kind::TIME_CONV, 0);
+        record.words(&clock.words());
+        record
+    }
+
+    /// What the kernel says when the hardware has written to its buffer: where, how many bytes, and flags
+    /// (`abi::auxtrace`).
+    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &Who) -> Self {
+        let mut record = Self::new(kind::AUX, 0);
+        record.words(&[offset, size, flags]);
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A thread whose trace begins.
+    pub fn itrace_start(attr: &Attr, who: &Who) -> Self {
+        let mut record = Self::new(kind::ITRACE_START, 0);
+        record.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1));
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A thread that begins to run on a CPU, or does no longer. Of all that run there the record also says process
+    /// and thread of the one before, or of the next one.
+    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, who: &Who) -> Self {
+        let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
+        let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
+        if let Some((pid, tid)) = other {
+            record.halves(pid, tid);
+        }
+        record.trailer_of(attr, who);
+        record
+    }
+
+    /// A part of a trace, which follows ([`Writer::trace`](super::Writer::trace)).
+    pub(super) fn auxtrace(part: &Part) -> Self {
+        let mut record = Self::new(kind::AUXTRACE, 0);
+        record.words(&[part.size, part.offset, 0]);
+        record.halves(part.index.cast_signed(), part.tid.unwrap_or(-1));
+        record.halves(part.cpu.map_or(-1, u32::cast_signed), 0);
+        record
+    }
+
+    /// The record with its size. A path that would make it too long was cut.
+    pub fn finish(&mut self) -> &[u8] {
+        self.bytes.truncate(LONGEST);
+        let size = self.bytes.len() as u16;
+        self.bytes[6..8].copy_from_slice(&size.to_ne_bytes());
+        &self.bytes
+    }
+
+    fn halves(&mut self, first: i32, second: i32) {
+        self.bytes.extend(first.to_ne_bytes());
+        self.bytes.extend(second.to_ne_bytes());
+    }
+
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| self.bytes.extend(word.to_ne_bytes()));
+    }
+
+    /// Ends with a zero, and at a multiple of 8. The kernel's paths end at 4096.
+    fn text(&mut self, text: &[u8]) {
+        self.bytes.extend(&text[..text.len().min(4095)]);
+        self.bytes.push(0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+    }
+
+    /// Who and when, as the event's other records carry it. No CPU and no id: perf knows that this
+    /// was made up by it.
+    fn trailer(&mut self, attr: &Attr, pid: i32, tid: i32, time: u64) {
+        self.trailer_of(attr, &Who { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
+    }
+
+    fn trailer_of(&mut self, attr: &Attr, who: &Who) {
+        if !attr.has_trailer() {
+            return;
+        }
+        for field in [bit::TID, bit::TIME, bit::ID, bit::STREAM_ID, bit::CPU, bit::IDENTIFIER] {
+            if attr.sample_type & field == 0 {
+                continue;
+            }
+            match field {
+                bit::TID => self.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1)),
+                bit::TIME => self.words(&[who.time.unwrap_or(0)]),
+                bit::CPU => self.halves(who.cpu.map_or(-1, u32::cast_signed), 0),
+                _ => self.words(&[0]),
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Programs that are analysed while the recording is still being read: most functions that have samples
+//! have some among the first.
+//!
+//! Whatever is found early is asked for again when all samples are known, and what is missing then is
+//! analysed; so a report is the same as without. A program that turns out to be another one is left.
+
+use super::join::{self, Answers};
+use super::programs::{Program, Programs};
+use super::resolve::Addresses;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::iter;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use tallyline_inference::Asked;
+use tallyline_perf_data::sample::{CpuMode, Sample};
+use tallyline_perf_data::spaces::{AddressSpaces, Dso, DsoKind};
+
+/// How many samples are looked at before programs are begun with.
+const FIRST: usize = if cfg!(test) { 16 } else { 2048 };
+
+/// How many programs at least are begun with, and with more CPUs as many: all are in memory at once.
+const PROGRAMS: usize = 4;
+
+/// Where the first samples of a recording are.
+pub(super) struct First {
+    // as of the last record
+    spaces: AddressSpaces,
+    // how many samples are at each address
+    seen: FxHashMap<(i32, CpuMode, u64), usize>,
+    samples: usize,
+}
+
+/// A file with samples.
+struct Sampled {
+    dso: Dso,
+    offsets: Vec<u64>,
+    samples: usize,
+}
+
+impl First {
+    /// Nothing was read yet.
+    pub(super) fn new(spaces: AddressSpaces) -> First {
+        First { spaces, seen: FxHashMap::default(), samples: 0 }
+    }
+
+    /// What is mapped.
+    pub(super) fn spaces(&mut self) -> &mut AddressSpaces {
+        &mut self.spaces
+    }
+
+    /// Takes a sample; true when that is enough of them.
+    pub(super) fn add(&mut self, sample: &Sample<'_>) -> bool {
+        if let Some(ip) = sample.ip {
+            *self.seen.entry((sample.pid.unwrap_or(-1), sample.mode, ip)).or_default() += 1;
+        }
+        self.samples += 1;
+        self.samples >= FIRST
+    }
+
+    /// The files, those with the most samples first.
+    fn files(&self) -> Vec<Sampled> {
+        let mut by_file: BTreeMap<u32, Sampled> = BTreeMap::new();
+        for ((pid, mode, ip), samples) in &self.seen {
+            let Some(found) = self.spaces.resolve(*pid, *mode, *ip) else { continue };
+            let dso = self.spaces.dso(found.dso);
+            if matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso) {
+                let new = || Sampled { dso: dso.clone(), offsets: Vec::new(), samples: 0 };
+                let file = by_file.entry(found.dso.index()).or_insert_with(new);
+                file.offsets.push(found.offset);
+                file.samples += samples;
+            }
+        }
+        let mut files: Vec<Sampled> = by_file.into_values().collect();
+        files.sort_by_key(|file| Reverse(file.samples));
+        files
+    }
+}
+
+/// The programs that are analysed.
+pub(super) struct Ahead<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    programs: &'env dyn Programs,
+    jobs: Vec<Job<'scope>>,
+}
+
+/// One program.
+struct Job<'scope> {
+    dso: Dso,
+    opened: Receiver<Result<Arc<Program>, String>>,
+    asks: Sender<Asked>,
+    answers: ScopedJoinHandle<'scope, Option<Result<Answers, String>>>,
+}
+
+/// A program that was asked for everything.
+pub(super) struct Asking<'scope> {
+    answers: ScopedJoinHandle<'scope, Option<Result<Answers, String>>>,
+}
+
+impl<'scope, 'env> Ahead<'scope, 'env> {
+    /// None yet.
+    pub(super) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        programs: &'env dyn Programs,
+    ) -> Ahead<'scope, 'env> {
+        Ahead { scope, programs, jobs: Vec::new() }
+    }
+
+    /// Begins with the programs that samples are in.
+    pub(super) fn begin(&mut self, first: &First) {
+        let most = rayon::current_num_threads().max(PROGRAMS);
+        for Sampled { dso, offsets, .. } in first.files().into_iter().take(most) {
+            let (opened_sender, opened) = channel();
+            let (asks, asked) = channel();
+            let (programs, file) = (self.programs, dso.clone());
+            let work = move || {
+                let program = programs.open(&file).map(Arc::new);
+                // who asked for it may have gone
+                let _ = opened_sender.send(program.clone());
+                let program = program.ok().filter(|program| program.has_types())?;
+                let addresses = Addresses::of(&file, &program);
+                let code = offsets.iter().map(|offset| addresses.at(*offset)).collect();
+                let first = Asked { code, data: Vec::new() };
+                Some(join::answers(&program, &mut iter::once(first).chain(asked)))
+            };
+            // without a thread it is done later
+            if let Ok(answers) = thread::Builder::new().spawn_scoped(self.scope, work) {
+                self.jobs.push(Job { dso, opened, asks, answers });
+            }
+        }
+    }
+
+    /// The program of a file, if it was begun with.
+    pub(super) fn program(&self, dso: &Dso) -> Option<Result<Arc<Program>, String>> {
+        self.jobs.iter().find(|job| is_same(&job.dso, dso))?.opened.recv().ok()
+    }
+
+    /// Asks a program for everything; gives the question back if it was not begun with.
+    pub(super) fn ask(&mut self, dso: &Dso, asked: Asked) -> Result<Asking<'scope>, Asked> {
+        let Some(index) = self.jobs.iter().position(|job| is_same(&job.dso, dso)) else { return Err(asked) };
+        let Job { asks, answers, .. } = self.jobs.swap_remove(index);
+        asks.send(asked).map_err(|unsent| unsent.0)?;
+        Ok(Asking { answers })
+    }
+}
+
+impl Asking<'_> {
+    /// The answers, when they are there. Not for threads of the pool, whose help may be needed for them.
+    pub(super) fn wait(self) -> Result<Answers, String> {
+        let answers = self.answers.join().unwrap_or_else(|panic| resume_unwind(panic));
+        answers.unwrap_or_else(|| Err("no debug information".to_owned()))
+    }
+}
+
+/// Whether what is known of two files says that they are one.
+fn is_same(one: &Dso, other: &Dso) -> bool {
+    let what = |dso: &Dso| (dso.kind, dso.build_id, dso.reference.clone());
+    one.path == other.path && what(one) == what(other)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Types field by field: what accesses each byte of a type, how often, how long, from where.
+
+use super::aggregate::Weighing;
+use super::members::{Member, fill_room, members, path_to_part};
+use super::operand::Operand;
+use super::profile::{NONE, Point, Profile};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use tallyline_inference::members_of;
+use tallyline_layout::query::Definitions;
+
+#[cfg(test)]
+mod tests;
+
+/// How some bytes were accessed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Samples.
+    pub samples: u64,
+    /// What percentages weigh.
+    pub total: u64,
+    /// Samples that read.
+    pub loads: u64,
+    /// Samples that write.
+    pub stores: u64,
+    /// Samples that do both, which are in either number.
+    pub updates: u64,
+    /// The sum of what percentages weigh, of stores alone.
+    pub stored: u64,
+    /// The sum of the weights.
+    pub weight: u64,
+    /// Where data came from: data sources as recorded, with how many samples.
+    pub sources: BTreeMap<u64, u64>,
+    /// On which CPUs.
+    pub cpus: BTreeSet<u32>,
+}
+
+impl Use {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Use) {
+        self.samples += other.samples;
+        self.total = self.total.saturating_add(other.total);
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.updates += other.updates;
+        self.stored = self.stored.saturating_add(other.stored);
+        self.weight = self.weight.saturating_add(other.weight);
+        for (source, samples) in &other.sources {
+            *self.sources.entry(*source).or_insert(0) += samples;
+        }
+        self.cpus.extend(&other.cpus);
+    }
+
+    fn count(&mut self, point: &Point, operand: &Operand, weighing: Weighing) {
+        let total = weighing.of(point);
+        self.samples += point.samples;
+        self.total = self.total.saturating_add(total);
+        let is_store = is_store(point, operand);
+        let is_load = !is_store || is_load(point, operand);
+        self.loads += if is_load { point.samples } else { 0 };
+        self.updates += if is_load && is_store { point.samples } else { 0 };
+        if is_store {
+            self.stores += point.samples;
+            self.stored = self.stored.saturating_add(total);
+        }
+        self.weight = self.weight.saturating_add(point.weight.weight.saturating_mul(point.samples));
+        if let Some(source) = point.source {
+            *self.sources.entry(source.0).or_insert(0) += point.samples;
+        }
+        if point.cpu != NONE {
+            self.cpus.insert(point.cpu);
+        }
+    }
+}
+
+/// Whether an access writes: the hardware says it, or the instruction.
+pub fn is_store(point: &Point, operand: &Operand) -> bool {
+    match point.source {
+        Some(source) if source.is_store() => true,
+        Some(source) if source.is_load() => false,
+        _ => operand.writes,
+    }
+}
+
+/// Whether an access reads: the hardware says it, or the instruction. Hardware samples one of the two halves
+/// of `addq $1, (mem)`.
+fn is_load(point: &Point, operand: &Operand) -> bool {
+    match point.source {
+        Some(source) if source.is_store() || source.is_load() => source.is_load(),
+        _ => operand.reads,
+    }
+}
+
+/// A type of one file, and how it was accessed.
+#[derive(Clone, Debug, Default)]
+pub struct TypeUse {
+    /// The file that the code is in, by path.
+    pub dso: String,
+    /// Its build-id, in hexadecimal digits.
+    pub build_id: Option<String>,
+    /// The type.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its members.
+    pub members: Vec<Member>,
+    /// Where it is defined, if the file has other types of its name with samples.
+    pub place: Option<String>,
+    /// For each event with samples, its name and how each offset was accessed.
+    pub events: Vec<(String, BTreeMap<u64, Use>)>,
+    /// All events together, as rows count them.
+    pub rows: BTreeMap<Row, Use>,
+    /// All events together: how one of two offsets was accessed, of which it is not known which it was.
+    pub either: BTreeMap<[u64; 2], Use>,
+    /// Of a node of a container: the parts that it was accessed through, by name, with how many samples.
+    pub parts: BTreeMap<String, u64>,
+}
+
+/// The members that samples of one access can be of. Members of unions and of variants share bytes, and so do
+/// bitfields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// Where the access begins.
+    pub offset: u64,
+    /// The path to each: the number of the member at each level. An empty one is that of no member. More than one
+    /// where the access does not tell which.
+    pub members: Vec<Vec<u32>>,
+}
+
+impl Row {
+    /// Returns the path to the innermost member that surely has the access.
+    pub fn common(&self) -> &[u32] {
+        let Some((first, others)) = self.members.split_first() else { return &[] };
+        let shared = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+        &first[..others.iter().map(shared).min().unwrap_or(first.len())]
+    }
+
+    /// Returns whether the access does not tell which of several members it is of.
+    pub fn is_open(&self) -> bool {
+        self.members.len() > 1
+    }
+}
+
+impl TypeUse {
+    /// Fills the rows from the offsets alone.
+    pub fn fill_rows(&mut self) {
+        for (offset, one) in self.events.iter().flat_map(|(_, offsets)| offsets) {
+            let row = Row { offset: *offset, members: paths_at(&self.members, *offset) };
+            self.rows.entry(row).or_default().add(one);
+        }
+    }
+
+    /// Returns how a member was accessed, by the path to it. What can also be of another member is not counted.
+    pub fn of_member(&self, path: &[u32]) -> Use {
+        let mut sum = Use::default();
+        self.rows.iter().filter(|(row, _)| row.common().starts_with(path)).for_each(|(_, one)| sum.add(one));
+        sum
+    }
+
+    /// Returns the accesses of which it is open which member of one they are of, by the path to that one; the empty
+    /// path is that of the type itself.
+    pub fn open_in(&self, path: &[u32]) -> impl Iterator<Item = (&Row, &Use)> {
+        self.rows.iter().filter(move |(row, _)| row.is_open() && row.common() == path)
+    }
+
+    /// How it was accessed as a whole.
+    pub fn whole(&self) -> Use {
+        let mut whole = Use::default();
+        let certain = self.events.iter().flat_map(|(_, offsets)| offsets.values());
+        certain.chain(self.either.values()).for_each(|one| whole.add(one));
+        whole
+    }
+}
+
+/// Counts the types that some samples access, those most accessed first. Each file has its own: two
+/// programs' types of one name need not be the same, nor need those of two units of a program.
+pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) -> bool) -> Vec<TypeUse> {
+    let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
+    for point in profile.points.iter().filter(|point| accepts(point)) {
+        let Some(operand) = profile.outcome(point).operand() else { continue };
+        // a node is one object, whichever of its parts the code knows
+        let (ty, start) = operand.within.map_or((operand.ty, 0), |node| (node.ty, node.start));
+        let of_type = found.entry(ty).or_default();
+        if operand.within.is_some() {
+            *of_type.parts.entry((operand.ty, start)).or_insert(0) += point.samples;
+        }
+        // also an event that only has such samples is named
+        let offsets = of_type.events.entry(point.event).or_default();
+        let offset = start.saturating_add(operand.offset);
+        match operand.or {
+            None => {
+                offsets.entry(offset).or_default().count(point, operand, weighing);
+                let field = Field {
+                    part: (operand.ty, start),
+                    offset: operand.offset,
+                    size: operand.size,
+                    candidates: operand.candidates,
+                };
+                of_type.fields.entry(field).or_default().count(point, operand, weighing);
+            }
+            Some(or) => {
+                let both = [offset, start.saturating_add(or)];
+                of_type.either.entry(both).or_default().count(point, operand, weighing);
+            }
+        }
+    }
+    let mut list = merge(profile, found);
+    let mut names: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for of_type in &list {
+        *names.entry((of_type.dso.clone(), of_type.name.clone())).or_default() += 1;
+    }
+    for of_type in &mut list {
+        if names.get(&(of_type.dso.clone(), of_type.name.clone())) == Some(&1) {
+            of_type.place = None;
+        }
+    }
+    list
+}
+
+/// A type of one unit.
+#[derive(Default)]
+struct OfType {
+    events: BTreeMap<u32, BTreeMap<u64, Use>>,
+    fields: FxHashMap<Field, Use>,
+    either: BTreeMap<[u64; 2], Use>,
+    /// The parts that it was accessed through: their types, and where they start.
+    parts: BTreeMap<(u32, u64), u64>,
+}
+
+/// What an access is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Field {
+    /// The type and where it starts in the object.
+    part: (u32, u64),
+    offset: u64,
+    size: u16,
+    candidates: u64,
+}
+
+/// Puts those types together that several units have, those most accessed first.
+fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
+    let mut definitions: FxHashMap<u32, Definitions<'_>> = FxHashMap::default();
+    let mut merged: FxHashMap<(u32, String, u64, (u64, u64)), (TypeUse, Events)> = FxHashMap::default();
+    for (ty, of_unit) in found {
+        let (Some(dso), Some((table, id))) = (profile.joined.types.get(ty as usize), profile.joined.get(ty))
+        else {
+            continue;
+        };
+        let types = table.types();
+        let definitions = definitions.entry(dso.0).or_insert_with(|| Definitions::new(types));
+        let name = tallyline_layout::print::type_text(types, id);
+        let size = tallyline_layout::query::size_of(types, id);
+        let is_record = types.as_record(types.strip(id)).is_some();
+        let content = if is_record { definitions.content(id) } else { Default::default() };
+        let (of_type, events) = merged.entry((dso.0, name.clone(), size, content)).or_insert_with(|| {
+            let file = profile.dso(dso.0);
+            let of_type = TypeUse {
+                dso: file.map_or_else(String::new, |dso| dso.path.clone()),
+                build_id: file.and_then(|dso| dso.build_id).map(|id| id.to_string()),
+                name,
+                size,
+                members: members(types, id),
+                ..TypeUse::default()
+            };
+            (of_type, Events::new())
+        });
+        // of several units that define the same the first by name, whatever their order
+        let place = definitions.place(id).filter(|_| is_record);
+        of_type.place = [of_type.place.take(), place].into_iter().flatten().min();
+        of_type.add(profile, events, of_unit);
+    }
+    let name =
+        |event: u32| profile.events.get(event as usize).map_or_else(String::new, |event| event.name.clone());
+    let with_events = |(of_type, events): (TypeUse, Events)| {
+        let events = events.into_iter().map(|(event, offsets)| (name(event), offsets)).collect();
+        TypeUse { events, ..of_type }
+    };
+    let mut list: Vec<TypeUse> = merged.into_values().map(with_events).collect();
+    list.sort_by_cached_key(|of_type| {
+        let definition = (of_type.place.clone(), of_type.size, of_type.members.clone());
+        let total = std::cmp::Reverse(of_type.whole().total);
+        (total, of_type.name.clone(), of_type.dso.clone(), definition)
+    });
+    list
+}
+
+/// How offsets were accessed, by event.
+type Events = BTreeMap<u32, BTreeMap<u64, Use>>;
+
+impl TypeUse {
+    /// Adds what one unit has of the type.
+    fn add(&mut self, profile: &Profile, events: &mut Events, of_unit: OfType) {
+        for ((part, start), samples) in of_unit.parts {
+            let Some((table, id)) = profile.joined.get(part) else { continue };
+            let name = tallyline_layout::print::type_text(table.types(), id);
+            fill_room(&mut self.members, start, &name, table.types(), id);
+            *self.parts.entry(name).or_insert(0) += samples;
+        }
+        for (event, offsets) in of_unit.events {
+            let known = events.entry(event).or_default();
+            offsets.iter().for_each(|(offset, one)| known.entry(*offset).or_default().add(one));
+        }
+        for (offsets, one) in &of_unit.either {
+            self.either.entry(*offsets).or_default().add(one);
+        }
+        for (field, one) in &of_unit.fields {
+            let row = self.row(profile, field);
+            self.rows.entry(row).or_default().add(one);
+        }
+    }
+
+    fn row(&self, profile: &Profile, field: &Field) -> Row {
+        let start = field.part.1;
+        let offset = start.saturating_add(field.offset);
+        let members = self.paths(profile, field).unwrap_or_else(|| paths_at(&self.members, offset));
+        Row { offset, members }
+    }
+
+    /// Returns the paths to the members that an access can be of; none where the part is not a member.
+    fn paths(&self, profile: &Profile, field: &Field) -> Option<Vec<Vec<u32>>> {
+        let (part, start) = field.part;
+        let (table, id) = profile.joined.get(part)?;
+        let types = table.types();
+        let paths = members_of(types, id, field.offset, field.size, field.candidates);
+        let name = tallyline_layout::print::type_text(types, id);
+        if start == 0 && self.name == name {
+            return Some(paths);
+        }
+        let before = path_to_part(&self.members, start, &name)?;
+        Some(paths.into_iter().map(|path| before.iter().copied().chain(path).collect()).collect())
+    }
+}
+
+/// Returns the paths to the innermost members that have a byte. Bases without members lie on top of others, and
+/// nothing accesses them.
+fn paths_at(members: &[Member], offset: u64) -> Vec<Vec<u32>> {
+    let has = |member: &&Member| member.offset <= offset && offset - member.offset < member.size;
+    let is_empty_base = |member: &Member| member.name.is_empty() && member.children.is_empty();
+    let mut found: Vec<&Member> = members.iter().filter(has).collect();
+    if found.iter().any(|member| !is_empty_base(member)) {
+        found.retain(|member| !is_empty_base(member));
+    }
+    let inside = |member: &&Member| {
+        let inner = paths_at(&member.children, offset);
+        let number = member.number;
+        inner.into_iter().map(move |path| std::iter::once(number).chain(path).collect()).collect::<Vec<_>>()
+    };
+    if found.is_empty() { vec![Vec::new()] } else { found.iter().flat_map(inside).collect() }
+}

@@ -1,0 +1,419 @@
+//! Samples at functions' first instructions, charged to the calls that entered them.
+//!
+//! A call or a jump through memory that waits for its operand leaves its samples at the first instruction of the
+//! function that it enters. There the return address is on top of the stack: the call in front of it is the one that
+//! was run last, or it entered the function that jumped here. Where a recording does not have that word, a function
+//! whose first instruction has far more samples than the others was likely entered by an indirect call: the only one
+//! with samples that can have been is assumed, and of several none.
+
+use super::candidates::FunctionSamples;
+use super::{CALL_OR_RETURN, Division, Rule, Sampled, is_precise};
+use crate::join;
+use crate::profile::{Place, Profile, Resolved};
+use crate::resolve::Binaries;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use tallyline_inference::code::{Body, Flow, Predecessors, Symbol, addresses_taken};
+
+/// The most functions that jump on to each other that are looked through for a jump through memory.
+const JUMPS_LIMIT: usize = 4;
+
+/// The most calls or jumps that the samples of one call are divided among.
+const SITES_LIMIT: usize = 16;
+
+/// The fewest samples at a function's first instruction by which it is asked for how it was entered.
+const ENOUGH: u64 = 8;
+
+/// Samples of a first instruction, for each of one that retires evenly, from which on it was not it that took long.
+const OUTSTANDING: f64 = 4.0;
+
+/// The part of the samples of the block with most of them below which the calls of another one are left out: `1 / 20`.
+const LEFT_OUT: u64 = 20;
+
+/// Samples at functions' first instructions, by what is known of the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Charged to the call or jump that the return address on the stack leads to.
+    pub by_return_address: u64,
+    /// Charged to the only indirect call with samples that may have been it.
+    pub assumed: u64,
+    /// Entered by an indirect call of which is not known which.
+    pub unknown: u64,
+}
+
+impl fmt::Display for CallCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallCounts { by_return_address, assumed, unknown } = self;
+        write!(
+            f,
+            "{by_return_address} samples charged by the return address, {assumed} to the only call that may have \
+             been it (assumed), {unknown} entered by an indirect call that is not known"
+        )
+    }
+}
+
+/// A call or jump through memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Site {
+    place: Place,
+    address: u64,
+}
+
+/// The calls of the samples that have a return address.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    // by point: where its samples return to, and how many do
+    returns: FxHashMap<u32, BTreeMap<u32, u64>>,
+    // by the places of the sample and of the return; none where no call is in front of that
+    sites: FxHashMap<(u32, u32), Option<Sites>>,
+}
+
+/// The instructions through memory by which control may have come to a function; none where the call is direct, or
+/// goes to an address in a register.
+#[derive(Debug)]
+struct Sites {
+    rule: Rule,
+    list: Vec<Site>,
+}
+
+impl Calls {
+    /// Finds the calls that entered the functions whose first instructions have samples.
+    pub(crate) fn find(profile: &Profile, binaries: &Binaries) -> Calls {
+        let mut calls = Calls::default();
+        let mut functions = Functions { binaries, bodies: FxHashMap::default() };
+        let mut entries: FxHashMap<u32, bool> = FxHashMap::default();
+        for (point, to) in &profile.returns {
+            let Some(about) = profile.points.get(*point as usize) else { continue };
+            let is_entry = *entries.entry(about.place).or_insert_with(|| {
+                let (dso, address) = address_of(profile, about.place);
+                functions.is_entry(dso, address)
+            });
+            if !is_entry || is_precise(profile, about) {
+                continue;
+            }
+            let key = (about.place, *to);
+            let sites = calls.sites.entry(key).or_insert_with(|| functions.sites(profile, about.place, *to));
+            if sites.is_none() {
+                continue;
+            }
+            *calls.returns.entry(*point).or_default().entry(*to).or_default() += 1;
+        }
+        calls
+    }
+
+    /// Returns the instructions that have to be analysed: files and addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.place.dso, site.address))
+    }
+
+    /// Returns of how many samples of a point the call is known.
+    fn known(&self, point: u32) -> u64 {
+        self.returns.get(&point).map_or(0, |returns| returns.values().sum())
+    }
+}
+
+/// Functions of programs, decoded when they are asked for.
+struct Functions<'b> {
+    binaries: &'b Binaries,
+    bodies: FxHashMap<(u32, u64), Rc<Body>>,
+}
+
+impl Functions<'_> {
+    fn symbol(&self, dso: u32, address: u64) -> Option<&Symbol> {
+        self.binaries.get(dso)?.symbols().function_at(address)
+    }
+
+    fn body(&mut self, dso: u32, address: u64) -> Option<Rc<Body>> {
+        let symbol = self.symbol(dso, address)?;
+        let start = symbol.address;
+        let range = start..start.saturating_add(symbol.size);
+        let program = self.binaries.get(dso)?;
+        let decode = || Rc::new(Body::decode(&program.image, std::slice::from_ref(&range), start));
+        Some(self.bodies.entry((dso, start)).or_insert_with(decode).clone())
+    }
+
+    /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
+    fn is_entry(&mut self, dso: u32, address: u64) -> bool {
+        self.symbol(dso, address).is_some_and(|symbol| symbol.address == address)
+            && self
+                .body(dso, address)
+                .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry))
+    }
+
+    /// Finds the instructions by which control came to a function that returns to a place; none if there is no call
+    /// in front of the place.
+    fn sites(&mut self, profile: &Profile, entry: u32, to: u32) -> Option<Sites> {
+        let (dso, back) = address_of(profile, to);
+        let body = self.body(dso, back.checked_sub(1)?)?;
+        let position = body.instructions().partition_point(|instruction| instruction.end() < back);
+        let call = body.instructions().get(position).filter(|call| call.end() == back)?;
+        let site = |address: u64| {
+            let place = profile.places[to as usize];
+            Site {
+                place: Place { offset: place.offset.wrapping_sub(back.wrapping_sub(address)), ..place },
+                address,
+            }
+        };
+        let Flow::Call(target) = call.flow else { return None };
+        Some(match target {
+            None if reads_target(&body, position) => {
+                Sites { rule: Rule::Call, list: vec![site(call.address)] }
+            }
+            Some(target) if (dso, target) != address_of(profile, entry) => {
+                let list = self.jumps(dso, target).into_iter().map(site).collect();
+                Sites { rule: Rule::TailCall, list }
+            }
+            _ => Sites { rule: Rule::CallOrReturn, list: Vec::new() },
+        })
+    }
+
+    /// Finds the jumps through memory that leave a function, or one that it jumps to.
+    fn jumps(&mut self, dso: u32, function: u64) -> Vec<u64> {
+        let (mut asked, mut next, mut found) = (vec![function], 0, Vec::new());
+        while let Some(function) = asked.get(next).copied() {
+            next += 1;
+            if self.symbol(dso, function).is_none_or(|symbol| symbol.address != function) {
+                continue;
+            }
+            let Some(body) = self.body(dso, function) else { continue };
+            for (position, instruction) in body.instructions().iter().enumerate() {
+                match instruction.flow {
+                    Flow::Jump(None) if body.table(position).is_empty() && reads_target(&body, position) => {
+                        found.push(instruction.address);
+                    }
+                    Flow::Jump(Some(target)) | Flow::Branch(target)
+                        if body.position(target).is_none()
+                            && !asked.contains(&target)
+                            && asked.len() < JUMPS_LIMIT =>
+                    {
+                        asked.push(target);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // of so many nothing is known
+        if found.len() > SITES_LIMIT { Vec::new() } else { found }
+    }
+}
+
+/// Returns whether an indirect call or jump reads its target from memory.
+fn reads_target(body: &Body, position: usize) -> bool {
+    body.instructions()[position].memory.is_some_and(|memory| !memory.implicit && memory.access.reads())
+}
+
+/// The file that a place is in, and its address as the linker gave it.
+fn address_of(profile: &Profile, place: u32) -> (u32, u64) {
+    let address = profile.resolved.get(place as usize).map_or(0, |resolved| resolved.address);
+    (profile.places[place as usize].dso, address)
+}
+
+/// Charges the samples of points that have return addresses.
+pub(super) struct Charging<'c> {
+    calls: &'c Calls,
+    divisions: FxHashMap<(u32, u32), Division>,
+}
+
+impl<'c> Charging<'c> {
+    pub(super) fn new(calls: &'c Calls) -> Charging<'c> {
+        Charging { calls, divisions: FxHashMap::default() }
+    }
+
+    /// Returns the places that samples of a point are charged to, how many each gets, and how many of all are
+    /// divided among several.
+    pub(super) fn give(
+        &mut self,
+        profile: &mut Profile,
+        index: u32,
+        answers: &join::All,
+        made: &mut FxHashMap<Place, u32>,
+    ) -> (Vec<(u32, u64)>, u64) {
+        let (mut given, mut divided) = (Vec::new(), 0);
+        let Some(returns) = self.calls.returns.get(&index) else { return (given, divided) };
+        let place = profile.points[index as usize].place;
+        for (to, samples) in returns {
+            let Some(Some(sites)) = self.calls.sites.get(&(place, *to)) else { continue };
+            let division = self
+                .divisions
+                .entry((place, *to))
+                .or_insert_with(|| divide(profile, place, sites, answers, made));
+            divided += if division.parts.len() > 1 { *samples } else { 0 };
+            profile.calls.by_return_address += if sites.list.is_empty() { 0 } else { *samples };
+            given.extend(division.give(*samples));
+        }
+        (given, divided)
+    }
+}
+
+/// Makes the places of calls; of several that access the same the first stands for all.
+fn divide(
+    profile: &mut Profile,
+    taken: u32,
+    sites: &Sites,
+    answers: &join::All,
+    made: &mut FxHashMap<Place, u32>,
+) -> Division {
+    let answer = |site: &Site| answers.get(&site.place.dso)?.as_ref().ok()?.table().outcome(site.address);
+    let mut differing: Vec<&Site> = Vec::new();
+    for site in &sites.list {
+        if !differing.iter().any(|other| answer(other).is_some() && answer(other) == answer(site)) {
+            differing.push(site);
+        }
+    }
+    let (place, address) = (profile.places[taken as usize], address_of(profile, taken).1);
+    let other = Site { place: Place { pid: CALL_OR_RETURN, ..place }, address };
+    if differing.is_empty() {
+        differing.push(&other);
+    }
+    let share = 1.0 / differing.len() as f64;
+    let mut parts = Vec::new();
+    for site in differing {
+        let charged = *made.entry(site.place).or_insert_with(|| {
+            profile.places.push(site.place);
+            profile.resolved.push(Resolved { address: site.address, ..Resolved::default() });
+            (profile.places.len() - 1) as u32
+        });
+        let rule = if sites.list.is_empty() { Rule::CallOrReturn } else { sites.rule };
+        profile.call_rules.insert((taken, charged), rule);
+        parts.push((charged, share, 0.0));
+    }
+    Division { parts }
+}
+
+/// An indirect call or jump in a function with samples.
+#[derive(Clone, Copy, Debug)]
+struct Indirect {
+    address: u64,
+    reads_target: bool,
+    // of its block
+    samples: u64,
+}
+
+/// Indirect calls in one function, and whether its first instruction has outstandingly many samples.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InFunction {
+    indirect: Vec<Indirect>,
+    is_outstanding: bool,
+}
+
+impl InFunction {
+    /// Looks for them in a function with samples.
+    pub(super) fn find(
+        body: &Body,
+        entry: u64,
+        counts: &FxHashMap<u64, u64>,
+        samples: &FunctionSamples<'_>,
+    ) -> Self {
+        let mut indirect = Vec::new();
+        for (position, instruction) in body.instructions().iter().enumerate() {
+            let is_jump = instruction.flow == Flow::Jump(None) && body.table(position).is_empty();
+            if is_jump || instruction.flow == Flow::Call(None) {
+                let reads_target = reads_target(body, position);
+                indirect.push(Indirect {
+                    address: instruction.address,
+                    reads_target,
+                    samples: samples.in_block(position),
+                });
+            }
+        }
+        let here = counts.get(&entry).copied().unwrap_or(0);
+        let is_outstanding = here >= ENOUGH
+            && body.predecessors(entry) == Some(Predecessors::Entry)
+            && body
+                .position(entry)
+                .is_some_and(|position| here as f64 > OUTSTANDING * samples.evenly(position));
+        InFunction { indirect, is_outstanding }
+    }
+}
+
+/// The verdict on a function's first instruction whose samples have no return address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// By this call or jump, which is the only one that may have been it.
+    Assumed(u64),
+    /// By an indirect call of which is not known which.
+    Unknown,
+}
+
+/// Decides how functions were entered whose first instructions have outstandingly many samples without a return
+/// address: by file and address.
+pub(super) fn entered(
+    profile: &Profile,
+    binaries: &Binaries,
+    calls: &Calls,
+    functions: &[(&Sampled, &InFunction)],
+) -> FxHashMap<(u32, u64), Entered> {
+    let mut asked: BTreeMap<u32, FxHashSet<u64>> = BTreeMap::new();
+    for (function, found) in functions {
+        if found.is_outstanding {
+            asked.entry(function.dso).or_default().insert(function.entry);
+        }
+    }
+    if asked.is_empty() {
+        return FxHashMap::default();
+    }
+    // what the return address says need not be asked
+    let mut left: FxHashMap<(u32, u64), u64> = FxHashMap::default();
+    let mut threads: FxHashMap<(u32, u64), FxHashSet<i32>> = FxHashMap::default();
+    let by_range = ByRange::new(functions);
+    for (index, point) in profile.points.iter().enumerate().filter(|(_, point)| !is_precise(profile, point)) {
+        let (dso, address) = address_of(profile, point.place);
+        if asked.get(&dso).is_some_and(|entries| entries.contains(&address)) {
+            *left.entry((dso, address)).or_default() +=
+                point.samples - calls.known(index as u32).min(point.samples);
+        }
+        if let Some(entry) = by_range.entry(dso, address) {
+            threads.entry((dso, entry)).or_default().insert(point.tid);
+        }
+    }
+    let mut verdicts = FxHashMap::default();
+    for (dso, mut entries) in asked {
+        entries.retain(|entry| left.get(&(dso, *entry)).is_some_and(|samples| *samples >= ENOUGH));
+        let Some(program) = binaries.get(dso).filter(|_| !entries.is_empty()) else { continue };
+        for entry in addresses_taken(&program.image, &entries) {
+            let own = &threads[&(dso, entry)];
+            let is_same_thread = |function: &Sampled| {
+                let others = threads.get(&(function.dso, function.entry));
+                others.is_some_and(|others| !others.is_disjoint(own))
+            };
+            let candidates = functions.iter().filter(|(function, _)| is_same_thread(function)).flat_map(
+                |(function, found)| found.indirect.iter().map(|indirect| (function.dso, *indirect)),
+            );
+            verdicts.insert((dso, entry), only(dso, candidates.collect()));
+        }
+    }
+    verdicts
+}
+
+/// Chooses the only call through memory that samples say is run.
+fn only(dso: u32, mut candidates: Vec<(u32, Indirect)>) -> Entered {
+    let most = candidates.iter().map(|(_, indirect)| indirect.samples).max().unwrap_or(0);
+    candidates.retain(|(_, indirect)| indirect.samples > most / LEFT_OUT);
+    match candidates[..] {
+        [(own, Indirect { address, reads_target: true, .. })] if own == dso => Entered::Assumed(address),
+        _ => Entered::Unknown,
+    }
+}
+
+/// The functions with samples, by address.
+struct ByRange(FxHashMap<u32, Vec<(u64, u64, u64)>>);
+
+impl ByRange {
+    fn new(functions: &[(&Sampled, &InFunction)]) -> ByRange {
+        let mut all: FxHashMap<u32, Vec<(u64, u64, u64)>> = FxHashMap::default();
+        for (function, _) in functions {
+            let own = all.entry(function.dso).or_default();
+            own.extend(function.counts.keys().map(|address| (*address, *address, function.entry)));
+        }
+        all.values_mut().for_each(|list| list.sort_unstable());
+        ByRange(all)
+    }
+
+    fn entry(&self, dso: u32, address: u64) -> Option<u64> {
+        let list = self.0.get(&dso)?;
+        let index = list.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
+        Some(list[index].2)
+    }
+}

@@ -1,0 +1,36 @@
+//! Errors of this crate.
+
+use thiserror::Error;
+
+/// An error of this crate.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] tallyline_perf_data::Error),
+
+    /// The code of a program or the types of its operands cannot be read.
+    #[error(transparent)]
+    Inference(#[from] tallyline_inference::Error),
+
+    /// The types of a program cannot be read.
+    #[error(transparent)]
+    Types(#[from] tallyline_layout::Error),
+
+    /// The file cannot be read.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+
+    /// A stated limit was reached; such a file is taken for a hostile one.
+    #[error("{what}: more than {limit}")]
+    Limit {
+        /// The items of which there are too many.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,248 @@
+//! Sort keys, by perf's names: what rows are made of.
+//!
+//! A key turns a sample into a number and that number into a text. One file for each group of keys,
+//! one line of registration in [`ALL`] for each.
+
+mod code;
+mod cost;
+mod data;
+mod memory;
+mod task;
+mod types;
+
+use super::aggregate::Counts;
+use super::load::Apart;
+use super::profile::{Point, Profile};
+use std::fmt;
+
+/// One sort key.
+pub struct Key {
+    /// perf's name for it.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// The head of its column.
+    pub title: &'static str,
+    /// What has to be known about the samples.
+    pub needs: Needs,
+    /// Whether it is one of perf's memory mode.
+    pub is_memory: bool,
+    /// What rows are told apart by.
+    pub value: fn(&Profile, &Point) -> u64,
+    /// The text of a value, in a row with these counts.
+    pub text: fn(&Profile, u64, &Counts) -> String,
+}
+
+/// What a key needs to be known beyond what is in the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Symbols of code.
+    pub symbols: bool,
+    /// Symbols of data.
+    pub data_symbols: bool,
+    /// Source lines.
+    pub lines: bool,
+    /// Types.
+    pub types: bool,
+    /// Functions that called, also where only copies of the stack say them.
+    pub callers: bool,
+    /// Which samples are not to be counted together.
+    pub apart: Apart,
+}
+
+impl Needs {
+    /// Nothing.
+    pub const NONE: Needs = Needs {
+        symbols: false,
+        data_symbols: false,
+        lines: false,
+        types: false,
+        callers: false,
+        apart: Apart::None,
+    };
+    /// Symbols of code.
+    pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
+    /// Symbols of data.
+    pub const DATA: Needs = Needs { data_symbols: true, ..Needs::NONE };
+    /// Source lines, and symbols for code that has none.
+    pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
+    /// Functions that called.
+    pub const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
+    /// Types.
+    pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
+    /// On which CPU.
+    pub const CPUS: Needs = Needs { apart: Apart::Cpus, ..Needs::NONE };
+    /// Each sample for itself.
+    pub const SAMPLES: Needs = Needs { apart: Apart::Samples, ..Needs::NONE };
+
+    /// What either needs.
+    pub fn and(self, other: Needs) -> Needs {
+        Needs {
+            symbols: self.symbols || other.symbols,
+            data_symbols: self.data_symbols || other.data_symbols,
+            lines: self.lines || other.lines,
+            types: self.types || other.types,
+            callers: self.callers || other.callers,
+            apart: self.apart.max(other.apart),
+        }
+    }
+}
+
+/// All keys, in the order of the help.
+pub const ALL: &[&Key] = &[
+    &task::PID,
+    &task::TID,
+    &task::COMM,
+    &task::CPU,
+    &task::SOCKET,
+    &code::DSO,
+    &code::SYMBOL,
+    &code::SYMBOL_OFFSET,
+    &code::SOURCE_FILE,
+    &code::SOURCE_LINE,
+    &code::CALLER,
+    &code::ADDRESS,
+    &code::PAGE_SIZE,
+    &cost::LOCAL_WEIGHT,
+    &cost::WEIGHT,
+    &cost::LOCAL_INSTRUCTION,
+    &cost::INSTRUCTION,
+    &cost::LOCAL_RETIRE,
+    &cost::RETIRE,
+    &cost::LOCAL_STAGE,
+    &cost::STAGE,
+    &types::TYPE,
+    &types::TYPE_OFFSET,
+    &types::TYPE_LINE,
+    &memory::LEVEL,
+    &memory::SNOOP,
+    &memory::TLB,
+    &memory::LOCKED,
+    &memory::BLOCKED,
+    &data::LINE,
+    &data::SYMBOL,
+    &data::DSO,
+    &data::PHYSICAL,
+    &data::PAGE_SIZE,
+];
+
+/// A column of a report.
+#[derive(Clone, Copy)]
+pub enum Column {
+    /// What rows are told apart by.
+    Key(&'static Key),
+    /// The sum of the periods.
+    Period,
+    /// The number of samples.
+    Samples,
+}
+
+impl Column {
+    /// The head of the column.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Column::Key(key) => key.title,
+            Column::Period => "Period",
+            Column::Samples => "Samples",
+        }
+    }
+
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&'static Key> {
+        match self {
+            Column::Key(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key().map_or(self.title(), |key| key.name))
+    }
+}
+
+/// The columns that a list of names with commas between asks for.
+///
+/// # Errors
+/// A name that is none, with those that are.
+pub fn parse(list: &str) -> Result<Vec<Column>, String> {
+    let mut columns: Vec<Column> = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let column = match name {
+            "period" => Column::Period,
+            "sample" | "samples" => Column::Samples,
+            // the share of each row is there anyway
+            "overhead" => continue,
+            name => Column::Key(find(name)?),
+        };
+        let is_there = columns.iter().any(|other| match (other.key(), column.key()) {
+            (Some(a), Some(b)) => a.name == b.name,
+            (None, None) => other.title() == column.title(),
+            _ => false,
+        });
+        if !is_there {
+            columns.push(column);
+        }
+    }
+    if columns.is_empty() {
+        return Err("no sort key; try type,typeoff".to_owned());
+    }
+    Ok(columns)
+}
+
+fn find(name: &str) -> Result<&'static Key, String> {
+    let known = ALL.iter().find(|key| key.name == name || key.aliases.contains(&name));
+    known.copied().ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|key| key.name).chain(["period", "sample"]).collect();
+        format!("no sort key {name}; there are {}", names.join(" "))
+    })
+}
+
+/// The letter that perf puts before a symbol: in whose code it is.
+pub(super) fn level(mode: tallyline_perf_data::sample::CpuMode) -> char {
+    use tallyline_perf_data::sample::CpuMode;
+    match mode {
+        CpuMode::Kernel => 'k',
+        CpuMode::User => '.',
+        CpuMode::Hypervisor => 'H',
+        CpuMode::GuestKernel => 'g',
+        CpuMode::GuestUser => 'u',
+        CpuMode::Unknown => '!',
+    }
+}
+
+/// perf's text for the size of a page.
+fn page_size(bytes: u64) -> String {
+    match bytes {
+        0 => "N/A".to_owned(),
+        bytes if bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_once_each_and_a_wrong_one_is_told_with_the_right_ones() {
+        let columns = parse("type, symbol,sym,period,overhead,period").expect("known names");
+        let titles: Vec<_> = columns.iter().map(Column::title).collect();
+        assert_eq!(titles, ["Data Type", "Symbol", "Period"]);
+        let wrong = parse("type,tpye").expect_err("a typing error");
+        assert!(wrong.contains("tpye") && wrong.contains("typecln"), "{wrong}");
+        assert!(parse(" ,").is_err());
+    }
+
+    #[test]
+    fn no_name_stands_for_two_keys() {
+        let mut names: Vec<_> = ALL.iter().flat_map(|key| key.aliases.iter().chain([&key.name])).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

@@ -1,0 +1,64 @@
+//! Who ran, and where: thread, process, CPU, socket.
+
+use super::{Key, Needs};
+use crate::names::NameId;
+use crate::profile::NONE;
+
+/// Thread and name. perf calls it so, and shows threads.
+pub(super) const PID: Key = Key {
+    name: "pid",
+    aliases: &[],
+    title: "Pid:Command",
+    needs: Needs::NONE,
+    is_memory: false,
+    value: |_, point| u64::from(point.tid.cast_unsigned()) << 32 | u64::from(point.comm.0),
+    text: |profile, value, _| {
+        format!("{:>5}:{}", ((value >> 32) as u32).cast_signed(), profile.text(NameId(value as u32)))
+    },
+};
+
+/// The process.
+pub(super) const TID: Key = Key {
+    name: "tgid",
+    aliases: &[],
+    title: "Tgid",
+    needs: Needs::NONE,
+    is_memory: false,
+    value: |_, point| u64::from(point.pid.cast_unsigned()),
+    text: |_, value, _| (value as u32).cast_signed().to_string(),
+};
+
+pub(super) const COMM: Key = Key {
+    name: "comm",
+    aliases: &[],
+    title: "Command",
+    needs: Needs::NONE,
+    is_memory: false,
+    value: |_, point| point.comm.0.into(),
+    text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
+};
+
+pub(super) const CPU: Key = Key {
+    name: "cpu",
+    aliases: &[],
+    title: "CPU",
+    needs: Needs::CPUS,
+    is_memory: false,
+    value: |_, point| point.cpu.into(),
+    text: number,
+};
+
+pub(super) const SOCKET: Key = Key {
+    name: "socket",
+    aliases: &[],
+    title: "Socket",
+    needs: Needs::CPUS,
+    is_memory: false,
+    value: |profile, point| profile.sockets.get(point.cpu as usize).copied().unwrap_or(NONE).into(),
+    text: number,
+};
+
+/// Three digits, as perf writes them; −01 where it is not known.
+fn number(_: &super::Profile, value: u64, _: &super::Counts) -> String {
+    if value == u64::from(NONE) { "-01".to_owned() } else { format!("{value:03}") }
+}

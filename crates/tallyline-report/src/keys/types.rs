@@ -1,0 +1,87 @@
+//! What was accessed: type, field, cache line of the type.
+
+use super::{Counts, Key, Needs};
+use crate::names::NameId;
+use crate::operand::Outcome;
+use crate::profile::{Point, Profile};
+use tallyline_inference::Pseudo;
+
+/// Marks the values of what has no type; below it are names, and lines of types.
+const OTHER: u64 = 1 << 63;
+
+const UNKNOWN: &str = "(unknown)";
+
+pub(super) const TYPE: Key = Key {
+    name: "type",
+    aliases: &[],
+    title: "Data Type",
+    needs: Needs::TYPES,
+    is_memory: false,
+    value: |profile, point| match profile.outcome(point) {
+        Outcome::Typed(operand) => operand.name.0.into(),
+        other => untyped(other),
+    },
+    text: plain,
+};
+
+pub(super) const TYPE_OFFSET: Key = Key {
+    name: "typeoff",
+    aliases: &[],
+    title: "Data Type Offset",
+    needs: Needs::TYPES,
+    is_memory: false,
+    value: |profile, point| match profile.outcome(point) {
+        Outcome::Typed(operand) => operand.text.0.into(),
+        other => profile.slots.get(&point.charged).map_or_else(|| untyped(other), |slot| slot.0.into()),
+    },
+    text: plain,
+};
+
+pub(super) const TYPE_LINE: Key = Key {
+    name: "typecln",
+    aliases: &[],
+    title: "Data Type Cacheline",
+    needs: Needs::TYPES,
+    is_memory: false,
+    value: |profile, point| match profile.outcome(point) {
+        Outcome::Typed(operand) => {
+            let line = line_in_object(profile, point, operand.offset);
+            u64::from(operand.name.0) << 31 | line.min((1 << 31) - 1)
+        }
+        other => untyped(other),
+    },
+    text: |profile, value, counts| {
+        if value & OTHER != 0 {
+            return plain(profile, value, counts);
+        }
+        format!("{}: cache-line {}", profile.text(NameId((value >> 31) as u32)), value & ((1 << 31) - 1))
+    },
+};
+
+/// Which of its cache lines an object was accessed on. With the data's address that is the real one,
+/// as objects need not start on a line; else as if it started on one.
+fn line_in_object(profile: &Profile, point: &Point, offset: u64) -> u64 {
+    let size = u64::from(profile.line_size);
+    match point.address.checked_sub(offset) {
+        // the address is that of the access charged, not of another instruction
+        Some(start) if point.address != 0 && point.charged == point.place => {
+            point.address / size - start / size
+        }
+        _ => offset / size,
+    }
+}
+
+fn untyped(outcome: &Outcome) -> u64 {
+    let pseudo = match outcome {
+        Outcome::Pseudo(pseudo) => Pseudo::ALL.iter().position(|known| known == pseudo),
+        _ => None,
+    };
+    OTHER | pseudo.unwrap_or(Pseudo::ALL.len()) as u64
+}
+
+fn plain(profile: &Profile, value: u64, _: &Counts) -> String {
+    if value & OTHER == 0 {
+        return profile.text(NameId(value as u32)).to_owned();
+    }
+    Pseudo::ALL.get((value & !OTHER) as usize).map_or(UNKNOWN, |pseudo| pseudo.name()).to_owned()
+}

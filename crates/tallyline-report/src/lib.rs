@@ -1,0 +1,44 @@
+//! Reports: samples joined with the types of their operands and counted by sort keys.
+//!
+//! [`Profile`] holds what is kept of a recording; `resolve` and [`join`] add symbols, lines and operand types to its
+//! addresses; [`keys`] defines the columns of rows, [`aggregate`](mod@aggregate) counts them.
+//!
+//! # Guarantees
+//! Every sample is accounted for: typed, or with the reason why not.
+//!
+//! # Limits
+//! Text is the caller's: this crate answers in values.
+
+pub mod aggregate;
+mod ahead;
+pub mod annotate;
+pub mod attribution;
+mod demangle;
+mod error;
+pub mod evidence;
+pub mod filter;
+mod hierarchy;
+pub mod join;
+pub mod keys;
+mod lines;
+mod load;
+pub mod members;
+pub mod names;
+pub mod operand;
+pub mod pattern;
+pub mod profile;
+pub mod programs;
+mod resolve;
+mod returns;
+pub mod sharing;
+mod unwind;
+mod vtables;
+
+pub use aggregate::{Counts, Row, Table, Weighing, aggregate};
+pub use error::{Error, Result};
+pub use filter::Filter;
+pub use hierarchy::{Node, hierarchy};
+pub use lines::source_lines;
+pub use load::Apart;
+pub use profile::Profile;
+pub use resolve::Binaries;

@@ -1,0 +1,702 @@
+//! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
+
+use super::ahead::{Ahead, First};
+use super::evidence::has_registers;
+use super::keys::Needs;
+use super::names::NameId;
+use super::operand::Outcome;
+use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
+use super::programs::Programs;
+use super::resolve::Binaries;
+use super::returns::ReturnAddresses;
+use super::unwind::{Unwinder, has_stacks, of_sample};
+use rustc_hash::FxHashMap;
+use tallyline_perf_data::Attr;
+use tallyline_perf_data::abi::{read_format, sample as bit};
+use tallyline_perf_data::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
+use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
+use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
+use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
+use tallyline_perf_data::{Error, Result};
+
+/// What accesses are called that traces of the hardware have, as perf calls them.
+const MEMORY: &str = "memory";
+
+/// The line size where the recording does not say one.
+const LINE_SIZE: u32 = 64;
+
+/// How many samples there is room for from the start.
+const SAMPLES_EXPECTED: usize = 1 << 16;
+
+impl Profile {
+    /// Reads all samples.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load(recording: &Recording<'_>, apart: Apart) -> Result<Profile> {
+        Ok(read(recording, apart, None, None)?.unwrap_or_default())
+    }
+
+    /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load_pieces(pieces: &Pieces<'_>, apart: Apart) -> Result<Option<Profile>> {
+        read(pieces, apart, None, None)
+    }
+
+    /// Reads all samples, and looks up what is needed of each place, as [`resolve`](Self::resolve) does;
+    /// where types are needed, programs are analysed while the recording is read. None if it has to be read
+    /// as a whole.
+    ///
+    /// # Errors
+    /// Damaged records.
+    pub fn load_resolved(
+        records: &dyn Records,
+        programs: &dyn Programs,
+        needs: Needs,
+        correct_skid: bool,
+    ) -> Result<Option<(Profile, Binaries)>> {
+        let has_stacks = records.about().events.iter().any(|event| has_stacks(&event.attr));
+        let (unwind, needs) = match needs.callers && has_stacks {
+            // those of one instruction have different callers
+            true => (Some(programs), needs.and(Needs::SAMPLES)),
+            false => (None, needs),
+        };
+        if !needs.types {
+            let Some(mut profile) = read(records, needs.apart, None, unwind)? else { return Ok(None) };
+            let binaries = profile.resolve(records, programs, needs, correct_skid);
+            return Ok(Some((profile, binaries)));
+        }
+        std::thread::scope(|scope| {
+            let mut ahead = Ahead::new(scope, programs);
+            let Some(mut profile) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
+                return Ok(None);
+            };
+            let binaries = profile.resolve_after(records, programs, needs, correct_skid, Some(&mut ahead));
+            Ok(Some((profile, binaries)))
+        })
+    }
+}
+
+/// Which samples are kept apart that are the same but for this. Others that are the same become one
+/// [`Point`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Apart {
+    /// None.
+    #[default]
+    None,
+    /// Those of different CPUs.
+    Cpus,
+    /// Each sample is a point, in the order of time.
+    Samples,
+}
+
+/// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
+/// those of the time of each.
+fn read(
+    records: &dyn Records,
+    apart: Apart,
+    mut ahead: Option<&mut Ahead<'_, '_>>,
+    unwind: Option<&dyn Programs>,
+) -> Result<Option<Profile>> {
+    let about = records.about();
+    // room that is not used takes no memory; growing would
+    let list = Vec::with_capacity(SAMPLES_EXPECTED);
+    let mut samples = Samples { profile: described(about), apart, list, ..Samples::default() };
+    samples.registers = super::evidence::needed(&samples.profile.arch);
+    let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
+    let (mut damage, mut branch_stacks) = (Damage::default(), 0_u64);
+    let through = records.each(&mut |position, seen| match seen {
+        Seen::Sample(event, sample) => {
+            branch_stacks += u64::from(sample.branches.is_some_and(|branches| !branches.is_empty()));
+            if let Some(first) = first.take_if(|first| first.add(sample))
+                && let Some(ahead) = &mut ahead
+            {
+                ahead.begin(&first);
+            }
+            samples.add(position, event, sample, &about.events)
+        }
+        Seen::Access(sample) => {
+            let event = samples.memory_event(about.events.len());
+            samples.add(position, event, sample, &about.events)
+        }
+        Seen::Traces(tally) => {
+            samples.profile.warnings.extend(tally.notes());
+            samples.profile.traces = *tally;
+            Ok(())
+        }
+        Seen::Other(record) => {
+            // where that fails it is said in its place
+            let _ = first.take_if(|first| first.spaces().apply(&record.body).is_err());
+            samples.note(position, record);
+            Ok(())
+        }
+        Seen::Damaged(error) => {
+            damage.note(error);
+            Ok(())
+        }
+    })?;
+    if through == Read::NeedsWhole {
+        return Ok(None);
+    }
+    samples.profile.is_damaged |= damage.records > 0;
+    samples.profile.warnings.extend(damage.warning());
+    if branch_stacks > 0 {
+        samples.profile.warnings.push(format!(
+            "{branch_stacks} samples have branch stacks, which are read but not shown: rows are of the sampled \
+             instructions; `perf report -b` and `perf script -F brstack` show the branches"
+        ));
+    }
+    let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
+    samples.profile.lost = samples.lost.total(about.events.iter().any(|event| counts(&event.attr)));
+    samples.place(records, unwind).map(Some)
+}
+
+/// Damaged records, which are left out.
+#[derive(Debug, Default)]
+struct Damage {
+    records: u64,
+    first: String,
+}
+
+impl Damage {
+    fn note(&mut self, error: &Error) {
+        if self.records == 0 {
+            self.first = error.to_string();
+        }
+        self.records += 1;
+    }
+
+    fn warning(&self) -> Option<String> {
+        match self.records {
+            0 => None,
+            1 => Some(format!("{}; this record is left out", self.first)),
+            count => {
+                Some(format!("{}; this and {} other damaged records are left out", self.first, count - 1))
+            }
+        }
+    }
+}
+
+/// What was lost, as two kinds of records say it.
+#[derive(Debug, Default)]
+struct Losses {
+    /// In between, where a ring was full.
+    records: u64,
+    /// By the hardware; and in all, at the end, where events count what they lost.
+    samples: u64,
+}
+
+impl Losses {
+    /// Each lost sample once: events that count what they lost count those of full rings, too.
+    fn total(&self, is_counted: bool) -> u64 {
+        // the end is missing where the recorder was killed
+        if is_counted { self.samples.max(self.records) } else { self.samples.saturating_add(self.records) }
+    }
+}
+
+/// Everything but samples.
+fn described(recording: &Recording<'_>) -> Profile {
+    let features = &recording.features;
+    let arch = features.arch.as_deref().unwrap_or_default();
+    let events = recording.events.iter().map(|event| {
+        let has = |field: u64| event.attr.sample_type & field != 0;
+        EventInfo {
+            name: event.name.clone(),
+            is_precise: is_precise(&event.attr, arch),
+            is_counter: is_counter(&event.attr),
+            has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
+            has_source: has(bit::DATA_SRC),
+            has_address: has(bit::ADDR),
+        }
+    });
+    Profile {
+        events: events.collect(),
+        sockets: features.topology.iter().map(|(_, socket)| *socket).collect(),
+        nodes: features.nodes.clone(),
+        line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
+        arch: features.arch.clone().unwrap_or_default(),
+        cpu_id: features.cpu_id.clone(),
+        is_emulated: is_emulated(recording),
+        warnings: recording.warnings.clone(),
+        is_damaged: !recording.warnings.is_empty(),
+        ..Profile::default()
+    }
+}
+
+/// Returns whether samples of an event have the address of the very instruction: as the hardware was asked for it,
+/// or as the instruction is what raises the event.
+fn is_precise(attr: &Attr, arch: &str) -> bool {
+    // page faults, of both kinds and together, and faults of alignment and of emulation
+    const FAULTS: [u64; 5] = [2, 5, 6, 7, 8];
+    let is_fault = attr.kind == SOFTWARE && FAULTS.contains(&attr.config);
+    // on x86 a watchpoint's trap comes behind the instruction, on aarch64 in front of it
+    let is_watchpoint = attr.kind == BREAKPOINT && arch == "aarch64";
+    attr.precise() > 0 || is_fault || is_watchpoint
+}
+
+/// Returns whether an event is a counter of the hardware.
+fn is_counter(attr: &Attr) -> bool {
+    !matches!(attr.kind, SOFTWARE | TRACEPOINT | BREAKPOINT)
+}
+
+/// Whether the machine was emulated.
+fn is_emulated(recording: &Recording<'_>) -> bool {
+    let model = recording.features.cpu_description.as_deref().unwrap_or_default();
+    model.contains("QEMU") || model.contains("TCG")
+}
+
+/// Samples in the order of the file, of which it is not known yet where they were.
+#[derive(Default)]
+struct Samples {
+    profile: Profile,
+    apart: Apart,
+    list: Vec<Brief>,
+    // the return address of each sample that may have one; empty where none has
+    returns: Vec<u64>,
+    same: Vec<Same>,
+    same_ids: FxHashMap<Same, u32>,
+    // whether that is not the order of time
+    is_disordered: bool,
+    extras: Vec<Extra>,
+    // what changes address spaces: when, how many samples come before it in the file, its position
+    changes: Vec<(u64, usize, u64)>,
+    // which registers have to be there
+    registers: Option<u64>,
+    // addresses that functions return to
+    callers: Vec<(CpuMode, u64)>,
+    caller_ids: FxHashMap<(CpuMode, u64), u32>,
+    lost: Losses,
+}
+
+/// What each sample has for itself.
+#[derive(Clone, Copy)]
+struct Brief {
+    time: u64,
+    period: u64,
+    // of the record with its registers
+    position: u64,
+    // an index, as what samples have in common is mostly there already
+    same: u32,
+}
+
+/// What is the same in samples that become one point, as long as nothing is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Same {
+    ip: u64,
+    pid: i32,
+    tid: i32,
+    cpu: u32,
+    event: u32,
+    // these are indices
+    caller: u32,
+    extra: u32,
+    mode: CpuMode,
+    exact: bool,
+    has_registers: bool,
+    has_stack: bool,
+}
+
+/// What samples of memory accesses have.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Extra {
+    address: Option<u64>,
+    physical_address: u64,
+    weight: Weight,
+    source: Option<DataSource>,
+    data_page_size: u64,
+    code_page_size: u64,
+}
+
+/// What was found before, and holds until something is mapped or gets another name: samples of one
+/// loop come by the thousand.
+#[derive(Default)]
+struct Known {
+    generation: u32,
+    // places of code by process and address
+    places: FxHashMap<(i32, CpuMode, u64), (u32, u32)>,
+    // names by thread
+    comms: FxHashMap<i32, (u32, NameId)>,
+    // points that more samples may be part of, by what those have in common
+    points: Vec<Option<(u32, u32)>>,
+}
+
+impl Known {
+    fn may_have_changed(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+}
+
+/// Places, each once.
+#[derive(Default)]
+pub(super) struct Places {
+    list: Vec<Place>,
+    ids: FxHashMap<Place, u32>,
+}
+
+impl Places {
+    pub(super) fn intern(&mut self, place: Place) -> u32 {
+        *self.ids.entry(place).or_insert_with(|| {
+            self.list.push(place);
+            (self.list.len() - 1) as u32
+        })
+    }
+}
+
+/// The time that counts: all ones is perf's mark for none, and what has none comes first.
+fn time_of(time: Option<u64>) -> u64 {
+    time.filter(|time| *time != u64::MAX).unwrap_or(0)
+}
+
+impl Samples {
+    /// The event of accesses that traces of the hardware have, behind those of the recording.
+    fn memory_event(&mut self, index: usize) -> usize {
+        if self.profile.events.len() == index {
+            self.profile.events.push(EventInfo {
+                name: MEMORY.to_owned(),
+                is_precise: true,
+                is_counter: false,
+                has_weight: true,
+                has_source: true,
+                has_address: true,
+            });
+        }
+        index
+    }
+
+    fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &Events) -> Result<()> {
+        let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| &event.attr) {
+            Some(attr) if !attr.is_frequency() => attr.period,
+            _ => 1,
+        });
+        if self.list.len() >= NONE as usize {
+            return Err(Error::Limit { what: "samples", limit: NONE.into() });
+        }
+        let time = time_of(sample.time);
+        let known = self.extras.len();
+        let same = self.same(event, sample);
+        // what comes with an address or a latency of its own is found nowhere else
+        let is_new = known > 0 && self.extras.len() > known;
+        let next = self.same.len() as u32;
+        let same_id = if is_new { next } else { *self.same_ids.entry(same).or_insert(next) };
+        if same_id == next {
+            self.same.push(same);
+        }
+        self.is_disordered |= self.list.last().is_some_and(|last| last.time > time);
+        if let Some(address) = self.return_address(event, sample) {
+            self.returns.resize(self.list.len(), 0);
+            self.returns.push(address);
+        }
+        self.list.push(Brief { time, period, position, same: same_id });
+        Ok(())
+    }
+
+    /// The return address, if the sample is at a function's first instruction and not precise.
+    fn return_address(&self, event: usize, sample: &Sample<'_>) -> Option<u64> {
+        let is_precise = sample.exact || self.profile.events.get(event).is_none_or(|event| event.is_precise);
+        if is_precise { None } else { sample.return_address(&self.profile.arch) }
+    }
+
+    fn note(&mut self, position: u64, record: &Record<'_>) {
+        match &record.body {
+            Body::Mapping(_) | Body::Comm(_) | Body::Fork(_) | Body::KernelSymbol(_) => {
+                self.changes.push((time_of(record.time), self.list.len(), position));
+            }
+            Body::UnknownEvent(_) => self.profile.unknown_events += 1,
+            Body::Lost(found) => self.lost.records = self.lost.records.saturating_add(found.count),
+            Body::LostSamples(found) => self.lost.samples = self.lost.samples.saturating_add(found.count),
+            _ => {}
+        }
+    }
+
+    fn same(&mut self, event: usize, sample: &Sample<'_>) -> Same {
+        let extra = Extra {
+            address: sample.addr,
+            physical_address: sample.physical_address.unwrap_or(0),
+            weight: sample.weight.unwrap_or_default(),
+            source: sample.data_source,
+            data_page_size: sample.data_page_size.unwrap_or(0),
+            code_page_size: sample.code_page_size.unwrap_or(0),
+        };
+        // most recordings have the same in all
+        if self.extras.last() != Some(&extra) {
+            self.extras.push(extra);
+        }
+        // the first entry is the address of the sample itself
+        let caller = sample.callers().nth(1).map_or(NONE, |(mode, address)| {
+            let caller = (mode, address.saturating_sub(1));
+            *self.caller_ids.entry(caller).or_insert_with(|| {
+                self.callers.push(caller);
+                (self.callers.len() - 1) as u32
+            })
+        });
+        Same {
+            ip: sample.ip.unwrap_or(0),
+            pid: sample.pid.unwrap_or(-1),
+            tid: sample.tid.unwrap_or(-1),
+            cpu: if self.apart == Apart::None { NONE } else { sample.cpu.unwrap_or(NONE) },
+            event: event as u32,
+            caller,
+            extra: (self.extras.len() - 1) as u32,
+            mode: sample.mode,
+            exact: sample.exact,
+            has_registers: has_registers(sample, self.registers),
+            has_stack: of_sample(sample).is_some(),
+        }
+    }
+
+    /// The samples in an order in which each comes after what has changed before it: of time, if they are
+    /// kept apart; or else those between two changes as they are in the file. `changes` are in the order
+    /// of time.
+    fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..).take(self.list.len()).collect();
+        if !self.is_disordered {
+            return order;
+        }
+        if self.apart == Apart::Samples {
+            // a stable sort: what was written first stays first
+            order.sort_by_key(|index| self.list[*index as usize].time);
+            return order;
+        }
+        // how many changes come before a sample: mostly as many as before the last one
+        let mut last = 0;
+        let mut changes_before = |(index, sample): (usize, &Brief)| {
+            let is_before = |change: &(u64, usize, u64)| (change.0, change.1) <= (sample.time, index);
+            let is_same = self.changes.get(last).is_none_or(|next| !is_before(next))
+                && last.checked_sub(1).is_none_or(|known| is_before(&self.changes[known]));
+            if !is_same {
+                last = self.changes.partition_point(is_before);
+            }
+            last
+        };
+        // where in the order those start that come after so many
+        let mut starts = vec![0_u32; self.changes.len() + 1];
+        self.list.iter().enumerate().for_each(|sample| starts[changes_before(sample)] += 1);
+        let mut next = 0;
+        for start in &mut starts {
+            next += std::mem::replace(start, next);
+        }
+        for (index, sample) in self.list.iter().enumerate() {
+            let start = &mut starts[changes_before((index, sample))];
+            order[*start as usize] = index as u32;
+            *start += 1;
+        }
+        order
+    }
+
+    /// Finds the places of all samples in the order of time.
+    fn place(mut self, records: &dyn Records, unwind: Option<&dyn Programs>) -> Result<Profile> {
+        self.changes.sort_by_key(|(time, ..)| *time);
+        let order = self.order();
+        let Samples { profile, apart, list, returns, same, extras, changes, callers, .. } = self;
+        let (places, data) = (Places::default(), Places::default());
+        let known = Known { points: vec![None; same.len()], ..Known::default() };
+        let same_has_registers = same.iter().any(|same| same.has_registers);
+        let unwinder = unwind.map(|programs| Unwinder::new(programs, records));
+        let returns = ReturnAddresses::new(returns);
+        let mut loader =
+            Loader { profile, apart, same, extras, callers, places, data, known, unwinder, returns };
+        loader.profile.held.reserve(if same_has_registers { list.len() } else { 0 });
+        let mut spaces = AddressSpaces::new(records.about());
+        let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
+        let mut positions = changes.iter().map(|(.., position)| *position);
+        records.at(&mut positions, &mut |record| {
+            let Some((time, before, _)) = next.next() else { return Ok(()) };
+            let is_earlier =
+                |index: &&u32| (list[**index as usize].time, **index as usize) < (*time, *before);
+            while let Some(index) = samples.next_if(is_earlier) {
+                loader.add(*index, &list[*index as usize], &spaces);
+            }
+            spaces.apply(&record.body)?;
+            loader.known.may_have_changed();
+            Ok(())
+        })?;
+        samples.for_each(|index| loader.add(*index, &list[*index as usize], &spaces));
+        let Loader { mut profile, places, data, returns, .. } = loader;
+        profile.returns = returns.finish();
+        profile.places = places.list;
+        profile.data_places = data.list;
+        profile.resolved = vec![Resolved::default(); profile.places.len()];
+        profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
+        profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
+        Ok(profile)
+    }
+}
+
+/// Makes points of samples, in the order of time.
+struct Loader<'u> {
+    profile: Profile,
+    apart: Apart,
+    same: Vec<Same>,
+    extras: Vec<Extra>,
+    callers: Vec<(CpuMode, u64)>,
+    places: Places,
+    data: Places,
+    known: Known,
+    // where copies of the stack say who called
+    unwinder: Option<Unwinder<'u>>,
+    returns: ReturnAddresses,
+}
+
+impl Loader<'_> {
+    fn add(&mut self, index: u32, sample: &Brief, spaces: &AddressSpaces) {
+        let same = self.same[sample.same as usize];
+        let point = match self.known.points[sample.same as usize] {
+            Some((generation, point)) if generation == self.known.generation => {
+                let known = &mut self.profile.points[point as usize];
+                known.samples += 1;
+                known.period = known.period.saturating_add(sample.period);
+                point
+            }
+            _ => {
+                let point = self.point(sample, &same, spaces);
+                self.profile.points.push(point);
+                let index = (self.profile.points.len() - 1) as u32;
+                if self.apart != Apart::Samples {
+                    self.known.points[sample.same as usize] = Some((self.known.generation, index));
+                }
+                index
+            }
+        };
+        let process = (same.pid, self.known.generation);
+        self.returns.note(index, point, process, spaces, &mut self.places);
+        if same.has_registers {
+            let held = self.profile.held.note(point, sample.position);
+            let known = &mut self.profile.points[point as usize];
+            known.held = known.held.min(held);
+        }
+    }
+
+    fn point(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> Point {
+        let Same { ip, pid, tid, mode, cpu, event, exact, .. } = *same;
+        let extra = self.extras.get(same.extra as usize).copied().unwrap_or_default();
+        let place = self.place(spaces, pid, mode, ip);
+        let caller = match self.callers.get(same.caller as usize) {
+            Some((mode, address)) => self.place(spaces, pid, *mode, *address),
+            None if same.has_stack => self.unwind(sample, same, spaces),
+            None => NONE,
+        };
+        let data_place = extra.address.map_or(NONE, |address| {
+            let location = spaces.resolve_data(pid, mode, address);
+            // who accessed it makes no other place of it
+            let place = place_of(spaces, location, pid, mode, address);
+            let index = self.data.intern(Place { pid: 0, ..place });
+            if index as usize == self.profile.data_raw.len() {
+                self.profile.data_raw.push(address);
+            }
+            index
+        });
+        Point {
+            event,
+            samples: 1,
+            pid,
+            tid,
+            comm: self.comm(spaces, tid),
+            cpu,
+            exact,
+            mode,
+            ip,
+            place,
+            charged: place,
+            caller,
+            time: sample.time,
+            period: sample.period,
+            address: extra.address.unwrap_or(0),
+            data_place,
+            held: NONE,
+            physical_address: extra.physical_address,
+            weight: extra.weight,
+            source: extra.source,
+            data_page_size: extra.data_page_size,
+            code_page_size: extra.code_page_size,
+        }
+    }
+
+    fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
+        let generation = self.known.generation;
+        let known = self.known.places.entry((pid, mode, address)).or_insert((generation.wrapping_sub(1), 0));
+        if known.0 != generation {
+            let location = spaces.resolve(pid, mode, address);
+            *known = (generation, self.places.intern(place_of(spaces, location, pid, mode, address)));
+        }
+        known.1
+    }
+
+    /// The place that a function returns to, by the copy of the stack.
+    fn unwind(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> u32 {
+        let Some(unwinder) = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User) else {
+            return NONE;
+        };
+        let caller = spaces.resolve(same.pid, same.mode, same.ip).and_then(|location| {
+            let dso = (location.dso.index(), spaces.dso(location.dso));
+            unwinder.caller(dso, location.offset, sample.position)
+        });
+        match caller {
+            Some(caller) => self.place(spaces, same.pid, same.mode, caller.saturating_sub(1)),
+            None => {
+                self.profile.not_unwound += 1;
+                NONE
+            }
+        }
+    }
+
+    fn comm(&mut self, spaces: &AddressSpaces, tid: i32) -> NameId {
+        let generation = self.known.generation;
+        if let Some((found, comm)) = self.known.comms.get(&tid)
+            && *found == generation
+        {
+            return *comm;
+        }
+        let comm = match spaces.comm(tid) {
+            Some(comm) => self.profile.names.intern(comm),
+            None if tid == 0 => self.profile.names.intern("swapper"),
+            None => self.profile.names.intern(&format!(":{tid}")),
+        };
+        self.known.comms.insert(tid, (generation, comm));
+        comm
+    }
+}
+
+pub(super) fn place_of(
+    spaces: &AddressSpaces,
+    location: Option<Location>,
+    pid: i32,
+    mode: CpuMode,
+    address: u64,
+) -> Place {
+    match location {
+        Some(found) => {
+            let has_file = spaces.dso(found.dso).kind != DsoKind::Anonymous;
+            Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
+        }
+        None => Place { dso: NONE, offset: address, mode, pid: 0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_counted_once() {
+        // perf and tallyline record say it twice: in between, and of each event at the end
+        assert_eq!(Losses { records: 90, samples: 100 }.total(true), 100);
+        assert_eq!(Losses { records: 90, samples: 0 }.total(true), 90);
+        assert_eq!(Losses { records: 90, samples: 10 }.total(false), 100);
+    }
+
+    #[test]
+    fn faults_are_precise_and_watchpoints_where_they_trap_in_front() {
+        let event = |kind: u32, config: u64| Attr { kind, config, ..Attr::default() };
+        for config in [2, 5, 6] {
+            assert!(is_precise(&event(SOFTWARE, config), "x86_64"));
+        }
+        // the clock, a tracepoint
+        assert!(!is_precise(&event(SOFTWARE, 0), "x86_64") && !is_precise(&event(TRACEPOINT, 2), "x86_64"));
+        let watchpoint = event(BREAKPOINT, 0);
+        assert_eq!((is_precise(&watchpoint, "x86_64"), is_precise(&watchpoint, "aarch64")), (false, true));
+        assert!(is_counter(&event(0, 0)) && is_counter(&event(4, 0x1d3)));
+        assert!(!is_counter(&event(SOFTWARE, 0)) && !is_counter(&watchpoint));
+    }
+}

@@ -1,0 +1,126 @@
+//! What the instruction of a sample accesses, as reports need it.
+
+use super::names::NameId;
+use std::ops::Range;
+use tallyline_inference::Pseudo;
+
+/// What an instruction accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A type.
+    Typed(Operand),
+    /// Memory that has no type of the program.
+    Pseudo(Pseudo),
+    /// It is not known.
+    Untyped(Reason),
+}
+
+/// A part of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The type as an index into the types that were joined, see [`Joined`](super::join::Joined).
+    pub ty: u32,
+    /// The type's name.
+    pub name: NameId,
+    /// The byte in it.
+    pub offset: u64,
+    /// The byte that it may be instead, if a condition chooses between two places.
+    pub or: Option<u64>,
+    /// The node of a container that the type is a part of there.
+    pub within: Option<Within>,
+    /// The path of the field there, such as `stats.rx`; empty where there is none.
+    pub field: NameId,
+    /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
+    pub text: NameId,
+    /// How many bytes are accessed.
+    pub size: u16,
+    /// Which of the fields there it can be, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
+    pub candidates: u64,
+    /// Whether it reads.
+    pub reads: bool,
+    /// Whether it writes.
+    pub writes: bool,
+}
+
+/// A node of a container that has a type as a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Within {
+    /// The node's type as an index into the types that were joined.
+    pub ty: u32,
+    /// Its name.
+    pub name: NameId,
+    /// Where in it the part starts.
+    pub start: u64,
+}
+
+/// Why it is not known what an instruction accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Types were not asked for.
+    NotLooked,
+    /// Nothing was mapped at the address.
+    NoMapping,
+    /// Code without a file: compiled at run time, or made by the kernel.
+    NoFile,
+    /// The file cannot be read, or is of another build.
+    MissingFile(NameId),
+    /// The file has no debug information.
+    NoDebugInfo,
+    /// No function of the debug information is there.
+    NoFunction,
+    /// There is no instruction at the address.
+    NoInstruction,
+    /// The sample is at a function's first instruction, and it is not known which indirect call entered it.
+    IndirectCall,
+    /// What inference says; the instruction accesses memory.
+    Lost(NameId),
+}
+
+impl Operand {
+    /// The name of the object that it is a part of: of the node of a container, else of its type.
+    pub fn object(&self) -> NameId {
+        self.within.map_or(self.name, |node| node.name)
+    }
+
+    /// Whether it is among some bytes of the object, or may be.
+    pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
+        let start = self.within.map_or(0, |node| node.start);
+        let is_in = |offset: u64| bytes.contains(&start.saturating_add(offset));
+        is_in(self.offset) || self.or.is_some_and(is_in)
+    }
+}
+
+impl Outcome {
+    /// For places that were not looked at.
+    pub const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
+
+    /// Whether a sample there counts as eligible: in code with debug information, and it accesses
+    /// memory that can have a type.
+    pub fn is_eligible(&self) -> bool {
+        matches!(self, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
+    }
+
+    /// The operand, if there is a type.
+    pub fn operand(&self) -> Option<&Operand> {
+        match self {
+            Outcome::Typed(operand) => Some(operand),
+            _ => None,
+        }
+    }
+}
+
+impl Reason {
+    /// As it is shown; `text` looks up names.
+    pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
+        match self {
+            Reason::NotLooked => "types were not asked for".to_owned(),
+            Reason::NoMapping => "no mapping".to_owned(),
+            Reason::NoFile => "code without a file".to_owned(),
+            Reason::MissingFile(why) | Reason::Lost(why) => text(*why).to_owned(),
+            Reason::NoDebugInfo => "no debug information".to_owned(),
+            Reason::NoFunction => "no function in the debug information".to_owned(),
+            Reason::IndirectCall => "entered by an indirect call".to_owned(),
+            Reason::NoInstruction => "no instruction at the address".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Return addresses of samples, as places in files.
+//!
+//! A recording has one word of the stack for each sample, whatever it is: which samples are at a function's first
+//! instruction, where it is the return address, is known when programs are open. Until then what is an address of
+//! code is kept, and no more is.
+
+use super::load::{Places, place_of};
+use super::profile::NONE;
+use rustc_hash::FxHashMap;
+use tallyline_perf_data::sample::CpuMode;
+use tallyline_perf_data::spaces::{AddressSpaces, DsoKind};
+
+/// The words of a recording's samples, and what has become of them.
+pub(super) struct ReturnAddresses {
+    // by sample; 0 where there is none
+    words: Vec<u64>,
+    // by process and word: as of which state of the address spaces, and the place or NONE
+    known: FxHashMap<(i32, u64), (u32, u32)>,
+    // points with places
+    found: Vec<(u32, u32)>,
+}
+
+impl ReturnAddresses {
+    /// Takes the words of samples in the order of the file; those behind the end have none.
+    pub(super) fn new(words: Vec<u64>) -> ReturnAddresses {
+        ReturnAddresses { words, known: FxHashMap::default(), found: Vec::new() }
+    }
+
+    /// Notes the place that a sample of a point returns to, if its word is an address of code in a file. Of the
+    /// process there is its number, and that of the state of the address spaces.
+    pub(super) fn note(
+        &mut self,
+        sample: u32,
+        point: u32,
+        process: (i32, u32),
+        spaces: &AddressSpaces,
+        places: &mut Places,
+    ) {
+        let Some(word) = self.words.get(sample as usize).copied().filter(|word| *word != 0) else { return };
+        let (pid, state) = process;
+        let known = self.known.entry((pid, word)).or_insert((state.wrapping_sub(1), NONE));
+        if known.0 != state {
+            let location = spaces.resolve(pid, CpuMode::User, word);
+            let is_file = |kind| matches!(kind, DsoKind::File | DsoKind::Vdso);
+            let place = match location.filter(|found| is_file(spaces.dso(found.dso).kind)) {
+                Some(found) => places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word)),
+                None => NONE,
+            };
+            *known = (state, place);
+        }
+        if known.1 != NONE {
+            self.found.push((point, known.1));
+        }
+    }
+
+    /// Returns points with the places that they return to, one for each sample.
+    pub(super) fn finish(self) -> Vec<(u32, u32)> {
+        self.found
+    }
+}

@@ -1,0 +1,343 @@
+//! Cache lines that CPUs pass between them: who reads and writes which bytes of them, by type and field.
+
+use super::annotate::is_store;
+use super::filter::Filter;
+use super::operand::Outcome;
+use super::profile::{NONE, Point, Profile};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use tallyline_perf_data::sample::{DataSource, level, level_number};
+
+/// What samples say about sharing.
+#[derive(Clone, Debug, Default)]
+pub struct Sharing {
+    /// Lines that more than one CPU or thread accessed and one of them wrote, the worst first.
+    pub lines: Vec<Line>,
+    /// All samples.
+    pub samples: u64,
+    /// Samples with an address of data.
+    pub addressed: u64,
+    /// Lines in all.
+    pub all_lines: u64,
+    /// What all samples add up to.
+    pub counts: Counts,
+    /// Whether the hardware says where lines came from; else transfers are an estimate.
+    pub is_measured: bool,
+    /// Whether who accesses is told apart by CPU; else by thread.
+    pub by_cpu: bool,
+}
+
+/// What is counted of a line, of some bytes, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Samples.
+    pub records: u64,
+    /// Those that read only.
+    pub loads: u64,
+    /// Those that write.
+    pub stores: u64,
+    /// Loads of a line that was modified in another cache of the same node.
+    pub local_hitm: u64,
+    /// The same of another node.
+    pub remote_hitm: u64,
+    /// Locked accesses.
+    pub locked: u64,
+    /// The sum of the weights.
+    pub weight: u64,
+    /// Where loads and stores found their lines.
+    pub levels: Levels,
+}
+
+/// Where loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that were
+/// modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Loads from a buffer of lines under way.
+    pub fill_buffer: u64,
+    /// Loads from the first level.
+    pub l1: u64,
+    /// Loads from the second level.
+    pub l2: u64,
+    /// Loads from the last level.
+    pub last: u64,
+    /// Loads from caches of other nodes.
+    pub remote_cache: u64,
+    /// Loads from memory of the own node.
+    pub local_memory: u64,
+    /// Loads from memory of other nodes.
+    pub remote_memory: u64,
+    /// Stores that hit in the first level.
+    pub store_hit: u64,
+    /// Stores that missed it.
+    pub store_miss: u64,
+}
+
+impl Levels {
+    fn count(&mut self, source: DataSource) {
+        let level = place(source);
+        let is_hit = level & level::HIT != 0;
+        if source.is_store() {
+            if level & level::L1 != 0 {
+                *(if is_hit { &mut self.store_hit } else { &mut self.store_miss }) += 1;
+            }
+            return;
+        }
+        if !source.is_load() || !is_hit {
+            return;
+        }
+        const REMOTE_CACHE: u16 = level::REMOTE_CACHE_1 | level::REMOTE_CACHE_2;
+        const REMOTE_RAM: u16 = level::REMOTE_RAM_1 | level::REMOTE_RAM_2;
+        let hitm = source.is_hitm();
+        let found = match () {
+            () if level & level::LFB != 0 => &mut self.fill_buffer,
+            () if level & level::L1 != 0 => &mut self.l1,
+            () if level & level::L2 != 0 => &mut self.l2,
+            () if level & level::L3 != 0 && !hitm => &mut self.last,
+            () if level & REMOTE_CACHE != 0 && !hitm => &mut self.remote_cache,
+            () if level & level::LOCAL_RAM != 0 => &mut self.local_memory,
+            () if level & REMOTE_RAM != 0 => &mut self.remote_memory,
+            () => return,
+        };
+        *found += 1;
+    }
+}
+
+/// Where data was, in the older bits: what only the newer number says is put into them.
+fn place(source: DataSource) -> u16 {
+    let level = source.level();
+    if level & !(level::NA | level::HIT | level::MISS) != 0 {
+        return level;
+    }
+    let remote = source.is_remote();
+    let place = match source.level_number() {
+        level_number::L1 => level::L1,
+        level_number::L2 => level::L2,
+        level_number::LFB => level::LFB,
+        level_number::L3 | level_number::L4 | level_number::ANY_CACHE if remote => level::REMOTE_CACHE_1,
+        level_number::L3 | level_number::L4 => level::L3,
+        level_number::RAM | level_number::PMEM if remote => level::REMOTE_RAM_1,
+        level_number::RAM | level_number::PMEM => level::LOCAL_RAM,
+        _ => return level,
+    };
+    let missed = level & level::MISS;
+    place | if missed == 0 { level::HIT } else { missed }
+}
+
+impl Counts {
+    fn count(&mut self, point: &Point, store: bool) {
+        self.records += 1;
+        self.loads += u64::from(!store);
+        self.stores += u64::from(store);
+        self.weight = self.weight.saturating_add(point.weight.weight);
+        if let Some(source) = point.source {
+            self.levels.count(source);
+            self.locked += u64::from(source.lock() & 2 != 0);
+            if source.is_hitm() {
+                let sum = if is_remote(source) { &mut self.remote_hitm } else { &mut self.local_hitm };
+                *sum += 1;
+            }
+        }
+    }
+
+    /// Loads of lines that were modified in another cache.
+    pub fn hitm(&self) -> u64 {
+        self.local_hitm + self.remote_hitm
+    }
+}
+
+fn is_remote(source: DataSource) -> bool {
+    const REMOTE: u16 =
+        level::REMOTE_CACHE_1 | level::REMOTE_CACHE_2 | level::REMOTE_RAM_1 | level::REMOTE_RAM_2;
+    source.is_remote() || source.level() & REMOTE != 0
+}
+
+/// A cache line.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// Its address: physical where samples have that, else virtual.
+    pub address: u64,
+    /// The process, where addresses are those of one; else 0.
+    pub pid: i32,
+    /// What it adds up to.
+    pub counts: Counts,
+    /// How often it went from one to another as far as samples show: two that follow each other in
+    /// time are of different CPUs or threads, and one of them writes. An estimate.
+    pub transfers: u64,
+    /// Bytes that one wrote and another accessed.
+    pub is_true: bool,
+    /// Bytes that one wrote, and others that another accessed.
+    pub is_false: bool,
+    /// Its CPUs or threads.
+    pub actors: BTreeSet<i64>,
+    /// The nodes of memory of its CPUs, as far as the recording says them.
+    pub nodes: BTreeSet<u32>,
+    /// What was accessed, by offset in the line.
+    pub parts: Vec<Part>,
+}
+
+/// Some bytes of a line, as one field of a type.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// Where in the line.
+    pub offset: u32,
+    /// Type and field, or why there is none.
+    pub what: String,
+    /// The functions that access it.
+    pub functions: BTreeSet<u32>,
+    /// What it adds up to.
+    pub counts: Counts,
+    /// Who reads it.
+    pub readers: BTreeSet<i64>,
+    /// Who writes it.
+    pub writers: BTreeSet<i64>,
+    /// The CPUs that access it.
+    pub cpus: BTreeSet<u32>,
+    /// Their nodes of memory.
+    pub nodes: BTreeSet<u32>,
+}
+
+/// Which bytes of a line one has read and written, a bit for each, or for several in lines over 128.
+#[derive(Clone, Copy, Default)]
+struct Bytes {
+    read: u128,
+    written: u128,
+}
+
+/// A line under construction.
+#[derive(Default)]
+struct Building {
+    line: Line,
+    bytes: BTreeMap<i64, Bytes>,
+    parts: FxHashMap<(u32, String), Part>,
+    last: Option<(i64, bool)>,
+}
+
+/// Finds the lines that are shared. Samples are in the order of time.
+pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
+    let points = || profile.points.iter().filter(|point| filter.accepts(profile, point));
+    let mut found = Sharing {
+        is_measured: points().any(|point| point.source.is_some_and(|source| source.snoop() & !1 != 0)),
+        by_cpu: points().all(|point| point.cpu != NONE),
+        ..Sharing::default()
+    };
+    let size = u64::from(profile.line_size);
+    let mut lines: FxHashMap<(i32, u64), Building> = FxHashMap::default();
+    for point in points() {
+        found.samples += 1;
+        if point.address == 0 {
+            continue;
+        }
+        found.addressed += 1;
+        let outcome = profile.outcome(point);
+        let (store, width) = access(point, outcome);
+        found.counts.count(point, store);
+        let (pid, address) = space(point);
+        let offset = (address % size) as u32;
+        let building = lines.entry((pid, address - u64::from(offset))).or_default();
+        let actor = if found.by_cpu { i64::from(point.cpu) } else { i64::from(point.tid) };
+        building.count(profile, point, outcome, actor, store, (offset, width));
+    }
+    found.all_lines = lines.len() as u64;
+    found.lines =
+        lines.into_iter().filter_map(|((pid, address), building)| building.finish(pid, address)).collect();
+    let rank = |line: &Line| (line.counts.hitm(), line.transfers, line.counts.records);
+    found.lines.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.address.cmp(&b.address)));
+    found
+}
+
+/// Whether it writes, and how many bytes; 1 where that is not known.
+fn access(point: &Point, outcome: &Outcome) -> (bool, u32) {
+    match outcome.operand() {
+        Some(operand) => (is_store(point, operand), u32::from(operand.size).max(1)),
+        None => (point.source.is_some_and(DataSource::is_store), 1),
+    }
+}
+
+/// In which address space, and where there.
+fn space(point: &Point) -> (i32, u64) {
+    let is_kernels = point.address >> 63 != 0;
+    match point.physical_address {
+        0 if is_kernels => (0, point.address),
+        0 => (point.pid, point.address),
+        physical => (0, physical),
+    }
+}
+
+impl Building {
+    fn count(
+        &mut self,
+        profile: &Profile,
+        point: &Point,
+        outcome: &Outcome,
+        actor: i64,
+        store: bool,
+        (offset, width): (u32, u32),
+    ) {
+        self.line.counts.count(point, store);
+        self.line.actors.insert(actor);
+        let node = profile.node(point.cpu);
+        self.line.nodes.extend(node);
+        if let Some((before, stored)) = self.last.replace((actor, store)) {
+            self.line.transfers += u64::from(before != actor && (stored || store));
+        }
+        let bytes = self.bytes.entry(actor).or_default();
+        let touched = mask(offset, width, profile.line_size);
+        *(if store { &mut bytes.written } else { &mut bytes.read }) |= touched;
+        let what = match outcome {
+            Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
+            Outcome::Pseudo(pseudo) => pseudo.name().to_owned(),
+            Outcome::Untyped(reason) => format!("(unknown: {})", reason.text(|name| profile.text(name))),
+        };
+        let part = self.parts.entry((offset, what)).or_default();
+        part.counts.count(point, store);
+        part.cpus.extend((point.cpu != NONE).then_some(point.cpu));
+        part.nodes.extend(node);
+        part.functions.insert(profile.at(point.charged).symbol);
+        (if store { &mut part.writers } else { &mut part.readers }).insert(actor);
+    }
+
+    /// The line, if it is shared.
+    fn finish(mut self, pid: i32, address: u64) -> Option<Line> {
+        self.classify();
+        if self.line.actors.len() < 2 || self.line.counts.stores == 0 && self.line.counts.hitm() == 0 {
+            return None;
+        }
+        let parts = self.parts.into_iter().map(|((offset, what), part)| Part { offset, what, ..part });
+        let mut parts: Vec<Part> = parts.collect();
+        parts.sort_by(|a, b| a.offset.cmp(&b.offset).then_with(|| a.what.cmp(&b.what)));
+        Some(Line { pid, address, parts, ..self.line })
+    }
+
+    fn classify(&mut self) {
+        // what each byte's others do: pairs are few, as a machine has few CPUs
+        for (writer, own) in &self.bytes {
+            for (_, other) in self.bytes.iter().filter(|(actor, _)| *actor != writer) {
+                let touched = other.read | other.written;
+                self.line.is_true |= own.written & touched != 0;
+                self.line.is_false |= own.written != 0 && touched & !own.written != 0;
+            }
+        }
+    }
+}
+
+/// The bytes of an access that are on the line that it starts on.
+fn mask(offset: u32, width: u32, line_size: u32) -> u128 {
+    let grain = (line_size / 128).max(1);
+    let (first, last) = (offset / grain, offset.saturating_add(width - 1).min(line_size - 1) / grain);
+    let upto = |bit: u32| if bit >= 127 { u128::MAX } else { (1 << (bit + 1)) - 1 };
+    upto(last) & !(upto(first) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_covers_its_bytes_and_ends_with_the_line() {
+        assert_eq!(mask(0, 1, 64), 1);
+        assert_eq!(mask(8, 4, 64), 0xf00);
+        assert_eq!(mask(60, 8, 64), 0xf << 60);
+        assert_eq!(mask(127, 1, 128), 1 << 127);
+        assert_eq!(mask(254, 2, 256), 1 << 127);
+    }
+}

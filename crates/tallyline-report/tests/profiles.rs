@@ -1,0 +1,90 @@
+//! Profiles of the recordings that the tests of `tallyline-perf-data` describe.
+
+#[path = "../../tallyline-perf-data/tests/spe/stream.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod stream;
+
+use std::io::Cursor;
+use stream::CLOCK;
+use tallyline_perf_data::Recording;
+use tallyline_perf_data::file::{Body, Pieces};
+use tallyline_perf_data::sample::CpuMode;
+use tallyline_perf_data::spe::Tally;
+use tallyline_report::{Apart, Profile};
+
+fn bytes(name: &str) -> Vec<u8> {
+    let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Where samples were, by whom, with which period, and how many: by file, offset, thread, name and event.
+type Found = std::collections::BTreeMap<(u32, u64, i32, String, u32), (u64, u64)>;
+
+fn found(profile: &Profile) -> Found {
+    let mut found = Found::new();
+    for point in &profile.points {
+        let place = profile.places[point.place as usize];
+        let name = profile.text(point.comm).to_owned();
+        let entry = found.entry((place.dso, place.offset, point.tid, name, point.event)).or_default();
+        *entry = (entry.0 + point.samples, entry.1 + point.period);
+    }
+    found
+}
+
+#[test]
+fn samples_that_become_one_point_are_all_there() {
+    for name in ["ours", "compressed", "group", "memory", "stream"] {
+        let bytes = bytes(name);
+        let recording = Recording::parse(&bytes).expect("well-formed");
+        let apart = Profile::load(&recording, Apart::Samples).expect("well-formed");
+        assert_eq!(apart.points.len(), count_samples(&recording), "{name}");
+        assert!(apart.points.iter().all(|point| point.samples == 1));
+        assert!(apart.points.is_sorted_by_key(|point| point.time), "{name}");
+        let together = Profile::load(&recording, Apart::None).expect("well-formed");
+        assert_eq!(found(&together), found(&apart), "{name}");
+        // a file a piece at a time has the same, where it can be read so
+        let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
+        let file = std::fs::File::open(path).expect("there");
+        let pieces = Pieces::open(&file).expect("readable");
+        let pieces =
+            pieces.and_then(|pieces| Profile::load_pieces(&pieces, Apart::Cpus).expect("well-formed"));
+        assert_eq!(pieces.is_none(), ["compressed", "stream"].contains(&name), "{name}");
+        assert!(pieces.is_none_or(|pieces| found(&pieces) == found(&apart)), "{name}");
+    }
+}
+
+fn count_samples(recording: &Recording<'_>) -> usize {
+    let is_sample = |body: &Body<'_>| matches!(body, Body::Sample(..));
+    recording.records().filter(|record| is_sample(&record.as_ref().expect("well-formed").body)).count()
+}
+
+#[test]
+fn accesses_are_points_of_an_event_of_their_own() {
+    let operations = stream::operations(3, 100);
+    let mut writer = stream::begin(Cursor::new(Vec::new()), Some(&CLOCK)).expect("memory");
+    stream::traces(&mut writer, &operations, &mut || 4096).expect("memory");
+    let bytes = stream::end(writer).expect("memory").into_inner();
+    let profile =
+        Profile::load(&Recording::parse(&bytes).expect("well-formed"), Apart::Samples).expect("well-formed");
+    let event = profile.events.last().expect("it has one");
+    assert_eq!((event.name.as_str(), event.is_precise, event.has_source), ("memory", true, true));
+    assert!(profile.points.iter().all(|point| point.event as usize == profile.events.len() - 1));
+    assert_eq!(profile.points.len() as u64, profile.traces.accesses);
+    assert!(profile.points.is_sorted_by_key(|point| point.time), "in the order of time");
+    let in_program = profile.points.iter().filter(|point| point.mode == CpuMode::User);
+    assert!(in_program.clone().count() > 0);
+    for point in in_program {
+        assert_eq!(profile.dso_name(profile.places[point.place as usize].dso), "sampled");
+        assert_eq!(profile.text(point.comm), "sampled");
+    }
+    let [note] = &profile.warnings[..] else { panic!("{:?}", profile.warnings) };
+    let Tally { accesses, branches, others, .. } = profile.traces;
+    assert_eq!(
+        *note,
+        format!(
+            "SPE: {accesses} records are memory accesses; {} are not, and left out ({branches} branches, {others} other \
+             operations)",
+            branches + others
+        )
+    );
+}

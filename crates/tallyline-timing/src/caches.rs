@@ -1,0 +1,359 @@
+//! The memory side: levels of caches, lines that are under way, a TLB, a stride prefetcher.
+
+use super::processor::Processor;
+use std::collections::VecDeque;
+use tallyline_trace::coherence::Geometry;
+use tallyline_trace::coherence::cache::{Cache, State};
+
+/// Times of the model: parts of a cycle.
+pub(super) type Time = u64;
+
+/// Parts of a cycle. As many instructions retire at most.
+pub(super) const CYCLE: Time = 64;
+
+/// Lines that are remembered as under way.
+const UNDER_WAY: usize = 1 << 12;
+
+/// Instructions whose strides are followed.
+const STRIDES: usize = 1 << 10;
+
+/// Accesses with the same stride in a row before lines are fetched ahead.
+const CONFIDENT: u8 = 2;
+
+/// Cycles that the second TLB takes.
+const SECOND_TLB: Time = 7 * CYCLE;
+
+/// The lines of page tables, apart from those of the program.
+const TABLES: u64 = 1 << 58;
+
+/// Bytes of a page table's entry.
+const ENTRY: u64 = 8;
+
+/// The level that answered an access: 0 is the closest cache, the number of levels is memory.
+pub(super) type Source = u8;
+
+/// The outcome of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The time of the data.
+    pub(super) at: Time,
+    /// The level that had it; of a line that was under way already the first.
+    pub(super) source: Source,
+    /// True if the page was in neither TLB.
+    pub(super) walked: bool,
+}
+
+/// An instruction's stride.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stride {
+    instruction: u32,
+    last: u64,
+    step: i64,
+    seen: u8,
+}
+
+/// The private caches of one core.
+#[derive(Clone, Debug)]
+struct Private {
+    levels: Vec<Cache>,
+    tlb: [Cache; 2],
+    strides: Vec<Stride>,
+    // lines of the first level that are on their way: number and time
+    under_way: Vec<(u64, Time)>,
+    // when misses of the first level end, the oldest first
+    misses: VecDeque<Time>,
+    // when memory can send it the next line
+    memory: Time,
+}
+
+/// Caches of all cores.
+#[derive(Clone, Debug)]
+pub(super) struct Caches {
+    processor: Processor,
+    geometries: Vec<Geometry>,
+    tlb: [Geometry; 2],
+    cores: Vec<Private>,
+    shared: Cache,
+}
+
+impl Caches {
+    pub(super) fn new(processor: &Processor, cores: u16) -> Result<Self, String> {
+        let geometries = processor.geometries(cores)?;
+        let tlb = |pages: u32| {
+            let ways = [16, 12, 8].into_iter().find(|ways| pages.is_multiple_of(*ways)).unwrap_or(1);
+            Geometry::with_any_sets(cores, 64, u64::from(pages) * 64, ways)
+        };
+        let tlb = [tlb(processor.tlb[0])?, tlb(processor.tlb[1])?];
+        let private = Private {
+            levels: vec![Cache::default(); geometries.len() - 1],
+            tlb: [Cache::default(), Cache::default()],
+            strides: vec![Stride::default(); STRIDES],
+            under_way: vec![(u64::MAX, 0); UNDER_WAY],
+            misses: VecDeque::new(),
+            memory: 0,
+        };
+        Ok(Self {
+            processor: processor.clone(),
+            geometries,
+            tlb,
+            cores: vec![private; usize::from(cores)],
+            shared: Cache::default(),
+        })
+    }
+
+    /// Asks for an address at a time. Loads and stores bring the line alike.
+    pub(super) fn access(
+        &mut self,
+        core: usize,
+        instruction: u32,
+        address: u64,
+        store: bool,
+        now: Time,
+    ) -> Answer {
+        let (start, walked) = self.translate(core, address, now);
+        let line = address / u64::from(self.processor.line);
+        let (at, source) = self.line(core, line, start);
+        if store && self.cores.len() > 1 {
+            self.take_from_others(core, line);
+        }
+        if self.processor.prefetch > 0 {
+            self.prefetch(core, instruction, address, start);
+        }
+        Answer { at, source, walked }
+    }
+
+    /// Returns when the address is translated, and whether page tables were read for it.
+    fn translate(&mut self, core: usize, address: u64, now: Time) -> (Time, bool) {
+        let page = address / u64::from(self.processor.page);
+        let private = &mut self.cores[core];
+        if private.tlb[0].find(self.tlb[0], page).is_some() {
+            return (now, false);
+        }
+        private.tlb[0].insert(self.tlb[0], page, 0, State::Exclusive);
+        if private.tlb[1].find(self.tlb[1], page).is_some() {
+            return (now + SECOND_TLB, false);
+        }
+        private.tlb[1].insert(self.tlb[1], page, 0, State::Exclusive);
+        // the upper levels of the table are in the processor
+        let entry = TABLES + page.wrapping_mul(ENTRY) / u64::from(self.processor.line);
+        let (at, _) = self.line(core, entry, now + SECOND_TLB);
+        (at, true)
+    }
+
+    /// Brings a line to a core's first level; when it is there, and where it was.
+    fn line(&mut self, core: usize, line: u64, now: Time) -> (Time, Source) {
+        let slot = line as usize % UNDER_WAY;
+        let source = self.find(core, line, 0);
+        let cycles = |level: &super::Level| Time::from(level.latency) * CYCLE;
+        let latency = self.processor.levels.get(source).map(cycles);
+        let private = &mut self.cores[core];
+        let (number, arrives) = private.under_way[slot];
+        let arrives = if number == line { arrives } else { 0 };
+        if source == 0 {
+            // it may still be on its way
+            return ((now + latency.unwrap_or(CYCLE)).max(arrives), 0);
+        }
+        // as many misses at once as the core has buffers
+        let mut now = now;
+        while private.misses.front().is_some_and(|end| *end <= now) {
+            private.misses.pop_front();
+        }
+        if private.misses.len() >= self.processor.misses as usize
+            && let Some(end) = private.misses.pop_front()
+        {
+            now = now.max(end);
+        }
+        let at = match latency {
+            Some(latency) => (now + latency).max(arrives),
+            None => self.fetch_from_memory(core, now),
+        };
+        let private = &mut self.cores[core];
+        private.under_way[slot] = (line, at);
+        private.misses.push_back(at);
+        (at, source as Source)
+    }
+
+    /// Returns the level that has a line, the number of levels for memory, and puts it into all closer ones from
+    /// `first` on.
+    fn find(&mut self, core: usize, line: u64, first: usize) -> usize {
+        let private = &mut self.cores[core];
+        let last = self.geometries.len() - 1;
+        let mut source = last + 1;
+        for (level, cache) in private.levels.iter_mut().enumerate() {
+            if cache.find(self.geometries[level], line).is_some() {
+                source = level;
+                break;
+            }
+        }
+        if source > last {
+            if self.shared.find(self.geometries[last], line).is_some() {
+                source = last;
+            } else {
+                self.shared.insert(self.geometries[last], line, 0, State::Exclusive);
+            }
+        }
+        for (level, cache) in private.levels.iter_mut().enumerate().take(source).skip(first) {
+            cache.insert(self.geometries[level], line, 0, State::Exclusive);
+        }
+        source
+    }
+
+    /// Follows an instruction's stride, and fetches lines ahead of it.
+    fn prefetch(&mut self, core: usize, instruction: u32, address: u64, now: Time) {
+        let stride = &mut self.cores[core].strides[instruction as usize % STRIDES];
+        let step = address.wrapping_sub(stride.last) as i64;
+        if stride.instruction != instruction {
+            *stride = Stride { instruction, last: address, ..Stride::default() };
+            return;
+        }
+        let length = i64::from(self.processor.line);
+        let is_same = step == stride.step && step != 0;
+        stride.seen = if is_same { stride.seen.saturating_add(1) } else { 0 };
+        (stride.last, stride.step) = (address, step);
+        if stride.seen < CONFIDENT || step.unsigned_abs() > u64::from(self.processor.page) {
+            return;
+        }
+        // lines, not elements
+        let ahead = i64::from(self.processor.prefetch);
+        let (first, last) = if step.abs() >= length { (1, ahead.min(8)) } else { (ahead, ahead) };
+        for count in first..=last {
+            let distance = if step.abs() >= length { step * count } else { step.signum() * length * count };
+            let target = address.wrapping_add_signed(distance);
+            let line = target / u64::from(self.processor.line);
+            if self.is_close(core, line) {
+                continue;
+            }
+            self.fetch_ahead(core, line, now);
+        }
+    }
+
+    /// Brings a line to the level behind the first, in buffers of that level's own.
+    fn fetch_ahead(&mut self, core: usize, line: u64, now: Time) {
+        let source = self.find(core, line, 1);
+        if source < 2 {
+            return;
+        }
+        let at = if source == self.geometries.len() {
+            self.fetch_from_memory(core, now)
+        } else {
+            now + Time::from(self.processor.levels[source].latency) * CYCLE
+        };
+        self.cores[core].under_way[line as usize % UNDER_WAY] = (line, at);
+    }
+
+    /// Returns when a line from memory arrives.
+    fn fetch_from_memory(&mut self, core: usize, now: Time) -> Time {
+        let private = &mut self.cores[core];
+        let start = private.memory.max(now);
+        private.memory = start + Time::from(self.processor.memory_interval) * CYCLE;
+        start + Time::from(self.processor.memory) * CYCLE
+    }
+
+    fn is_close(&mut self, core: usize, line: u64) -> bool {
+        match self.cores[core].levels.first_mut() {
+            Some(cache) => cache.look(self.geometries[0], line).is_some(),
+            None => self.shared.look(self.geometries[0], line).is_some(),
+        }
+    }
+
+    /// Takes a line that a core writes from the others.
+    fn take_from_others(&mut self, core: usize, line: u64) {
+        let others = self.cores.iter_mut().enumerate().filter(|(other, _)| *other != core);
+        for (_, private) in others {
+            for (level, cache) in private.levels.iter_mut().enumerate() {
+                if let Some(way) = cache.look(self.geometries[level], line) {
+                    way.state = State::Invalid;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    fn caches(cores: u16, prefetch: u32) -> Caches {
+        let level = |size, latency| Level { size, ways: 4, latency };
+        let levels = vec![level(4 << 10, 4), level(64 << 10, 14), level(1 << 20, 50)];
+        Caches::new(&Processor { levels, memory: 400, prefetch, ..Processor::default() }, cores)
+            .expect("a processor")
+    }
+
+    fn cycles(answer: Answer, from: Time) -> u64 {
+        (answer.at - from) / CYCLE
+    }
+
+    #[test]
+    fn a_line_is_where_its_set_has_room() {
+        let mut caches = caches(1, 0);
+        let mut now = 0;
+        let mut ask = |address| {
+            now += 10_000 * CYCLE;
+            let answer = caches.access(0, 0, address, false, now);
+            (answer.source, cycles(answer, now))
+        };
+        assert_eq!(ask(0).0, 3, "memory");
+        assert_eq!(ask(8), (0, 4), "the line is there");
+        // 1 KB apart: one set of the first level, which has four ways
+        (1..=4).for_each(|count| {
+            ask(count * 1024);
+        });
+        assert_eq!(ask(0), (1, 14), "only the second level has it");
+    }
+
+    #[test]
+    fn misses_of_one_line_end_together() {
+        let mut caches = caches(1, 0);
+        caches.access(0, 0, 0x20_0000, false, 0);
+        let now = 1000 * CYCLE;
+        let first = caches.access(0, 0, 0x20_0000 + 128, false, now);
+        let second = caches.access(0, 1, 0x20_0000 + 136, false, now + CYCLE);
+        assert_eq!((first.source, second.source), (3, 0));
+        assert_eq!(first.at, second.at);
+    }
+
+    #[test]
+    fn a_stride_is_fetched_ahead() {
+        let run = |prefetch| {
+            let mut caches = caches(1, prefetch);
+            let ask = |count: u64| {
+                let now = count * 1000 * CYCLE;
+                caches.access(0, 0, count * 64, false, now).source
+            };
+            (0..1000).map(ask).filter(|source| *source > 1).count()
+        };
+        assert_eq!(run(0), 1000);
+        assert!(run(8) < 20, "{}", run(8));
+    }
+
+    #[test]
+    fn a_write_takes_the_line_from_other_cores() {
+        let mut caches = caches(2, 0);
+        caches.access(0, 0, 0, false, 0);
+        caches.access(1, 0, 0, true, 10_000 * CYCLE);
+        assert_eq!(caches.access(0, 0, 0, false, 20_000 * CYCLE).source, 2, "the shared level has it");
+        assert_eq!(caches.access(1, 0, 0, false, 30_000 * CYCLE).source, 0);
+    }
+
+    #[test]
+    fn misses_beyond_the_buffers_wait() {
+        let mut caches = caches(1, 0);
+        let limit = caches.processor.misses as u64;
+        // one page, so that nothing is translated in between
+        caches.access(0, 0, 0, false, 0);
+        let now = 10_000 * CYCLE;
+        let last = |count: u64, caches: &mut Caches| caches.access(0, 0, (1 + count) * 64, false, now).at;
+        let inside = (0..limit).map(|count| last(count, &mut caches)).max().expect("misses");
+        assert!(last(limit, &mut caches) >= inside.min(now + 800 * CYCLE));
+    }
+
+    #[test]
+    fn a_page_that_no_tlb_has_is_looked_up() {
+        let mut caches = caches(1, 0);
+        assert!(caches.access(0, 0, 0, false, 0).walked);
+        assert!(!caches.access(0, 0, 64, false, 0).walked);
+        assert!(caches.access(0, 0, 4096, false, 0).walked);
+    }
+}

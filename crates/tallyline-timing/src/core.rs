@@ -1,0 +1,423 @@
+//! Out-of-order cores that run the instructions of a trace.
+
+use super::caches::{CYCLE, Caches, Time};
+use super::path::{Code, Known, Paths, Start};
+use super::predictor::Predictor;
+use super::processor::{LEVELS_LIMIT, Processor};
+use tallyline_inference::code::Flow;
+use tallyline_trace::Instructions;
+use tallyline_trace::Result;
+use tallyline_trace::coherence::Model;
+use tallyline_trace::format::Access;
+
+/// Registers of an operation.
+const REGISTERS: usize = 64;
+
+/// Stores whose data loads take over, by address.
+const FORWARDED: usize = 1 << 12;
+
+/// Bytes that are forwarded as one.
+const WORD: u64 = 8;
+
+/// Cycles from a store's data to a load that takes it over.
+const FORWARD: Time = 5 * CYCLE;
+
+/// The most accesses of one instruction that are run as one.
+const ACCESSES_LIMIT: usize = 64;
+
+/// The latest time: what a damaged file adds up to stays below.
+const END: Time = 1 << 56;
+
+/// Returns that are remembered.
+const CALLS_LIMIT: usize = 1 << 16;
+
+/// The cost of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The number of its executions.
+    pub executions: u64,
+    /// Its accesses, by what answered them: level by level, then memory.
+    pub sources: [u64; LEVELS_LIMIT + 1],
+    /// Accesses whose page was in no TLB.
+    pub walks: u64,
+    /// Branches that were predicted wrong.
+    pub mispredictions: u64,
+    /// Parts of a cycle between its predecessor's retirement and its own, see [`Costs::PARTS`].
+    pub time: u64,
+    /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    pub lowest: u64,
+    /// The highest first byte of its accesses.
+    pub highest: u64,
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self {
+            executions: 0,
+            sources: [0; LEVELS_LIMIT + 1],
+            walks: 0,
+            mispredictions: 0,
+            time: 0,
+            lowest: u64::MAX,
+            highest: 0,
+        }
+    }
+}
+
+/// The cost of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Costs {
+    /// By the trace's index of the instruction.
+    pub instructions: Vec<Cost>,
+    /// Instructions between accesses that the code explains, and those that it does not.
+    pub explained: u64,
+    /// As `explained`.
+    pub unexplained: u64,
+    /// Time of unexplained instructions.
+    pub unexplained_time: u64,
+}
+
+impl Costs {
+    /// Parts of a cycle in a time.
+    pub const PARTS: u64 = CYCLE;
+
+    /// Returns the time of all cores together.
+    pub fn time(&self) -> u64 {
+        let own = self.instructions.iter().map(|cost| cost.time);
+        own.fold(self.unexplained_time, u64::saturating_add)
+    }
+}
+
+/// Cores that run by the model's time.
+pub struct TimedCores {
+    processor: Processor,
+    caches: Caches,
+    paths: Paths,
+    threads: Vec<Thread>,
+    // by core: the thread that ran last, and the time that it is
+    cores: Vec<(usize, Time)>,
+    costs: Costs,
+    path: Vec<u32>,
+}
+
+impl TimedCores {
+    /// Makes cores with empty caches for the instructions of a trace.
+    ///
+    /// # Errors
+    /// In words, if there is no such processor.
+    pub fn new(
+        processor: &Processor,
+        cores: u16,
+        instructions: &Instructions,
+        code: &dyn Code,
+    ) -> std::result::Result<Self, String> {
+        Ok(Self {
+            caches: Caches::new(processor, cores)?,
+            processor: processor.clone(),
+            paths: Paths::new(instructions, code),
+            threads: Vec::new(),
+            cores: vec![(usize::MAX, 0); usize::from(cores)],
+            costs: Costs { instructions: vec![Cost::default(); instructions.len()], ..Costs::default() },
+            path: Vec::new(),
+        })
+    }
+
+    /// Runs what is left, and returns what all of it cost.
+    pub fn finish(mut self) -> Costs {
+        for place in 0..self.threads.len() {
+            if let Some(last) = self.threads[place].pending.take() {
+                self.run(place, &last, None);
+            }
+        }
+        self.costs
+    }
+
+    /// Runs an instruction; `next` is the address of the one behind it in time.
+    fn run(&mut self, place: usize, pending: &Pending, next: Option<u64>) {
+        let thread = &mut self.threads[place];
+        let cost = &mut self.costs.instructions[pending.index as usize];
+        let known = self.paths.known(pending.index);
+        let caches = &mut self.caches;
+        let fill = |access: &Access, now: Time, cost: &mut Cost| {
+            let answer = caches.access(pending.core, access.instruction, access.address, access.store, now);
+            cost.sources[usize::from(answer.source).min(LEVELS_LIMIT)] += 1;
+            cost.walks += u64::from(answer.walked);
+            cost.lowest = cost.lowest.min(access.address);
+            cost.highest = cost.highest.max(access.address);
+            answer.at
+        };
+        cost.executions += 1;
+        let charged = thread.execute(&self.processor, known, &pending.accesses, next, fill, cost);
+        cost.time += charged.own;
+        if let Some((branch, time)) = charged.branch {
+            self.costs.instructions[branch as usize].time += time;
+        }
+        if charged.mispredicted {
+            self.costs.instructions[pending.index as usize].mispredictions += 1;
+            self.threads[place].mispredicted = Some(pending.index);
+        }
+    }
+
+    /// Runs what lies between the last access and one that comes next.
+    fn between(&mut self, place: usize, core: usize, last: &Pending, access: &Access) {
+        let count = access.now.saturating_sub(last.now).saturating_sub(1);
+        let start = self.threads[place].start_behind(last.index, self.paths.known(last.index));
+        let mut path = std::mem::take(&mut self.path);
+        let found = if access.instruction == last.index && count == 0 {
+            // a string instruction, once more
+            path.clear();
+            true
+        } else {
+            self.paths.between(start, access.instruction, count, &mut path)
+        };
+        let target = self.paths.known(access.instruction).map(|known| known.address);
+        let address = |index: &u32| self.paths.known(*index).map(|known| known.address);
+        let first = path.first().map_or(target.filter(|_| found), address);
+        self.run(place, last, first);
+        if found {
+            self.costs.explained += count;
+            for at in 0..path.len() {
+                let next = match path.get(at + 1) {
+                    Some(next) => self.paths.known(*next).map(|known| known.address),
+                    None => target,
+                };
+                let step = Pending { index: path[at], core, now: 0, accesses: Vec::new() };
+                self.run(place, &step, next);
+            }
+        } else {
+            self.costs.unexplained = self.costs.unexplained.saturating_add(count);
+            let time = self.threads[place].skip(&self.processor, count);
+            self.costs.unexplained_time = self.costs.unexplained_time.saturating_add(time);
+        }
+        self.path = path;
+    }
+}
+
+impl Model for TimedCores {
+    fn cores(&self) -> u16 {
+        self.cores.len() as u16
+    }
+
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()> {
+        while self.threads.len() <= place {
+            self.threads.push(Thread::new(&self.processor));
+        }
+        let core = usize::from(core) % self.cores.len();
+        let (before, time) = self.cores[core];
+        if before != place {
+            self.threads[place].wait(time);
+        }
+        match self.threads[place].pending.take() {
+            Some(mut pending)
+                if pending.index == access.instruction
+                    && pending.now == access.now
+                    && pending.accesses.len() < ACCESSES_LIMIT =>
+            {
+                pending.accesses.push(*access);
+                self.threads[place].pending = Some(pending);
+            }
+            last => {
+                let mut accesses = Vec::new();
+                if let Some(mut last) = last {
+                    self.between(place, core, &last, access);
+                    accesses = std::mem::take(&mut last.accesses);
+                    accesses.clear();
+                }
+                accesses.push(*access);
+                let pending = Pending { index: access.instruction, core, now: access.now, accesses };
+                self.threads[place].pending = Some(pending);
+            }
+        }
+        self.cores[core] = (place, self.threads[place].retired);
+        Ok(())
+    }
+}
+
+/// An instruction whose accesses are being collected.
+#[derive(Clone, Debug)]
+struct Pending {
+    index: u32,
+    core: usize,
+    now: u64,
+    accesses: Vec<Access>,
+}
+
+/// Whom time is charged to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charged {
+    own: Time,
+    // a mispredicted branch in front of it
+    branch: Option<(u32, Time)>,
+    mispredicted: bool,
+}
+
+/// A thread on its core.
+struct Thread {
+    pending: Option<Pending>,
+    registers: [Time; REGISTERS],
+    // when the last instruction entered the window and when it retired
+    entered: Time,
+    retired: Time,
+    // no instruction enters earlier
+    redirected: Time,
+    mispredicted: Option<u32>,
+    // when the last instructions retired, as many as the window has
+    window: Vec<Time>,
+    window_at: usize,
+    // when the last stores left the buffer
+    stores: Vec<Time>,
+    stores_at: usize,
+    stored: Time,
+    // by word: its address, when its data was there, when it left the buffer
+    forwarded: Vec<(u64, Time, Time)>,
+    predictor: Predictor,
+    calls: Vec<u64>,
+}
+
+impl Thread {
+    fn new(processor: &Processor) -> Self {
+        Self {
+            pending: None,
+            registers: [0; REGISTERS],
+            entered: 0,
+            retired: 0,
+            redirected: 0,
+            mispredicted: None,
+            window: vec![0; processor.window as usize],
+            window_at: 0,
+            stores: vec![0; processor.stores as usize],
+            stores_at: 0,
+            stored: 0,
+            forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
+            predictor: Predictor::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// Waits until another thread has left the core.
+    fn wait(&mut self, time: Time) {
+        self.redirected = self.redirected.max(time);
+        self.retired = self.retired.max(time);
+    }
+
+    /// Returns where to look for what follows an instruction with an access; keeps the calls.
+    fn start_behind(&mut self, index: u32, known: Option<&Known>) -> Start {
+        match known.map(|known| (known.operation.flow, known.operation.end)) {
+            Some((Flow::Call(_), end)) => {
+                if self.calls.len() >= CALLS_LIMIT {
+                    self.calls.clear();
+                }
+                self.calls.push(end);
+                Start::Behind(index)
+            }
+            Some((Flow::Return, _)) => self.calls.pop().map_or(Start::Behind(index), Start::At),
+            _ => Start::Behind(index),
+        }
+    }
+
+    /// Runs instructions of which only the number is known; the time that they took.
+    fn skip(&mut self, processor: &Processor, count: u64) -> Time {
+        let step = CYCLE / Time::from(processor.width).min(CYCLE);
+        let time = count.saturating_mul(step);
+        let before = self.retired;
+        self.entered = self.entered.saturating_add(time).min(END).max(self.redirected);
+        self.retired = before.saturating_add(time).min(END).max(before);
+        for _ in 0..count.min(self.window.len() as u64) {
+            self.leave_window();
+        }
+        self.retired - before
+    }
+
+    fn leave_window(&mut self) {
+        self.window[self.window_at] = self.retired;
+        self.window_at = (self.window_at + 1) % self.window.len();
+    }
+
+    fn ready(&self, registers: u64) -> Time {
+        let mut left = registers;
+        let mut at = 0;
+        while left != 0 {
+            at = at.max(self.registers[left.trailing_zeros() as usize]);
+            left &= left - 1;
+        }
+        at
+    }
+
+    /// Runs an instruction with its accesses.
+    fn execute(
+        &mut self,
+        processor: &Processor,
+        known: Option<&Known>,
+        accesses: &[Access],
+        next: Option<u64>,
+        mut fill: impl FnMut(&Access, Time, &mut Cost) -> Time,
+        cost: &mut Cost,
+    ) -> Charged {
+        let step = CYCLE / Time::from(processor.width).min(CYCLE);
+        let mut entered = (self.entered + step).max(self.redirected).max(self.window[self.window_at]);
+        if accesses.iter().any(|access| access.store) {
+            entered = entered.max(self.stores[self.stores_at]);
+        }
+        self.entered = entered;
+        let (of_address, reads, writes, latency) = known.map_or((0, 0, 0, 1), |known| {
+            let operation = &known.operation;
+            (operation.address, operation.reads, operation.writes, operation.latency)
+        });
+        let mut addressed = self.ready(of_address).max(entered + CYCLE);
+        if known.is_some_and(|known| known.atomic) {
+            // it waits for all stores in front of it, and is alone
+            addressed = addressed.max(self.stored).max(self.retired);
+        }
+        let mut done = self.ready(reads).max(addressed);
+        for access in accesses.iter().filter(|access| !access.store) {
+            let arrives = fill(access, addressed, cost);
+            let (word, data, left) = self.forwarded[slot(access.address)];
+            let is_forwarded = word == access.address / WORD && left > addressed;
+            done = done.max(if is_forwarded { data.max(addressed) + FORWARD } else { arrives });
+        }
+        done += Time::from(latency) * CYCLE;
+        let retires = (self.retired + step).max(done);
+        for access in accesses.iter().filter(|access| access.store) {
+            // the line is asked for when the address is known, and written behind older stores
+            let arrives = fill(access, addressed, cost);
+            self.stored = (self.stored + CYCLE).max(arrives).max(retires);
+            self.stores[self.stores_at] = self.stored;
+            self.stores_at = (self.stores_at + 1) % self.stores.len();
+            self.forwarded[slot(access.address)] = (access.address / WORD, done, self.stored);
+        }
+        let mut left = writes;
+        while left != 0 {
+            self.registers[left.trailing_zeros() as usize] = done;
+            left &= left - 1;
+        }
+        let mispredicted = known.zip(next).is_some_and(|(known, next)| !self.predicts(known, next));
+        if mispredicted {
+            self.redirected = done + Time::from(processor.misprediction) * CYCLE;
+        }
+        let time = retires - self.retired;
+        // while the window was empty nobody but the branch is to blame
+        let empty = (entered + CYCLE).saturating_sub(self.retired).min(time);
+        let branch = self.mispredicted.take().map(|branch| (branch, empty));
+        self.retired = retires;
+        self.leave_window();
+        Charged { own: time - branch.map_or(0, |(_, empty)| empty), branch, mispredicted }
+    }
+
+    fn predicts(&mut self, known: &Known, next: u64) -> bool {
+        match known.operation.flow {
+            Flow::Branch(target) => {
+                let taken = next != known.operation.end;
+                self.predictor.went(known.address, taken, target, true)
+            }
+            Flow::Jump(None) | Flow::Call(None) => self.predictor.went(known.address, true, next, false),
+            _ => true,
+        }
+    }
+}
+
+fn slot(address: u64) -> usize {
+    (address / WORD) as usize % FORWARDED
+}
+
+#[cfg(test)]
+mod tests;

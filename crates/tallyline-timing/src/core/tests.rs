@@ -1,0 +1,161 @@
+use super::*;
+use tallyline_inference::code::Operation;
+use tallyline_trace::{Instruction, Instructions};
+
+/// Instructions of four bytes each from 0x1000 on.
+struct Made(Vec<Operation>);
+
+const BASE: u64 = 0x1000;
+
+impl Code for Made {
+    fn operation(&self, address: u64) -> Option<Operation> {
+        self.0.get(usize::try_from(address.checked_sub(BASE)? / 4).ok()?).copied()
+    }
+}
+
+fn plain(index: usize, flow: Flow) -> Operation {
+    let end = BASE + 4 * (index as u64 + 1);
+    Operation { end, flow, address: 0, reads: 0, writes: 0, latency: 1, memory: false }
+}
+
+fn load(index: usize, from: u64, to: u64) -> Operation {
+    Operation { address: from, reads: from, writes: to, latency: 0, memory: true, ..plain(index, Flow::Next) }
+}
+
+fn instructions(count: usize) -> Instructions {
+    let mut all = Instructions::default();
+    for index in 0..count as u64 {
+        all.add(index, Instruction { address: BASE + 4 * index, length: 4, atomic: false });
+    }
+    all.sort();
+    all
+}
+
+/// Runs a loop of operations so often; `address` says what the memory operands access.
+fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize) -> u64) -> Costs {
+    let instructions = instructions(operations.len());
+    let code = Made(operations.to_vec());
+    let processor = Processor { memory: 400, prefetch: 0, ..Processor::default() };
+    let mut cores = TimedCores::new(&processor, 1, &instructions, &code).expect("a processor");
+    let mut now = 0;
+    for round in 0..rounds {
+        for (index, operation) in operations.iter().enumerate() {
+            now += 1;
+            if operation.memory {
+                let access = Access {
+                    instruction: index as u32,
+                    address: address(round, index),
+                    size: 8,
+                    store: false,
+                    now,
+                };
+                cores.access(0, 0, &access).expect("room");
+            }
+        }
+    }
+    cores.finish()
+}
+
+/// A line that was never touched, in a page that often is.
+fn far(round: u64) -> u64 {
+    0x100_0000 + round * 64
+}
+
+fn cycles(costs: &Costs, index: usize, rounds: u64) -> u64 {
+    costs.instructions[index].time / Costs::PARTS / rounds
+}
+
+#[test]
+fn dependent_misses_cost_their_whole_latency_and_independent_ones_share_it() {
+    let jump = plain(1, Flow::Jump(Some(BASE)));
+    let dependent = run(&[load(0, 1, 1), jump], 1000, |round, _| far(round));
+    let independent = run(&[load(0, 1, 2), jump], 1000, |round, _| far(round));
+    assert!((380..480).contains(&cycles(&dependent, 0, 1000)), "{}", cycles(&dependent, 0, 1000));
+    assert!(cycles(&independent, 0, 1000) < 40, "{}", cycles(&independent, 0, 1000));
+    assert_eq!(dependent.unexplained, 0);
+    assert_eq!(dependent.explained, 999);
+}
+
+#[test]
+fn a_miss_behind_an_older_one_is_the_older_ones_cost() {
+    // both lines are asked for at once: the second is there when the first is; then one waits for both
+    let loads = [load(0, 1, 2), load(1, 1, 4), load(2, 2 | 4, 1), plain(3, Flow::Jump(Some(BASE)))];
+    let costs = run(&loads, 500, |round, index| match index {
+        0 => far(2 * round),
+        1 => far(2 * round + 1),
+        _ => 0x50_0000,
+    });
+    let [first, second, third] = [0, 1, 2].map(|index| cycles(&costs, index, 500));
+    assert!(first > 350, "{first}");
+    assert!(second < 20 && third < 20, "{second} {third}");
+}
+
+#[test]
+fn hits_cost_by_the_level_that_has_the_line() {
+    let jump = plain(1, Flow::Jump(Some(BASE)));
+    // 512 KB: the second level
+    let costs = run(&[load(0, 1, 1), jump], 40_000, |round, _| far(round % 8192));
+    let sources = costs.instructions[0].sources;
+    assert_eq!((sources[3], sources[0]), (8192, 0));
+    assert_eq!(sources[1], 40_000 - 8192);
+}
+
+#[test]
+fn a_wrong_prediction_is_charged_to_the_branch() {
+    // a branch over one instruction that nobody can predict
+    let operations = [
+        load(0, 1, 2),
+        Operation { reads: 2, ..plain(1, Flow::Branch(BASE + 12)) },
+        plain(2, Flow::Next),
+        load(3, 1, 4),
+        plain(4, Flow::Jump(Some(BASE))),
+    ];
+    let instructions = instructions(operations.len());
+    let code = Made(operations.to_vec());
+    let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
+    let (mut now, mut random) = (0, 1_u64);
+    for _ in 0..1000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let first = Access { instruction: 0, address: 0x8000, size: 8, store: false, now: now + 1 };
+        let skipped = u64::from(random >> 63 == 1);
+        let second =
+            Access { instruction: 3, address: 0x8008, size: 8, store: false, now: now + 4 - skipped };
+        now += 5 - skipped;
+        cores.access(0, 0, &first).expect("room");
+        cores.access(0, 0, &second).expect("room");
+    }
+    let costs = cores.finish();
+    assert_eq!(costs.unexplained, 0);
+    assert!(costs.instructions[1].mispredictions > 200);
+    let branch = costs.instructions[1].time;
+    assert!(branch * 2 > costs.time(), "{branch} of {}", costs.time());
+}
+
+#[test]
+fn code_that_is_not_known_is_counted_apart() {
+    let instructions = instructions(4);
+    let code = Made(Vec::new());
+    let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
+    for round in 0..100 {
+        let access = Access { instruction: 0, address: 0x8000, size: 8, store: false, now: 1 + 3 * round };
+        cores.access(0, 0, &access).expect("room");
+    }
+    let costs = cores.finish();
+    assert_eq!((costs.explained, costs.unexplained), (0, 198));
+    assert_eq!(costs.instructions[0].executions, 100);
+}
+
+#[test]
+fn numbers_of_a_damaged_trace_stay_bounded() {
+    let instructions = instructions(4);
+    let code = Made(vec![load(0, 1, 1), plain(1, Flow::Jump(Some(BASE)))]);
+    let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
+    for now in [5, u64::MAX, 0, u64::MAX / 2, 7, u64::MAX - 1] {
+        for instruction in [0, 1, 3] {
+            let access = Access { instruction, address: u64::MAX - now, size: 64, store: now > 7, now };
+            cores.access(0, 3, &access).expect("room");
+        }
+    }
+    let costs = cores.finish();
+    assert!(costs.time() < 1 << 60, "{}", costs.time());
+}

@@ -1,0 +1,136 @@
+//! The modelled processor.
+
+use tallyline_trace::coherence::Geometry;
+
+/// The most levels of caches.
+pub(super) const LEVELS_LIMIT: usize = 4;
+
+/// One level of caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Its bytes.
+    pub size: u64,
+    /// Lines in a set.
+    pub ways: u32,
+    /// Cycles from a load's address to its data.
+    pub latency: u32,
+}
+
+/// A processor: caches, and the limits of one core. Times are in cycles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Bytes of a cache line.
+    pub line: u32,
+    /// Caches, the closest first; the last is shared by all cores.
+    pub levels: Vec<Level>,
+    /// Cycles from a load's address to its data in memory.
+    pub memory: u32,
+    /// Cycles between two lines from memory.
+    pub memory_interval: u32,
+    /// Instructions that enter the window, and retire, in a cycle.
+    pub width: u32,
+    /// Instructions of the reorder buffer.
+    pub window: u32,
+    /// Stores that wait for their lines after they retired.
+    pub stores: u32,
+    /// Misses of the first level that are under way at once.
+    pub misses: u32,
+    /// Cycles from a mispredicted branch's result to the next instruction in the window.
+    pub misprediction: u32,
+    /// Bytes of a page.
+    pub page: u32,
+    /// Pages in the first and in the second TLB.
+    pub tlb: [u32; 2],
+    /// Lines that a stride is prefetched ahead; 0 without a prefetcher.
+    pub prefetch: u32,
+}
+
+impl Default for Processor {
+    /// A core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them.
+    fn default() -> Self {
+        Self {
+            line: 64,
+            levels: vec![
+                Level { size: 48 << 10, ways: 12, latency: 4 },
+                Level { size: 1 << 20, ways: 16, latency: 14 },
+                Level { size: 32 << 20, ways: 16, latency: 50 },
+            ],
+            memory: 450,
+            memory_interval: 8,
+            width: 8,
+            window: 448,
+            stores: 104,
+            misses: 24,
+            misprediction: 15,
+            page: 4096,
+            tlb: [96, 4096],
+            prefetch: 32,
+        }
+    }
+}
+
+impl Processor {
+    /// Checks it, and returns the geometry of each level's caches for so many cores.
+    ///
+    /// # Errors
+    /// In words, if there is no such processor.
+    pub(super) fn geometries(&self, cores: u16) -> Result<Vec<Geometry>, String> {
+        if self.levels.is_empty() || self.levels.len() > LEVELS_LIMIT {
+            return Err(format!(
+                "{} levels of caches: from 1 to {LEVELS_LIMIT} are modelled",
+                self.levels.len()
+            ));
+        }
+        if !self.page.is_power_of_two() || self.page < self.line {
+            return Err(format!(
+                "pages of {} bytes: expected a power of two, at least a cache line",
+                self.page
+            ));
+        }
+        let cycles = self.levels.iter().map(|level| level.latency).chain([self.memory]);
+        if !cycles.clone().is_sorted() || cycles.clone().any(|cycles| cycles == 0 || cycles > 100_000) {
+            return Err("latencies: expected 1 to 100000 cycles, rising from level to level".into());
+        }
+        let limits = [self.width, self.window, self.stores, self.misses];
+        if limits.iter().any(|limit| !(1..=65_536).contains(limit)) || self.prefetch > 64 {
+            return Err(
+                "width, window, stores and misses: expected 1 to 65536; lines ahead: at most 64".into()
+            );
+        }
+        let last = self.levels.len() - 1;
+        let geometry = |(index, level): (usize, &Level)| {
+            let cores = if index == last && last > 0 { 1 } else { cores };
+            Geometry::with_any_sets(cores, self.line, level.size, level.ways)
+        };
+        self.levels.iter().enumerate().map(geometry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_may_have_any_number_of_sets() {
+        let level = Level { size: 105 << 20, ways: 15, latency: 70 };
+        let processor = Processor { levels: vec![level], ..Processor::default() };
+        let all = processor.geometries(1).expect("a cache of 105 MB in 15 ways");
+        assert_eq!(all[0].size(), 105 << 20);
+    }
+
+    #[test]
+    fn processors_that_cannot_be_are_refused() {
+        let good = Processor::default();
+        assert!(good.geometries(4).is_ok());
+        for bad in [
+            Processor { levels: Vec::new(), ..good.clone() },
+            Processor { levels: vec![good.levels[0]; 5], ..good.clone() },
+            Processor { memory: 10, ..good.clone() },
+            Processor { page: 3000, ..good.clone() },
+            Processor { window: 0, ..good.clone() },
+            Processor { levels: vec![Level { size: 100, ways: 3, latency: 4 }], ..good.clone() },
+        ] {
+            assert!(bad.geometries(1).is_err(), "{bad:?}");
+        }
+    }
+}

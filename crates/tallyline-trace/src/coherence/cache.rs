@@ -1,0 +1,87 @@
+//! One core's cache: sets of ways, the least recently used one replaced.
+
+use super::Geometry;
+
+/// What a core may do with a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing: it is not there.
+    #[default]
+    Invalid,
+    /// Read it, as others may.
+    Shared,
+    /// Read it, and write it without asking: nobody else has it.
+    Exclusive,
+    /// Read and write it: memory is out of date.
+    Modified,
+}
+
+/// A place for a line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// The line's number.
+    pub line: u64,
+    /// What the core wrote since it last took the line for itself, one bit a byte.
+    pub written: u64,
+    /// When it was last used.
+    used: u64,
+    /// Accesses since it came.
+    pub reads: u64,
+    /// Writes since it came.
+    pub writes: u64,
+    /// The line's index in the directory.
+    pub index: u32,
+    /// The core's rights.
+    pub state: State,
+}
+
+/// The cache of a core. It has no memory of its own before the core's first access.
+#[derive(Clone, Debug, Default)]
+pub struct Cache {
+    ways: Vec<Way>,
+    clock: u64,
+}
+
+/// The places of a set.
+fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
+    let ways = geometry.ways() as usize;
+    let start = (line % u64::from(geometry.sets())) as usize * ways;
+    start..start + ways
+}
+
+impl Cache {
+    /// The line, if it is there; it is then the most recently used one.
+    #[inline]
+    pub fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+        self.clock += 1;
+        let clock = self.clock;
+        let way = self.look(geometry, line)?;
+        way.used = clock;
+        Some(way)
+    }
+
+    /// The line, if it is there.
+    #[inline]
+    pub fn look(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+        let set = self.ways.get_mut(set_of(geometry, line))?;
+        set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
+    }
+
+    /// Puts a line in; the one that had to go for it, if any.
+    pub fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
+        if self.ways.is_empty() {
+            self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
+        }
+        self.clock += 1;
+        let way = Way { line, index, state, used: self.clock, ..Way::default() };
+        let set = &mut self.ways[set_of(geometry, line)];
+        let place = set.iter_mut().min_by_key(|way| (way.state != State::Invalid, way.used))?;
+        let gone = std::mem::replace(place, way);
+        (gone.state != State::Invalid).then_some(gone)
+    }
+
+    /// All lines that are there.
+    pub fn lines(&self) -> impl Iterator<Item = &Way> {
+        self.ways.iter().filter(|way| way.state != State::Invalid)
+    }
+}

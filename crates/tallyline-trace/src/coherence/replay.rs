@@ -1,0 +1,388 @@
+//! Whose access comes next.
+//!
+//! The order in which a trace was recorded is an accident of the recording: with few CPUs a thread
+//! runs for milliseconds before the next. Here every core runs its threads by turns, a fixed number
+//! of instructions each, the *quantum*. The recorded order holds only where a thread waited for others,
+//! with the kernel's help: its first instruction comes after the calls that make threads and have lower
+//! numbers, and what follows a futex call that waited comes after the calls that wake and the ends of
+//! threads that have lower numbers. Who wakes, makes threads or ends waits for nobody. Atomic instructions
+//! are free unless the plan says that their order holds too, which brings the accident back for threads
+//! that count with them.
+
+use super::{Machine, Summary};
+use crate::format::{Access, Event, Point};
+use crate::{Error, Result};
+use crate::{Events, Source, Thread, Trace};
+use std::collections::BTreeSet;
+
+/// The most points of synchronisation whose order is held; 8 bytes of memory each.
+const POINTS_LIMIT: u64 = 1 << 25;
+
+/// The order of atomic instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomics {
+    /// As the quantum has it.
+    Free,
+    /// As it was recorded.
+    Recorded,
+}
+
+/// How to replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Instructions that a thread runs before the next thread's turn.
+    pub quantum: u64,
+    /// The order of atomic instructions.
+    pub atomics: Atomics,
+    /// The process whose threads run: processes do not share addresses.
+    pub process: u32,
+}
+
+/// Threads and the cores that they ran on, and how often their order was held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// Thread and core, in the order in which the threads began.
+    pub threads: Vec<(u32, u16)>,
+    /// Points of synchronisation that the kernel took part in; with recorded atomics these, too.
+    pub ordered: u64,
+    /// Atomic instructions.
+    pub atomics: u64,
+    /// Accesses, before those that cross lines are split.
+    pub accesses: u64,
+}
+
+/// What comes of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    /// How it went.
+    pub course: Course,
+    /// What the model counted.
+    pub summary: Summary,
+}
+
+/// Cores that accesses are replayed on.
+pub trait Model {
+    /// Returns how many cores there are.
+    fn cores(&self) -> u16;
+
+    /// Does an access of a thread, of which `place` is the number in the order in which threads began.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] where the model holds no more.
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()>;
+}
+
+impl Model for Machine {
+    fn cores(&self) -> u16 {
+        self.geometry().cores()
+    }
+
+    #[inline]
+    fn access(&mut self, core: u16, _place: usize, access: &Access) -> Result<()> {
+        Machine::access(self, core, access.address, access.size, access.store, access.instruction)
+    }
+}
+
+/// Replays a process of a trace on a machine.
+///
+/// # Errors
+/// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
+pub fn replay<S: Source + ?Sized>(
+    trace: &Trace<'_, S>,
+    mut machine: Machine,
+    plan: Plan,
+) -> Result<Replayed> {
+    let course = replay_on(trace, &mut machine, plan)?;
+    Ok(Replayed { course, summary: machine.finish() })
+}
+
+/// Replays a process of a trace on a model.
+///
+/// # Errors
+/// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
+pub fn replay_on<S: Source + ?Sized, M: Model>(
+    trace: &Trace<'_, S>,
+    machine: &mut M,
+    plan: Plan,
+) -> Result<Course> {
+    let every = trace.header().every;
+    if every != 1 {
+        return Err(Error::Sampled(every));
+    }
+    let of_process = trace.threads().iter().filter(|thread| thread.process == plan.process);
+    let mut streams =
+        of_process.map(|thread| Stream::new(trace, thread, plan.atomics)).collect::<Result<Vec<_>>>()?;
+    streams.sort_by_key(|stream| stream.first_point);
+    if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
+        > POINTS_LIMIT
+    {
+        return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
+    }
+    let cores = machine.cores();
+    let core_of = |place: usize| (place % usize::from(cores)) as u16;
+    let mut course = Course {
+        threads: streams.iter().enumerate().map(|(place, stream)| (stream.thread, core_of(place))).collect(),
+        ..Course::default()
+    };
+    let mut turns: Vec<Turn> = (0..streams.len().min(usize::from(cores)))
+        .map(|core| Turn { threads: (core..streams.len()).step_by(usize::from(cores)).collect(), next: 0 })
+        .collect();
+    let mut order = Order::new(&streams);
+    while turns.iter().any(|turn| !turn.threads.is_empty()) {
+        let mut any = false;
+        for (core, turn) in turns.iter_mut().enumerate() {
+            any |= turn.run(core as u16, &mut streams, &mut order, machine, plan.quantum, &mut course)?;
+        }
+        if !any && !skip_to_next_event(&mut streams, plan.quantum) {
+            // all wait for each other: the numbers of a damaged file
+            order.force();
+        }
+    }
+    Ok(course)
+}
+
+/// Nobody did anything: the next ones to do something do it in the next round. Whether there are any.
+fn skip_to_next_event<S: Source + ?Sized>(streams: &mut [Stream<'_, S>], quantum: u64) -> bool {
+    let idle = |stream: &Stream<'_, S>| match stream.next {
+        Some(Event::Access(access)) => Some(access.now.saturating_sub(stream.position) / quantum),
+        _ => None,
+    };
+    let Some(rounds) = streams.iter().filter_map(idle).min() else { return false };
+    for stream in streams.iter_mut().filter(|stream| matches!(stream.next, Some(Event::Access(_)))) {
+        stream.position = stream.position.saturating_add(rounds.saturating_mul(quantum));
+    }
+    true
+}
+
+/// A core's threads, by turns.
+struct Turn {
+    threads: Vec<usize>,
+    next: usize,
+}
+
+impl Turn {
+    /// Runs the next thread that can, for a quantum; whether one did anything.
+    fn run<S: Source + ?Sized, M: Model>(
+        &mut self,
+        core: u16,
+        streams: &mut [Stream<'_, S>],
+        order: &mut Order,
+        machine: &mut M,
+        quantum: u64,
+        course: &mut Course,
+    ) -> Result<bool> {
+        for _ in 0..self.threads.len() {
+            self.next %= self.threads.len();
+            let place = self.threads[self.next];
+            let stream = &mut streams[place];
+            let mut run = Run { place, core, order, machine, course };
+            let ran = stream.run(&mut run, quantum)?;
+            if stream.next.is_none() {
+                self.threads.remove(self.next);
+            } else {
+                self.next += 1;
+            }
+            if ran {
+                return Ok(true);
+            }
+            if self.threads.is_empty() {
+                break;
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Points that others wait for, by what they wait as.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    /// A thread is made: those that begin wait for it.
+    Made,
+    /// Somebody is woken, or a thread ends: those that waited wait for it.
+    Woken,
+    /// An atomic instruction: others wait for it if their order is kept.
+    Atomic,
+}
+
+impl Class {
+    /// What a point is to others.
+    fn of(kind: Point) -> Option<Self> {
+        match kind {
+            Point::Clone => Some(Self::Made),
+            Point::Wake | Point::Exit => Some(Self::Woken),
+            Point::Atomic => Some(Self::Atomic),
+            Point::Start | Point::Waited => None,
+        }
+    }
+
+    /// What a point waits for.
+    fn awaited(kind: Point) -> Option<Self> {
+        match kind {
+            Point::Start => Some(Self::Made),
+            Point::Waited => Some(Self::Woken),
+            Point::Atomic => Some(Self::Atomic),
+            Point::Clone | Point::Wake | Point::Exit => None,
+        }
+    }
+}
+
+/// Which points were not passed yet.
+struct Order {
+    /// Of each class the next one of each thread.
+    next: [BTreeSet<(u64, usize)>; 3],
+    /// The next point that asks may pass.
+    forced: bool,
+}
+
+impl Order {
+    fn new<S: Source + ?Sized>(streams: &[Stream<'_, S>]) -> Self {
+        let next = [Class::Made, Class::Woken, Class::Atomic].map(|class| {
+            let first = |(place, stream): (usize, &Stream<'_, S>)| {
+                Some((*stream.points[class as usize].first()?, place))
+            };
+            streams.iter().enumerate().filter_map(first).collect()
+        });
+        Self { next, forced: false }
+    }
+
+    /// Whether what the point waits for was passed.
+    fn admits(&mut self, kind: Point, number: u64) -> bool {
+        let Some(class) = Class::awaited(kind) else { return true };
+        let first = self.next[class as usize].first();
+        first.is_none_or(|(first, _)| *first >= number) || std::mem::take(&mut self.forced)
+    }
+
+    /// A thread passes its point of a class; this is the one after it.
+    fn pass(&mut self, class: Class, place: usize, point: Option<u64>, after: Option<u64>) {
+        let next = &mut self.next[class as usize];
+        if let Some(point) = point {
+            next.remove(&(point, place));
+        }
+        next.extend(after.map(|number| (number, place)));
+    }
+
+    fn force(&mut self) {
+        self.forced = true;
+    }
+}
+
+/// What a thread's turn works on.
+struct Run<'a, M> {
+    place: usize,
+    core: u16,
+    order: &'a mut Order,
+    machine: &'a mut M,
+    course: &'a mut Course,
+}
+
+/// A thread's events.
+struct Stream<'t, S: Source + ?Sized> {
+    trace: &'t Trace<'t, S>,
+    blocks: std::slice::Iter<'t, crate::Block>,
+    events: Option<Events<'t>>,
+    next: Option<Event>,
+    thread: u32,
+    /// Instructions that it may have run.
+    position: u64,
+    first_point: Option<u64>,
+    /// By class the numbers of its points that others wait for, and how many it passed.
+    points: [Vec<u64>; 3],
+    passed: [usize; 3],
+    atomics: Atomics,
+}
+
+impl<'t, S: Source + ?Sized> Stream<'t, S> {
+    fn new(trace: &'t Trace<'_, S>, thread: &'t Thread, atomics: Atomics) -> Result<Self> {
+        let mut stream = Self {
+            trace,
+            blocks: thread.blocks.iter(),
+            events: None,
+            next: None,
+            thread: thread.thread,
+            position: 0,
+            first_point: None,
+            points: Default::default(),
+            passed: [0; 3],
+            atomics,
+        };
+        let mut buffer = Vec::new();
+        for block in thread.blocks.iter().filter(|block| block.points > 0) {
+            let mut events = trace.events(block, buffer)?;
+            for event in events.by_ref() {
+                let Event::Point { kind, number, .. } = event? else { continue };
+                stream.first_point.get_or_insert(number);
+                if let Some(class) = Class::of(kind).filter(|_| stream.keeps(kind)) {
+                    stream.points[class as usize].push(number);
+                }
+            }
+            buffer = events.into_buffer();
+        }
+        stream.advance()?;
+        Ok(stream)
+    }
+
+    fn keeps(&self, kind: Point) -> bool {
+        kind.is_kernels() || self.atomics == Atomics::Recorded
+    }
+
+    /// Fetches the next event.
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        loop {
+            if let Some(event) = self.events.as_mut().and_then(Iterator::next) {
+                self.next = Some(event?);
+                return Ok(());
+            }
+            let buffer = self.events.take().map(Events::into_buffer).unwrap_or_default();
+            let Some(block) = self.blocks.next() else {
+                self.next = None;
+                return Ok(());
+            };
+            self.events = Some(self.trace.events(block, buffer)?);
+        }
+    }
+
+    /// Passes a point, for which others may wait.
+    fn pass<M>(&mut self, kind: Point, run: &mut Run<'_, M>) {
+        let Some(class) = Class::of(kind) else { return };
+        let (points, passed) = (&self.points[class as usize], &mut self.passed[class as usize]);
+        let point = points.get(*passed).copied();
+        *passed += 1;
+        run.order.pass(class, run.place, point, points.get(*passed).copied());
+    }
+
+    /// Runs a quantum, up to a point that must wait; whether anything was done.
+    fn run<M: Model>(&mut self, run: &mut Run<'_, M>, quantum: u64) -> Result<bool> {
+        let end = self.position.saturating_add(quantum);
+        let mut any = false;
+        while let Some(event) = self.next {
+            match event {
+                Event::Access(Access { now, .. }) if now >= end && end != u64::MAX => {
+                    self.position = end;
+                    return Ok(any);
+                }
+                Event::Access(access) => {
+                    run.machine.access(run.core, run.place, &access)?;
+                    run.course.accesses += 1;
+                }
+                Event::Point { kind, number, now } => {
+                    if self.keeps(kind) {
+                        if !run.order.admits(kind, number) {
+                            self.position = now.max(self.position);
+                            return Ok(any);
+                        }
+                        self.pass(kind, run);
+                        run.course.ordered += 1;
+                    }
+                    run.course.atomics += u64::from(kind == Point::Atomic);
+                }
+            }
+            any = true;
+            self.advance()?;
+        }
+        Ok(any)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The instructions of a trace. A translation gives new numbers to instructions that were translated
+//! before; here those of one address are one.
+
+use rustc_hash::FxHashMap;
+
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its address.
+    pub address: u64,
+    /// How many bytes it has.
+    pub length: u8,
+    /// Whether it is atomic.
+    pub atomic: bool,
+}
+
+/// The instructions that were translated, each address once.
+#[derive(Clone, Debug, Default)]
+pub struct Instructions {
+    runs: Vec<Run>,
+    indices: Vec<u32>,
+    all: Vec<Instruction>,
+    by_address: FxHashMap<u64, u32>,
+}
+
+/// Consecutive numbers.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: u64,
+    /// Of the first one in `indices`.
+    start: usize,
+    count: usize,
+}
+
+impl Instructions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The instruction of an access.
+    pub fn get(&self, index: u32) -> Option<&Instruction> {
+        self.all.get(index as usize)
+    }
+
+    /// All of them, by their index.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Instruction> {
+        self.all.iter()
+    }
+
+    /// Adds the instruction of a number.
+    pub fn add(&mut self, number: u64, instruction: Instruction) {
+        let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
+            self.all.push(instruction);
+            (self.all.len() - 1) as u32
+        });
+        match self.runs.last_mut() {
+            Some(run) if number.checked_sub(run.first) == Some(run.count as u64) => run.count += 1,
+            _ => self.runs.push(Run { first: number, start: self.indices.len(), count: 1 }),
+        }
+        self.indices.push(index);
+    }
+
+    /// To be called when all were added: those of several processes come as their blocks came.
+    pub fn sort(&mut self) {
+        self.runs.sort_by_key(|run| run.first);
+    }
+
+    /// The index of the instruction with a number.
+    #[inline]
+    pub(super) fn index(&self, number: u64) -> Option<u32> {
+        let run = match self.runs.as_slice() {
+            [only] => only,
+            runs => &runs[runs.partition_point(|run| run.first <= number).checked_sub(1)?],
+        };
+        let at = usize::try_from(number.checked_sub(run.first)?).ok().filter(|at| *at < run.count)?;
+        self.indices.get(run.start + at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: u64) -> Instruction {
+        Instruction { address, length: 4, atomic: false }
+    }
+
+    #[test]
+    fn an_instruction_that_is_translated_twice_is_one() {
+        let mut instructions = Instructions::default();
+        for (number, address) in [(5, 0x10), (6, 0x14), (7, 0x10), (20, 0x14), (2, 0x18)] {
+            instructions.add(number, at(address));
+        }
+        instructions.sort();
+        assert_eq!(instructions.len(), 3);
+        let address = |number| instructions.index(number).and_then(|index| instructions.get(index));
+        assert_eq!(address(5), address(7));
+        assert_eq!(address(6), Some(&at(0x14)));
+        assert_eq!(address(20), Some(&at(0x14)));
+        assert_eq!(address(2), Some(&at(0x18)));
+        for missing in [0, 1, 3, 4, 8, 19, 21, u64::MAX] {
+            assert_eq!(address(missing), None, "{missing}");
+        }
+    }
+}

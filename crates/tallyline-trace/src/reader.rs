@@ -1,0 +1,478 @@
+//! Reads a trace. What is kept in memory is the index of blocks, the instructions and the mappings;
+//! accesses are decoded as they are asked for.
+
+use super::format::{Access, BLOCK_LIMIT, End, Event, Execution, Header, MAGIC, Mapping, Point};
+use super::instructions::{Instruction, Instructions};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use tallyline_perf_data::{ByteOrder, Cursor};
+
+/// Where the bytes of a trace are.
+pub trait Source {
+    /// How many there are.
+    ///
+    /// # Errors
+    /// What the file says.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills the buffer with what is at an offset.
+    ///
+    /// # Errors
+    /// What the file says; `UnexpectedEof` if there is less.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
+impl Source for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, into, offset)
+    }
+}
+
+impl Source for [u8] {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let from = self.get(start..).and_then(|rest| rest.get(..into.len()));
+        into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// Accesses that a thread did one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The accesses in it.
+    pub accesses: u32,
+    /// The points of synchronisation in it.
+    pub points: u32,
+    /// Nanoseconds of the machine's monotonic clock: of the first event, and when it was written.
+    pub times: (u64, u64),
+    offset: u64,
+    length: u32,
+    now: u64,
+    instruction: u64,
+    address: u64,
+}
+
+/// A thread of a process, or a CPU of a whole machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The process.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// What it did, in the order of its time.
+    pub blocks: Vec<Block>,
+}
+
+impl Thread {
+    /// How many accesses are there.
+    pub fn accesses(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.accesses)).sum()
+    }
+}
+
+/// An open trace.
+#[derive(Debug)]
+pub struct Trace<'s, S: Source + ?Sized> {
+    source: &'s S,
+    header: Header,
+    instructions: Instructions,
+    mappings: Vec<Mapping>,
+    threads: Vec<Thread>,
+    ends: Vec<End>,
+    executions: Vec<Execution>,
+    cut: u64,
+}
+
+/// The fixed part of a block of accesses.
+const ACCESSES_HEAD: usize = 56;
+
+impl<'s, S: Source + ?Sized> Trace<'s, S> {
+    /// Reads the index, the instructions and the mappings.
+    ///
+    /// # Errors
+    /// [`Error::NotTrace`], [`Error::Damaged`] with the offset, or what the source says. A block
+    /// that the file's end cuts is no error, see [`Trace::cut`].
+    pub fn open(source: &'s S) -> Result<Self> {
+        let size = source.size()?;
+        let mut trace = Self {
+            source,
+            header: read_header(source, size)?,
+            instructions: Instructions::default(),
+            mappings: Vec::new(),
+            threads: Vec::new(),
+            ends: Vec::new(),
+            executions: Vec::new(),
+            cut: 0,
+        };
+        let mut places = BTreeMap::new();
+        let mut body = Vec::new();
+        let mut offset = 0;
+        while offset < size {
+            let Some(block) = BlockHead::read(source, offset, size)? else {
+                trace.cut = size - offset;
+                break;
+            };
+            let kept = if &block.kind == b"ACCS" { ACCESSES_HEAD as u32 } else { block.length };
+            body.resize(block.length.min(kept) as usize, 0);
+            source.read_at(offset + 8, &mut body)?;
+            let cursor = Cursor::new(&body, ByteOrder::Little, offset + 8);
+            trace.add(&block, cursor, &mut places)?;
+            offset = block.end;
+        }
+        trace.instructions.sort();
+        Ok(trace)
+    }
+
+    fn add(
+        &mut self,
+        block: &BlockHead,
+        mut cursor: Cursor<'_>,
+        places: &mut BTreeMap<(u32, u32), usize>,
+    ) -> Result<()> {
+        match &block.kind {
+            b"INSN" => read_instructions(&mut cursor, &mut self.instructions)?,
+            b"MAPS" => self.mappings.push(read_mapping(&mut cursor)?),
+            b"DONE" => self.ends.push(read_end(&mut cursor)?),
+            b"EXEC" => {
+                let process = cursor.u32("process")?;
+                self.executions.push(Execution { process, path: read_text(&mut cursor, "path")? });
+            }
+            b"BACK" => {
+                let process = cursor.u32("process")?;
+                let last = self.executions.iter().rposition(|execution| execution.process == process);
+                last.map(|last| self.executions.remove(last));
+            }
+            b"ACCS" => {
+                let (process, thread, read) = read_block(&mut cursor, block.length)?;
+                let place = *places.entry((process, thread)).or_insert_with(|| {
+                    self.threads.push(Thread { process, thread, blocks: Vec::new() });
+                    self.threads.len() - 1
+                });
+                self.threads[place].blocks.push(read);
+            }
+            kind if *kind == MAGIC => {}
+            other => {
+                let name = String::from_utf8_lossy(other).escape_debug().to_string();
+                let reason = format!("there are no blocks '{name}'");
+                return Err(Error::Damaged { offset: block.offset, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file says of the recording.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The instructions, by the index that accesses carry.
+    pub fn instructions(&self) -> &Instructions {
+        &self.instructions
+    }
+
+    /// What was mapped, in the order of time.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The file and its offset of an address: the last one that was mapped there.
+    pub fn mapping_at(&self, process: u32, address: u64) -> Option<(&Mapping, u64)> {
+        // a forked process has its parent's mappings, written before it was there
+        let of = |process| {
+            let mappings = self.mappings.iter().rev().filter(move |mapping| mapping.process == process);
+            mappings.filter_map(|mapping| Some((mapping, mapping.offset_of(address)?))).next()
+        };
+        of(process).or_else(|| of(self.header.process))
+    }
+
+    /// The threads, in the order of their first blocks.
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// How the processes ended; one that was killed is missing.
+    pub fn ends(&self) -> &[End] {
+        &self.ends
+    }
+
+    /// The processes that became other programs, which are not traced, in the order of time.
+    pub fn executions(&self) -> &[Execution] {
+        &self.executions
+    }
+
+    /// Whether the first process came to its end, or became another program, and all of it was written.
+    pub fn is_complete(&self) -> bool {
+        let first = self.header.process;
+        let has_ended = self.ends.iter().any(|end| end.process == first)
+            || self.executions.iter().any(|execution| execution.process == first);
+        has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
+    }
+
+    /// Bytes at the end that are not a whole block.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// What is in a block. The buffer takes its bytes; [`Events::into_buffer`] gives it back.
+    ///
+    /// # Errors
+    /// What the source says.
+    pub fn events(&self, block: &Block, mut buffer: Vec<u8>) -> Result<Events<'_>> {
+        buffer.resize(block.length as usize, 0);
+        self.source.read_at(block.offset, &mut buffer)?;
+        Ok(Events::new(&self.instructions, block, buffer))
+    }
+}
+
+/// Four letters and a length.
+struct BlockHead {
+    kind: [u8; 4],
+    length: u32,
+    offset: u64,
+    end: u64,
+}
+
+impl BlockHead {
+    /// None if the file ends within it.
+    fn read<S: Source + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Option<Self>> {
+        let mut head = [0; 8];
+        if size - offset < head.len() as u64 {
+            return Ok(None);
+        }
+        source.read_at(offset, &mut head)?;
+        let [a, b, c, d, length @ ..] = head;
+        let length = u32::from_le_bytes(length);
+        if length > BLOCK_LIMIT {
+            let reason = format!("a block of {length} bytes: at most {BLOCK_LIMIT} are written");
+            return Err(Error::Damaged { offset, reason });
+        }
+        let end = offset + 8 + u64::from(length);
+        Ok((end <= size).then_some(Self { kind: [a, b, c, d], length, offset, end }))
+    }
+}
+
+fn read_header<S: Source + ?Sized>(source: &S, size: u64) -> Result<Header> {
+    let block = BlockHead::read(source, 0, size).unwrap_or(None).filter(|block| block.kind == MAGIC);
+    let block = block.ok_or(Error::NotTrace)?;
+    let mut body = vec![0; block.length as usize];
+    source.read_at(8, &mut body)?;
+    let mut cursor = Cursor::new(&body, ByteOrder::Little, 8);
+    let mut read = || -> Result<Header> {
+        Ok(Header {
+            whole_machine: cursor.u32("flags")? & 1 != 0,
+            interface: cursor.u32("interface")?,
+            every: cursor.u64("every")?,
+            process: cursor.u32("process")?,
+            time: cursor.u64("time")?,
+            machine: read_text(&mut cursor, "machine")?,
+        })
+    };
+    read()
+}
+
+fn read_text(cursor: &mut Cursor<'_>, what: &str) -> Result<String> {
+    let length = cursor.u16(what)?;
+    Ok(String::from_utf8_lossy(cursor.take(u64::from(length), what)?).into_owned())
+}
+
+fn read_mapping(cursor: &mut Cursor<'_>) -> Result<Mapping> {
+    Ok(Mapping {
+        process: cursor.u32("process")?,
+        protection: cursor.u32("protection")?,
+        start: cursor.u64("address")?,
+        length: cursor.u64("length")?,
+        offset: cursor.u64("offset")?,
+        path: read_text(cursor, "path")?,
+    })
+}
+
+fn read_end(cursor: &mut Cursor<'_>) -> Result<End> {
+    let process = cursor.u32("process")?;
+    let flags = cursor.u32("flags")?;
+    Ok(End {
+        process,
+        full: flags & 1 != 0,
+        broken: flags & 2 != 0,
+        instructions: cursor.u64("instructions")?,
+        accesses: cursor.u64("accesses")?,
+    })
+}
+
+fn read_instructions(cursor: &mut Cursor<'_>, into: &mut Instructions) -> Result<()> {
+    let first = cursor.u64("instructions")?;
+    let count = cursor.u32("instructions")?;
+    let mut bytes = Varints(cursor.rest());
+    let mut end = 0_u64;
+    for at in 0..u64::from(count) {
+        let (Some(distance), Some(length)) = (bytes.next(), bytes.byte()) else {
+            return Err(cursor.error(format!("{count} instructions, of which {at} are there")).into());
+        };
+        let address = end.wrapping_add(signed(distance >> 1));
+        end = address.wrapping_add(u64::from(length));
+        into.add(first.wrapping_add(at), Instruction { address, length, atomic: distance & 1 != 0 });
+    }
+    Ok(())
+}
+
+/// The fixed part of a block of accesses that has so many bytes.
+fn read_block(cursor: &mut Cursor<'_>, length: u32) -> Result<(u32, u32, Block)> {
+    let (process, thread) = (cursor.u32("process")?, cursor.u32("thread")?);
+    let (accesses, points) = (cursor.u32("accesses")?, cursor.u32("points")?);
+    let (now, instruction, address) =
+        (cursor.u64("instructions run")?, cursor.u64("instruction")?, cursor.u64("address")?);
+    let times = (cursor.u64("time")?, cursor.u64("time")?);
+    let offset = cursor.offset();
+    let length = length - ACCESSES_HEAD as u32;
+    // an access has at least two bytes, a point three
+    if u64::from(accesses) * 2 + u64::from(points) * 3 > u64::from(length) {
+        return Err(cursor
+            .error(format!("{accesses} accesses and {points} points in {length} bytes"))
+            .into());
+    }
+    Ok((process, thread, Block { accesses, points, times, offset, length, now, instruction, address }))
+}
+
+/// Numbers of seven bits a byte.
+struct Varints<'a>(&'a [u8]);
+
+impl Varints<'_> {
+    #[inline]
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
+    }
+
+    /// None at the end, or if it has more than 64 bits.
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let first = self.byte()?;
+        if first < 0x80 {
+            return Some(u64::from(first));
+        }
+        let mut value = u64::from(first & 0x7f);
+        for shift in (7..70).step_by(7) {
+            let byte = self.byte()?;
+            if shift == 63 && byte > 1 {
+                return None;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+/// A zigzag as what is added.
+#[inline]
+fn signed(zigzag: u64) -> u64 {
+    (zigzag >> 1) ^ (zigzag & 1).wrapping_neg()
+}
+
+/// How many instructions' last addresses are remembered.
+const REMEMBERED: usize = 256;
+
+/// The events of a block.
+#[derive(Debug)]
+pub struct Events<'a> {
+    instructions: &'a Instructions,
+    bytes: Vec<u8>,
+    at: usize,
+    offset: u64,
+    now: u64,
+    instruction: u64,
+    address: u64,
+    point: u64,
+    remembered: [u64; REMEMBERED],
+}
+
+impl<'a> Events<'a> {
+    fn new(instructions: &'a Instructions, block: &Block, bytes: Vec<u8>) -> Self {
+        Self {
+            instructions,
+            bytes,
+            at: 0,
+            offset: block.offset,
+            now: block.now,
+            instruction: block.instruction,
+            address: block.address,
+            point: 0,
+            remembered: [0; REMEMBERED],
+        }
+    }
+
+    /// The buffer, for the next block.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    #[inline]
+    fn number(&mut self) -> Option<u64> {
+        let mut numbers = Varints(self.bytes.get(self.at..)?);
+        let number = numbers.next();
+        self.at = self.bytes.len() - numbers.0.len();
+        number
+    }
+
+    #[inline]
+    fn access(&mut self, head: u64) -> Option<Event> {
+        let distance = signed(head >> 5);
+        let advance = if head & 1 << 4 != 0 { distance } else { self.number()? };
+        self.instruction = self.instruction.wrapping_add(distance);
+        self.now = self.now.wrapping_add(advance);
+        let place = self.instruction as usize % REMEMBERED;
+        let from = if self.remembered[place] != 0 { self.remembered[place] } else { self.address };
+        self.address = from.wrapping_add(signed(self.number()?));
+        self.remembered[place] = self.address;
+        let instruction = self.instructions.index(self.instruction)?;
+        let (size, store) = (1 << (head & 7), head & 1 << 3 != 0);
+        Some(Event::Access(Access { instruction, address: self.address, size, store, now: self.now }))
+    }
+
+    #[cold]
+    fn point(&mut self, head: u64) -> Option<Event> {
+        let kind = Point::from_number(head >> 3)?;
+        self.point = self.point.wrapping_add(self.number()?);
+        self.now = self.now.wrapping_add(self.number()?);
+        Some(Event::Point { kind, number: self.point, now: self.now })
+    }
+}
+
+impl Iterator for Events<'_> {
+    type Item = Result<Event>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Event>> {
+        let start = self.at;
+        if start >= self.bytes.len() {
+            return None;
+        }
+        let event = match self.number() {
+            Some(head) if head & 7 == 7 => self.point(head),
+            Some(head) => self.access(head),
+            None => None,
+        };
+        if event.is_none() {
+            self.at = self.bytes.len();
+            let reason = "this is no event".into();
+            return Some(Err(Error::Damaged { offset: self.offset + start as u64, reason }));
+        }
+        event.map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests;
