@@ -3,7 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Format, Request, Wanted, query, read, read_with_base};
+use tallyline_debuginfo::{Format, Request, Wanted, read, read_with_base};
+use tallyline_layout::query;
+use tallyline_debuginfo::lookup;
 
 fuzz_target!(|bytes: &[u8]| {
     let request = Request { format: Some(Format::Btf), ..Request::default() };
@@ -21,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
             printer.print_compilable(*id, types.type_name(*id));
             printer.clear();
         }
-        let records = query::distinct_records(&types);
+        let records = lookup::distinct_records(&types);
         for (id, record) in records.into_iter().take(16) {
             query::count_members_of(&types, types.record(record), &[id]);
             query::pointer_members(&types, types.record(record), &[id]).count();

@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Format, Request, Wanted, query, read};
+use tallyline_debuginfo::{Format, Request, Wanted, read};
+use tallyline_layout::query;
+use tallyline_debuginfo::lookup;
 
 fuzz_target!(|bytes: &[u8]| {
     let named = Wanted::named(["nested", "arrays", "holes", "simple", "row_t", "signs"]);
@@ -17,6 +19,6 @@ fuzz_target!(|bytes: &[u8]| {
             printer.print(*id);
             printer.clear();
         }
-        query::distinct_records(&types);
+        lookup::distinct_records(&types);
     }
 });

@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use tallyline_layout::check::{Policy, check};
-use tallyline_layout::model::Types;
-use tallyline_layout::{Request, read};
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, read};
 
 static TYPES: LazyLock<Types> = LazyLock::new(|| {
     let bytes = include_bytes!("../../crates/tallyline-layout/tests/data/holes.o");

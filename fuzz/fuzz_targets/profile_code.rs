@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_layout::Alone;
+use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Wanted, explain, field_path, infer, infer_by_btf, Outcome};
 

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::ExitCode;
 use std::time::Instant;
+use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::type_text;
 use tallyline_inference::code::Image;
 use tallyline_inference::{
     Debug, Outcome, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
-use tallyline_layout::Alone;
-use tallyline_layout::print::type_text;
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -8,7 +8,7 @@ use super::unit_part;
 use crate::code::Image;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use tallyline_layout::DebugInfo;
+use tallyline_debuginfo::DebugInfo;
 
 /// Addresses, as the linker gave them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

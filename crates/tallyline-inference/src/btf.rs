@@ -13,8 +13,8 @@ use crate::error::Result;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use tallyline_layout::model::{Type, TypeId};
-use tallyline_layout::{Request, Symbols};
+use tallyline_debuginfo::model::{Type, TypeId};
+use tallyline_debuginfo::{Request, Symbols};
 
 /// How many functions a worker takes: each has the types for itself.
 const FUNCTIONS: usize = 4096;
@@ -22,7 +22,7 @@ const FUNCTIONS: usize = 4096;
 /// Finds the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
 /// the symbols of the image.
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable> {
-    let symbols = tallyline_layout::symbols(btf)?;
+    let symbols = tallyline_debuginfo::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);
     let parts = Split::new(image);
     let mut outside = Vec::new();
@@ -45,8 +45,8 @@ pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<Typ
     let parts: Vec<Result<Part>> = functions
         .par_chunks(FUNCTIONS)
         .map(|functions| {
-            let request = Request { format: Some(tallyline_layout::Format::Btf), ..Request::default() };
-            let mut catalog = Catalog::whole(tallyline_layout::read(btf, &request)?);
+            let request = Request { format: Some(tallyline_debuginfo::Format::Btf), ..Request::default() };
+            let mut catalog = Catalog::whole(tallyline_debuginfo::read(btf, &request)?);
             let globals = Globals::by_type(variables(image, &symbols));
             let mut part = Part::default();
             for function in functions {

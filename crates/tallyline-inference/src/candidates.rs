@@ -5,7 +5,8 @@
 //! set of candidates is a set of positions. The access's size, the bits that it uses and what is known of
 //! the tags of enums take candidates away.
 
-use tallyline_layout::model::{Member, Record, Type, TypeId, Types};
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types};
 use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
@@ -177,7 +178,7 @@ impl Walk<'_> {
         }
         let types = self.types;
         let ty = types.strip(ty);
-        let is_whole = self.size != 0 && offset == 0 && query::size_of(types, ty) == self.size;
+        let is_whole = self.size != 0 && offset == 0 && abi::size_of(types, ty) == self.size;
         let rank = if is_whole { Rank::Whole } else { outer };
         let parts = self.found.len();
         match types.get(ty) {
@@ -192,7 +193,7 @@ impl Walk<'_> {
             }
             Type::Array(array) => {
                 let element = types.array(array).of;
-                let size = query::size_of(types, element);
+                let size = abi::size_of(types, element);
                 self.path.push("[]".to_owned());
                 self.arrays += 1;
                 if size == 0 {

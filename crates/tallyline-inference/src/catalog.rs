@@ -4,8 +4,10 @@ use super::callees::Callees;
 use super::shelf::Shelf;
 use super::value::{Pointer, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tallyline_layout::model::{MemberKind, Record, Type, TypeId, Types};
-use tallyline_layout::{TypeReader, query};
+use tallyline_debuginfo::TypeReader;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
+use tallyline_layout::query;
 
 /// `DW_AT_go_elem`: what a Go map, channel or slice holds.
 const GO_ELEMENT: gimli::DwAt = gimli::DwAt(0x2902);
@@ -172,7 +174,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             return *size;
         }
         self.strip(id);
-        let size = query::size_of(self.types(), id);
+        let size = abi::size_of(self.types(), id);
         self.sizes.insert(id, size);
         size
     }

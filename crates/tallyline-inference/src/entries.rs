@@ -2,7 +2,7 @@
 
 use gimli::constants::{self, DwAt, DwTag};
 use gimli::{Attribute, AttributeValue, UnitOffset};
-use tallyline_layout::{DebugInfo, Slice, UnitEntries};
+use tallyline_debuginfo::{DebugInfo, Slice, UnitEntries};
 
 /// One entry.
 pub(super) struct Entry<'a> {

@@ -12,7 +12,7 @@ pub enum Error {
 
     /// The types of a program cannot be read.
     #[error(transparent)]
-    Types(#[from] tallyline_layout::Error),
+    Types(#[from] tallyline_debuginfo::Error),
 
     /// The file cannot be read.
     #[error("cannot be read: {0}")]

@@ -9,8 +9,10 @@ use super::table::{Part, TypeTable};
 use super::unit::Fixed;
 use crate::code::{Memory, Register, SegmentBase};
 use gimli::constants;
-use tallyline_layout::model::TypeId;
-use tallyline_layout::{DebugInfo, query};
+use tallyline_debuginfo::DebugInfo;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::TypeId;
+use tallyline_layout::query;
 
 /// The address that an operand is at, by what the registers hold that it is made of. None if one of
 /// them is not known, or the start of a segment is.
@@ -66,7 +68,7 @@ impl TypeTable {
         let base = memory.base.and_then(&registers)?;
         let address = address.or_else(|| effective_address(memory, &registers))?;
         let inside = i64::from(start).checked_add(address.wrapping_sub(base) as i64)?;
-        let size = query::size_of(self.types(), ty);
+        let size = abi::size_of(self.types(), ty);
         let offset = u32::try_from(modulo(inside, size)).ok().filter(|_| size > 0)?;
         let is_one_of_them = either.is_none_or(|either| either.contains(&offset));
         is_one_of_them.then(|| Typed::by_size(self.types(), ty, offset, memory.size, memory.access))

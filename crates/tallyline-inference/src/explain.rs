@@ -5,7 +5,7 @@ use super::location::Holder;
 use super::outcome::Outcome;
 use super::value::{State, Value};
 use crate::code::Register;
-use tallyline_layout::print::type_text;
+use tallyline_debuginfo::type_text;
 
 /// How the outcome of one instruction came about.
 #[derive(Clone, Debug, Default)]

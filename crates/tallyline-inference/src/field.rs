@@ -3,7 +3,7 @@
 use super::candidates::{self, ALL};
 use super::outcome::{Choice, Typed};
 use crate::code::Access;
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::model::{TypeId, Types};
 
 /// Where in its object an operand is: `+0x3c (flags)`; two places that a condition chooses between are
 /// `+0x10 or +0x18 (left or right)`, and several fields at one place `+0x10 (long or pointer)`. Where

@@ -17,7 +17,7 @@ use crate::code::{Body, Flow, Image, Instruction, Machine, Register};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// How often a block is looked at before what still changes is given up.
 const VISITS_LIMIT: u32 = 24;

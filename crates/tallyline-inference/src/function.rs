@@ -8,7 +8,7 @@ use gimli::AttributeValue;
 use gimli::constants;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use tallyline_layout::DebugInfo;
+use tallyline_debuginfo::DebugInfo;
 
 /// The most places of variables of one function.
 const LOCATIONS_LIMIT: usize = 1 << 18;
@@ -170,7 +170,7 @@ fn locate<'a>(
     function: &mut Function,
     (info, unit): (&DebugInfo<'_, 'a>, &Unit<'_, 'a>),
     base: FrameBase,
-    value: &AttributeValue<tallyline_layout::Slice<'a>>,
+    value: &AttributeValue<tallyline_debuginfo::Slice<'a>>,
     scope: &[Range<u64>],
     variable: u32,
 ) {

@@ -9,8 +9,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use tallyline_layout::model::TypeId;
-use tallyline_layout::{DebugInfo, VariablesOf};
+use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::{DebugInfo, VariablesOf};
 
 /// What is asked of all units together; each part is found when it is first asked for.
 pub(super) struct Globals<'s> {

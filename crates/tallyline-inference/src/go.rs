@@ -11,7 +11,7 @@ use super::number::Number;
 use super::unit::GO;
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Register};
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// The type of the word that a group starts with.
 pub(super) const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";

@@ -7,7 +7,7 @@ use super::lookup::modulo;
 use super::transfer::name_of;
 use super::value::{Pointer, State, Value};
 use crate::code::{Effect, Flow, Register};
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// Tells the names of numbers that variables are from those that instructions write.
 const INJECTED: u64 = 1 << 6;

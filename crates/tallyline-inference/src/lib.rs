@@ -64,7 +64,7 @@ use rustc_hash::FxHashMap;
 use shelf::Shelf;
 use std::fs::File;
 use table::Part;
-use tallyline_layout::{Companions, DebugInfo};
+use tallyline_debuginfo::{Companions, DebugInfo};
 
 /// Which functions to analyse.
 #[derive(Clone, Copy, Debug)]
@@ -88,11 +88,11 @@ impl Debug<'_> {
     fn explore<T>(
         self,
         companions: &dyn Companions,
-        each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_layout::Result<T>,
+        each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_debuginfo::Result<T>,
     ) -> Result<(T, Vec<String>)> {
         Ok(match self {
-            Debug::File(file) => tallyline_layout::explore_without_lines(file, companions, each)?,
-            Debug::Bytes(bytes) => tallyline_layout::explore_bytes(bytes, companions, each)?,
+            Debug::File(file) => tallyline_debuginfo::explore_without_lines(file, companions, each)?,
+            Debug::Bytes(bytes) => tallyline_debuginfo::explore_bytes(bytes, companions, each)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::code::Register;
 use gimli::{Encoding, Expression, Operation, constants};
-use tallyline_layout::Slice;
+use tallyline_debuginfo::Slice;
 
 /// What holds a variable, or a piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::catalog::{Catalog, WAYS_LIMIT, is_room};
 use super::value::{Pointer, Value};
-use tallyline_layout::model::{Type, TypeId};
+use tallyline_debuginfo::model::{Type, TypeId};
 
 /// How many records lie one in another where the outermost is looked for.
 const ENCLOSING_LIMIT: usize = 6;

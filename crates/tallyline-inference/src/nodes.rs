@@ -11,7 +11,7 @@ use super::outcome::Within;
 use super::unit::PartOf;
 use super::value::{State, Value};
 use crate::code::Memory;
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// How many records lie one in another between a part and the node.
 const DEPTH_LIMIT: usize = 8;

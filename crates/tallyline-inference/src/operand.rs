@@ -10,7 +10,7 @@ use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::unit::{Fixed, Global};
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
-use tallyline_layout::model::{Type, TypeId};
+use tallyline_debuginfo::model::{Type, TypeId};
 
 /// Where compilers put the value that guards the stack, in the segment of the thread.
 const CANARY: i64 = 0x28;

@@ -2,7 +2,7 @@
 
 use crate::code::{Access, Register};
 use std::fmt;
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// What is known about the memory operand of one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::unit::{Enclosing, Unit};
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use tallyline_layout::{DebugInfo, UnitEntries};
+use tallyline_debuginfo::{DebugInfo, UnitEntries};
 
 /// How long a chain from a concrete entry to what it is an instance of may be.
 const ORIGINS_LIMIT: usize = 16;

@@ -5,7 +5,7 @@ use super::outcome::{Outcome, Pseudo, Reason, Typed, Within};
 use crate::code::{Body, Memory};
 use crate::error::Result;
 use std::ops::Range;
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::model::{TypeId, Types};
 
 /// A function that was analysed.
 #[derive(Clone, Debug)]

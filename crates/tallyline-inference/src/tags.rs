@@ -12,7 +12,7 @@ use super::operand::Operand;
 use super::transfer::name_of;
 use super::value::{State, Value};
 use crate::code::{Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register};
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// The most tags of which something is known at one point.
 const FACTS_LIMIT: usize = 64;

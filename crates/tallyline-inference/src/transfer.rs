@@ -7,7 +7,7 @@ use super::operand::Operand;
 use super::value::{State, Value};
 use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
 use gimli::constants;
-use tallyline_layout::model::{Type, TypeId};
+use tallyline_debuginfo::model::{Type, TypeId};
 
 /// Functions that come back with every register as it was.
 const TRANSPARENT: [&str; 7] = [

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
-use tallyline_layout::{DebugInfo, Slice, UnitEntries, VariablesOf};
+use tallyline_debuginfo::{DebugInfo, Slice, UnitEntries, VariablesOf};
 
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);

@@ -3,7 +3,7 @@
 use super::number::{Number, divisor};
 use super::tags::Tags;
 use crate::code::{REGISTERS, Register};
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 
 /// What is known about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

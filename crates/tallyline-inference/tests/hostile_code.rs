@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Wanted, explain, field_path, infer, infer_by_btf};
-use tallyline_layout::Alone;
 
 /// How many damaged programs are tried of each kind. More by the environment, when looking for faults.
 fn rounds() -> u64 {

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::{Alone, type_text};
 use tallyline_inference::code::Image;
 use tallyline_inference::{
     Debug, Outcome, Pseudo, Reason, TypeTable, Wanted, field_path, infer, infer_by_btf,
 };
-use tallyline_layout::{Alone, print::type_text};
 
 /// Compiles and links; none, with a word about it, where there is no compiler.
 fn compile(name: &str, sources: &[&str], arguments: &[&str]) -> Option<(Image, Vec<u8>)> {

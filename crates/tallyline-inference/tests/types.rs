@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::{Alone, model::Type, type_text};
 use tallyline_inference::code::{Body, Flow, Image, Predecessors};
 use tallyline_inference::{
     Debug, Outcome, Reason, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
-use tallyline_layout::{Alone, model::Type, print::type_text};
 
 /// What came out for one program.
 struct Found {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Wanted, field_path, infer};
-use tallyline_layout::Alone;
 
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("units-{name}"));

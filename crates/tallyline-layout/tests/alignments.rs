@@ -6,11 +6,13 @@ mod common;
 use common::{compile, folder};
 use std::fmt::Write;
 use std::process::Command;
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::query;
 use tallyline_layout::query::Effective;
 use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
-use tallyline_layout::{Request, query, read};
 
 const OF_C: &str = "\
 typedef int v16 __attribute__((vector_size(16))); typedef int v32 __attribute__((vector_size(32)));
@@ -64,7 +66,7 @@ fn assertions(types: &Types, packed: &[&str]) -> (String, usize) {
     let mut effective = Effective::new(types);
     let reorganizer = Reorganizer::new(types, Options::default());
     let (mut text, mut count) = (String::new(), 0);
-    for (id, record) in query::distinct_records(types) {
+    for (id, record) in lookup::distinct_records(types) {
         let name = String::from_utf8_lossy(types.name(types.type_name(id))).into_owned();
         if name.contains(['<', ' ']) {
             continue;
@@ -168,7 +170,7 @@ fn types_of_the_library_of_cpp_align_as_the_compiler_says_and_are_not_packed() {
         let mut effective = Effective::new(&types);
         let reorganizer = Reorganizer::new(&types, Options::default());
         let (mut text, mut count) = (String::new(), 0);
-        for (id, record) in query::distinct_records(&types) {
+        for (id, record) in lookup::distinct_records(&types) {
             let name = String::from_utf8_lossy(types.name(types.type_name(id))).into_owned();
             if name.len() > 2 && name != "P" || types.path(id).is_some() {
                 continue;
@@ -189,7 +191,7 @@ fn types_of_the_library_of_cpp_align_as_the_compiler_says_and_are_not_packed() {
 
 /// Of each member its name, its first byte and its size.
 fn members(types: &Types, name: &[u8]) -> (u64, Vec<(String, u64, u64)>) {
-    let id = query::find(types, name).expect("defined");
+    let id = lookup::find(types, name).expect("defined");
     let (_, record) = types.as_record(id).expect("a record");
     let members = types.members(record).iter();
     let each = members.map(|member| {
@@ -230,7 +232,7 @@ fn atomics_that_clang_pads_lie_where_it_puts_them() {
         assert_eq!((size, many), (64, expected.to_vec()));
         let reorganizer = Reorganizer::new(&types, Options::default());
         for name in [b"three".as_slice(), b"many"] {
-            let outcome = reorganizer.propose(query::find(&types, name).expect("defined"));
+            let outcome = reorganizer.propose(lookup::find(&types, name).expect("defined"));
             assert!(!matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
         }
     }

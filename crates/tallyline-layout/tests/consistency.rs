@@ -5,8 +5,10 @@
 //! between.
 
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::{Member, MemberKind, Record, Types};
-use tallyline_layout::{Alone, Request, query, read_file};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
+use tallyline_debuginfo::{Alone, Request, read_file};
+use tallyline_layout::query;
 
 /// What is wrong with a record, if anything.
 fn fault(types: &Types, record: &Record) -> Option<String> {
@@ -91,7 +93,7 @@ fn check(path: &Path) -> usize {
     let file = std::fs::File::open(path).expect("readable");
     let types = read_file(&file, &Request::default(), &Alone).expect("has debug information");
     let mut faults = Vec::new();
-    let records = query::distinct_records(&types);
+    let records = lookup::distinct_records(&types);
     for (id, record) in &records {
         if let Some(fault) = fault(&types, types.record(*record)) {
             faults.push(format!("{}: {fault}", String::from_utf8_lossy(&types.qualified_name(*id))));

@@ -3,8 +3,10 @@
 mod common;
 
 use common::{compile, folder};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Request, Wanted, query, read};
+use tallyline_layout::query;
 
 const SOURCE: &str = "\
 struct S {
@@ -34,7 +36,7 @@ fn what_is_printed_of_pointers_to_arrays_and_functions_compiles_to_the_same() {
     let request = Request { wanted: Wanted::named(["S"]), ..Request::default() };
     let types = read(&object, &request).expect("readable");
     let mut printer = Printer::new(&types, Style::default());
-    printer.print(query::find(&types, b"S").expect("defined"));
+    printer.print(lookup::find(&types, b"S").expect("defined"));
     let text = String::from_utf8_lossy(printer.text()).into_owned();
     compile(&folder, "cc", "again.c", &format!("{text}{ASSERTIONS}"), &["-Werror", "-Wall"]);
     std::fs::remove_dir_all(folder).expect("removable");

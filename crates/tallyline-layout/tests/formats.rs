@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::Types;
-use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{
-    Alone, Companion, Companions, Contents, Error, Request, Wanted, query, read, read_file, read_with,
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{
+    Alone, Companion, Companions, Contents, Error, Request, Wanted, read, read_file, read_with,
 };
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::query;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -19,7 +21,7 @@ fn bytes(name: &str) -> Vec<u8> {
 
 fn text(types: &Types) -> String {
     let mut printer = Printer::new(types, Style::default());
-    for (id, _) in query::distinct_records(types) {
+    for (id, _) in lookup::distinct_records(types) {
         printer.print(id);
     }
     String::from_utf8(printer.text().to_vec()).expect("UTF-8")
@@ -187,12 +189,15 @@ fn names_of_btf_are_equal_wherever_their_text_is() {
     for (what, names, members, strings) in strings {
         let btf = two_structs(names, members, strings);
         let types = read(&btf, &Request::default()).expect("readable");
-        assert_eq!(query::distinct_records(&types).len(), 1, "{what}");
+        assert_eq!(lookup::distinct_records(&types).len(), 1, "{what}");
         // another model's names are other numbers
         let twice = Types::merged(vec![types, read(&btf, &Request::default()).expect("readable")]);
         let twice = twice.expect("of one kind");
-        assert_eq!(query::distinct_records(&twice).len(), 1, "{what}");
-        assert_eq!(query::find(&twice, b"pair").map(|id| twice.qualified_name(id)), Some(b"pair"[..].into()));
+        assert_eq!(lookup::distinct_records(&twice).len(), 1, "{what}");
+        assert_eq!(
+            lookup::find(&twice, b"pair").map(|id| twice.qualified_name(id)),
+            Some(b"pair"[..].into())
+        );
     }
     let beyond = two_structs([5, 5], [10, 99], b"\0int\0pair\0first\0");
     let error = read(&beyond, &Request::default()).expect_err("there is no such name").to_string();
@@ -204,11 +209,11 @@ fn a_type_of_btf_asked_for_alone_is_shown_as_among_all_others() {
     for name in ["kinds.btf", "nesting.btf", "holes.btf", "bitfields.btf", "machines/s390x.btf"] {
         let bytes = bytes(name);
         let all = read(&bytes, &Request::default()).expect("readable");
-        for (id, record) in query::distinct_records(&all) {
+        for (id, record) in lookup::distinct_records(&all) {
             let called = all.name(all.record(record).name);
             let request = Request { wanted: Wanted::named([called]), ..Request::default() };
             let alone = read(&bytes, &request).expect("readable");
-            let found = query::find(&alone, called).expect("there");
+            let found = lookup::find(&alone, called).expect("there");
             assert_eq!(found, id, "{name}");
             for expand_types in [false, true] {
                 let show = |types| {

@@ -7,9 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::query::{self, Filter};
-use tallyline_layout::{Request, read};
 
 const SOURCES: [&str; 5] = ["atomic", "bitfields", "holes", "kinds", "nesting"];
 
@@ -52,7 +53,7 @@ fn show(bytes: &[u8], option: &str) -> String {
     let filter = filter(option);
     let mut printer = Printer::new(&types, style);
     let mut text = Vec::new();
-    for (id, record) in query::distinct_records(&types) {
+    for (id, record) in lookup::distinct_records(&types) {
         if !filter.accepts(&types, record, printer.packed()) {
             continue;
         }

@@ -5,13 +5,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{
+    Companion, Companions, Contents, Error, Request, Wanted, read, read_with, read_with_base,
+};
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::print::{html, json};
-use tallyline_layout::{
-    Companion, Companions, Contents, Error, Request, Wanted, check, diff, groups, query, read, read_with,
-    read_with_base,
-};
+use tallyline_layout::{check, diff, groups, query};
 
 /// Far more than any of the small files takes, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,10 +66,10 @@ fn use_it(bytes: &[u8]) {
                 printer.clear();
             }
         }
-        let mut definitions = query::Definitions::new(&types);
+        let mut definitions = lookup::Definitions::new(&types);
         definitions.called(b"struct row_t");
         definitions.records();
-        for (id, record) in query::distinct_records(&types) {
+        for (id, record) in lookup::distinct_records(&types) {
             query::Flexible::new(&types).is_held(&types, record);
             query::count_members_of(&types, types.record(record), &[id]);
             query::pointer_members(&types, types.record(record), &[id]).count();
@@ -81,7 +82,7 @@ fn use_it(bytes: &[u8]) {
 fn in_other_formats(types: &Types) {
     let mut document = json::Document::start(types, 64, std::io::sink()).expect("a sink");
     let mut sections = html::Sections::new(types, 64);
-    for (id, record) in query::distinct_records(types).into_iter().take(4) {
+    for (id, record) in lookup::distinct_records(types).into_iter().take(4) {
         let record = types.record(record);
         document.add(id).expect("a sink");
         sections.section(id);
@@ -230,7 +231,7 @@ fn deep_chains_of_structs_take_no_square_time() {
     let types = read(&btf, &Request::default()).expect("sound");
     let start = Instant::now();
     let mut printer = Printer::new(&types, Style::default());
-    for (id, _) in query::distinct_records(&types) {
+    for (id, _) in lookup::distinct_records(&types) {
         printer.print(id);
         printer.clear();
     }

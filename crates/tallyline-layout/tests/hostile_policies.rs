@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, read};
 use tallyline_layout::check::{Policy, Table, check, check_table};
-use tallyline_layout::model::Types;
-use tallyline_layout::{Request, read};
 
 fn data(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);

@@ -7,8 +7,10 @@ use common::{compile, folder, run};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use tallyline_layout::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
-use tallyline_layout::{Request, Wanted, query, read};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
+use tallyline_debuginfo::{Request, Wanted, read};
+use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/classes.cpp");
 
@@ -93,7 +95,7 @@ fn prove(folder: &Path, compiler: &str, flags: &[&str], source: &str) -> usize {
 fn prove_types(folder: &Path, compiler: &str, flags: &[&str], types: &Types, source: &str) -> usize {
     let mut assertions = (String::new(), String::new());
     let mut count = 0;
-    for (id, record) in query::distinct_records(types) {
+    for (id, record) in lookup::distinct_records(types) {
         let record = types.record(record);
         if text(&types.qualified_name(id)).starts_with("probe::") {
             count += assert_class(types, id, record, "probe::", &mut assertions);

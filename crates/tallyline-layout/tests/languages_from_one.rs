@@ -7,9 +7,11 @@ mod common;
 use common::{folder, run};
 use std::path::Path;
 use std::process::Command;
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Request, query, read};
+use tallyline_layout::query;
 
 const FORTRAN: &str = include_str!("data/languages/shapes.f90");
 const FORTRAN_OBJECT: &[u8] = include_bytes!("data/languages/shapes-gfortran.o");
@@ -63,7 +65,7 @@ fn compare(types: &Types, said: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |at: usize| words[at].parse::<u64>().expect("a number");
         let (name, member) = words[0].split_once('.').map_or((words[0], None), |(n, m)| (n, Some(m)));
-        let id = query::find(types, name.as_bytes()).unwrap_or_else(|| panic!("no {name}"));
+        let id = lookup::find(types, name.as_bytes()).unwrap_or_else(|| panic!("no {name}"));
         let (_, record) = types.as_record(id).expect("a record");
         match member {
             None => assert_eq!(record.size, number(1), "{line}"),
@@ -75,20 +77,20 @@ fn compare(types: &Types, said: &str) {
             }
         }
     }
-    for (id, _) in query::distinct_records(types) {
+    for (id, _) in lookup::distinct_records(types) {
         let text = print(types, id);
         assert!(!text.contains("BRAIN FART") && !text.contains("combined with"), "{text}");
     }
 }
 
-fn print(types: &Types, id: tallyline_layout::model::TypeId) -> String {
+fn print(types: &Types, id: tallyline_debuginfo::model::TypeId) -> String {
     let mut printer = Printer::new(types, Style::default());
     printer.print(id);
     String::from_utf8_lossy(printer.text()).into_owned()
 }
 
 fn text_of(types: &Types, name: &str) -> String {
-    print(types, query::find(types, name.as_bytes()).expect("found"))
+    print(types, lookup::find(types, name.as_bytes()).expect("found"))
 }
 
 fn types_of(path: &Path) -> Types {
@@ -125,7 +127,7 @@ fn types_of_fortran_lie_where_the_machine_s_compiler_puts_them() {
             let types = types_of(&program);
             for line in without {
                 let name = line.split(['.', ' ']).next().expect("a name");
-                assert!(query::find(&types, name.as_bytes()).is_some(), "no {name}");
+                assert!(lookup::find(&types, name.as_bytes()).is_some(), "no {name}");
             }
             continue;
         }

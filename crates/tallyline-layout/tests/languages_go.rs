@@ -7,8 +7,10 @@ use common::{folder, run};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::{Request, Wanted, query, read};
+use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/types.go");
 
@@ -26,7 +28,7 @@ fn prove(folder: &Path, source: &str) -> usize {
     let types = read(&build(folder, source), &Request::default()).expect("readable");
     let mut body = String::new();
     let mut count = 0;
-    for (id, record) in query::distinct_records(&types) {
+    for (id, record) in lookup::distinct_records(&types) {
         let name = String::from_utf8_lossy(types.name(types.type_name(id))).into_owned();
         let Some(own) = name.strip_prefix("main.") else { continue };
         if !own.chars().all(|letter| letter.is_alphanumeric() || "[]".contains(letter)) {
@@ -73,7 +75,7 @@ fn named_numbers_are_found_and_structs_without_a_name_are_structs_once() {
     let wanted = Wanted::named(["main.Color", "main.All"]);
     let types = read(&program, &Request { wanted, ..Request::default() }).expect("readable");
     let print = |name: &[u8]| {
-        let id = query::find(&types, name).expect("found");
+        let id = lookup::find(&types, name).expect("found");
         let mut printer = Printer::new(&types, Style::default());
         printer.print(id);
         String::from_utf8_lossy(printer.text()).into_owned()
@@ -98,7 +100,7 @@ fn programs_of_go_and_c_are_read() {
         with_c.replacen("var a All", "var c C.struct_of_c\n\tfmt.Println(C.touch(&c))\n\tvar a All", 1);
     let types = read(&build(&folder, &with_c), &Request::default()).expect("readable");
     let size = |name: &[u8]| {
-        let id = query::find(&types, name).expect("defined");
+        let id = lookup::find(&types, name).expect("defined");
         types.as_record(id).map(|(_, record)| record.size)
     };
     assert_eq!(size(b"of_c"), Some(16));

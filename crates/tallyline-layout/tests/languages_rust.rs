@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tallyline_layout::model::{Member, MemberKind, RecordId, Types};
-use tallyline_layout::{Request, query, read};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::{Member, MemberKind, RecordId, Types};
+use tallyline_debuginfo::{Request, read};
+use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/types.rs");
 
@@ -40,7 +42,7 @@ fn records_lie_where_rustc_asserts_them() {
     let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
     let mut assertions = String::from("const _: () = {\n");
     let mut count = 0;
-    for (id, record) in query::distinct_records(&types) {
+    for (id, record) in lookup::distinct_records(&types) {
         let (name, record) = (text(&types.qualified_name(id)), types.record(record));
         let Some(own) = name.strip_prefix("types::") else { continue };
         if !own.chars().all(char::is_alphanumeric) {
@@ -134,7 +136,7 @@ fn every_variant_lies_where_rustc_says_it_does() {
     let printed = printed(&output);
     let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
     let (mut records, mut fields, mut variants) = (0, 0, 0);
-    for (id, record) in query::distinct_records(&types) {
+    for (id, record) in lookup::distinct_records(&types) {
         let name = plain(&text(&types.qualified_name(id)));
         // a tag that is not at the start is not told from the fields
         if types.tag(types.record(record)).is_some_and(|tag| tag.offset != 0) || name.starts_with('{') {
@@ -163,7 +165,7 @@ fn states_of_async_functions_lie_where_rustc_says_they_do() {
     let mut counts = Vec::new();
     // a variable that is an argument of the same name has one description in rustc's debug information
     for function in ["one", "outer"] {
-        let id = query::find(&types, format!("states::{function}::{{async_fn_env#0}}").as_bytes());
+        let id = lookup::find(&types, format!("states::{function}::{{async_fn_env#0}}").as_bytes());
         let (record, _) = types.as_record(id.expect("described")).expect("a record");
         let printed = &printed[&plain(&format!("{{async fn body of {function}()}}"))];
         let names = types.variants(types.record(record)).iter().map(|one| text(types.name(one.name)));

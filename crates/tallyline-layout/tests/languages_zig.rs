@@ -5,7 +5,9 @@ mod common;
 use common::{folder, run};
 use std::path::Path;
 use std::process::Command;
-use tallyline_layout::{Request, query, read};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::{Request, read};
+use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/types.zig");
 const OBJECTS: [&[u8]; 2] =
@@ -36,7 +38,7 @@ fn compare(object: &[u8]) -> usize {
     let types = read(object, &Request::default()).expect("readable");
     let mut count = 0;
     for (name, size, members) in expected() {
-        let id = query::find(&types, name.as_bytes()).unwrap_or_else(|| panic!("no {name}"));
+        let id = lookup::find(&types, name.as_bytes()).unwrap_or_else(|| panic!("no {name}"));
         assert_eq!(types.qualified_name(id), name.as_bytes(), "scopes are there once");
         let (_, record) = types.as_record(id).expect("a record");
         assert_eq!(record.size, size, "{name}");

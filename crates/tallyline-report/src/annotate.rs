@@ -6,8 +6,8 @@ use super::operand::Operand;
 use super::profile::{NONE, Point, Profile};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use tallyline_debuginfo::lookup::Definitions;
 use tallyline_inference::members_of;
-use tallyline_layout::query::Definitions;
 
 #[cfg(test)]
 mod tests;
@@ -248,8 +248,8 @@ fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
         };
         let types = table.types();
         let definitions = definitions.entry(dso.0).or_insert_with(|| Definitions::new(types));
-        let name = tallyline_layout::print::type_text(types, id);
-        let size = tallyline_layout::query::size_of(types, id);
+        let name = tallyline_debuginfo::type_text(types, id);
+        let size = tallyline_debuginfo::abi::size_of(types, id);
         let is_record = types.as_record(types.strip(id)).is_some();
         let content = if is_record { definitions.content(id) } else { Default::default() };
         let (of_type, events) = merged.entry((dso.0, name.clone(), size, content)).or_insert_with(|| {
@@ -292,7 +292,7 @@ impl TypeUse {
     fn add(&mut self, profile: &Profile, events: &mut Events, of_unit: OfType) {
         for ((part, start), samples) in of_unit.parts {
             let Some((table, id)) = profile.joined.get(part) else { continue };
-            let name = tallyline_layout::print::type_text(table.types(), id);
+            let name = tallyline_debuginfo::type_text(table.types(), id);
             fill_room(&mut self.members, start, &name, table.types(), id);
             *self.parts.entry(name).or_insert(0) += samples;
         }
@@ -322,7 +322,7 @@ impl TypeUse {
         let (table, id) = profile.joined.get(part)?;
         let types = table.types();
         let paths = members_of(types, id, field.offset, field.size, field.candidates);
-        let name = tallyline_layout::print::type_text(types, id);
+        let name = tallyline_debuginfo::type_text(types, id);
         if start == 0 && self.name == name {
             return Some(paths);
         }

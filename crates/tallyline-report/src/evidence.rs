@@ -12,9 +12,10 @@ use super::profile::{NONE, Place, Point, Profile};
 use super::resolve::Binaries;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory, Register};
 use tallyline_inference::{TypeTable, Typed, effective_address};
-use tallyline_layout::model::{Type, TypeId};
 use tallyline_layout::query;
 use tallyline_perf_data::Result;
 use tallyline_perf_data::file::{Body as Said, Records};
@@ -327,7 +328,7 @@ fn objects(profile: &Profile) -> Objects {
         if let (Type::Record(_), Some(start)) =
             (types.get(types.strip(id)), point.address.checked_sub(*offset))
         {
-            objects.add(point.pid, start, query::size_of(types, id), *ty);
+            objects.add(point.pid, start, abi::size_of(types, id), *ty);
         }
     }
     objects

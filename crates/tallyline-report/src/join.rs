@@ -13,9 +13,9 @@ use super::programs::Program;
 use super::resolve::Binaries;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::type_text;
 use tallyline_inference::{self as infer, Asked, Pseudo, TypeTable, Wanted, field_path, place_text};
-use tallyline_layout::model::TypeId;
-use tallyline_layout::print::type_text;
 use tallyline_perf_data::file::Records;
 use tallyline_perf_data::spaces::DsoKind;
 

@@ -6,7 +6,7 @@ use super::programs::{Debug, Program};
 use super::resolve::Binaries;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use tallyline_layout::{DebugInfo, Slice, explore};
+use tallyline_debuginfo::{DebugInfo, Slice, explore};
 
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);

@@ -1,7 +1,8 @@
 //! The members of a type as a tree, with offsets that count from the outermost type.
 
-use tallyline_layout::model::{Type, TypeId, Types};
-use tallyline_layout::print::type_text;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{Type, TypeId, Types};
+use tallyline_debuginfo::type_text;
 use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
@@ -38,7 +39,7 @@ pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
 
 /// Says what a node has room for: the member that is but bytes there becomes an object of the type.
 pub(super) fn fill_room(members_of: &mut [Member], start: u64, name: &str, types: &Types, id: TypeId) {
-    let size = query::size_of(types, id);
+    let size = abi::size_of(types, id);
     let holds = |member: &&mut Member| {
         member.offset <= start && start - member.offset < member.size && size <= member.size
     };

@@ -8,7 +8,7 @@
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeSet;
 use std::fmt;
-use tallyline_layout::query::is_called;
+use tallyline_debuginfo::lookup::is_called;
 
 /// The most memory of a compiled pattern, in bytes.
 const SIZE_LIMIT: usize = 1 << 20;

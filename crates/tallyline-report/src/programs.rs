@@ -1,9 +1,9 @@
 //! The programs that samples are in: the caller finds and opens the files.
 
 use std::fs::File;
+use tallyline_debuginfo::Companions;
 use tallyline_inference::cache::Store;
 use tallyline_inference::code::Image;
-use tallyline_layout::Companions;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::Dso;
 

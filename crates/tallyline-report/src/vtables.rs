@@ -6,9 +6,9 @@ use super::operand::Outcome;
 use super::profile::Profile;
 use super::resolve::Binaries;
 use rustc_hash::{FxHashMap, FxHashSet};
+use tallyline_debuginfo::type_text;
 use tallyline_inference::code::{Body, Effect, Register};
 use tallyline_inference::{self as infer, Pseudo, TypeTable};
-use tallyline_layout::print::type_text;
 
 /// The bytes of a slot of the table.
 const SLOT: i64 = 8;

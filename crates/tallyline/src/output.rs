@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::{Position, Types};
+use tallyline_debuginfo::model::{Position, Types};
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use tallyline_layout::model::{Packer, Unpacker};
+use tallyline_debuginfo::model::{Packer, Unpacker};
 
 const MAGIC: [u8; 16] = *b"tallyline types\n";
 

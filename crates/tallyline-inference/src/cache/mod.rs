@@ -16,7 +16,7 @@ use crate::code::Image;
 use crate::error::Result;
 use file::Kept;
 use std::fs::File;
-use tallyline_layout::Companions;
+use tallyline_debuginfo::Companions;
 
 /// Where tables of one program are kept.
 pub trait Store: Send + Sync {
@@ -34,7 +34,7 @@ pub trait Store: Send + Sync {
 /// Reads the index of a file of tables, whatever its stamp: for fuzzing.
 #[doc(hidden)]
 pub fn read_index(index: &[u8]) -> bool {
-    use tallyline_layout::model::Unpacker;
+    use tallyline_debuginfo::model::Unpacker;
     let stamp = Unpacker::new(index).bytes().unwrap_or_default();
     let kept = Kept::parse(index, stamp, u64::MAX);
     kept.is_some_and(|kept| kept.missing(&[0, 1 << 20, u64::MAX]).len() < 4)

@@ -4,7 +4,7 @@ use super::super::outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
 use super::super::table::Part;
 use crate::code::{Access, Register};
 use std::ops::Range;
-use tallyline_layout::model::{Packer, Types, Unpacker};
+use tallyline_debuginfo::model::{Packer, Types, Unpacker};
 
 const ACCESSES: [Access; 3] = [Access::Read, Access::Write, Access::ReadWrite];
 

@@ -7,9 +7,9 @@ use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
-use tallyline_layout::Alone;
-use tallyline_layout::model::{Packer, Type, Types, Unpacker};
-use tallyline_layout::print::type_text;
+use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::model::{Packer, Type, Types, Unpacker};
+use tallyline_debuginfo::type_text;
 
 /// A store in memory, as far as open files let it; counts what is kept.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn file(bytes: &[u8]) -> File {
 
 /// Every kind of outcome.
 fn outcomes() -> Vec<(u64, Outcome)> {
-    let (ty, register) = (tallyline_layout::model::TypeId::VOID, Register(7));
+    let (ty, register) = (tallyline_debuginfo::model::TypeId::VOID, Register(7));
     let typed = |access| Outcome::Typed(Typed::at(ty, 300, 8, access));
     let either = |start| {
         let or = Some(Choice { offset: 8, start });
@@ -91,7 +91,7 @@ fn outcomes() -> Vec<(u64, Outcome)> {
 /// The types of nothing.
 fn no_types() -> Types {
     let mut out = Packer::default();
-    tallyline_layout::read(
+    tallyline_debuginfo::read(
         include_bytes!("../../../tallyline-layout/tests/data/nesting.btf"),
         &Default::default(),
     )
@@ -316,6 +316,6 @@ fn answers_are_the_same_whatever_was_kept_before() {
     let mut left = Vec::new();
     store.open().expect("kept").read_to_end(&mut left).expect("readable");
     assert_eq!(left, store.taken());
-    assert!(matches!(table.types().get(tallyline_layout::model::TypeId::VOID), Type::Void));
+    assert!(matches!(table.types().get(tallyline_debuginfo::model::TypeId::VOID), Type::Void));
     let _ = std::fs::remove_dir_all(path.parent().expect("a folder"));
 }

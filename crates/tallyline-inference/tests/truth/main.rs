@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{TypeId, Types};
+use tallyline_debuginfo::type_text;
+use tallyline_debuginfo::{Companion, Companions, Contents, Request, read_file};
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Reason, Typed, Wanted, infer, place_text};
-use tallyline_layout::model::{TypeId, Types};
-use tallyline_layout::print::type_text;
-use tallyline_layout::{Companion, Companions, Contents, Request, query, read_file};
+use tallyline_layout::query;
 use tallyline_trace::emulator::{Options, emulation};
 use tallyline_trace::format::Event;
 use tallyline_trace::{Trace, plugin};
@@ -114,7 +116,7 @@ fn is_right(
     typed: &Typed,
     places: &Places,
 ) -> bool {
-    let size = query::size_of(types, typed.ty).max(1);
+    let size = abi::size_of(types, typed.ty).max(1);
     // wide accesses are traced in parts, and go on in the next object of an array
     let parts = (0..u64::from(typed.size.max(1))).step_by(4);
     let either = [Some(typed.offset), typed.or.map(|or| or.offset)];
@@ -136,7 +138,7 @@ fn published(run: &Run, companions: &dyn Companions) -> (Types, HashMap<String, 
     let of = |id: &TypeId| {
         let name = simple(&type_text(&types, *id));
         // other packages have types of such names, too
-        (run.objects.size_of(&name) == Some(query::size_of(&types, *id))).then_some((name, *id))
+        (run.objects.size_of(&name) == Some(abi::size_of(&types, *id))).then_some((name, *id))
     };
     let named = types.listed().iter().filter_map(of).collect();
     (types, named)

@@ -1,8 +1,9 @@
 //! What programs say about their objects, and what of it a part of a type can be.
 
 use std::collections::BTreeMap;
-use tallyline_layout::model::{Type, TypeId, Types};
-use tallyline_layout::print::type_text;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::model::{Type, TypeId, Types};
+use tallyline_debuginfo::type_text;
 use tallyline_layout::query;
 
 /// Objects that a program published, by address.
@@ -85,7 +86,7 @@ pub(crate) fn ways(types: &Types, ty: TypeId, offset: u64) -> Vec<Way> {
         }
         Type::Array(array) => {
             let of = types.array(array).of;
-            vec![(of, offset % query::size_of(types, of).max(1))]
+            vec![(of, offset % abi::size_of(types, of).max(1))]
         }
         _ => Vec::new(),
     };

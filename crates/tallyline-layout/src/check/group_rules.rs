@@ -4,8 +4,9 @@ use super::policy::GroupRule;
 use super::subjects::Subject;
 use super::{Notes, plural};
 use crate::groups::{Group, find};
-use crate::model::{Record, Types};
-use crate::query::{did_you_mean, field_at, fields, nearest};
+use crate::query::{field_at, fields};
+use tallyline_debuginfo::lookup::{did_you_mean, nearest};
+use tallyline_debuginfo::model::{Record, Types};
 
 pub(super) fn check(types: &Types, subject: &Subject<'_>, asked: &GroupRule, notes: &mut Notes<'_>) {
     let line = notes.policy.cacheline;

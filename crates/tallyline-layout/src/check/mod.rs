@@ -72,9 +72,9 @@ pub use parse::PolicyError;
 pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
 pub use suggest::{SuggestedNames, suggest};
 
-use crate::Wanted;
-use crate::model::{Position, TypeId, Types};
 use subjects::{Subject, Subjects};
+use tallyline_debuginfo::Wanted;
+use tallyline_debuginfo::model::{Position, TypeId, Types};
 
 /// What is not as a rule has it.
 #[derive(Clone, Debug)]
@@ -160,7 +160,11 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
         report.types += found.len();
         let mut notes = Notes::new(rule, policy, &mut report.findings);
         if found.is_empty() {
-            let what = if crate::query::is_pattern(&rule.pattern) { "no type fits" } else { "no type named" };
+            let what = if tallyline_debuginfo::lookup::is_pattern(&rule.pattern) {
+                "no type fits"
+            } else {
+                "no type named"
+            };
             notes.unknown("unknown-type", None, format!("{what} {}", rule.pattern));
         }
         for subject in &found {

@@ -10,9 +10,9 @@ use super::policy::{Level, Policy, Rule, RuleKind, TypeRule};
 use super::subjects::Subjects;
 use super::{Notes, PolicyError, Report};
 use crate::groups::{Found, Group, find, is_marker};
-use crate::model::Types;
 use crate::query::fields;
 use std::collections::BTreeSet;
+use tallyline_debuginfo::model::Types;
 
 /// What is done with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use super::catalogue::RULES;
 use super::policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
-use crate::query::distance;
+use tallyline_debuginfo::lookup::distance;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

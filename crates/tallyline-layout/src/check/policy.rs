@@ -1,8 +1,8 @@
 //! What a policy asks for.
 
 use super::Finding;
-use crate::Wanted;
-use crate::query::{fits, is_pattern};
+use tallyline_debuginfo::Wanted;
+use tallyline_debuginfo::lookup::{fits, is_pattern};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -1,7 +1,8 @@
 //! Which types a rule is about.
 
-use crate::model::{NameId, Record, TypeId, Types};
-use crate::query::{Definitions, Effective};
+use crate::query::Effective;
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{NameId, Record, TypeId, Types};
 
 /// A type that a rule is about.
 #[derive(Clone)]

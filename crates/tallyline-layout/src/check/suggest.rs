@@ -2,12 +2,13 @@
 
 use super::policy::wanted_for;
 use super::subjects::{Subject, Subjects};
-use crate::Wanted;
 use crate::groups::{Found, find};
-use crate::model::Types;
-use crate::query::{Definitions, field_at, fits, holes};
+use crate::query::{field_at, holes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use tallyline_debuginfo::Wanted;
+use tallyline_debuginfo::lookup::{Definitions, fits};
+use tallyline_debuginfo::model::Types;
 
 /// The names that a suggested policy has rules about.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use super::policy::TypeRule;
 use super::subjects::{Subject, Subjects};
 use super::{Notes, plural};
-use crate::model::Origin;
 use crate::query::holes;
+use tallyline_debuginfo::model::Origin;
 
 pub(super) fn check(
     subjects: &mut Subjects<'_>,

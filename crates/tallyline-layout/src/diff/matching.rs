@@ -1,8 +1,8 @@
 //! Which type of one file is which of the other.
 
-use crate::model::{Member, RecordId, TypeId, Types};
-use crate::query::Definitions;
 use std::collections::{HashMap, VecDeque};
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{Member, RecordId, TypeId, Types};
 
 /// How many types of one name are looked at for the one that fits; real kernels have up to 19.
 const REPEATS: usize = 256;

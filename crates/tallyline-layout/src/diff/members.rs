@@ -1,9 +1,9 @@
 //! What became of the members of a type.
 
-use crate::model::{Record, RecordId, Type, TypeId, Types};
-use crate::print::type_text;
 use crate::query::{Field, fields};
 use std::collections::{HashMap, VecDeque};
+use tallyline_debuginfo::model::{Record, RecordId, Type, TypeId, Types};
+use tallyline_debuginfo::type_text;
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 32;

@@ -10,9 +10,10 @@ mod members;
 
 pub use members::{MemberChange, Place};
 
-use crate::model::{RecordId, TypeId, Types};
-use crate::query::{fits, holes};
+use crate::query::holes;
 use matching::Pairs;
+use tallyline_debuginfo::lookup::fits;
+use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
 /// What to compare, and how.
 #[derive(Clone, Debug)]
@@ -161,7 +162,7 @@ fn compare(old: &Types, new: &Types, before: Of, after: Of, options: &Options) -
     let (types, (id, record)) = after.map(|of| (new, of)).or(before.map(|of| (old, of)))?;
     Some(TypeChange {
         name: String::from_utf8_lossy(&types.qualified_name(id)).into_owned(),
-        keyword: crate::print::keyword(types.record(record)),
+        keyword: tallyline_debuginfo::keyword(types.record(record)),
         old: before.map(|(_, record)| shape(old, record, line)),
         new: after.map(|(_, record)| shape(new, record, line)),
         members,

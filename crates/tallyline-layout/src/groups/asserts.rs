@@ -1,8 +1,8 @@
 //! Assertions that a compiler checks: that a group's members lie in it, and how large it may get.
 
 use super::{Group, Named};
-use crate::model::{Record, RecordKind, Types};
 use std::fmt::Write;
+use tallyline_debuginfo::model::{Record, RecordKind, Types};
 
 /// In which language, and with whose macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

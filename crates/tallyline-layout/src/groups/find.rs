@@ -1,9 +1,9 @@
 //! Finding groups by their markers.
 
 use super::{Group, Named};
-use crate::model::{Record, Types};
 use crate::query::{Field, fields};
 use std::collections::BTreeMap;
+use tallyline_debuginfo::model::{Record, Types};
 
 const BEGIN: &[u8] = b"__cacheline_group_begin__";
 const END: &[u8] = b"__cacheline_group_end__";

@@ -11,8 +11,8 @@ pub use asserts::{Dialect, asserts};
 pub(crate) use find::is_marker;
 pub use find::{Found, find};
 
-use crate::model::{Position, Record, TypeId, Types};
 use crate::query::{Field, field_at, fields};
+use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 
 /// Members that are used together, and how they lie.
 #[derive(Clone, Debug)]
@@ -173,7 +173,7 @@ impl Group {
 /// The records that have groups, sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
-    let mut definitions = crate::query::Definitions::new(types);
+    let mut definitions = tallyline_debuginfo::lookup::Definitions::new(types);
     let records = definitions.records().iter().copied();
     records.filter(|(_, record)| has_groups(types.record(*record))).map(|(id, _)| id).collect()
 }

@@ -4,7 +4,3 @@
 pub mod html;
 pub mod json;
 pub mod pahole;
-mod type_text;
-
-pub(crate) use type_text::keyword;
-pub use type_text::{element_text, type_text};

@@ -1,7 +1,7 @@
 //! The first member of the largest size that a machine word can hold: what a struct's alignment, and
 //! so a reorganisation of it, starts from.
 
-use crate::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
 
 /// How deep structs nest before the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;

@@ -1,7 +1,7 @@
 //! Which bytes of a record are used at all, where its members lie over each other.
 
 use super::Summary;
-use crate::model::{Member, Record, Types, Variant};
+use tallyline_debuginfo::model::{Member, Record, Types, Variant};
 
 /// The bytes of a record that members use.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,7 @@ pub fn tag_word(types: &Types, record: &Record) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{NameId, TypeId};
+    use tallyline_debuginfo::model::{NameId, TypeId};
 
     #[test]
     fn members_over_each_other_count_once() {

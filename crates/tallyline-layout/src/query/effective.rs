@@ -1,9 +1,9 @@
 //! Alignments in effect: what was asked for, what the members need, and what packing takes away, as
 //! the rules that lay the records out have it.
 
-use super::{Rules, type_align};
-use crate::model::{RecordId, TypeId, Types};
 use crate::reorganize::explain;
+use tallyline_debuginfo::abi::{Rules, type_align};
+use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
 /// Alignments in effect of all records.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Effective {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Language, Member, NameId, Origin, Record, RecordKind, Type};
+    use tallyline_debuginfo::model::{Language, Member, NameId, Origin, Record, RecordKind, Type};
 
     #[test]
     fn a_struct_of_functions_alone_aligns_as_a_pointer() {
@@ -56,7 +56,8 @@ mod tests {
         let members = types.push_members(&[member]).expect("room");
         // as Go has it
         let language = Language(0x16);
-        let record = Record { members, language, ..Record::new(RecordKind::Struct, NameId::NONE, 8) };
+        let mut record = Record::new(RecordKind::Struct, NameId::NONE, 8).with_members(members);
+        record.language = language;
         let record = types.push_record(record).expect("room");
         let id = types.push(Type::Record(record)).expect("room");
         assert_eq!(Effective::new(&types).of(&types, id), 8);

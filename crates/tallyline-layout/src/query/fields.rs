@@ -1,7 +1,7 @@
 //! The members of a record as a program names them: those of anonymous structs and unions, and of
 //! bases, count as the record's own.
 
-use crate::model::{Member, NameId, Position, Record, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Member, NameId, Position, Record, Type, TypeId, Types};
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -141,7 +141,7 @@ fn index(types: &Types, field: &mut Field, indices: &[u64]) -> Option<()> {
             let span = dimensions[at + 1..].iter().fold(1_u64, |span, n| span.saturating_mul(*n));
             place = place.saturating_add(here.saturating_mul(span));
         }
-        let size = super::size_of(types, array.of);
+        let size = tallyline_debuginfo::abi::size_of(types, array.of);
         field.bit_offset = field.bit_offset.saturating_add(place.saturating_mul(size).saturating_mul(8));
         field.bits = size.saturating_mul(8);
         field.ty = array.of;

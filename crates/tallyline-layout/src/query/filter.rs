@@ -1,7 +1,7 @@
 //! Which records to show.
 
 use super::{Flexible, Packed, ends_flexibly, layout};
-use crate::model::{NameId, RecordId, Types};
+use tallyline_debuginfo::model::{NameId, RecordId, Types};
 
 /// Conditions, all of which must hold. The default lets everything pass.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Flexible arrays: at the end of a struct, or of a struct somewhere in it.
 
-use crate::model::{MemberKind, Record, RecordId, Type, Types};
+use tallyline_debuginfo::model::{MemberKind, Record, RecordId, Type, Types};
 
 /// How deep structs nest before the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;

@@ -1,7 +1,7 @@
 //! Holes with their places.
 
 use super::{Coverage, Layout, layout};
-use crate::model::{Record, Types};
+use tallyline_debuginfo::model::{Record, Types};
 
 /// Unused bytes between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Holes and padding of a struct.
 
 use super::Coverage;
-use crate::model::{Member, MemberKind, Record, Types};
+use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
 /// What is unused behind a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,7 +163,7 @@ fn clamp(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bitfield, NameId, Origin, RecordKind, TypeId};
+    use tallyline_debuginfo::model::{Bitfield, NameId, Origin, RecordKind, TypeId};
 
     /// Byte, size, and for bitfields the first bit and the number of bits.
     type Short = (u64, u64, Option<(u32, u32)>);
@@ -177,10 +177,8 @@ mod tests {
             ..Member::new(NameId::NONE, TypeId::VOID, offset)
         };
         let members: Vec<Member> = members.iter().map(member).collect();
-        let record = Record {
-            members: types.push_members(&members).expect("room"),
-            ..Record::new(RecordKind::Struct, NameId::NONE, size)
-        };
+        let members = types.push_members(&members).expect("room");
+        let record = Record::new(RecordKind::Struct, NameId::NONE, size).with_members(members);
         layout(&types, &record)
     }
 

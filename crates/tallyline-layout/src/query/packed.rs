@@ -3,8 +3,9 @@
 //! Neither format says so. It shows in a struct without holes that has a member off its natural
 //! alignment, in a size that is no multiple of its alignment, or in where a struct lies in another.
 
-use super::{Alignments, summary};
-use crate::model::{MemberKind, RecordId, TypeId, Types};
+use super::summary;
+use tallyline_debuginfo::abi::Alignments;
+use tallyline_debuginfo::model::{MemberKind, RecordId, TypeId, Types};
 
 const DECIDED: u8 = 1;
 const PACKED: u8 = 2;

@@ -1,6 +1,6 @@
 //! Which types hold, or point to, another.
 
-use crate::model::{Member, Pointer, Record, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Member, Pointer, Record, Type, TypeId, Types};
 
 /// How many members of a record are of exactly one of these types.
 pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> usize {

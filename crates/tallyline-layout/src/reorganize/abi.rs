@@ -1,10 +1,11 @@
 //! Alignments by the rules of a machine's ABI: what a compiler would use, not what a file shows.
 
-use crate::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
-use crate::query::{InEffect, Rules, member_align, rules, type_align};
+use crate::query::InEffect;
+use tallyline_debuginfo::abi::{Rules, member_align, rules, type_align};
+use tallyline_debuginfo::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
 
 use super::replay::{Manner, Shape, Unexplained, replay};
-use crate::query::is_alignment;
+use tallyline_debuginfo::abi::is_alignment;
 
 /// How deep structs nest before one counts as unexplained; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
@@ -84,8 +85,8 @@ impl<'t> Abi<'t> {
     }
 
     fn explain_all(&mut self) {
-        for index in 0..self.types.record_count() {
-            self.explain(RecordId(index as u32));
+        for id in self.types.record_ids() {
+            self.explain(id);
         }
     }
 
@@ -185,8 +186,7 @@ impl<'t> Abi<'t> {
     /// Marks structs that lie where their alignment does not let them; whether there were new ones.
     fn find_misplaced(&mut self) -> bool {
         let mut found = false;
-        for index in 0..self.types.record_count() {
-            let id = RecordId(index as u32);
+        for id in self.types.record_ids() {
             let (outer, shape) = (self.types.record(id), self.shape(id));
             // what a packed struct holds lies anywhere
             if shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_)) {
@@ -223,5 +223,5 @@ fn depends_on_rules(types: &Types) -> bool {
         Type::Qualified { qualifier, .. } => qualifier == Qualifier::Atomic,
         _ => false,
     };
-    types.types.iter().any(is_such)
+    types.iter().any(|(_, ty)| is_such(&ty))
 }

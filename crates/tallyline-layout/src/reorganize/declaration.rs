@@ -5,8 +5,8 @@
 
 use super::abi::Abi;
 use super::replay::{Manner, Placed, replay};
-use crate::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 use rustc_hash::FxHashMap;
+use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
 /// The longest chain of pointers, arrays and qualifiers that is followed.
 const CHAIN_LIMIT: usize = 64;

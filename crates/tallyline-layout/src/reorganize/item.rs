@@ -3,8 +3,8 @@
 use super::bits::Bits;
 use super::replay::{Placed, Replay};
 use super::{Options, is_marker};
-use crate::model::{Member, MemberKind, Types};
 use crate::query::ends_flexibly;
+use tallyline_debuginfo::model::{Member, MemberKind, Types};
 
 /// Where an item goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

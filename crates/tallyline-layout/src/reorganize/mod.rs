@@ -2,11 +2,12 @@
 //! rules, with the fewest moves.
 //!
 //! ```no_run
-//! use tallyline_layout::{Request, read, query, reorganize::{Options, Outcome, Reorganizer}};
+//! use tallyline_debuginfo::{Request, lookup, read};
+//! use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
 //!
 //! let types = read(&std::fs::read("program")?, &Request::default())?;
 //! let reorganizer = Reorganizer::new(&types, Options::default());
-//! if let Some(id) = query::find(&types, b"connection")
+//! if let Some(id) = lookup::find(&types, b"connection")
 //!     && let Outcome::Smaller(proposal) = reorganizer.propose(id)
 //! {
 //!     println!("{} bytes instead of {}", proposal.new.size, proposal.old.size);
@@ -42,14 +43,16 @@ mod smallest;
 mod together;
 
 pub(crate) use declaration::{Declaration, Declarations};
-pub use proposal::{Checkable, Extent, Move, Original, Proposal, Proven, checkable, print};
+pub use proposal::{Checkable, Extent, Move, Proposal, Proven, checkable, print};
 pub use together::Together;
 
-use crate::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
-use crate::query::{InEffect, Rules};
+use crate::query::InEffect;
 use abi::Abi;
 use replay::{Manner, Unexplained, replay};
 use std::fmt;
+use tallyline_debuginfo::abi::Rules;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
 /// So many members between two fences are always reorganised exactly.
 pub const EXACT_MEMBERS: u32 = 20;
@@ -328,7 +331,7 @@ fn has_standard_layout(types: &Types, record: &Record) -> bool {
 /// Returns how every record is aligned, and the rules of the machine that explain most of it.
 pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
     let abi = Abi::new(types);
-    let records = (0..types.record_count()).map(|index| abi.in_effect(RecordId(index as u32)));
+    let records = types.record_ids().map(|id| abi.in_effect(id));
     (abi.rules, records.collect())
 }
 

@@ -3,9 +3,10 @@
 use super::item::{Body, Item};
 use super::{Declaration, Declarations};
 use super::{Reorganizer, moves};
-use crate::model::{Bitfield, Language, Member, Record, RecordId, Type, TypeId, Types};
 use crate::print::pahole::{Printer, Style};
 use rustc_hash::FxHashMap;
+use tallyline_debuginfo::model::Original;
+use tallyline_debuginfo::model::{Bitfield, Language, Member, Record, RecordId, Type, TypeId, Types};
 
 /// How much a layout takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub(super) fn place(
 }
 
 fn takes_place(member: &Member) -> bool {
-    !matches!(member.kind, crate::model::MemberKind::Static)
+    !matches!(member.kind, tallyline_debuginfo::model::MemberKind::Static)
 }
 
 /// Gives a bitfield its first bit: it is shown in the unit of its type that this lies in.
@@ -220,42 +221,17 @@ impl Proposal {
     }
 
     /// Puts the new layout in the place of the old, for whatever shows types.
-    pub fn apply(&self, types: &mut Types) -> crate::Result<Original> {
-        put(types, self.record, &self.members, self.new.size)
+    pub fn apply(&self, types: &mut Types) -> tallyline_debuginfo::Result<Original> {
+        types.replace(self.record, &self.members, self.new.size)
     }
 
     /// Puts the layout after one of the moves in the place of the old.
-    pub fn apply_step(&self, types: &mut Types, step: &Move) -> crate::Result<Original> {
+    pub fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
         let record = types.record(self.record);
         let placed = place(types.members(record), &self.items, &step.order, self.align);
         let (_, members, size) = placed.unwrap_or((Vec::new(), self.members.clone(), self.new.size));
-        put(types, self.record, &members, size)
+        types.replace(self.record, &members, size)
     }
-}
-
-/// What a record was before a layout was put in its place.
-#[derive(Debug)]
-pub struct Original {
-    id: RecordId,
-    record: Record,
-    members: usize,
-}
-
-impl Original {
-    /// Puts the old layout back; of several, the last one first.
-    pub fn restore(self, types: &mut Types) {
-        types.records[self.id.index()] = self.record;
-        types.members.truncate(self.members);
-    }
-}
-
-fn put(types: &mut Types, id: RecordId, members: &[Member], size: u64) -> crate::Result<Original> {
-    let original = Original { id, record: *types.record(id), members: types.members.len() };
-    let members = types.push_members(members)?;
-    let record = &mut types.records[id.index()];
-    record.members = members;
-    record.size = size;
-    Ok(original)
 }
 
 /// Prints a struct as proposed, in pahole's format with its last line; `type_id` is the struct, or a
@@ -268,7 +244,7 @@ pub fn print(
     style: &Style,
     steps: bool,
     out: &mut Vec<u8>,
-) -> crate::Result<()> {
+) -> tallyline_debuginfo::Result<()> {
     let declared = Declarations::new(types).with_inner(proposal.record);
     if steps {
         let start = out.len();
@@ -323,7 +299,7 @@ pub fn checkable(
     types: &mut Types,
     type_id: TypeId,
     proposal: &Proposal,
-) -> crate::Result<Option<Checkable>> {
+) -> tallyline_debuginfo::Result<Option<Checkable>> {
     let record = types.record(proposal.record);
     let name = match types.get(type_id) {
         _ if record.name.is_some() => types.name(record.name),

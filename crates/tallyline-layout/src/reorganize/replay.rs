@@ -7,8 +7,8 @@
 
 use super::abi::Abi;
 use super::bits::Bits;
-use crate::model::{Member, MemberKind, Origin, RecordId, Type};
-use crate::query::{is_alignment, size_of};
+use tallyline_debuginfo::abi::{is_alignment, size_of};
+use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type};
 
 /// Larger than any struct: sizes beyond are a damaged file's.
 pub(super) const SIZE_LIMIT: u64 = 1 << 40;

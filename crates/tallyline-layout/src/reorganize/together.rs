@@ -9,9 +9,9 @@
 use super::proposal::place;
 use super::replay::{Placed, Replay, replay};
 use super::{Outcome, Reorganizer, item, refuse_language, smallest};
-use crate::model::{Member, RecordId, Type, TypeId};
-use crate::query::size_of;
 use rustc_hash::{FxHashMap, FxHashSet};
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{Member, RecordId, Type, TypeId};
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
@@ -86,10 +86,10 @@ impl Applying<'_, '_> {
         let types = self.by.types();
         let mut order = Vec::with_capacity(types.record_count());
         let mut seen = vec![false; types.record_count()];
-        for index in 0..types.record_count() {
+        for first in types.record_ids() {
             let mut stack = Vec::new();
-            if !std::mem::replace(&mut seen[index], true) {
-                stack.push((RecordId(index as u32), 0));
+            if !std::mem::replace(&mut seen[first.index()], true) {
+                stack.push((first, 0));
             }
             while let Some((id, next)) = stack.last_mut() {
                 let Some(member) = types.members(types.record(*id)).get(*next) else {

@@ -161,7 +161,7 @@ fn labels(instructions: &[Instruction]) -> HashMap<u64, String> {
 fn text_of(table: &TypeTable, address: u64) -> String {
     match table.outcome(address) {
         Some(Outcome::Typed(typed)) => {
-            let name = tallyline_layout::print::type_text(table.types(), typed.ty);
+            let name = tallyline_debuginfo::type_text(table.types(), typed.ty);
             format!("{name} {}", place_text(table.types(), &typed))
         }
         Some(Outcome::Pseudo(pseudo)) => pseudo.name().to_owned(),

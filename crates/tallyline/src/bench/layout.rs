@@ -14,7 +14,7 @@ use clap::Args;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tallyline_layout::{Format, formats};
+use tallyline_debuginfo::{Format, formats};
 
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 

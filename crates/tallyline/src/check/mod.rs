@@ -17,12 +17,14 @@ use args::Format;
 use paths::Paths;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::{
     Finding, Level, Policy, Report, SuggestedNames, Table, UNUSED_ALLOW, allow_in_parts, check, check_table,
     suggest,
 };
-use tallyline_layout::model::Types;
-use tallyline_layout::{Request, Wanted, query};
+use tallyline_layout::query;
 
 /// The policy where none is named.
 const POLICY: &str = "layout.toml";
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let (file, names) = operands::split(&args.operands, args.file.as_deref());
     let output = Output::open(args.output.as_deref(), color)?;
     if args.suggest {
-        let wanted = if names.is_empty() || names.iter().any(|name| query::is_pattern(name)) {
+        let wanted = if names.is_empty() || names.iter().any(|name| lookup::is_pattern(name)) {
             Wanted::Records
         } else {
             Wanted::named(names.iter().map(String::as_str))
@@ -122,7 +124,7 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
 /// Adds the nearest names to findings about types that are not there. The file is read again, for all
 /// of its names: only now are they needed.
 fn suggest_types(args: &CheckArgs, file: &Path, report: &mut Report) {
-    let misspelt = |finding: &Finding| finding.rule == "unknown-type" && !query::is_pattern(&finding.ty);
+    let misspelt = |finding: &Finding| finding.rule == "unknown-type" && !lookup::is_pattern(&finding.ty);
     if !report.findings.iter().any(misspelt) {
         return;
     }
@@ -133,7 +135,7 @@ fn suggest_types(args: &CheckArgs, file: &Path, report: &mut Report) {
     let Ok(near) = nearest_in(job, &names) else { return };
     let findings = report.findings.iter_mut().filter(|finding| misspelt(finding));
     for (finding, near) in findings.zip(near) {
-        finding.message.push_str(&query::did_you_mean(&finding.ty, near.iter().map(String::as_str)));
+        finding.message.push_str(&lookup::did_you_mean(&finding.ty, near.iter().map(String::as_str)));
     }
 }
 

@@ -16,9 +16,11 @@ use args::Format;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::diff::{Counts, Options, TypeChange, diff};
-use tallyline_layout::model::Types;
-use tallyline_layout::{Request, Wanted, query};
+use tallyline_layout::query;
 
 /// A way to show differences, which come one type after the other.
 trait Report {
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
 
 fn read(file: &Path, options: &Options) -> Result<Types> {
     let only = &options.only;
-    let wanted = if only.is_empty() || only.iter().any(|name| query::is_pattern(name)) {
+    let wanted = if only.is_empty() || only.iter().any(|name| lookup::is_pattern(name)) {
         Wanted::Records
     } else {
         Wanted::named(only.iter().map(String::as_str))

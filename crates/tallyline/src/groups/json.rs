@@ -10,8 +10,8 @@ use crate::output::place;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
+use tallyline_debuginfo::model::{Position, Types};
 use tallyline_layout::groups::Group;
-use tallyline_layout::model::{Position, Types};
 use tallyline_layout::query::Field;
 
 /// Writes one document.

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 use args::Format;
 use std::collections::HashMap;
 use std::path::Path;
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{Record, Types};
+use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::Policy;
 use tallyline_layout::groups::{self, Found, Group};
-use tallyline_layout::model::{Record, Types};
-use tallyline_layout::query::Definitions;
-use tallyline_layout::{Request, Wanted};
 
 /// A struct and its groups.
 struct Grouped<'t> {

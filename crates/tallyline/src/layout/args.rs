@@ -179,8 +179,8 @@ impl LayoutArgs {
             bail!("a page shows definitions: --sizes and the like do not go together with --format html");
         }
         let format = self.format_path.map(|format| match format {
-            FormatArg::Dwarf => tallyline_layout::Format::Dwarf,
-            FormatArg::Btf => tallyline_layout::Format::Btf,
+            FormatArg::Dwarf => tallyline_debuginfo::Format::Dwarf,
+            FormatArg::Btf => tallyline_debuginfo::Format::Btf,
         });
         Ok(Job {
             files: vec![file],

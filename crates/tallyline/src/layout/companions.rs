@@ -3,7 +3,7 @@
 use super::debug_file::{self, path_of};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tallyline_layout::{Companion, Companions, Contents, elsewhere};
+use tallyline_debuginfo::{Companion, Companions, Contents, elsewhere};
 
 /// Companions of a file, looked for beside it and where its build says.
 pub(crate) struct Beside {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use tallyline_layout::{Companions, Elsewhere, Error, Result, elsewhere};
+use tallyline_debuginfo::{Companions, Elsewhere, Error, Result, elsewhere};
 
 /// Where distributions put debug files.
 const DEBUG: &str = "/usr/lib/debug";

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use tallyline_debuginfo::{UnitFilter, language};
 use tallyline_layout::query::Filter;
-use tallyline_layout::{UnitFilter, language};
 
 #[derive(Debug, Args)]
 pub(super) struct FilterArgs {

@@ -4,7 +4,7 @@ use crate::page;
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::html::{STYLE, Sections, escape};
 
 /// The page is wider than others: a cache line has 64 bytes.

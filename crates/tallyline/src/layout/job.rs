@@ -4,10 +4,10 @@ use super::select::Names;
 use super::source;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Format, Request, UnitFilter, Wanted};
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
-use tallyline_layout::{Format, Request, UnitFilter, Wanted};
 
 /// The kernel's own description of its types.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use std::io::Write;
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::json::Document;
 
 /// Writes the types as one document, type by type.

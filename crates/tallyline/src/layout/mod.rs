@@ -29,7 +29,7 @@ use crate::output::{Color, Output};
 use anyhow::{Result, bail};
 use args::Format;
 use job::{Ask, Job, Show};
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::model::{TypeId, Types};
 
 /// Does what the command line says.
 pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {

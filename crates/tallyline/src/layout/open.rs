@@ -12,10 +12,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tallyline_layout::{Error, is_readable};
+use tallyline_debuginfo::{Error, is_readable};
 
 /// The most bytes that are taken from a pipe: what a file may inflate to.
-const PIPE_LIMIT: u64 = tallyline_layout::INFLATED_LIMIT;
+const PIPE_LIMIT: u64 = tallyline_debuginfo::INFLATED_LIMIT;
 
 /// How much of a file tells what it is.
 const START: u64 = 512;

@@ -5,7 +5,7 @@ use super::open::looks_like_a_file;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tallyline_layout::is_readable;
+use tallyline_debuginfo::is_readable;
 
 /// The file, and the types that are asked for. The last operand is the file if it is named like one,
 /// opens as ELF or BTF, or is a regular file behind types; without one it is the running kernel.

@@ -1,9 +1,11 @@
 //! Types by name: exact, by pattern, from a list.
 
 use anyhow::{Context, Result, bail};
-use tallyline_layout::Wanted;
-use tallyline_layout::model::{TypeId, Types};
-use tallyline_layout::query::{self, Definitions, fits, is_pattern};
+use tallyline_debuginfo::Wanted;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
+use tallyline_debuginfo::model::{TypeId, Types};
+use tallyline_layout::query;
 
 /// The names on the command line, in order.
 #[derive(Debug, Default)]
@@ -29,7 +31,7 @@ impl Name {
     /// The types of this name, or all that fit the pattern.
     pub(crate) fn find(&self, types: &Types, definitions: &mut Definitions<'_>) -> Vec<TypeId> {
         if self.first {
-            return query::find(types, self.text.as_bytes()).into_iter().collect();
+            return lookup::find(types, self.text.as_bytes()).into_iter().collect();
         }
         let called = definitions.called(self.text.as_bytes());
         if !called.is_empty() || !self.is_pattern {

@@ -8,10 +8,13 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tallyline_layout::Request;
-use tallyline_layout::model::{NameId, RecordId, Source, TypeId, Types};
+use tallyline_debuginfo::Request;
+use tallyline_debuginfo::abi;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::lookup::{Definitions, Met, is_pattern};
+use tallyline_debuginfo::model::{NameId, RecordId, Source, TypeId, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
-use tallyline_layout::query::{self, Definitions, Met, Packed, is_pattern};
+use tallyline_layout::query::{self, Packed};
 
 /// How much text is collected before it is written.
 const FLUSH: usize = 1 << 16;
@@ -72,7 +75,7 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
 fn mentioned(job: &Job, definitions: &mut Definitions<'_>, types: &Types, name: &str) -> Vec<TypeId> {
     let found = if job.stop_at_missing { Vec::new() } else { definitions.called(name.as_bytes()) };
     match found.is_empty() {
-        true => query::find_mentioned(types, name.as_bytes()).into_iter().collect(),
+        true => lookup::find_mentioned(types, name.as_bytes()).into_iter().collect(),
         false => found,
     }
 }
@@ -223,13 +226,13 @@ impl Records {
     fn new(job: &Job, types: &Types) -> Records {
         let anonymous = job.anonymous || job.nested_anonymous;
         let mut records = match anonymous {
-            true => query::records_and_anonymous(types),
-            false => query::distinct_records(types),
+            true => lookup::records_and_anonymous(types),
+            false => lookup::distinct_records(types),
         };
         if job.sort {
-            query::sort_by_name(types, &mut records);
+            lookup::sort_by_name(types, &mut records);
         }
-        let aliases = if anonymous { query::aliases(types) } else { Default::default() };
+        let aliases = if anonymous { lookup::aliases(types) } else { Default::default() };
         let name = |id, record| match types.record(record).name {
             NameId::NONE => aliases.get(&id).copied().unwrap_or(NameId::NONE),
             name => name,
@@ -364,7 +367,7 @@ impl<'j, 't> Shower<'j, 't> {
         let record = types.as_record(id).map(|(_, record)| record);
         match self.job.show {
             Show::Sizes => vec![
-                ("size", record.map_or_else(|| query::size_of(types, id), |record| record.size)),
+                ("size", record.map_or_else(|| abi::size_of(types, id), |record| record.size)),
                 ("holes", record.map_or(0, |record| query::summary(types, record).holes.into())),
             ],
             Show::Members => vec![("members", record.map_or(0, |record| types.members(record).len() as u64))],

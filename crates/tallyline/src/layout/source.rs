@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::Types;
-use tallyline_layout::{Companions, Error, Format, Request, formats, read_file, read_with_base};
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Companions, Error, Format, Request, formats, read_file, read_with_base};
 
 /// Reads the types of a file: of its debug file if it is stripped, and going on from `base`, or from
 /// the kernel's if it is the BTF of a module.
@@ -32,7 +32,7 @@ pub(crate) fn read_parts(
 ) -> Result<()> {
     let open = open(file)?;
     let parts = beside(file, &open, &mut |file, companions| {
-        tallyline_layout::read_parts(file, request, companions, each)
+        tallyline_debuginfo::read_parts(file, request, companions, each)
     });
     parts.with_context(|| file.display().to_string())
 }

@@ -7,8 +7,10 @@ use anyhow::Result;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
-use tallyline_layout::model::Types;
-use tallyline_layout::{Request, query};
+use tallyline_debuginfo::Request;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_layout::query;
 
 /// One line about the names that there is no type of. The file is read again, for all of its names:
 /// only now are they needed.
@@ -52,7 +54,7 @@ pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
         None => add(&job.read()?),
     }
     let nearest = |(near, name): (BTreeSet<String>, &&str)| {
-        let near = query::nearest(name, near.iter().map(String::as_str));
+        let near = lookup::nearest(name, near.iter().map(String::as_str));
         near.into_iter().map(String::from).collect()
     };
     Ok(near.into_iter().zip(names).map(nearest).collect())
@@ -78,5 +80,5 @@ fn nearest(name: &str, types: &Types) -> Vec<String> {
         .filter(|known| known.is_some())
         .map(|known| String::from_utf8_lossy(types.name(known)))
         .collect();
-    query::nearest(name, names.iter().map(AsRef::as_ref)).into_iter().map(String::from).collect()
+    lookup::nearest(name, names.iter().map(AsRef::as_ref)).into_iter().map(String::from).collect()
 }

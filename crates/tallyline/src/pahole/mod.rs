@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tallyline_layout::Format;
+use tallyline_debuginfo::Format;
 
 /// The exit status for a command line that cannot be understood, of `argp`.
 const USAGE: u8 = 64;
@@ -146,7 +146,7 @@ fn show_all(line: &Line) -> Result<(), Failure> {
 
 /// Files of which nothing can be read: no failure in pahole's eyes where the types are in another file.
 fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
-    use tallyline_layout::Error::Companion;
+    use tallyline_debuginfo::Error::Companion;
     if !matches!(error.downcast_ref(), Some(Companion(_))) {
         return Err(Failure::Error(cannot_read(job, error)));
     }
@@ -158,7 +158,7 @@ fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
 
 /// Why files cannot be read; in pahole's words where there is nothing in them to be read.
 fn cannot_read(job: &Job, error: &anyhow::Error) -> String {
-    use tallyline_layout::Error::{NoDebugFile, NoSuchFormat, NoTypes, UnknownFormat};
+    use tallyline_debuginfo::Error::{NoDebugFile, NoSuchFormat, NoTypes, UnknownFormat};
     match (error.downcast_ref(), job.files.as_slice()) {
         (Some(NoDebugFile(_) | NoTypes | NoSuchFormat(_) | UnknownFormat), [file, ..]) => {
             let wanted = match job.formats.as_slice() {

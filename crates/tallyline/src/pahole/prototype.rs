@@ -2,7 +2,8 @@
 //! nothing of what is shown, but what it names has to be there.
 
 use crate::layout::select::split;
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
 use tallyline_layout::query;
 
 /// A type with arguments.
@@ -59,7 +60,7 @@ fn members(entry: &str, arguments: &str) -> Result<Vec<(&'static str, String)>, 
 /// What of the prototypes is not in the types, in pahole's words.
 pub(super) fn check(prototypes: &[Prototype], types: &Types) -> Result<(), String> {
     for Prototype { name, members } in prototypes {
-        let Some(id) = query::find(types, name.as_bytes()) else { continue };
+        let Some(id) = lookup::find(types, name.as_bytes()) else { continue };
         let Some((_, record)) = types.as_record(id).filter(|(_, record)| record.is_struct()) else {
             return Err("attributes are only supported with 'class' and 'struct' types".into());
         };

@@ -5,9 +5,9 @@ use crate::layout::job::{Ask, Job};
 use crate::layout::show;
 use anyhow::Result;
 use std::io::Write;
-use tallyline_layout::model::{TypeId, Types};
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
-use tallyline_layout::query::Definitions;
 use tallyline_layout::reorganize::{Options, Outcome, Proposal, Reorganizer, print};
 
 /// What is shown of smaller layouts.

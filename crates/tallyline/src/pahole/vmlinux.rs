@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tallyline_layout::elsewhere;
+use tallyline_debuginfo::elsewhere;
 
 /// What identifies the running kernel, among other notes.
 const NOTES: &str = "/sys/kernel/notes";

@@ -204,8 +204,8 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
         return Err(format!("the file here is of another build; give the right one with {option}"));
     }
     let has_dwarf = |file: &File| {
-        tallyline_layout::formats(file)
-            .is_ok_and(|formats| formats.contains(&tallyline_layout::Format::Dwarf))
+        tallyline_debuginfo::formats(file)
+            .is_ok_and(|formats| formats.contains(&tallyline_debuginfo::Format::Dwarf))
     };
     let mut btf = None;
     let debug = if has_dwarf(&file) {

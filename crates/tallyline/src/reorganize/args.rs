@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tallyline_layout::Format;
+use tallyline_debuginfo::Format;
 use tallyline_layout::reorganize::{EXACT_MEMBERS, Options};
 
 /// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them

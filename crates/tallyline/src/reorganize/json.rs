@@ -17,7 +17,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use tallyline_layout::model::{Member, Types};
+use tallyline_debuginfo::model::{Member, Types};
 use tallyline_layout::reorganize::{Extent, Outcome, Proposal};
 
 /// The most moves that are listed.

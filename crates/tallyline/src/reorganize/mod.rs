@@ -16,10 +16,10 @@ use crate::output::{Color, Output, printable};
 use anyhow::{Result, bail};
 use instances::Instances;
 use std::collections::HashMap;
-use tallyline_layout::model::{TypeId, Types};
-use tallyline_layout::query::Definitions;
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{TypeId, Types};
+use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer, checkable};
-use tallyline_layout::{Request, Wanted};
 use together::Applied;
 use verify::{Verdict, Verifier};
 

@@ -1,7 +1,7 @@
 //! What it costs that the first and the last member stay: what could be saved with them free.
 
 use super::Found;
-use tallyline_layout::model::TypeId;
+use tallyline_debuginfo::model::TypeId;
 use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
 
 /// The ends that can be freed: the word for `--unpin`, what it means in a sentence, and whether the

@@ -5,7 +5,7 @@ use super::verify::Verdict;
 use super::{Found, ReorganizeArgs, pinned};
 use anyhow::Result;
 use std::io::Write;
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::model::Types;
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::reorganize::{Outcome, Proposal, print};
 

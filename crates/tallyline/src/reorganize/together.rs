@@ -5,7 +5,7 @@ use super::instances::Instances;
 use super::verify::Verifier;
 use crate::output::printable;
 use anyhow::Result;
-use tallyline_layout::model::{RecordId, TypeId};
+use tallyline_debuginfo::model::{RecordId, TypeId};
 use tallyline_layout::reorganize::{Outcome, Reorganizer};
 
 /// What came of it.

@@ -3,14 +3,14 @@
 use crate::profile::{Cache, open};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{Type, TypeId, Types};
+use tallyline_debuginfo::type_text;
 use tallyline_inference::cache::infer_cached;
 use tallyline_inference::code::Access;
 use tallyline_inference::{
     self as infer, Asked, Outcome, TypeTable, Typed, field_path, infer_asked, place_text,
 };
-use tallyline_layout::model::{Type, TypeId, Types};
-use tallyline_layout::print::type_text;
-use tallyline_layout::query::size_of;
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
 use tallyline_trace::{Source, Trace};

@@ -156,7 +156,7 @@ fn binaries_answer(profile: &Profile, place: u32) -> String {
     let table = file.and_then(|dso| profile.joined.tables.get(&dso));
     match table.and_then(|table| Some((table, table.outcome(at.address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
-            let name = tallyline_layout::print::type_text(table.types(), typed.ty);
+            let name = tallyline_debuginfo::type_text(table.types(), typed.ty);
             format!("{name} {}", infer::place_text(table.types(), &typed))
         }
         Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),

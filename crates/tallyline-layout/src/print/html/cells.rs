@@ -1,9 +1,9 @@
 //! A record as a row of cells: members, and what is unused between and behind them.
 
 use crate::groups::Group;
-use crate::model::{Member, Record, Type, TypeId, Types, Variant};
-use crate::print::type_text;
 use crate::query::tag_word;
+use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types, Variant};
+use tallyline_debuginfo::type_text;
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;

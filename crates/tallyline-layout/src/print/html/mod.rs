@@ -12,11 +12,11 @@ mod table;
 pub use escape::escape;
 
 use crate::groups::{Group, find};
-use crate::model::{Origin, Record, TypeId, Types};
-use crate::print::type_text;
 use crate::query::{Effective, holes};
 use cells::{Alternative, Cell, Kind, Part, Row, alternatives, cells, rows};
 use std::fmt::Write;
+use tallyline_debuginfo::keyword;
+use tallyline_debuginfo::model::{Origin, Record, TypeId, Types};
 
 /// The style of what is here, for the head of a page. It uses the colours `--paper`, `--card`,
 /// `--ink`, `--muted` and `--line` of the page.
@@ -49,7 +49,7 @@ impl<'t> Sections<'t> {
         format!(
             "<tr><th scope=\"row\"><a href=\"#t{}\">{} {}</a></th><td>{}</td><td>{}</td><td>{hole_bytes}</td>\
              <td>{}</td></tr>\n",
-            id.0,
+            id.index(),
             self.keyword(record),
             self.name(id),
             record.size,
@@ -64,8 +64,10 @@ impl<'t> Sections<'t> {
         let Some((_, record)) = types.as_record(id) else { return String::new() };
         let groups = find(types, record, self.line).groups;
         let name = self.name(id);
-        let mut html = format!("<section class=\"type\" id=\"t{}\" aria-labelledby=\"h{}\">\n", id.0, id.0);
-        let _ = writeln!(html, "<h2 id=\"h{}\">{} <code>{name}</code></h2>", id.0, self.keyword(record));
+        let mut html =
+            format!("<section class=\"type\" id=\"t{}\" aria-labelledby=\"h{}\">\n", id.index(), id.index());
+        let _ =
+            writeln!(html, "<h2 id=\"h{}\">{} <code>{name}</code></h2>", id.index(), self.keyword(record));
         html.push_str(&self.summary(id, record));
         if record.is_union() {
             html.push_str("<p>A union: its members lie over each other, all from byte 0.</p>\n");
@@ -84,7 +86,7 @@ impl<'t> Sections<'t> {
 
     /// The word that declares it, in its language.
     fn keyword(&self, record: &Record) -> &'static str {
-        if self.types.variants(record).is_empty() { type_text::keyword(record) } else { "enum" }
+        if self.types.variants(record).is_empty() { keyword(record) } else { "enum" }
     }
 
     fn name(&self, id: TypeId) -> String {

@@ -3,10 +3,10 @@
 use super::cells::variant_tag;
 use super::{count, escape, letter};
 use crate::groups::{Group, is_marker};
-use crate::model::{Member, MemberKind, Record, Types};
-use crate::print::type_text;
 use crate::query::{Field, Holes, fields, holes};
 use std::fmt::Write;
+use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
+use tallyline_debuginfo::type_text;
 
 /// How many rows are shown at most.
 const ROW_LIMIT: usize = 1 << 14;

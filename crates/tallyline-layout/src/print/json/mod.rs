@@ -47,8 +47,8 @@
 
 mod view;
 
-use crate::model::{TypeId, Types};
 use std::io::{self, Write};
+use tallyline_debuginfo::model::{TypeId, Types};
 use view::Views;
 
 /// A document that is being written.

@@ -1,11 +1,14 @@
 //! A type as its JSON shows it.
 
-use crate::model::{Member, MemberKind, NameId, Origin, Position, Record, RecordId, Type, TypeId, Types};
-use crate::print::type_text::keyword;
-use crate::print::{element_text, type_text};
-use crate::query::{Effective, ends_flexibly, holes, size_of};
+use crate::query::{Effective, ends_flexibly, holes};
 use serde::Serialize;
 use std::borrow::Cow;
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::keyword;
+use tallyline_debuginfo::model::{
+    Member, MemberKind, NameId, Origin, Position, Record, RecordId, Type, TypeId, Types,
+};
+use tallyline_debuginfo::{element_text, type_text};
 
 /// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -24,7 +27,7 @@ pub(super) struct Head {
 
 #[derive(Serialize)]
 pub(super) struct TypeView<'t> {
-    id: u32,
+    id: usize,
     name: Name<'t>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Name<'t>,
@@ -45,7 +48,7 @@ type Name<'t> = Option<Cow<'t, str>>;
 enum Body<'t> {
     Record(RecordView<'t>),
     Enum { enumerators: Vec<EnumeratorView<'t>>, declared_at: Option<PositionView<'t>> },
-    Typedef { of: String, of_id: u32 },
+    Typedef { of: String, of_id: usize },
     Other {},
 }
 
@@ -68,7 +71,7 @@ struct RecordView<'t> {
 struct BaseView {
     #[serde(rename = "type")]
     ty: String,
-    type_id: u32,
+    type_id: usize,
     offset: Option<u64>,
     size: u64,
     r#virtual: bool,
@@ -79,7 +82,7 @@ struct MemberView<'t> {
     name: Name<'t>,
     #[serde(rename = "type")]
     ty: String,
-    type_id: u32,
+    type_id: usize,
     dims: Vec<u64>,
     offset: Option<u64>,
     bit_offset: Option<u32>,
@@ -174,7 +177,7 @@ impl<'t> Views<'t> {
                 ("enum", item.size, Body::Enum { enumerators: enumerators.collect(), declared_at })
             }
             Type::Typedef { of, .. } => {
-                let body = Body::Typedef { of: type_text(types, of), of_id: of.0 };
+                let body = Body::Typedef { of: type_text(types, of), of_id: of.index() };
                 ("typedef", size_of(types, id), body)
             }
             _ => ("other", size_of(types, id), Body::Other {}),
@@ -184,7 +187,7 @@ impl<'t> Views<'t> {
         let scope = types.as_record(id).and_then(|(_, record)| self.name(record.path));
         let dynamic = types.as_record(id).is_some_and(|(_, record)| record.is_dynamic);
         let cachelines = size.div_ceil(self.cacheline);
-        TypeView { id: id.0, name, scope, kind, size, align, cachelines, dynamic, body }
+        TypeView { id: id.index(), name, scope, kind, size, align, cachelines, dynamic, body }
     }
 
     fn record(&mut self, id: RecordId, depth: usize) -> RecordView<'t> {
@@ -243,7 +246,7 @@ impl<'t> Views<'t> {
         MemberView {
             name: self.name(member.name),
             ty,
-            type_id: member.ty.0,
+            type_id: member.ty.index(),
             dims,
             offset: member.is_placed().then_some(member.offset),
             bit_offset: member.bitfield.map(|field| field.offset),
@@ -284,7 +287,7 @@ impl<'t> Views<'t> {
         };
         Some(BaseView {
             ty: type_text(self.types, member.ty),
-            type_id: member.ty.0,
+            type_id: member.ty.index(),
             offset: member.is_placed().then_some(member.offset),
             size: member.size,
             r#virtual: is_virtual,

@@ -3,10 +3,10 @@
 use super::atomic::value_type;
 use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Frame, Printer};
-use crate::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
 use crate::reorganize::Declarations;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
+use tallyline_debuginfo::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
 
 /// How far one type may need another that needs another; real programs stay below two hundred.
 const NEEDS_LIMIT: usize = 1000;

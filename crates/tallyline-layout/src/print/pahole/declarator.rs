@@ -4,7 +4,7 @@
 //! C, or another type. Those are built here from the inside, as C declares them.
 
 use super::{DEPTH_LIMIT, Printer, frame::Frame};
-use crate::model::{FunctionId, NameId, Pointer, Qualifier, Type, TypeId};
+use tallyline_debuginfo::model::{FunctionId, NameId, Pointer, Qualifier, Type, TypeId};
 
 /// The longest declarator in bytes: functions that take functions can unfold without end.
 const LENGTH_LIMIT: usize = 16 << 10;

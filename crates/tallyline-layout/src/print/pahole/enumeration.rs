@@ -1,7 +1,7 @@
 //! Enumerations.
 
 use super::{Printer, frame::Frame};
-use crate::model::{EnumId, Language};
+use tallyline_debuginfo::model::{EnumId, Language};
 
 impl Printer<'_> {
     /// The definition of an enumeration.

@@ -1,7 +1,7 @@
 //! Where in the nesting of types something is printed.
 
 use super::Style;
-use crate::model::{NameId, Type, TypeId, Types};
+use tallyline_debuginfo::model::{NameId, Type, TypeId, Types};
 
 /// The widths and flags that hold at one level; an inner level gets a changed copy.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,9 @@
 //! Functions' types: prototypes and pointers to functions.
 
 use super::{Printer, frame::Frame};
-use crate::model::{Function, FunctionId, NameId, Parameter, Pointer, Qualifier, RecordId, Type, TypeId};
+use tallyline_debuginfo::model::{
+    Function, FunctionId, NameId, Parameter, Pointer, Qualifier, RecordId, Type, TypeId,
+};
 
 impl Printer<'_> {
     /// `returns (*name)(parameters)`, with the column of types as wide as `width`. What points to the

@@ -1,7 +1,7 @@
 //! One member: its declaration, and the comment with its place.
 
 use super::{Printer, frame::Frame};
-use crate::model::{Member, MemberKind, NameId, Type};
+use tallyline_debuginfo::model::{Member, MemberKind, NameId, Type};
 
 /// ` __attribute__((__packed__))`.
 const PACKED_WIDTH: i64 = 28;

@@ -26,12 +26,12 @@ mod variant;
 pub use order::{Order, Start};
 pub use style::Style;
 
-use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
 use crate::query::{Flexible, Packed, Summary, summary};
 use crate::reorganize::{Declaration, Declarations};
 use frame::Frame;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
 
 /// How deep types nest in print before the rest is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;

@@ -1,7 +1,7 @@
 //! Types in one line: what stands before a member's name.
 
 use super::{DEPTH_LIMIT, Printer};
-use crate::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
 
 impl Printer<'_> {
     /// Appends a type in one line, without a declarator's inner parts.

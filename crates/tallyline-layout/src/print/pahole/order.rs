@@ -5,8 +5,8 @@
 
 use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Style};
-use crate::model::{Member, Pointer, Qualifier, RecordId, Type, TypeId, Types};
 use crate::query::{Decided, Packed};
+use tallyline_debuginfo::model::{Member, Pointer, Qualifier, RecordId, Type, TypeId, Types};
 
 /// How many members are looked at for one type: a damaged file can nest types without names so that
 /// they unfold without end.

@@ -2,9 +2,12 @@
 
 use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
-use crate::model::{Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type};
-use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, size_of};
+use crate::query::{Gap, Layout, Summary, ends_flexibly, layout};
 use crate::reorganize::Declaration;
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{
+    Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type,
+};
 
 /// The member before, as far as the next one needs it.
 struct Last<'t> {

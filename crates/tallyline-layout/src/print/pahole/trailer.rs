@@ -1,8 +1,8 @@
 //! The sums at the end of a struct.
 
 use super::{Printer, frame::Frame};
-use crate::model::{Member, MemberKind, RecordId};
 use crate::query::{Coverage, Gap, Summary, first_biggest_member};
+use tallyline_debuginfo::model::{Member, MemberKind, RecordId};
 
 /// What is noted about a member whose type is a struct.
 pub(super) struct Inner {

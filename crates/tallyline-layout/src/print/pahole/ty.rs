@@ -2,8 +2,8 @@
 
 use super::name::skip_annotations;
 use super::{Printer, frame::Frame};
-use crate::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
-use crate::query::size_of;
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
 
 /// What stands inside of a declaration: the pointers before the name, and the array or function that
 /// they point to.
@@ -111,7 +111,12 @@ impl Printer<'_> {
         }
     }
 
-    fn inline_record(&mut self, id: crate::model::RecordId, name: Option<&[u8]>, frame: &Frame<'_>) {
+    fn inline_record(
+        &mut self,
+        id: tallyline_debuginfo::model::RecordId,
+        name: Option<&[u8]>,
+        frame: &Frame<'_>,
+    ) {
         let record = self.types.record(id);
         if record.name.is_some() && !frame.unfold {
             let keyword = self.keyword(record.kind);

@@ -1,7 +1,7 @@
 //! Unions.
 
 use super::{Printer, frame::Frame};
-use crate::model::{Language, NameId, Record, RecordId};
+use tallyline_debuginfo::model::{Language, NameId, Record, RecordId};
 
 impl Printer<'_> {
     /// The definition of a union, or an inline one with its name behind.

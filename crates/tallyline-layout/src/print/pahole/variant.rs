@@ -3,8 +3,8 @@
 //! pahole has no form for them; this one looks like Rust with pahole's columns.
 
 use super::{Printer, frame::Frame, trailer::Sums};
-use crate::model::{Record, Variant};
 use crate::query::{Coverage, Gap, tag_word};
+use tallyline_debuginfo::model::{Record, Variant};
 
 impl Printer<'_> {
     /// The tag and the variants of a record, if it has any.

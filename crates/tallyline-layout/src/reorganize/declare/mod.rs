@@ -17,11 +17,11 @@ mod spell;
 use super::replay::{Manner, Placed, replay};
 use super::together::Layout;
 use super::{Proposal, Reorganizer, Together};
-use crate::model::{Member, MemberKind, RecordId, TypeId};
-use crate::query::size_of;
 use rustc_hash::FxHashMap;
 use spell::Speller;
 use std::fmt::Write;
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 
 /// The source for some proposals.
 #[derive(Clone, Debug)]

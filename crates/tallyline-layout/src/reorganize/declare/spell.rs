@@ -1,9 +1,9 @@
 //! How C spells the types of members.
 
 use super::{Owner, Shared, Writer, scalar};
-use crate::model::{Member, Qualifier, Type, TypeId};
-use crate::query::size_of;
 use crate::reorganize::replay::Manner;
+use tallyline_debuginfo::abi::size_of;
+use tallyline_debuginfo::model::{Member, Qualifier, Type, TypeId};
 
 /// How deep types nest before size and alignment stand for them.
 pub(super) const DEPTH_LIMIT: usize = 60;
@@ -118,7 +118,7 @@ impl Speller<'_, '_, '_, '_> {
         inner.behind.is_empty().then(|| Spelled::plain(format!("_Atomic({})", inner.front)))
     }
 
-    fn array(&mut self, id: TypeId, array: crate::model::Array) -> Option<Spelled> {
+    fn array(&mut self, id: TypeId, array: tallyline_debuginfo::model::Array) -> Option<Spelled> {
         let types = self.writer.reorganizer.types();
         if self.depth >= DEPTH_LIMIT {
             return None;

@@ -4,9 +4,11 @@ use super::Verdict;
 use super::compiler::Compiler;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, Wanted, read};
+use tallyline_layout::query;
 use tallyline_layout::reorganize::declare::{BitCheck, Check, Source};
-use tallyline_layout::{Request, Wanted, query, read};
 
 /// Some layouts that are compiled together.
 pub(super) struct Batch<'b> {
@@ -97,7 +99,7 @@ fn difference(types: &Types, check: &Check) -> Option<String> {
 }
 
 fn place_of(types: &Types, record: &str, member: &str) -> Option<(u64, u32)> {
-    let (_, record) = types.as_record(query::find(types, record.as_bytes())?)?;
+    let (_, record) = types.as_record(lookup::find(types, record.as_bytes())?)?;
     let member = types.members(record).iter().find(|known| types.name(known.name) == member.as_bytes())?;
     member.bitfield.map(|field| (member.bit_offset, field.size))
 }

@@ -1,7 +1,7 @@
 //! Which C compiler there is, and for which machine it compiles.
 
 use std::process::{Command, Stdio};
-use tallyline_layout::model::Types;
+use tallyline_debuginfo::model::Types;
 
 /// Machines by ELF's number, with the macro that compilers define for them. What is more special
 /// comes first.

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tallyline_layout::model::{RecordId, Types};
+use tallyline_debuginfo::model::{RecordId, Types};
 use tallyline_layout::reorganize::declare::{self, Source};
 use tallyline_layout::reorganize::{Checkable, Proposal, Reorganizer, Together};
 

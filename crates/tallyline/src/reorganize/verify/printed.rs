@@ -5,9 +5,11 @@ use super::{Folder, Verdict};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Output;
-use tallyline_layout::model::{Member, MemberKind, Types};
+use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::model::{Member, MemberKind, Types};
+use tallyline_debuginfo::{Request, Wanted, read};
+use tallyline_layout::query;
 use tallyline_layout::reorganize::{Checkable, Proposal};
-use tallyline_layout::{Request, Wanted, query, read};
 
 /// Compiles a text; none if the compiler lays it out as promised.
 pub(super) fn verify(
@@ -63,7 +65,7 @@ fn places(members: &[Member]) -> Vec<(&Member, Place)> {
 
 /// The first difference between what was promised and what the compiler made of the text.
 fn difference(types: &Types, proposal: &Proposal, compiled: &Types, name: &str) -> Option<String> {
-    let found = query::find(compiled, name.as_bytes());
+    let found = lookup::find(compiled, name.as_bytes());
     let found = found.and_then(|id| compiled.as_record(compiled.strip(id)));
     let Some((_, record)) = found else {
         return Some(format!("the printed text defines no {name}"));

@@ -50,7 +50,7 @@ pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
 
 /// What compilers for one machine do not agree about, or what their options decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// The largest alignment of a vector.
     vector: u64,
     /// The alignment of a vector of 8 bytes.
@@ -63,7 +63,7 @@ const COMMON: Rules = Rules { vector: MOST, short_vector: 8, atomic: 16 };
 
 /// Returns the rules of a machine that are to be had, the likeliest first. Measured with gcc 12 and
 /// clang 14.
-pub(crate) fn rules(target: Target) -> &'static [Rules] {
+pub fn rules(target: Target) -> &'static [Rules] {
     match target.machine {
         // gcc without SSE, gcc with it, clang
         machine::I386 | machine::IAMCU => {
@@ -80,12 +80,12 @@ pub(crate) fn rules(target: Target) -> &'static [Rules] {
 }
 
 /// Whether a number can be an alignment; a damaged file has others.
-pub(crate) fn is_alignment(align: u64) -> bool {
+pub fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= 1 << 28
 }
 
 /// Returns the alignment of a type in bytes, at least 1. `record` says that of a record.
-pub(crate) fn type_align(
+pub fn type_align(
     types: &Types,
     mut id: TypeId,
     rules: Rules,
@@ -139,7 +139,7 @@ pub(crate) fn type_align(
 }
 
 /// Returns the alignment of the type of a member, which may take more bytes than its type says.
-pub(crate) fn member_align(
+pub fn member_align(
     types: &Types,
     member: &Member,
     rules: Rules,
@@ -158,7 +158,7 @@ pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
 }
 
 /// Whether a type is atomic, behind typedefs and qualifiers.
-pub(crate) fn is_atomic(types: &Types, mut id: TypeId) -> bool {
+pub fn is_atomic(types: &Types, mut id: TypeId) -> bool {
     for _ in 0..CHAIN_LIMIT {
         id = match types.get(id) {
             Type::Qualified { qualifier: Qualifier::Atomic, .. } => return true,

@@ -78,12 +78,12 @@ fn what_was_packed_is_unpacked_as_it_was() {
 
 #[test]
 fn names_of_a_table_that_was_taken_over_come_back() {
-    let bytes = include_bytes!("../../../tests/data/kinds.btf");
+    let bytes = include_bytes!("../../../../tallyline-layout/tests/data/kinds.btf");
     let types = crate::read(bytes, &Request::default()).expect("BTF");
     let bytes = packed(&types);
     let again = Types::unpack(&mut Unpacker::new(&bytes)).expect("well formed");
     let texts = |types: &Types| -> Vec<String> {
-        let named = |id| crate::print::type_text(types, TypeId(id));
+        let named = |id| crate::type_text(types, TypeId(id));
         let members = types.members.iter().map(|member| types.name(member.name));
         (0..types.len() as u32)
             .map(named)
@@ -107,8 +107,8 @@ fn bytes_that_were_cut_or_changed_are_refused_or_make_sound_types() {
             let Some(types) = Types::unpack(&mut Unpacker::new(&damaged)) else { continue };
             // all of it can be looked at, and added to others
             for index in 0..types.len() as u32 {
-                let _ = crate::query::size_of(&types, TypeId(index));
-                let _ = crate::print::type_text(&types, TypeId(index));
+                let _ = crate::abi::size_of(&types, TypeId(index));
+                let _ = crate::type_text(&types, TypeId(index));
             }
             let mut all = some();
             let _ = all.absorb(types);

@@ -3,8 +3,8 @@
 //! BTF records no alignment. Where a member starts later than the one before it ends, and later
 //! than its own type asks for, an alignment that explains the gap is inferred, as pahole does it.
 
+use crate::abi::{Alignments, size_of};
 use crate::model::{Bitfield, Member, Type, TypeId, Types};
-use crate::query::{Alignments, size_of};
 
 /// Completes the members of every record.
 pub(crate) fn complete(types: &mut Types, cacheline: u64) {

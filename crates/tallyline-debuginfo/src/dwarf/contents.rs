@@ -5,7 +5,7 @@ use super::entry::{Entries, Entry, Interest, Step};
 use super::scan::{Hash, hash_member, is_record};
 use super::units::{Context, Place, Units};
 use crate::error::{Error, Result};
-use crate::query::naming::canonical;
+use crate::lookup::naming::canonical;
 use gimli::AttributeValue;
 use gimli::constants::{self, DwTag};
 use rustc_hash::FxHashMap;

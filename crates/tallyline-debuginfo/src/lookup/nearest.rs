@@ -34,7 +34,7 @@ pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) ->
 
 /// Counts the bytes to be added, left out or changed to make one text the other (Levenshtein's
 /// distance), with ASCII letters alike in both cases.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.iter().enumerate() {

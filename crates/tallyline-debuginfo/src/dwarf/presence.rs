@@ -2,7 +2,7 @@
 //! offset of the name in `.debug_str`. Searching for a few bytes takes a tenth of reading all entries.
 
 use crate::Wanted;
-use crate::query::naming::{canonical, endings};
+use crate::lookup::naming::{canonical, endings};
 use memchr::memmem::Finder;
 
 /// The most offsets to search for: with more of them reading the entries is as fast.

@@ -13,6 +13,7 @@ mod ids;
 mod language;
 mod names;
 mod pack;
+mod replace;
 mod types;
 
 pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
@@ -20,6 +21,7 @@ pub use language::Language;
 pub use names::Names;
 pub(crate) use names::are_distinct;
 pub use pack::{Packer, Unpacker};
+pub use replace::Original;
 pub(crate) use types::UNPLACED;
 pub use types::{
     Access, Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position,
@@ -121,6 +123,16 @@ impl Types {
     /// What the reader skipped, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns all types with their ids, void included.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (TypeId, Type)> + '_ {
+        (0..self.types.len() as u32).map(TypeId).zip(self.types.iter().copied())
+    }
+
+    /// Returns the ids of all records.
+    pub fn record_ids(&self) -> impl ExactSizeIterator<Item = RecordId> + use<> {
+        (0..self.records.len() as u32).map(RecordId)
     }
 
     /// How many types there are, void included.

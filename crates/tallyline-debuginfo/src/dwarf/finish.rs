@@ -1,8 +1,8 @@
 //! What can be computed only when every type is known: sizes of members, and units of bitfields.
 
 use super::classes;
+use crate::abi::{Alignments, is_atomic, size_of};
 use crate::model::{Bitfield, Member, MemberKind, Range, Type, TypeId, Types};
-use crate::query::{Alignments, is_atomic, size_of};
 
 /// What a bitfield's offset holds when its place is counted from the start of the record.
 pub(super) const FROM_RECORD: u32 = u32::MAX;

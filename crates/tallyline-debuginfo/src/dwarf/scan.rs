@@ -8,7 +8,7 @@ use super::presence::Presence;
 use super::scan_scoped::Class;
 use super::units::{Context, Place, Units};
 use crate::error::Result;
-use crate::query::naming::{canonical, endings, is_called, stem};
+use crate::lookup::naming::{canonical, endings, is_called, stem};
 use crate::{Request, UnitFilter, Wanted};
 use foldhash::quality::{FixedState, FoldHasher};
 use gimli::constants::{self, DwTag};

@@ -167,7 +167,7 @@ impl<'t> Definitions<'t> {
             .qualified_name(a)
             .cmp(&types.qualified_name(b))
             .then_with(|| place(a).cmp(&place(b)))
-            .then_with(|| super::size_of(types, a).cmp(&super::size_of(types, b)))
+            .then_with(|| crate::abi::size_of(types, a).cmp(&crate::abi::size_of(types, b)))
             .then_with(|| match (types.as_record(a), types.as_record(b)) {
                 (Some((a, _)), Some((b, _))) => super::sort::compare(types, a, b),
                 _ => Ordering::Equal,

@@ -207,8 +207,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the record with these members, as [`Types::push_members`](super::Types::push_members) returned them.
+    pub fn with_members(self, members: Range) -> Record {
+        Record { members, ..self }
+    }
+
     /// A record without members.
-    pub(crate) fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
+    pub fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
         Record {
             name,
             path: NameId::NONE,
@@ -305,7 +310,7 @@ pub struct Member {
 
 impl Member {
     /// A member that is data, of no known size.
-    pub(crate) fn new(name: NameId, ty: TypeId, offset: u64) -> Member {
+    pub fn new(name: NameId, ty: TypeId, offset: u64) -> Member {
         Member {
             name,
             ty,

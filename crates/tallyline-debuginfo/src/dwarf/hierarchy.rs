@@ -1,7 +1,7 @@
 //! Questions about a class that its bases answer, each asked once a class.
 
+use crate::abi::Alignments;
 use crate::model::{Member, MemberKind, RecordId, Type, TypeId, Types};
-use crate::query::Alignments;
 use rustc_hash::FxHashMap;
 
 /// How deep classes derive from each other before the answer is cut short; real programs stay below

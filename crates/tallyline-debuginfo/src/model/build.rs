@@ -31,12 +31,12 @@ impl Range {
 
 impl Types {
     /// An empty model, with void.
-    pub(crate) fn new(origin: Origin, pointer_size: u8) -> Types {
+    pub fn new(origin: Origin, pointer_size: u8) -> Types {
         Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
     }
 
     /// Adds a type.
-    pub(crate) fn push(&mut self, ty: Type) -> Result<TypeId> {
+    pub fn push(&mut self, ty: Type) -> Result<TypeId> {
         let id = TypeId(index(self.types.len())?);
         self.types.push(ty);
         Ok(id)
@@ -48,7 +48,7 @@ impl Types {
     }
 
     /// Adds a record without members.
-    pub(crate) fn push_record(&mut self, record: Record) -> Result<RecordId> {
+    pub fn push_record(&mut self, record: Record) -> Result<RecordId> {
         let id = RecordId(index(self.records.len())?);
         self.records.push(record);
         Ok(id)
@@ -70,7 +70,7 @@ impl Types {
     }
 
     /// Adds a function's type.
-    pub(crate) fn push_function(
+    pub fn push_function(
         &mut self,
         returns: TypeId,
         parameters: &[Parameter],
@@ -81,7 +81,7 @@ impl Types {
     }
 
     /// Adds a function's type, whose parameters were added.
-    pub(crate) fn push_function_of(
+    pub fn push_function_of(
         &mut self,
         returns: TypeId,
         parameters: Range,
@@ -93,7 +93,7 @@ impl Types {
     }
 
     /// Adds members; the range goes into a record or a variant.
-    pub(crate) fn push_members(&mut self, members: &[Member]) -> Result<Range> {
+    pub fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
     }
 

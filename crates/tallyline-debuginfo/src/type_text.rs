@@ -34,7 +34,7 @@ pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
 }
 
 /// The word that declares a record.
-pub(crate) fn keyword(record: &Record) -> &'static str {
+pub fn keyword(record: &Record) -> &'static str {
     match record.kind {
         RecordKind::Struct => "struct",
         RecordKind::Class => "class",

@@ -1,0 +1,316 @@
+//! Debug information: types, functions and variables of programs and kernels, from ELF, DWARF and BTF.
+//!
+//! ```no_run
+//! use tallyline_debuginfo::{Request, Wanted, abi, lookup, read, type_text};
+//!
+//! let bytes = std::fs::read("/sys/kernel/btf/vmlinux")?;
+//! let request = Request { wanted: Wanted::named(["sk_buff"]), ..Request::default() };
+//! let types = read(&bytes, &request)?;
+//! if let Some(id) = lookup::find(&types, b"sk_buff") {
+//!     println!("{} has {} bytes", type_text(&types, id), abi::size_of(&types, id));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Guarantees
+//! - Files may be truncated, corrupt or malicious: no panic, no endless loop, memory bounded by the
+//!   size of the file plus [`INFLATED_LIMIT`] for compressed sections, and one error with its offset.
+//! - Memory is proportional to the requested types, not to the file.
+//! - No unsafe code, and no files opened: the caller brings the bytes or the open file, and
+//!   [`Companions`] for other files: split DWARF, and the supplementary files of dwz.
+//!
+//! # Limits
+//! Debug files of stripped programs are the caller's to open, see [`elsewhere`]. Of C++ classes only
+//! data members, bases and static members are read.
+//!
+//! # Modules
+//! [`model`] holds the types; the readers (`dwarf`, `btf`) are private and fill it; [`abi`] answers
+//! for sizes and alignments, [`lookup`] for names, [`type_text()`] writes a type as C does.
+
+pub mod abi;
+mod btf;
+mod companion;
+mod dwarf;
+mod elf;
+mod error;
+mod language;
+pub mod lookup;
+pub mod model;
+mod type_text;
+
+pub use btf::Symbols;
+pub use companion::{Alone, Companion, Companions, Contents};
+pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries, VariablesOf};
+pub use error::{Error, Result};
+pub use language::{UnitFilter, language};
+use model::Types;
+use std::io::Read;
+use std::ops::ControlFlow;
+pub use type_text::{element_text, keyword, type_text};
+
+/// The most bytes that compressed sections of one file may inflate to.
+pub const INFLATED_LIMIT: u64 = 4 << 30;
+
+/// A format that describes types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// DWARF 2 to 5, in ELF.
+    Dwarf,
+    /// BTF, in ELF or alone.
+    Btf,
+}
+
+/// Which types to read. Others are read too where these need them.
+#[derive(Clone, Debug, Default)]
+pub enum Wanted {
+    /// Every named struct, class and union at the top of a unit, equal ones once.
+    #[default]
+    Records,
+    /// The types of these names, of whatever kind, also inside functions and other types: all that
+    /// there are of each name, those that are made of the same once.
+    Named(Vec<Vec<u8>>),
+    /// Of each of these names the first type: no more of the file is read than that takes.
+    First(Vec<Vec<u8>>),
+    /// The enumerations that have a constant of this name, wherever they are, equal ones once.
+    Enumerator(Vec<u8>),
+}
+
+impl Wanted {
+    /// All types of these names.
+    pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
+        Wanted::Named(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// What to read, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Which types.
+    pub wanted: Wanted,
+    /// Which format; none for DWARF if there is any, else BTF.
+    pub format: Option<Format>,
+    /// The size of a cache line in bytes: what alignment is inferred to in BTF.
+    pub cacheline: u64,
+    /// Which units to look at.
+    pub units: UnitFilter,
+    /// Of records, also those inside functions, namespaces and other types.
+    pub inner: bool,
+    /// Of records, also those without a name.
+    pub anonymous: bool,
+    /// Of records, also those that differ from others of their name only in what the types of their
+    /// members are made of. Without it equal names at equal places make two records one, as in pahole.
+    pub exact: bool,
+    /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
+    pub pointed_to: bool,
+    /// Of types that others point to, everything; so also of what those point to.
+    pub pointees: bool,
+    /// Whether sizes and holes are all that is asked about: classes that other units define are then not
+    /// read from there, and are as large as there.
+    pub sizes_only: bool,
+    /// Whether of what types are made of it is enough to know how large it is: what their members' types
+    /// are called and hold may be left out, and what these and others point to. The types of one unit may
+    /// then come in several parts.
+    pub shallow: bool,
+    /// Whether to read in which file, line and unit types are declared.
+    pub positions: bool,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request {
+            wanted: Wanted::default(),
+            format: None,
+            cacheline: 64,
+            units: UnitFilter::default(),
+            inner: false,
+            anonymous: false,
+            exact: false,
+            pointed_to: false,
+            pointees: false,
+            sizes_only: false,
+            shallow: false,
+            positions: false,
+        }
+    }
+}
+
+/// Whether bytes start like a file that this crate can read.
+pub fn is_readable(bytes: &[u8]) -> bool {
+    elf::is_elf(bytes) || btf::is_btf(bytes)
+}
+
+/// Reads the types of an ELF file or of raw BTF. What is in other files is left out, with a warning:
+/// see [`read_with`].
+pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
+    read_with(bytes, request, &Alone)
+}
+
+/// Reads the types of an ELF file or of raw BTF, and of the files that belong to it.
+pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -> Result<Types> {
+    if btf::is_btf(bytes) {
+        return match request.format {
+            Some(Format::Dwarf) => Err(Error::NoSuchFormat("DWARF")),
+            _ => btf::read(bytes, None, request),
+        };
+    }
+    if !elf::is_elf(bytes) {
+        return Err(Error::UnknownFormat);
+    }
+    read_elf(elf::File::parse(bytes, elf::Input::Bytes(bytes))?, request, companions)
+}
+
+/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it. Of ELF only
+/// the sections that are needed are read, so a kernel with its debug information takes a third of
+/// the memory.
+pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if elf::is_elf(&start) {
+        let headers = object::ReadCache::new(file);
+        return read_elf(elf::File::parse(&headers, elf::Input::File(file))?, request, companions);
+    }
+    if !btf::is_btf(&start) {
+        return Err(Error::UnknownFormat);
+    }
+    // its sizes have 32 bits
+    file.take(INFLATED_LIMIT).read_to_end(&mut start)?;
+    read_with(&start, request, companions)
+}
+
+/// Opens the DWARF of a file for one who reads more of it than types: functions, variables, scopes.
+/// Comes back with what was made of it, and with a line for each thing that is missing.
+pub fn explore<T>(
+    file: &std::fs::File,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    let headers = object::ReadCache::new(file);
+    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
+}
+
+/// The same as [`explore`] without the sections that say lines: units are opened by [`DebugInfo::open`].
+pub fn explore_without_lines<T>(
+    file: &std::fs::File,
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    let headers = object::ReadCache::new(file);
+    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
+}
+
+/// The same as [`explore`], of bytes in memory.
+pub fn explore_bytes<T>(
+    bytes: &[u8],
+    companions: &dyn Companions,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    explore_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, true, each)
+}
+
+fn explore_elf<'a, R: object::ReadRef<'a>, T>(
+    file: &elf::File<'a, R>,
+    companions: &dyn Companions,
+    lines: bool,
+    each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
+) -> Result<(T, Vec<String>)> {
+    dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
+}
+
+/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it, and hands them
+/// on a part at a time, in the order of the file: each part is a model of its own, and is forgotten
+/// by the reader. So the memory of a file with a million types is that of a few thousand. Parts end
+/// when there are no more, or when `each` breaks.
+///
+/// A type is listed in one part only, unless two compilers have described it in two ways:
+/// [`lookup::Met`] finds those.
+pub fn read_parts(
+    mut file: &std::fs::File,
+    request: &Request,
+    companions: &dyn Companions,
+    each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if elf::is_elf(&start) && request.format != Some(Format::Btf) {
+        let headers = object::ReadCache::new(file);
+        let elf = elf::File::parse(&headers, elf::Input::File(file))?;
+        if let Some(naming) = elf.naming() {
+            return dwarf::read_parts(&elf, naming, request, companions, each);
+        }
+    }
+    std::io::Seek::rewind(&mut file)?;
+    let _ = each(read_file(file, request, companions)?);
+    Ok(())
+}
+
+/// Which formats a file has, DWARF first. Only its headers are read.
+pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
+    let mut start = Vec::new();
+    file.take(4).read_to_end(&mut start)?;
+    if btf::is_btf(&start) {
+        return Ok(vec![Format::Btf]);
+    }
+    let headers = object::ReadCache::new(file);
+    let elf = elf::File::parse(&headers, elf::Input::File(file))?;
+    let dwarf = elf.naming().map(|_| Format::Dwarf);
+    Ok(dwarf.into_iter().chain(elf.has_btf().then_some(Format::Btf)).collect())
+}
+
+/// Where the debug information of a file may be that was stripped of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What identifies the build; the debug file has the same.
+    pub build_id: Option<Vec<u8>>,
+    /// The name of the debug file.
+    pub link: Option<Vec<u8>>,
+    /// The checksum (CRC-32) of the debug file.
+    pub checksum: Option<u32>,
+}
+
+/// What an ELF file says about where its debug information is; nothing for other files.
+pub fn elsewhere(file: &std::fs::File) -> Result<Elsewhere> {
+    elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
+}
+
+fn read_elf<'a, R: object::ReadRef<'a>>(
+    file: elf::File<'a, R>,
+    request: &Request,
+    companions: &dyn Companions,
+) -> Result<Types> {
+    if request.format != Some(Format::Btf)
+        && let Some(naming) = file.naming()
+    {
+        return dwarf::read(&file, naming, request, companions);
+    }
+    match (file.btf()?, request.format) {
+        (Some(btf), None | Some(Format::Btf)) => {
+            let mut types = btf::read(&btf, None, request)?;
+            types.target = file.target();
+            Ok(types)
+        }
+        (_, Some(Format::Dwarf)) => Err(Error::NoSuchFormat("DWARF")),
+        (_, Some(Format::Btf)) => Err(Error::NoSuchFormat("BTF")),
+        (None, None) => Err(Error::NoTypes),
+    }
+}
+
+/// Reads BTF whose types continue those of another BTF, as a kernel module's continue the kernel's.
+pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Types> {
+    btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
+}
+
+/// Reads what BTF, raw or in an ELF file, says besides types: functions and variables. Their types have
+/// the ids that they have when the same BTF is [`read`] whole.
+pub fn symbols(bytes: &[u8]) -> Result<Symbols> {
+    btf::read_symbols(&raw_btf(bytes)?)
+}
+
+fn raw_btf(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>> {
+    if btf::is_btf(bytes) {
+        return Ok(bytes.into());
+    }
+    if !elf::is_elf(bytes) {
+        return Err(Error::UnknownFormat);
+    }
+    elf::File::parse(bytes, elf::Input::Bytes(bytes))?.btf()?.ok_or(Error::NoSuchFormat("BTF"))
+}

@@ -1,0 +1,18 @@
+//! Types by their names: definitions, patterns, spellings, near misses.
+
+mod contents;
+mod definitions;
+pub(crate) mod naming;
+mod nearest;
+mod pattern;
+mod select;
+mod sort;
+
+pub use definitions::Definitions;
+pub use naming::is_called;
+pub use nearest::{did_you_mean, distance, nearest};
+pub use pattern::{fits, is_pattern};
+pub use select::{
+    Met, aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous,
+};
+pub use sort::sort_by_name;
