@@ -25,7 +25,8 @@
 //!
 //! # Modules
 //! [`model`] holds the types; the readers (`dwarf`, `btf`) are private and fill it; [`abi`] answers
-//! for sizes and alignments, [`lookup`] for names, [`type_text()`] writes a type as C does.
+//! for sizes and alignments, [`lookup`] for names, [`program`] for functions, variables, scopes, lines and frames,
+//! [`type_text()`] writes a type as C does.
 
 pub mod abi;
 mod btf;
@@ -36,11 +37,12 @@ mod error;
 mod language;
 pub mod lookup;
 pub mod model;
+pub mod program;
 mod type_text;
 
 pub use btf::Symbols;
 pub use companion::{Alone, Companion, Companions, Contents};
-pub use dwarf::{DebugInfo, Slice, TypeReader, UnitEntries, VariablesOf};
+pub use dwarf::{DebugInfo, TypeReader, VariablesOf};
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
 use model::Types;

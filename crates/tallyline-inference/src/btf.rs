@@ -4,7 +4,6 @@
 use super::Wanted;
 use super::catalog::Catalog;
 use super::flow::Analysis;
-use super::function::Function;
 use super::globals::Globals;
 use super::table::{Part, TypeTable};
 use super::value::Value;
@@ -14,6 +13,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use tallyline_debuginfo::model::{Type, TypeId};
+use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::{Request, Symbols};
 
 /// How many functions a worker takes: each has the types for itself.

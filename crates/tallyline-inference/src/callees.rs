@@ -3,10 +3,10 @@
 //! Compilers that see a function use that it does not change a register which the calling convention
 //! lets it change (gcc's `-fipa-ra`), so what the convention says is not enough to follow them.
 
-use super::unit::Unit;
 use crate::code::{Body, Flow, Image};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use tallyline_debuginfo::program::Unit;
 
 /// How deep calls of calls are looked at.
 const DEPTH_LIMIT: usize = 6;

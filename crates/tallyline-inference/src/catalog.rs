@@ -1,16 +1,13 @@
 //! Types as the analysis asks for them: what a pointer leads to, what lies at an offset.
 
 use super::callees::Callees;
-use super::shelf::Shelf;
 use super::value::{Pointer, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::TypeReader;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
+use tallyline_debuginfo::program::UnitCache;
 use tallyline_layout::query;
-
-/// `DW_AT_go_elem`: what a Go map, channel or slice holds.
-const GO_ELEMENT: gimli::DwAt = gimli::DwAt(0x2902);
 
 /// How deep types are looked into; real ones stay below thirty.
 const DEPTH_LIMIT: usize = 64;
@@ -32,7 +29,7 @@ type Way = Vec<(TypeId, u64)>;
 /// The types of one worker.
 pub(super) struct Catalog<'i, 'u, 'a> {
     source: Source<'u, 'a>,
-    pub(super) shelf: Option<Shelf<'i, 'u, 'a>>,
+    pub(super) units: Option<UnitCache<'i, 'u, 'a>>,
     pub(super) callees: Callees,
     completed: FxHashSet<TypeId>,
     sizes: FxHashMap<TypeId, u64>,
@@ -44,11 +41,11 @@ pub(super) struct Catalog<'i, 'u, 'a> {
 
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// The types of a program with DWARF.
-    pub(super) fn new(shelf: Shelf<'i, 'u, 'a>) -> Self {
-        let source = Source::Dwarf(Box::new(shelf.info.types()));
+    pub(super) fn new(units: UnitCache<'i, 'u, 'a>) -> Self {
+        let source = Source::Dwarf(Box::new(units.info.types()));
         Catalog {
             source,
-            shelf: Some(shelf),
+            units: Some(units),
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
@@ -62,7 +59,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         let source = Source::Whole(Box::new(types));
         Catalog {
             source,
-            shelf: None,
+            units: None,
             callees: Callees::default(),
             completed: FxHashSet::default(),
             sizes: FxHashMap::default(),
@@ -105,8 +102,8 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Notes the scopes that a record is declared in, for its name.
     pub(super) fn note_path(&mut self, id: TypeId) {
-        let (Some(place), Some(shelf)) = (self.place(id), &mut self.shelf) else { return };
-        if let (Some(path), Source::Dwarf(reader)) = (shelf.path(place), &mut self.source) {
+        let (Some(place), Some(units)) = (self.place(id), &mut self.units) else { return };
+        if let (Some(path), Source::Dwarf(reader)) = (units.path(place), &mut self.source) {
             // a name that has no room is left as it is
             let _ = reader.set_path(id, &path);
         }
@@ -263,7 +260,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     pub(super) fn map_element(&mut self, map: TypeId) -> Option<TypeId> {
         // a map's type stands for a pointer to the table, which is made from both types
         let place = self.place(map)?;
-        let element = self.shelf.as_mut()?.target(place, GO_ELEMENT)?;
+        let element = self.units.as_mut()?.go_element(place)?;
         self.at(element)
     }
 
@@ -356,9 +353,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         self.types().name(self.types().type_name(id)).starts_with(start)
     }
 
-    fn templates_of(&mut self, id: TypeId) -> super::shelf::Templates {
-        match (self.place(id), &mut self.shelf) {
-            (Some(place), Some(shelf)) => shelf.templates(place),
+    fn templates_of(&mut self, id: TypeId) -> tallyline_debuginfo::program::Templates {
+        match (self.place(id), &mut self.units) {
+            (Some(place), Some(units)) => units.templates(place),
             _ => Default::default(),
         }
     }
@@ -413,7 +410,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         if !record.language.is_cpp() {
             return None;
         }
-        if !is_room(self.types().name(record.name)) {
+        if !tallyline_debuginfo::program::is_room_name(self.types().name(record.name)) {
             return None;
         }
         let templates = self.templates_of(id);
@@ -458,7 +455,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// What the type of a variable was made from as a template.
-    pub(super) fn templates_of_variable(&mut self, ty: TypeId) -> super::shelf::Templates {
+    pub(super) fn templates_of_variable(&mut self, ty: TypeId) -> tallyline_debuginfo::program::Templates {
         let record = self.strip(ty);
         self.templates_of(record)
     }
@@ -476,11 +473,6 @@ fn members_at(types: &Types, record: &Record, offset: u64) -> Vec<(TypeId, u64)>
         })
         .map(|member| (member.ty, offset - member.offset))
         .collect()
-}
-
-/// Whether a class is nothing but room for an object of the type that it is made with.
-pub(super) fn is_room(name: &[u8]) -> bool {
-    name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }
 
 fn is_open(types: &Types, id: TypeId) -> bool {

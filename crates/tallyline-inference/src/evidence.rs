@@ -4,14 +4,13 @@ use super::catalog::Catalog;
 use super::globals::Globals;
 use super::lookup::modulo;
 use super::outcome::{Choice, Outcome, Reason, Typed};
-use super::shelf::Shelf;
 use super::table::{Part, TypeTable};
-use super::unit::Fixed;
 use crate::code::{Memory, Register, SegmentBase};
-use gimli::constants;
 use tallyline_debuginfo::DebugInfo;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::program::Fixed;
+use tallyline_debuginfo::program::UnitCache;
 use tallyline_layout::query;
 
 /// The address that an operand is at, by what the registers hold that it is made of. None if one of
@@ -81,7 +80,7 @@ pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, address
         return None;
     }
     let mut part = Part::of_unit(Part::VARIABLES);
-    let mut catalog = Catalog::new(Shelf::new(info));
+    let mut catalog = Catalog::new(UnitCache::new(info));
     for address in addresses {
         let at = Fixed::Address(*address);
         let found = globals.find(at, &[], &[]).and_then(|found| typed(&mut catalog, found));
@@ -93,7 +92,7 @@ pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, address
 }
 
 fn typed(catalog: &mut Catalog<'_, '_, '_>, (entry, offset): (u64, u32)) -> Option<(TypeId, u32)> {
-    let ty = catalog.shelf.as_mut()?.target(entry, constants::DW_AT_type)?;
+    let ty = catalog.units.as_mut()?.type_of(entry)?;
     let ty = catalog.at(ty)?;
     let ty = catalog.object(ty);
     (u64::from(offset) < catalog.size(ty)).then_some((ty, offset))

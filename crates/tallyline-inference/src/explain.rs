@@ -1,10 +1,10 @@
 //! How the outcome of one instruction came about.
 
 use super::flow::Analysis;
-use super::location::Holder;
 use super::outcome::Outcome;
 use super::value::{State, Value};
 use crate::code::Register;
+use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::type_text;
 
 /// How the outcome of one instruction came about.
@@ -44,7 +44,7 @@ impl Analysis<'_, '_, '_, '_> {
         let mut explanation = Explanation { function: self.function.name.clone(), ..Explanation::default() };
         for scope in self.function.scopes_at(address) {
             let Some(function) = self.function.scopes[scope].function else { continue };
-            explanation.scopes.extend(self.catalog.shelf.as_mut().and_then(|shelf| shelf.name(function)));
+            explanation.scopes.extend(self.catalog.units.as_mut().and_then(|units| units.name(function)));
         }
         explanation.variables = self.variables_at(address);
         let Some(state) = self.state_at(block).cloned() else {

@@ -4,20 +4,20 @@
 //! looked at too often loses what keeps changing, so it ends.
 
 use super::catalog::Catalog;
-use super::function::Function;
 use super::globals::Globals;
 use super::number::Number;
 use super::outcome::{Outcome, Pseudo, Reason};
-use super::shelf::Templates;
 use super::table::Rows;
 use super::tags::Universe;
-use super::unit::{RUST, Unit};
 use super::value::{Pointer, State, Value};
 use crate::code::{Body, Flow, Image, Instruction, Machine, Register};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::program::Function;
+use tallyline_debuginfo::program::Templates;
+use tallyline_debuginfo::program::{RUST, Unit};
 
 /// How often a block is looked at before what still changes is given up.
 const VISITS_LIMIT: u32 = 24;
@@ -112,7 +112,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             return;
         }
         let mut entry = State::unknown();
-        let has_tags = self.unit.as_ref().is_some_and(|unit| unit.entries.language() == RUST);
+        let has_tags = self.unit.as_ref().is_some_and(|unit| unit.language() == RUST);
         entry.tags = has_tags.then(Box::default);
         // a call has pushed the address to return to
         let start = if self.image.machine() == Machine::X86_64 { -8 } else { 0 };
@@ -382,18 +382,18 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
     }
 
     fn find_templates(&mut self, innermost: u32) -> Templates {
-        let Some(shelf) = &mut self.catalog.shelf else { return Templates::default() };
+        let Some(units) = &mut self.catalog.units else { return Templates::default() };
         let mut found: Vec<(String, u64)> = Vec::new();
         let Some(mut scope) = (innermost as usize).checked_sub(1) else { return Templates::default() };
         while let Some(here) = self.function.scopes.get(scope) {
             if let Some(function) = here.function {
-                let declared = shelf.declared(function);
-                found.extend(shelf.templates(declared).iter().cloned());
+                let declared = units.declared(function);
+                found.extend(units.templates(declared).iter().cloned());
                 if declared != function {
-                    found.extend(shelf.templates(function).iter().cloned());
+                    found.extend(units.templates(function).iter().cloned());
                 }
-                if let Some(class) = shelf.class_of(declared) {
-                    found.extend(shelf.templates(class).iter().cloned());
+                if let Some(class) = units.class_of(declared) {
+                    found.extend(units.templates(class).iter().cloned());
                 }
             }
             if here.parent == scope {

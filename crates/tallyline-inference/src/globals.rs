@@ -1,7 +1,5 @@
 //! Variables at fixed places, of all units, and which unit has the code at an address.
 
-use super::ranges::Ranges;
-use super::unit::{Fixed, GO, Global, Unit};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -10,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::program::Ranges;
+use tallyline_debuginfo::program::{Fixed, GO, Global, Unit};
 use tallyline_debuginfo::{DebugInfo, VariablesOf};
 
 /// What is asked of all units together; each part is found when it is first asked for.
@@ -236,8 +236,7 @@ impl Everything {
                 return Some((variables, Default::default()));
             }
             let unit = Unit::open(info, *index)?;
-            let types =
-                if unit.entries.language() == GO { unit.runtime_types(info) } else { Default::default() };
+            let types = if unit.language() == GO { unit.runtime_types(info) } else { Default::default() };
             Some((unit.globals, types))
         };
         let parts = of_each(info.units(), read);
@@ -253,26 +252,10 @@ impl Everything {
     }
 }
 
-/// The code of a unit, by what it says about itself.
+/// Returns the code of a unit, by its own ranges.
 fn ranges(info: &DebugInfo<'_, '_>, index: usize) -> Vec<(Range<u64>, usize)> {
-    let source = info.skeleton(index).unwrap_or(index);
-    let mut found = Vec::new();
-    // the first entry is mostly in the first bytes
-    let ((head, dwarf), whole) = (info.head(source), || info.unit(source));
-    let unit = DebugInfo::open(head, dwarf).or_else(|_| DebugInfo::open(whole().0, dwarf));
-    let Ok(unit) = unit else { return found };
-    if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
-        while let Ok(Some(range)) = ranges.next() {
-            if range.begin < range.end && range.begin != 0 && found.len() < RANGES_LIMIT {
-                found.push((range.begin..range.end, index));
-            }
-        }
-    }
-    found
+    info.unit_ranges(index).into_iter().map(|range| (range, index)).collect()
 }
-
-/// The most ranges of one unit.
-const RANGES_LIMIT: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

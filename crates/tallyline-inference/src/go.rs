@@ -8,13 +8,10 @@ use super::catalog::Catalog;
 use super::flow::Analysis;
 use super::lookup::Found;
 use super::number::Number;
-use super::unit::GO;
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Register};
 use tallyline_debuginfo::model::TypeId;
-
-/// The type of the word that a group starts with.
-pub(super) const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";
+use tallyline_debuginfo::program::GO;
 
 /// Members that lead to groups.
 const TO_GROUPS: [(&[u8], &[u8]); 2] =
@@ -29,7 +26,7 @@ const GROUP_STEP: i64 = 1 << 24;
 impl Analysis<'_, '_, '_, '_> {
     /// Whether the code is Go's.
     pub(super) fn is_go(&self) -> bool {
-        self.unit.as_ref().is_some_and(|unit| unit.entries.language() == GO)
+        self.unit.as_ref().is_some_and(|unit| unit.language() == GO)
     }
 
     /// What is loaded from a field that only Go's library knows more about than its type says.

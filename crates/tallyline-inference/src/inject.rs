@@ -1,13 +1,13 @@
 //! Variables where their locations begin: what debug information says about registers.
 
 use super::flow::Analysis;
-use super::function::Location;
-use super::location::Holder;
 use super::lookup::modulo;
 use super::transfer::name_of;
 use super::value::{Pointer, State, Value};
 use crate::code::{Effect, Flow, Register};
 use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::program::Holder;
+use tallyline_debuginfo::program::Location;
 
 /// Tells the names of numbers that variables are from those that instructions write.
 const INJECTED: u64 = 1 << 6;

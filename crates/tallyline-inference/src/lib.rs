@@ -19,28 +19,22 @@ mod callees;
 mod candidates;
 mod catalog;
 pub mod code;
-mod entries;
 mod error;
 mod evidence;
 mod explain;
 mod field;
 mod flow;
-mod function;
 mod globals;
 mod go;
 mod inject;
-mod location;
 mod lookup;
 mod nodes;
 mod number;
 mod operand;
 mod outcome;
-mod ranges;
-mod shelf;
 mod table;
 mod tags;
 mod transfer;
-mod unit;
 mod value;
 mod vector;
 
@@ -57,13 +51,13 @@ pub use table::{Function as TableFunction, TypeTable};
 use crate::code::{Body, Image};
 use catalog::Catalog;
 use flow::Analysis;
-use function::Function;
 use globals::Globals;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use shelf::Shelf;
 use std::fs::File;
 use table::Part;
+use tallyline_debuginfo::program::Function;
+use tallyline_debuginfo::program::UnitCache;
 use tallyline_debuginfo::{Companions, DebugInfo};
 
 /// Which functions to analyse.
@@ -142,7 +136,7 @@ pub fn explain(
     let (explanation, _) = debug.explore(companions, |info| {
         let globals = Globals::new(info);
         let Some(unit) = globals.unit_at(address) else { return Ok(None) };
-        let mut catalog = Catalog::new(Shelf::new(info));
+        let mut catalog = Catalog::new(UnitCache::new(info));
         Ok(with_function(image, &globals, &mut catalog, unit, address, |analysis| analysis.explain(address)))
     })?;
     Ok(explanation.flatten())
@@ -162,9 +156,9 @@ fn unit_part(
     unit: usize,
     addresses: Option<Vec<u64>>,
 ) -> Part {
-    let mut catalog = Catalog::new(Shelf::new(info));
+    let mut catalog = Catalog::new(UnitCache::new(info));
     let mut part = Part::of_unit(unit);
-    let Some(opened) = catalog.shelf.as_mut().and_then(|shelf| shelf.unit(unit)) else {
+    let Some(opened) = catalog.units.as_mut().and_then(|units| units.unit(unit)) else {
         part.outside = addresses.unwrap_or_default();
         return part;
     };
@@ -183,7 +177,7 @@ fn unit_part(
     };
     wanted.sort_unstable();
     wanted.dedup();
-    let is_assembly = ASSEMBLY.contains(&opened.entries.language());
+    let is_assembly = ASSEMBLY.contains(&opened.language());
     for index in wanted {
         let entry = opened.functions[index].entry();
         with_function(image, globals, &mut catalog, unit, entry, |analysis| {
@@ -219,10 +213,10 @@ fn with_function<T>(
     address: u64,
     each: impl FnOnce(&mut Analysis<'_, '_, '_, '_>) -> T,
 ) -> Option<T> {
-    let shelf = catalog.shelf.as_mut()?;
-    let unit = shelf.unit(unit)?;
+    let units = catalog.units.as_mut()?;
+    let unit = units.unit(unit)?;
     let index = unit.function_at(address)?;
-    let function = Function::read(shelf, &unit, index);
+    let function = Function::read(units, &unit, index);
     let subprogram = &unit.functions[index];
     let body = Body::decode(image, &subprogram.ranges, subprogram.entry());
     let none = FxHashMap::default();

@@ -1,8 +1,9 @@
 //! What lies where a pointer leads: in its object, in what its object is the start or a part of, by an index.
 
-use super::catalog::{Catalog, WAYS_LIMIT, is_room};
+use super::catalog::{Catalog, WAYS_LIMIT};
 use super::value::{Pointer, Value};
 use tallyline_debuginfo::model::{Type, TypeId};
+use tallyline_debuginfo::program::is_room_name;
 
 /// How many records lie one in another where the outermost is looked for.
 const ENCLOSING_LIMIT: usize = 6;
@@ -73,8 +74,8 @@ impl Catalog<'_, '_, '_> {
         if self.flexible(base, offset).is_some() {
             return true;
         }
-        let (Some(place), Some(shelf)) = (self.place(base), &mut self.shelf) else { return false };
-        let derived = shelf.derived(place);
+        let (Some(place), Some(units)) = (self.place(base), &mut self.units) else { return false };
+        let derived = units.derived(place);
         derived.into_iter().any(|place| self.at(place).is_some_and(|id| self.size(id) > offset))
     }
 
@@ -267,7 +268,7 @@ impl Catalog<'_, '_, '_> {
         if let Some(way) = ways.first() {
             for pair in way.windows(2) {
                 let is_room = self.types().as_record(pair[0].0).is_some_and(|(_, record)| {
-                    record.language.is_cpp() && is_room(self.types().name(record.name))
+                    record.language.is_cpp() && is_room_name(self.types().name(record.name))
                 });
                 if is_room {
                     stored = Some(pair[1]);
@@ -287,10 +288,10 @@ impl Catalog<'_, '_, '_> {
         let Some(place) = self.place(part) else { return Enclosing::Several };
         let mut level = vec![(place, 0_u64)];
         for _ in 0..ENCLOSING_LIMIT {
-            let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
+            let Some(units) = self.units.as_mut() else { return Enclosing::Several };
             let mut next = Vec::new();
             for (place, behind) in &level {
-                for (outer, at) in shelf.enclosing(*place) {
+                for (outer, at) in units.enclosing(*place) {
                     next.push((outer, behind.saturating_add(at)));
                 }
             }
@@ -315,9 +316,9 @@ impl Catalog<'_, '_, '_> {
                     return self.at(place).map_or(Enclosing::Several, |id| Enclosing::One(id, inside));
                 }
                 _ => {
-                    let Some(shelf) = self.shelf.as_mut() else { return Enclosing::Several };
+                    let Some(units) = self.units.as_mut() else { return Enclosing::Several };
                     let mut chosen = fitting.iter().filter(|(place, _)| {
-                        let templates = shelf.templates(*place);
+                        let templates = units.templates(*place);
                         templates.iter().any(|(_, ty)| scopes.iter().any(|(_, known)| known == ty))
                     });
                     let (Some(&(place, inside)), None) = (chosen.next(), chosen.next()) else {
@@ -357,8 +358,8 @@ impl Catalog<'_, '_, '_> {
         let Some(place) = self.place(base) else { return Derived::None };
         let mut level = vec![place];
         for _ in 0..DERIVED_LIMIT {
-            let Some(shelf) = self.shelf.as_mut() else { return Derived::None };
-            let mut next: Vec<u64> = level.iter().flat_map(|place| shelf.derived(*place)).collect();
+            let Some(units) = self.units.as_mut() else { return Derived::None };
+            let mut next: Vec<u64> = level.iter().flat_map(|place| units.derived(*place)).collect();
             next.sort_unstable();
             next.dedup();
             let mut fitting = Vec::new();
@@ -387,8 +388,8 @@ impl Catalog<'_, '_, '_> {
         }
         let mut level = vec![self.place(base)?];
         for _ in 0..DERIVED_LIMIT {
-            let shelf = self.shelf.as_mut()?;
-            let mut next: Vec<u64> = level.iter().flat_map(|place| shelf.derived(*place)).collect();
+            let units = self.units.as_mut()?;
+            let mut next: Vec<u64> = level.iter().flat_map(|place| units.derived(*place)).collect();
             next.sort_unstable();
             next.dedup();
             if next.len() > WAYS_LIMIT {
@@ -415,10 +416,10 @@ impl Catalog<'_, '_, '_> {
     /// The only one of some records that is made from what the scopes are made from: by parameters of the
     /// same name, else by any.
     fn made_from(&mut self, records: &[(u64, TypeId)], scopes: &[(String, u64)]) -> Option<TypeId> {
-        let shelf = self.shelf.as_mut()?;
-        let templates: Vec<_> = records.iter().map(|(place, _)| shelf.templates(*place)).collect();
+        let units = self.units.as_mut()?;
+        let templates: Vec<_> = records.iter().map(|(place, _)| units.templates(*place)).collect();
         let only = |is_alike: fn(&(String, u64), &(String, u64)) -> bool| {
-            let is_made = |own: &super::shelf::Templates| {
+            let is_made = |own: &tallyline_debuginfo::program::Templates| {
                 own.iter().any(|own| scopes.iter().any(|known| is_alike(own, known)))
             };
             let mut made = records.iter().zip(&templates).filter(|(_, own)| is_made(own));

@@ -8,10 +8,10 @@
 use super::catalog::Catalog;
 use super::flow::Analysis;
 use super::outcome::Within;
-use super::unit::PartOf;
 use super::value::{State, Value};
 use crate::code::Memory;
 use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::program::PartOf;
 
 /// How many records lie one in another between a part and the node.
 const DEPTH_LIMIT: usize = 8;
@@ -38,9 +38,9 @@ impl Catalog<'_, '_, '_> {
             return None;
         }
         let place = self.place(part)?;
-        let shelf = self.shelf.as_mut()?;
+        let units = self.units.as_mut()?;
         // a base that is made for all types of elements, or an element
-        let is_base = shelf.templates(place).is_empty();
+        let is_base = units.templates(place).is_empty();
         let mut found = Vec::new();
         let mut open = vec![(place, 0_u64, false, 0_usize)];
         while let Some((place, start, is_in_room, depth)) = open.pop() {
@@ -48,7 +48,7 @@ impl Catalog<'_, '_, '_> {
                 return None;
             }
             let mut is_last = true;
-            for outer in shelf.parts_of(place) {
+            for outer in units.parts_of(place) {
                 let follows = match outer.how {
                     PartOf::Room => !is_in_room,
                     PartOf::Derived => is_in_room || is_base,
@@ -60,7 +60,7 @@ impl Catalog<'_, '_, '_> {
                     open.push((outer.record, start.saturating_add(outer.at), is_in_room, depth + 1));
                 }
             }
-            let is_node = depth > 0 && is_last && !shelf.templates(place).is_empty();
+            let is_node = depth > 0 && is_last && !units.templates(place).is_empty();
             if is_node && !found.contains(&(place, start)) {
                 found.push((place, start));
             }
@@ -130,9 +130,9 @@ impl Analysis<'_, '_, '_, '_> {
             _ => {
                 let mut known = self.templates_in_base(position);
                 known.extend(self.templates(position).iter().cloned());
-                let shelf = self.catalog.shelf.as_mut()?;
+                let units = self.catalog.units.as_mut()?;
                 let mut made = nodes.iter().filter(|(place, _)| {
-                    let own = shelf.templates(*place);
+                    let own = units.templates(*place);
                     own.iter().any(|(_, ty)| known.iter().any(|(_, known)| known == ty))
                 });
                 let only = made.next().copied()?;
@@ -143,7 +143,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
         };
         let is_element = self.catalog.place(part).is_some_and(|part| {
-            self.catalog.shelf.as_mut().is_some_and(|shelf| !shelf.templates(part).is_empty())
+            self.catalog.units.as_mut().is_some_and(|units| !units.templates(part).is_empty())
         });
         if is_element && self.keeps(part) {
             return None;

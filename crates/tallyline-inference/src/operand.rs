@@ -3,14 +3,14 @@
 use super::candidates::{self, ALL, Candidate};
 use super::flow::{Analysis, is_no_address};
 use super::globals::{inside, starting};
-use super::location::Holder;
 use super::lookup::Found;
 use super::number::Number;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
-use super::unit::{Fixed, Global};
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
 use tallyline_debuginfo::model::{Type, TypeId};
+use tallyline_debuginfo::program::Holder;
+use tallyline_debuginfo::program::{Fixed, Global};
 
 /// Where compilers put the value that guards the stack, in the segment of the thread.
 const CANARY: i64 = 0x28;
@@ -325,7 +325,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     fn fixed(&mut self, at: Fixed) -> Option<Pointer> {
-        if self.catalog.shelf.is_none() {
+        if self.catalog.units.is_none() {
             let Fixed::Address(address) = at else { return None };
             let (ty, inside) = self.globals.typed(address)?;
             let inside =
@@ -384,9 +384,9 @@ impl Analysis<'_, '_, '_, '_> {
             Err(SymbolsMissing) => return Near::Unknown,
         };
         let start = Fixed::Address(symbol.address);
-        let Some(shelf) = self.catalog.shelf.as_mut() else { return Near::Unknown };
+        let Some(units) = self.catalog.units.as_mut() else { return Near::Unknown };
         let of_unit = starting(start, &function.globals, &unit.globals);
-        if let Some(global) = of_unit.or_else(|| starting(start, unit.statics(shelf.info), &[])) {
+        if let Some(global) = of_unit.or_else(|| starting(start, unit.statics(units.info), &[])) {
             return found(global);
         }
         let Ok(inside) = u32::try_from(address - symbol.address) else { return Near::Unknown };
@@ -402,8 +402,8 @@ impl Analysis<'_, '_, '_, '_> {
                 return Near::Found(entry, inside);
             }
         }
-        let Some(shelf) = self.catalog.shelf.as_ref() else { return Near::Unknown };
-        match unit.file(shelf.info).is_some_and(|file| self.image.is_static_elsewhere(symbol, file)) {
+        let Some(units) = self.catalog.units.as_ref() else { return Near::Unknown };
+        match unit.file(units.info).is_some_and(|file| self.image.is_static_elsewhere(symbol, file)) {
             // a constant that the linker has put into another one
             true => Near::Nothing,
             false => Near::Unknown,
@@ -420,7 +420,7 @@ impl Analysis<'_, '_, '_, '_> {
             own.map(|(_, entry)| (symbol.address, entry))
         })?;
         let inside = address.checked_sub(start)?;
-        let ty = self.catalog.shelf.as_mut()?.target(*entry, gimli::constants::DW_AT_type)?;
+        let ty = self.catalog.units.as_mut()?.type_of(*entry)?;
         let ty = self.catalog.at(ty)?;
         let stripped = self.catalog.strip(ty);
         if let Type::Array(array) = self.catalog.types().get(stripped)
@@ -456,8 +456,8 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// A byte of the variable whose entry is at a place; none beyond its end.
     fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
-        let shelf = self.catalog.shelf.as_mut()?;
-        let ty = shelf.target(entry, gimli::constants::DW_AT_type)?;
+        let units = self.catalog.units.as_mut()?;
+        let ty = units.type_of(entry)?;
         let ty = self.catalog.at(ty)?;
         let inside = u64::from(offset) < self.catalog.size(ty).max(1);
         if !inside {

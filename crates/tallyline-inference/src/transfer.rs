@@ -6,7 +6,6 @@ use super::number::Number;
 use super::operand::Operand;
 use super::value::{State, Value};
 use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
-use gimli::constants;
 use tallyline_debuginfo::model::{Type, TypeId};
 
 /// Functions that come back with every register as it was.
@@ -371,31 +370,28 @@ impl Analysis<'_, '_, '_, '_> {
             Some(unit) if unit.function_at(target).is_some() => unit.clone(),
             _ => {
                 let index = self.globals.unit_at(target)?;
-                self.catalog.shelf.as_mut()?.unit(index)?
+                self.catalog.units.as_mut()?.unit(index)?
             }
         };
         let function = &unit.functions[unit.function_at(target)?];
-        let shelf = self.catalog.shelf.as_ref()?;
-        (function.entry() == target).then(|| shelf.info.place(unit.index, function.offset))
+        let units = self.catalog.units.as_ref()?;
+        (function.entry() == target).then(|| unit.place_of(units.info, function))
     }
 
     fn never_returns(&mut self, place: u64) -> bool {
         if let Some(known) = self.no_return.get(&place) {
             return *known;
         }
-        let Some(shelf) = &mut self.catalog.shelf else { return false };
-        let declared = shelf.declared(place);
-        let marked = |shelf: &mut super::shelf::Shelf<'_, '_, '_>, place| {
-            shelf.entry(place, |entry, _, _| entry.has(constants::DW_AT_noreturn)).unwrap_or(false)
-        };
-        let named = shelf.name(place).is_some_and(|name| NO_RETURN.contains(&name.as_str()));
-        let ends = named || marked(shelf, place) || marked(shelf, declared);
+        let Some(units) = &mut self.catalog.units else { return false };
+        let declared = units.declared(place);
+        let named = units.name(place).is_some_and(|name| NO_RETURN.contains(&name.as_str()));
+        let ends = named || units.is_noreturn(place) || units.is_noreturn(declared);
         self.no_return.insert(place, ends);
         ends
     }
 
     fn returned(&mut self, place: u64) -> Option<Vec<Value>> {
-        let ty = self.catalog.shelf.as_mut()?.target(place, constants::DW_AT_type)?;
+        let ty = self.catalog.units.as_mut()?.type_of(place)?;
         let ty = self.catalog.at(ty)?;
         Some(self.result(ty))
     }

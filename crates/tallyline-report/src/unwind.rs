@@ -2,11 +2,8 @@
 //! (perf's `--call-graph dwarf`): one frame is unwound by `.eh_frame`.
 
 use super::programs::{Program, Programs};
-use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, RegisterRule, UnwindContext,
-    UnwindSection,
-};
 use rustc_hash::FxHashMap;
+use tallyline_debuginfo::program::{FrameTable, UnwindRule};
 use tallyline_inference::code::Machine;
 use tallyline_perf_data::abi::sample as bit;
 use tallyline_perf_data::attr::Attr;
@@ -14,36 +11,19 @@ use tallyline_perf_data::file::{Body, Records};
 use tallyline_perf_data::sample::{Registers, Sample, UserStack, aarch64, x86_64};
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 
-type Reader<'a> = EndianSlice<'a, LittleEndian>;
-
-/// The most frame descriptions of one file that are looked at.
-const FRAMES_LIMIT: usize = 1 << 22;
-
 /// Finds callers; programs are opened when a sample is in them.
 pub(super) struct Unwinder<'p> {
     programs: &'p dyn Programs,
     records: &'p dyn Records,
     // by the file's index
     files: FxHashMap<u32, Option<Frames>>,
-    rules: FxHashMap<(u32, u64), Option<Rule>>,
+    rules: FxHashMap<(u32, u64), Option<UnwindRule>>,
 }
 
-/// The frame descriptions of a file.
+/// The frame descriptions of a program.
 struct Frames {
     program: Program,
-    address: u64,
-    bytes: Vec<u8>,
-    // first address, the one behind the last, place of the description
-    list: Vec<(u64, u64, usize)>,
-}
-
-/// Where the caller's address is, at one instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rule {
-    /// The register, as DWARF numbers it, and what is added: the canonical frame address.
-    frame: (u16, i64),
-    /// Where the return address is, counted from that; none where it is in its register still.
-    at: Option<i64>,
+    table: FrameTable,
 }
 
 impl<'p> Unwinder<'p> {
@@ -63,13 +43,13 @@ impl<'p> Unwinder<'p> {
         });
         let frames = frames.as_ref()?;
         let address = frames.program.image.address_of(offset)?;
-        let rule = *self.rules.entry((index, address)).or_insert_with(|| frames.rule(address));
+        let rule = *self.rules.entry((index, address)).or_insert_with(|| frames.table.rule(address));
         let (rule, machine) = (rule?, frames.program.image.machine());
         let mut found = None;
         let read = self.records.at(&mut std::iter::once(position), &mut |record| {
             if let Body::Sample(_, sample) = &record.body {
                 found =
-                    of_sample(sample).and_then(|(registers, stack)| rule.apply(machine, &registers, &stack));
+                    of_sample(sample).and_then(|(registers, stack)| apply(rule, machine, &registers, &stack));
             }
             Ok(())
         });
@@ -94,72 +74,33 @@ pub(super) fn of_sample<'a>(sample: &Sample<'a>) -> Option<(Registers<'a>, UserS
 impl Frames {
     fn read(program: Program) -> Option<Frames> {
         let (address, bytes) = program.image.frames()?;
-        let bytes = bytes.into_owned();
-        let (section, bases) = section(&bytes, address);
-        let mut list = Vec::new();
-        let mut entries = section.entries(&bases);
-        // what is damaged ends the list
-        while let Ok(Some(entry)) = entries.next() {
-            if list.len() >= FRAMES_LIMIT {
-                break;
-            }
-            if let gimli::CieOrFde::Fde(partial) = entry
-                && let Ok(frame) = partial.parse(EhFrame::cie_from_offset)
-            {
-                let start = frame.initial_address();
-                list.push((start, start.saturating_add(frame.len()), frame.offset()));
-            }
-        }
-        list.sort_unstable();
-        Some(Frames { program, address, bytes, list })
-    }
-
-    /// The rule at an instruction.
-    fn rule(&self, address: u64) -> Option<Rule> {
-        let index = self.list.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
-        let (_, end, place) = self.list[index];
-        if address >= end {
-            return None;
-        }
-        let (section, bases) = section(&self.bytes, self.address);
-        let frame = section.fde_from_offset(&bases, EhFrameOffset(place), EhFrame::cie_from_offset).ok()?;
-        let mut context = UnwindContext::new();
-        let row = frame.unwind_info_for_address(&section, &bases, &mut context, address).ok()?;
-        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
-        let at = match row.register(frame.cie().return_address_register()) {
-            Some(RegisterRule::Offset(at)) => Some(at),
-            Some(RegisterRule::SameValue) | None => None,
-            // the outermost frame, or one that nobody describes
-            _ => return None,
-        };
-        Some(Rule { frame: (register.0, *offset), at })
+        let table = FrameTable::parse(bytes.into_owned(), address);
+        Some(Frames { program, table })
     }
 }
 
-fn section(bytes: &[u8], address: u64) -> (EhFrame<Reader<'_>>, BaseAddresses) {
-    let mut section = EhFrame::new(bytes, LittleEndian);
-    section.set_address_size(8);
-    (section, BaseAddresses::default().set_eh_frame(address))
-}
-
-impl Rule {
-    fn apply(self, machine: Machine, registers: &Registers<'_>, stack: &UserStack<'_>) -> Option<u64> {
-        let pointer = match machine {
-            Machine::X86_64 => registers.get(x86_64::SP)?,
-            Machine::Aarch64 => registers.get(aarch64::SP)?,
-        };
-        let Some(at) = self.at else {
-            // x86 has no register for it
-            return (machine == Machine::Aarch64).then(|| registers.get(LINK)).flatten();
-        };
-        let base = registers.get(kernels(machine, self.frame.0)?)?;
-        let address = base.wrapping_add_signed(self.frame.1).wrapping_add_signed(at);
-        let start = usize::try_from(address.checked_sub(pointer)?).ok()?;
-        let used = stack.bytes.get(..usize::try_from(stack.used).ok()?)?;
-        let word = used.get(start..start.checked_add(8)?)?;
-        let caller = u64::from_le_bytes(word.try_into().ok()?);
-        (caller != 0).then_some(caller)
-    }
+/// Returns the return address by a rule, from the registers and the copied stack of a sample.
+fn apply(
+    rule: UnwindRule,
+    machine: Machine,
+    registers: &Registers<'_>,
+    stack: &UserStack<'_>,
+) -> Option<u64> {
+    let pointer = match machine {
+        Machine::X86_64 => registers.get(x86_64::SP)?,
+        Machine::Aarch64 => registers.get(aarch64::SP)?,
+    };
+    let Some(at) = rule.return_address else {
+        // x86 has no register for it
+        return (machine == Machine::Aarch64).then(|| registers.get(LINK)).flatten();
+    };
+    let base = registers.get(kernels(machine, rule.cfa.0)?)?;
+    let address = base.wrapping_add_signed(rule.cfa.1).wrapping_add_signed(at);
+    let start = usize::try_from(address.checked_sub(pointer)?).ok()?;
+    let used = stack.bytes.get(..usize::try_from(stack.used).ok()?)?;
+    let word = used.get(start..start.checked_add(8)?)?;
+    let caller = u64::from_le_bytes(word.try_into().ok()?);
+    (caller != 0).then_some(caller)
 }
 
 /// aarch64's register with the return address.
@@ -177,36 +118,6 @@ fn kernels(machine: Machine, register: u16) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tallyline_inference::code::Image;
-
-    fn own() -> Program {
-        let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("it runs");
-        Program { image: Image::read(&file).expect("a program"), debug: None, btf: None, store: None }
-    }
-
-    #[test]
-    fn rules_are_found_and_damaged_descriptions_give_none_or_another() {
-        let frames = Frames::read(own()).expect("compilers write them");
-        assert!(!frames.list.is_empty() && frames.list.is_sorted());
-        let (start, end, _) = frames.list[frames.list.len() / 2];
-        let rule = frames.rule(start).expect("a function's start");
-        if frames.program.image.machine() == Machine::X86_64 {
-            // behind a call the stack pointer is at the return address
-            assert_eq!(rule, Rule { frame: (7, 8), at: Some(-8) });
-        }
-        assert_eq!(frames.rule(u64::MAX), None);
-        let mut damaged =
-            Frames { bytes: frames.bytes.clone(), list: frames.list.clone(), program: own(), ..frames };
-        for (index, step) in (0..damaged.bytes.len()).step_by(97).zip([1_u8, 0x40, 0x80, 0xff].iter().cycle())
-        {
-            damaged.bytes[index] ^= step;
-        }
-        let places: Vec<u64> = damaged.list.iter().step_by(31).map(|(start, ..)| *start).collect();
-        places.iter().for_each(|address| _ = damaged.rule(*address));
-        damaged.bytes.truncate(damaged.bytes.len() / 2);
-        places.iter().chain([&end]).for_each(|address| _ = damaged.rule(*address));
-    }
-
     #[test]
     fn registers_have_the_numbers_of_the_kernel() {
         for (dwarf, name) in

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What gimli reads from: a slice of a section, with the byte order of the file.
-pub type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
+pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
 /// Opens the debug information of an ELF file, and hands it on with what is missing of it.
 pub(crate) fn explore<'a, R: ReadRef<'a>, T>(
@@ -53,18 +53,18 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     }
 
     /// The header of a unit, and the sections that it is in.
-    pub fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
+    pub(crate) fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
     /// The same of a unit of which at least the first entry is wanted and perhaps no more was read.
-    pub fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
+    pub(crate) fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
 
     /// A unit by its header and the sections it is in, as gimli wants it, but without its lines, names and
     /// folders: those need not be there.
-    pub fn open(
+    pub(crate) fn open(
         header: &UnitHeader<Slice<'a>>,
         dwarf: &gimli::Dwarf<Slice<'a>>,
     ) -> gimli::Result<gimli::Unit<Slice<'a>>> {
@@ -107,7 +107,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     }
 
     /// The list of places that an attribute of a unit leads to, which is open; none for what is no list.
-    pub fn locations(
+    pub(crate) fn locations(
         &self,
         index: usize,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -120,14 +120,32 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         }
     }
 
+    /// Returns the code of a unit by its own ranges; none where they are damaged.
+    pub fn unit_ranges(&self, index: usize) -> Vec<Range<u64>> {
+        let source = self.skeleton(index).unwrap_or(index);
+        let mut found = Vec::new();
+        // the first DIE is mostly in the first bytes
+        let ((head, dwarf), whole) = (self.head(source), || self.unit(source));
+        let unit = Self::open(head, dwarf).or_else(|_| Self::open(whole().0, dwarf));
+        let Ok(unit) = unit else { return found };
+        if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
+            while let Ok(Some(range)) = ranges.next() {
+                if range.begin < range.end && range.begin != 0 && found.len() < RANGES_LIMIT {
+                    found.push(range.begin..range.end);
+                }
+            }
+        }
+        found
+    }
+
     /// The unit that a unit was split off from, if it was.
-    pub fn skeleton(&self, unit: usize) -> Option<usize> {
+    pub(crate) fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
     /// The sections of a unit that was split off, from where its part of them starts: in a package
     /// those of all units lie one after the other.
-    pub fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
+    pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
     }
 
@@ -160,25 +178,25 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     }
 
     /// The place of an entry of a unit.
-    pub fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
+    pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
 
     /// The unit that a place is in, and the offset there.
-    pub fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
+    pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
         let place = Place(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
 
     /// The place that a reference of an entry leads to.
-    pub fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
+    pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
     }
 
     /// What is needed to read the entries of a unit.
-    pub fn entries(&self, unit: usize) -> Result<UnitEntries> {
+    pub(crate) fn entries(&self, unit: usize) -> Result<UnitEntries> {
         let (context, abbreviations) = (self.units.context(unit)?, self.units.abbreviations(unit)?);
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
@@ -186,7 +204,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     /// Goes over those variables of a unit whose place an expression says: the place of each one's entry,
     /// and the expression. Also says the language, as DWARF numbers it. Nothing else of the unit is looked
     /// at; what is damaged ends the walk.
-    pub fn variables(
+    pub(crate) fn variables(
         &self,
         unit: usize,
         of: VariablesOf,
@@ -223,7 +241,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     }
 
     /// The bytes of a string.
-    pub fn string(
+    pub(crate) fn string(
         &self,
         unit: usize,
         entries: &UnitEntries,
@@ -238,6 +256,9 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         TypeReader { loader: Loader::new(self.units, &request), paths: Some(Paths::default()) }
     }
 }
+
+/// The most ranges of one unit.
+const RANGES_LIMIT: usize = 1 << 20;
 
 /// Whose variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,19 +296,19 @@ impl VariablesOf {
 
 /// What is needed to read the entries of a unit.
 #[derive(Clone)]
-pub struct UnitEntries {
+pub(crate) struct UnitEntries {
     context: Context,
     abbreviations: Arc<gimli::Abbreviations>,
 }
 
 impl UnitEntries {
     /// The abbreviations.
-    pub fn abbreviations(&self) -> &gimli::Abbreviations {
+    pub(crate) fn abbreviations(&self) -> &gimli::Abbreviations {
         &self.abbreviations
     }
 
     /// The language, as DWARF numbers them.
-    pub fn language(&self) -> u64 {
+    pub(crate) fn language(&self) -> u64 {
         self.context.language
     }
 }

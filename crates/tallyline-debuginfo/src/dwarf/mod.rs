@@ -40,7 +40,8 @@ mod virtual_bases;
 mod windows;
 
 pub(crate) use explore::explore;
-pub use explore::{DebugInfo, Slice, TypeReader, UnitEntries, VariablesOf};
+pub use explore::{DebugInfo, TypeReader, VariablesOf};
+pub(crate) use explore::{Slice, UnitEntries};
 
 use crate::Request;
 use crate::companion::Companions;

@@ -1,14 +1,7 @@
 //! What an instruction does, in terms that do not depend on the machine.
 
 use super::fusion::FusionRole;
-
-/// How many registers are followed: general ones, and on x86-64 the first vector registers, which
-/// compilers park pointers in. Numbered as DWARF numbers them.
-pub const REGISTERS: usize = 33;
-
-/// A register, by its number in DWARF.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Register(pub u8);
+pub use tallyline_debuginfo::program::{REGISTERS, Register};
 
 /// What an instruction does with its memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,29 +1,34 @@
 //! Units that a worker has open, and single entries of any of them.
 
-use super::entries::{Entry, Go, string, walk};
+use super::dies::{Entry, Go, string, walk};
 use super::unit::{Enclosing, Unit};
+use crate::dwarf::{DebugInfo, UnitEntries};
 use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use tallyline_debuginfo::{DebugInfo, UnitEntries};
+
+/// `DW_AT_go_elem`: what a Go map, channel or slice holds.
+const GO_ELEMENT: DwAt = DwAt(0x2902);
 
 /// How long a chain from a concrete entry to what it is an instance of may be.
 const ORIGINS_LIMIT: usize = 16;
 
 /// A template's parameters: their names, and the places of what they stand for.
-pub(super) type Templates = Rc<[(String, u64)]>;
+pub type Templates = Rc<[(String, u64)]>;
 
 /// Units that are open, and what was read of entries.
-pub(super) struct Shelf<'i, 'u, 'a> {
-    pub(super) info: &'i DebugInfo<'u, 'a>,
+pub struct UnitCache<'i, 'u, 'a> {
+    /// The debug information.
+    pub info: &'i DebugInfo<'u, 'a>,
     units: FxHashMap<usize, Option<Rc<Unit<'u, 'a>>>>,
     entries: FxHashMap<usize, Option<UnitEntries>>,
     templates: FxHashMap<u64, Templates>,
 }
 
-impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
-    pub(super) fn new(info: &'i DebugInfo<'u, 'a>) -> Self {
-        Shelf {
+impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
+    /// Returns an empty cache.
+    pub fn new(info: &'i DebugInfo<'u, 'a>) -> Self {
+        UnitCache {
             info,
             units: FxHashMap::default(),
             entries: FxHashMap::default(),
@@ -32,7 +37,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// A unit, opened if it was not before.
-    pub(super) fn unit(&mut self, index: usize) -> Option<Rc<Unit<'u, 'a>>> {
+    pub fn unit(&mut self, index: usize) -> Option<Rc<Unit<'u, 'a>>> {
         self.units.entry(index).or_insert_with(|| Unit::open(self.info, index).map(Rc::new)).clone()
     }
 
@@ -41,11 +46,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// Reads one entry.
-    pub(super) fn entry<T>(
-        &mut self,
-        place: u64,
-        read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T,
-    ) -> Option<T> {
+    fn entry<T>(&mut self, place: u64, read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T) -> Option<T> {
         let (unit, offset) = self.info.locate(place)?;
         let entries = self.entries(unit)?;
         let mut read = Some(read);
@@ -63,8 +64,23 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
         self.inherited(place, |entry, unit, _| info.target(unit, &entry.raw(name)?))
     }
 
+    /// Returns the place of the type of a variable, a parameter or a function's result.
+    pub fn type_of(&mut self, place: u64) -> Option<u64> {
+        self.target(place, constants::DW_AT_type)
+    }
+
+    /// Returns the place of the element type of a Go map, channel or slice.
+    pub fn go_element(&mut self, place: u64) -> Option<u64> {
+        self.target(place, GO_ELEMENT)
+    }
+
+    /// Returns whether a function is declared not to return.
+    pub fn is_noreturn(&mut self, place: u64) -> bool {
+        self.entry(place, |entry, _, _| entry.has(constants::DW_AT_noreturn)).unwrap_or(false)
+    }
+
     /// The name of an entry, which it may have from what it is an instance of.
-    pub(super) fn name(&mut self, place: u64) -> Option<String> {
+    pub fn name(&mut self, place: u64) -> Option<String> {
         let info = self.info;
         self.inherited(place, |entry, unit, entries| {
             let name = string(info, unit, entries, entry, constants::DW_AT_name)?;
@@ -94,7 +110,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// The entry that a function or variable was declared with first.
-    pub(super) fn declared(&mut self, mut place: u64) -> u64 {
+    pub fn declared(&mut self, mut place: u64) -> u64 {
         let info = self.info;
         for _ in 0..ORIGINS_LIMIT {
             let origin = self.entry(place, |entry, unit, _| {
@@ -111,7 +127,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// The parameters that a type or a function was made from a template with.
-    pub(super) fn templates(&mut self, place: u64) -> Templates {
+    pub fn templates(&mut self, place: u64) -> Templates {
         if let Some(known) = self.templates.get(&place) {
             return known.clone();
         }
@@ -142,7 +158,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// The scopes that an entry is declared in, with the separator of its language; none at the top.
-    pub(super) fn path(&mut self, place: u64) -> Option<Vec<u8>> {
+    pub fn path(&mut self, place: u64) -> Option<Vec<u8>> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
         let path = unit.path_of(offset);
@@ -150,7 +166,7 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// The class that an entry is declared in.
-    pub(super) fn class_of(&mut self, place: u64) -> Option<u64> {
+    pub fn class_of(&mut self, place: u64) -> Option<u64> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
         let class = unit.scope_of(offset)?;
@@ -158,19 +174,19 @@ impl<'i, 'u, 'a> Shelf<'i, 'u, 'a> {
     }
 
     /// The records that have a type in them, how far behind their start, and how.
-    pub(super) fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
+    pub fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
         let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
         let info = self.info;
         self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
     }
 
     /// The records that have a type in them, and how far behind their start.
-    pub(super) fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
+    pub fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
         self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
     }
 
     /// The records that have another one at their start.
-    pub(super) fn derived(&mut self, base: u64) -> Vec<u64> {
+    pub fn derived(&mut self, base: u64) -> Vec<u64> {
         let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
         self.enclosing(base).into_iter().filter_map(starts).collect()
     }

@@ -7,14 +7,15 @@ const FOUND_LIMIT: usize = 64;
 
 /// Ranges with what they belong to, by start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges<T> {
+pub struct Ranges<T> {
     all: Vec<(Range<u64>, T)>,
     // a tree over the ranges: the last end in each half, in the halves of that, and so on
     ends: Vec<u64>,
 }
 
 impl<T: Copy + Ord> Ranges<T> {
-    pub(super) fn new(mut all: Vec<(Range<u64>, T)>) -> Ranges<T> {
+    /// Returns a set of ranges.
+    pub fn new(mut all: Vec<(Range<u64>, T)>) -> Ranges<T> {
         all.sort_unstable_by_key(|(range, of)| (range.start, range.end, *of));
         let leaves = all.len().next_power_of_two();
         let mut ends = vec![0; 2 * leaves];
@@ -29,7 +30,7 @@ impl<T: Copy + Ord> Ranges<T> {
 
     /// Whom the ranges belong to that hold an address, each once: the narrowest first, of equal ones the
     /// least.
-    pub(super) fn at(&self, address: u64) -> Vec<T> {
+    pub fn at(&self, address: u64) -> Vec<T> {
         let before = self.all.partition_point(|(range, _)| range.start <= address);
         let mut found: Vec<(u64, T)> = Vec::new();
         let mut open = vec![1_usize];

@@ -1,8 +1,8 @@
 //! Entries of debug information, one after the other.
 
+use crate::dwarf::{DebugInfo, Slice, UnitEntries};
 use gimli::constants::{self, DwAt, DwTag};
 use gimli::{Attribute, AttributeValue, UnitOffset};
-use tallyline_debuginfo::{DebugInfo, Slice, UnitEntries};
 
 /// One entry.
 pub(super) struct Entry<'a> {

@@ -1,37 +1,37 @@
 //! One unit of debug information: its functions, its variables, the scopes that names are in.
 
-use super::entries::{Entry, Go, string, walk};
-use super::go::CONTROL;
+use super::dies::{Entry, Go, string, walk};
 use super::location;
 use super::ranges::Ranges;
+use crate::dwarf::{DebugInfo, Slice, UnitEntries, VariablesOf};
 use gimli::constants::{self, DwTag};
 use gimli::{AttributeValue, UnitOffset};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
-use tallyline_debuginfo::{DebugInfo, Slice, UnitEntries, VariablesOf};
 
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
 
 /// A function that has code.
 #[derive(Clone, Debug)]
-pub(super) struct Subprogram {
+pub struct Subprogram {
     pub(super) offset: UnitOffset<usize>,
-    pub(super) ranges: Vec<Range<u64>>,
+    /// Its code, the range that it is entered at first.
+    pub ranges: Vec<Range<u64>>,
 }
 
 impl Subprogram {
     /// Where it is entered.
-    pub(super) fn entry(&self) -> u64 {
+    pub fn entry(&self) -> u64 {
         self.ranges.first().map_or(0, |range| range.start)
     }
 }
 
 /// Where a variable is that is not a function's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Fixed {
+pub enum Fixed {
     /// At an address.
     Address(u64),
     /// At an offset in what each thread has.
@@ -40,37 +40,41 @@ pub(super) enum Fixed {
 
 /// A variable at a fixed place, or a piece of it: compilers split a variable that is only used by parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Global {
-    pub(super) at: Fixed,
+pub struct Global {
+    /// Its place.
+    pub at: Fixed,
     /// The place of the entry that has its type.
-    pub(super) entry: u64,
+    pub entry: u64,
     /// Where in the variable the piece starts.
-    pub(super) offset: u32,
+    pub offset: u32,
     /// How many bytes the piece has; none for a whole variable.
-    pub(super) size: Option<u32>,
+    pub size: Option<u32>,
 }
 
 impl Global {
     /// A whole variable.
-    pub(super) fn whole(at: Fixed, entry: u64) -> Global {
+    pub fn whole(at: Fixed, entry: u64) -> Global {
         Global { at, entry, offset: 0, size: None }
     }
 }
 
 /// One unit that is open.
-pub(super) struct Unit<'u, 'a> {
-    pub(super) index: usize,
+pub struct Unit<'u, 'a> {
+    /// Its index in [`DebugInfo`].
+    pub index: usize,
     pub(super) entries: UnitEntries,
     pub(super) unit: gimli::Unit<Slice<'a>>,
     // of split units: with the sections that stayed behind
     joined: Option<gimli::Dwarf<Slice<'a>>>,
     dwarf: &'u gimli::Dwarf<Slice<'a>>,
-    pub(super) functions: Vec<Subprogram>,
+    /// Its functions that have code.
+    pub functions: Vec<Subprogram>,
     /// Which function a range is of.
     by_range: Ranges<u32>,
-    pub(super) globals: Vec<Global>,
+    /// Its variables at fixed places.
+    pub globals: Vec<Global>,
     /// Variables of which it is not said where they are: their names, and the places of their entries.
-    pub(super) unplaced: Vec<(&'a [u8], u64)>,
+    pub unplaced: Vec<(&'a [u8], u64)>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
     // what functions have at fixed places
@@ -81,7 +85,7 @@ pub(super) struct Unit<'u, 'a> {
 
 impl<'u, 'a> Unit<'u, 'a> {
     /// Opens a unit. None if it is damaged, or has no code.
-    pub(super) fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
+    pub fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
         let (header, dwarf) = info.unit(index);
         let (unit, joined) = match info.skeleton(index) {
             Some(skeleton) => {
@@ -116,8 +120,18 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.joined.as_ref().unwrap_or(self.dwarf)
     }
 
+    /// Returns its language, a `DW_LANG` number.
+    pub fn language(&self) -> u64 {
+        self.entries.language()
+    }
+
+    /// Returns the place of the DIE of a function.
+    pub fn place_of(&self, info: &DebugInfo<'u, 'a>, function: &Subprogram) -> u64 {
+        info.place(self.index, function.offset)
+    }
+
     /// The name of its source file, without the folder.
-    pub(super) fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
+    pub fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
         let mut name = None;
         walk(info, self.index, &self.entries, None, |entry| {
             name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
@@ -127,7 +141,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 
     /// The function that an address is in.
-    pub(super) fn function_at(&self, address: u64) -> Option<usize> {
+    pub fn function_at(&self, address: u64) -> Option<usize> {
         self.by_range.at(address).first().map(|function| *function as usize)
     }
 
@@ -227,11 +241,7 @@ impl<'u, 'a> Unit<'u, 'a> {
 
     /// The variables at fixed places of a unit that is not opened, with the unit's language. None if there
     /// is one whose place only an open unit tells.
-    pub(super) fn variables(
-        info: &DebugInfo<'u, 'a>,
-        index: usize,
-        of: VariablesOf,
-    ) -> Option<(Vec<Global>, u64)> {
+    pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
         let needs_unit = Cell::new(false);
@@ -265,7 +275,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 
     /// The variables at fixed places that functions have of their own.
-    pub(super) fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
+    pub fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
         self.statics.get_or_init(|| self.find_statics(info))
     }
 
@@ -289,7 +299,7 @@ impl<'u, 'a> Unit<'u, 'a> {
 
     /// The records that have a type in them, as a base or a member, and how far behind their start. A
     /// record that is made as room for the type counts too.
-    pub(super) fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
+    pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
     }
@@ -335,14 +345,14 @@ impl<'u, 'a> Unit<'u, 'a> {
         let mut is_room = false;
         walk(info, self.index, &self.entries, Some(offset), |entry| {
             let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
-            is_room = name.is_some_and(super::catalog::is_room);
+            is_room = name.is_some_and(is_room_name);
             Go::Stop
         });
         is_room
     }
 
     /// What a Go program tells about its types.
-    pub(super) fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
+    pub fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
         let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
             if entry.tag == constants::DW_TAG_structure_type
@@ -358,7 +368,7 @@ impl<'u, 'a> Unit<'u, 'a> {
             if let Some(value) = entry.value(GO_RUNTIME_TYPE)
                 && let Some(address) = match value {
                     AttributeValue::Addr(address) => Some(address),
-                    other => super::entries::address(self.dwarf(), &self.unit, other).or(other.udata_value()),
+                    other => super::dies::address(self.dwarf(), &self.unit, other).or(other.udata_value()),
                 }
             {
                 found.described.push((address, info.place(self.index, entry.offset)));
@@ -371,17 +381,18 @@ impl<'u, 'a> Unit<'u, 'a> {
 
 /// A record that has a type in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Enclosing {
+pub struct Enclosing {
     /// The place of the record's entry.
-    pub(super) record: u64,
+    pub record: u64,
     /// How far behind its start the part lies.
-    pub(super) at: u64,
-    pub(super) how: PartOf,
+    pub at: u64,
+    /// The relation.
+    pub how: PartOf,
 }
 
 /// How a record has another type in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PartOf {
+pub enum PartOf {
     /// As a base.
     Derived,
     /// As a member.
@@ -411,19 +422,23 @@ fn fixed(
 
 /// What a Go program tells about its types: places of entries.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GoTypes {
+pub struct GoTypes {
     /// Types that the program describes at addresses.
-    pub(super) described: Vec<(u64, u64)>,
-    pub(super) goroutine: Option<u64>,
+    pub described: Vec<(u64, u64)>,
+    /// The type of a goroutine.
+    pub goroutine: Option<u64>,
     /// The word that each group of a map starts with.
-    pub(super) group_control: Option<u64>,
+    pub group_control: Option<u64>,
 }
 
-/// DWARF's number of Go.
-pub(super) const GO: u64 = 0x16;
+/// The type of the word that a group starts with.
+const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";
 
-/// DWARF's number of Rust.
-pub(super) const RUST: u64 = 0x1c;
+/// `DW_LANG_Go`.
+pub const GO: u64 = 0x16;
+
+/// `DW_LANG_Rust`.
+pub const RUST: u64 = 0x1c;
 
 /// How many scopes before an entry are looked at for those that hold it.
 const SCOPES_LOOKED_AT: usize = 1 << 16;
@@ -465,4 +480,9 @@ fn join<'a>(
         file_type: gimli::DwarfFileType::Dwo,
         ..gimli::Dwarf::default()
     }
+}
+
+/// Whether a class is nothing but room for an object of the type that it is made with.
+pub fn is_room_name(name: &[u8]) -> bool {
+    name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }

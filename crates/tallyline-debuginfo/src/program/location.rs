@@ -1,12 +1,12 @@
 //! Where variables are: the part of DWARF's expressions that says it without running a program.
 
-use crate::code::Register;
+use super::Register;
+use crate::dwarf::Slice;
 use gimli::{Encoding, Expression, Operation, constants};
-use tallyline_debuginfo::Slice;
 
 /// What holds a variable, or a piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holder {
+pub enum Holder {
     /// A register.
     Register(Register),
     /// The sum of a register and a number is its value.
@@ -27,12 +27,13 @@ pub(super) enum Holder {
 
 /// A piece of a variable, and what holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) holder: Holder,
+pub struct Piece {
+    /// The register or memory.
+    pub holder: Holder,
     /// Where in the variable it starts.
-    pub(super) offset: u32,
+    pub offset: u32,
     /// How many bytes; none for the whole variable.
-    pub(super) size: Option<u32>,
+    pub size: Option<u32>,
 }
 
 /// What a frame's base is, which variables are counted from.
@@ -169,7 +170,7 @@ fn holder(step: Step) -> Option<Holder> {
 }
 
 fn followed(register: u16) -> Option<Register> {
-    u8::try_from(register).ok().filter(|number| usize::from(*number) < crate::code::REGISTERS).map(Register)
+    u8::try_from(register).ok().filter(|number| usize::from(*number) < super::REGISTERS).map(Register)
 }
 
 /// The address that a whole expression is: `DW_OP_addr` alone, which is what most globals have.

@@ -1,68 +1,77 @@
 //! One function as its debug information describes it: scopes, variables and where they are, calls.
 
-use super::entries::{Go, address, walk};
+use super::dies::{Go, address, walk};
 use super::location::{self, FrameBase, Piece};
-use super::shelf::Shelf;
 use super::unit::{Global, Unit};
+use super::unit_cache::UnitCache;
+use crate::dwarf::DebugInfo;
 use gimli::AttributeValue;
 use gimli::constants;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use tallyline_debuginfo::DebugInfo;
 
 /// The most places of variables of one function.
 const LOCATIONS_LIMIT: usize = 1 << 18;
 
 /// A block of a function, or a function that was inlined into it.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
-    pub(super) ranges: Vec<Range<u64>>,
+pub struct Scope {
+    /// Its code.
+    pub ranges: Vec<Range<u64>>,
     /// The scope around it; its own position for the function itself.
-    pub(super) parent: usize,
+    pub parent: usize,
     /// Where the function's entry is, if the scope is one.
-    pub(super) function: Option<u64>,
+    pub function: Option<u64>,
 }
 
 /// A variable or parameter.
 #[derive(Clone, Debug)]
-pub(super) struct Variable {
-    pub(super) name: String,
+pub struct Variable {
+    /// Its name.
+    pub name: String,
     /// The place of its type.
-    pub(super) ty: u64,
-    pub(super) parameter: bool,
+    pub ty: u64,
+    /// Whether it is a parameter.
+    pub parameter: bool,
 }
 
 /// Where a variable is, or a piece of it, and in which code.
 #[derive(Clone, Debug)]
-pub(super) struct Location {
-    pub(super) range: Range<u64>,
-    pub(super) piece: Piece,
-    pub(super) variable: u32,
+pub struct Location {
+    /// The code in which it holds.
+    pub range: Range<u64>,
+    /// The piece, and its place.
+    pub piece: Piece,
+    /// The index of the variable in [`Function::variables`].
+    pub variable: u32,
 }
 
 /// What is known of a function.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Function {
-    pub(super) name: String,
-    pub(super) scopes: Vec<Scope>,
-    pub(super) variables: Vec<Variable>,
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its scopes, outer ones first.
+    pub scopes: Vec<Scope>,
+    /// Its variables and parameters, also of what is inlined.
+    pub variables: Vec<Variable>,
     /// By start.
-    pub(super) locations: Vec<Location>,
+    pub locations: Vec<Location>,
     /// Which function a call goes to, by the address that it returns to.
-    pub(super) calls: FxHashMap<u64, u64>,
+    pub calls: FxHashMap<u64, u64>,
     /// Variables of its own at fixed places.
-    pub(super) globals: Vec<Global>,
+    pub globals: Vec<Global>,
 }
 
 impl Function {
     /// Reads a function of a unit.
-    pub(super) fn read<'a>(shelf: &mut Shelf<'_, '_, 'a>, unit: &Unit<'_, 'a>, index: usize) -> Function {
+    pub fn read<'a>(cache: &mut UnitCache<'_, '_, 'a>, unit: &Unit<'_, 'a>, index: usize) -> Function {
         let subprogram = &unit.functions[index];
         let mut function = Function::default();
         let mut base = FrameBase::Unknown;
         // scopes that are open, with their depth
         let mut open: Vec<(isize, usize)> = Vec::new();
-        let info = shelf.info;
+        let info = cache.info;
         let mut pending = Vec::new();
         walk(info, unit.index, &unit.entries, Some(subprogram.offset), |entry| {
             while open.last().is_some_and(|(depth, _)| *depth >= entry.depth) {
@@ -120,18 +129,18 @@ impl Function {
             }
             Go::Past
         });
-        function.name = shelf.name(info.place(unit.index, subprogram.offset)).unwrap_or_default();
-        function.name_variables(shelf, pending);
+        function.name = cache.name(info.place(unit.index, subprogram.offset)).unwrap_or_default();
+        function.name_variables(cache, pending);
         function.locations.sort_by_key(|location| location.range.start);
         function
     }
 
-    fn name_variables(&mut self, shelf: &mut Shelf<'_, '_, '_>, pending: Vec<(u64, bool)>) {
+    fn name_variables(&mut self, cache: &mut UnitCache<'_, '_, '_>, pending: Vec<(u64, bool)>) {
         let mut keep = vec![None; pending.len()];
         for (index, (place, parameter)) in pending.into_iter().enumerate() {
-            let Some(ty) = shelf.target(place, constants::DW_AT_type) else { continue };
+            let Some(ty) = cache.target(place, constants::DW_AT_type) else { continue };
             keep[index] = Some(self.variables.len() as u32);
-            let name = shelf.name(place).unwrap_or_default();
+            let name = cache.name(place).unwrap_or_default();
             self.variables.push(Variable { name, ty, parameter });
         }
         self.locations.retain_mut(|location| match keep.get(location.variable as usize).copied().flatten() {
@@ -144,7 +153,7 @@ impl Function {
     }
 
     /// The scopes that an address is in, innermost first.
-    pub(super) fn scopes_at(&self, address: u64) -> Vec<usize> {
+    pub fn scopes_at(&self, address: u64) -> Vec<usize> {
         // children come behind their parents
         let holds = |scope: &&usize| self.scopes[**scope].ranges.iter().any(|range| range.contains(&address));
         let all: Vec<usize> = (0..self.scopes.len()).collect();
@@ -152,13 +161,13 @@ impl Function {
     }
 
     /// The locations that hold at an address.
-    pub(super) fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
+    pub fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
         let before = self.locations.partition_point(|location| location.range.start <= address);
         self.locations[..before].iter().filter(move |location| address < location.range.end)
     }
 }
 
-fn frame_base<'a>(entry: &super::entries::Entry<'a>, unit: &Unit<'_, 'a>) -> FrameBase {
+fn frame_base<'a>(entry: &super::dies::Entry<'a>, unit: &Unit<'_, 'a>) -> FrameBase {
     match entry.value(constants::DW_AT_frame_base) {
         Some(AttributeValue::Exprloc(expression)) => location::frame_base(expression, unit.unit.encoding()),
         _ => FrameBase::Unknown,
@@ -170,7 +179,7 @@ fn locate<'a>(
     function: &mut Function,
     (info, unit): (&DebugInfo<'_, 'a>, &Unit<'_, 'a>),
     base: FrameBase,
-    value: &AttributeValue<tallyline_debuginfo::Slice<'a>>,
+    value: &AttributeValue<crate::dwarf::Slice<'a>>,
     scope: &[Range<u64>],
     variable: u32,
 ) {

@@ -1,0 +1,26 @@
+//! Functions, variables and scopes of a program: units as they are opened, and single DIEs of any of them.
+
+mod dies;
+mod frames;
+mod function;
+mod lines;
+mod location;
+mod ranges;
+mod unit;
+mod unit_cache;
+
+pub use frames::{FrameTable, UnwindRule};
+pub use function::{Function, Location, Scope, Variable};
+pub use lines::source_lines;
+pub use location::{Holder, Piece};
+pub use ranges::Ranges;
+pub use unit::{Enclosing, Fixed, GO, Global, GoTypes, PartOf, RUST, Subprogram, Unit, is_room_name};
+pub use unit_cache::{Templates, UnitCache};
+
+/// The number of registers whose locations are followed: general ones, and on x86-64 the first vector registers,
+/// where compilers park pointers. DWARF's numbering.
+pub const REGISTERS: usize = 33;
+
+/// A register, by its number in DWARF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Register(pub u8);
