@@ -16,7 +16,7 @@
 //! - Files may be truncated, corrupt or malicious: no panic, no endless loop, memory bounded by the
 //!   size of the file plus [`INFLATED_LIMIT`] for compressed sections, and one error with its offset.
 //! - Memory is proportional to the requested types, not to the file.
-//! - No unsafe code, and no files opened: the caller brings the bytes or the open file, and
+//! - No unsafe code, and no files opened but by [`locate`]: the caller brings the bytes or the open file, and
 //!   [`Companions`] for other files: split DWARF, and the supplementary files of dwz.
 //!
 //! # Limits
@@ -35,6 +35,7 @@ mod dwarf;
 mod elf;
 mod error;
 mod language;
+pub mod locate;
 pub mod lookup;
 pub mod model;
 pub mod program;

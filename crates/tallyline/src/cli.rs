@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::annotate;
-use crate::bench;
+use crate::beside;
 use crate::check;
 use crate::demo;
 use crate::diff;
@@ -10,7 +10,6 @@ use crate::groups;
 use crate::layout;
 use crate::manual;
 use crate::mem;
-use crate::output::{Color, Output};
 use crate::pahole;
 use crate::record;
 use crate::reorganize;
@@ -21,6 +20,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::process::ExitCode;
+use tallyline_support::output::{Color, Output};
 
 /// Makes statistics and hot data structures scale on machines with many CPUs.
 #[derive(Debug, Parser)]
@@ -38,8 +38,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   tallyline demo                         what counting costs here, in half a minute
-  tallyline bench update                 what an update costs here, against the other ways to count
-  tallyline bench fold --json -o fold.json
+  tallyline-bench update                 what an update costs here, against the other ways to count
   tallyline layout task_struct           a struct of the running kernel: offsets, holes, cache lines
   tallyline layout connection ./server   a struct of a program with debug information
   tallyline reorganize --verify ./server what could be smaller, checked by compiling it
@@ -55,9 +54,13 @@ Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A read
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure the counters against the ways that others count
-    #[command(subcommand)]
-    Bench(bench::Bench),
+    /// Run tallyline-bench, which measures the counters and the tool against others
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Bench {
+        /// Its arguments; see `tallyline-bench --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        words: Vec<std::ffi::OsString>,
+    },
 
     /// Count packets with all CPUs, shared words against ours; shows a table and writes a page
     Demo(demo::DemoArgs),
@@ -119,7 +122,7 @@ enum Command {
 /// Does what the command line says; the exit status of what looks for something says if it found it.
 pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
     match &mut cli.command {
-        Command::Bench(bench) => return bench::run(bench, cli.color),
+        Command::Bench { words } => beside::run_bench(words),
         Command::Demo(args) => demo::run(args, cli.color),
         Command::Layout(args) => layout::run(args, cli.color),
         Command::Pahole { words } => return Ok(pahole::run(words)),

@@ -5,7 +5,7 @@
 
 mod allocator;
 mod annotate;
-mod bench;
+mod beside;
 mod browser;
 mod check;
 mod cli;
@@ -18,13 +18,11 @@ mod interrupt;
 mod layout;
 mod manual;
 mod mem;
-mod output;
-mod page;
 mod pahole;
+mod position;
 mod profile;
 mod record;
 mod reorganize;
-mod replacement;
 mod replay;
 mod report;
 mod sharing;
@@ -53,7 +51,7 @@ fn main() -> ExitCode {
         // what could be read of a recording was shown
         Ok(_) if profile::is_damaged() => ExitCode::from(ERROR),
         Ok(status) => status,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if tallyline_support::output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tallyline: {error:#}");
             ExitCode::from(ERROR)

@@ -1,6 +1,5 @@
 //! The manual: a page for the program and one for each sub-command, made from the command line's own description.
 
-use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
@@ -8,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
+use tallyline_support::output::{Color, Output};
 
 /// Show a manual page, or write all of them into a folder
 #[derive(Debug, Args)]

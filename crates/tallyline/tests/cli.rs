@@ -74,13 +74,13 @@ fn every_sub_command_has_a_manual_page() {
     let folder = folder("man");
     let output = run(&["man", "--folder", folder.to_str().expect("a plain path")]);
     assert!(output.status.success(), "{output:?}");
-    for name in ["", "-layout", "-bench", "-bench-update", "-check", "-man"] {
+    for name in ["", "-layout", "-bench", "-reorganize", "-check", "-man"] {
         let page = std::fs::read_to_string(folder.join(format!("tallyline{name}.1"))).expect("a page");
         assert!(page.contains(".TH") && page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{name}");
     }
-    let page = run(&["man", "bench", "update"]);
+    let page = run(&["man", "layout"]);
     assert!(stdout(&page).contains(".SH EXAMPLES"), "{page:?}");
-    assert_eq!(page.stdout, std::fs::read(folder.join("tallyline-bench-update.1")).expect("a page"));
+    assert_eq!(page.stdout, std::fs::read(folder.join("tallyline-layout.1")).expect("a page"));
     let program = stdout(&run(&["man"]));
     assert!(program.contains("tallyline\\-layout") && program.lines().count() < 200, "{program}");
     let wrong = run(&["man", "layuot"]);

@@ -121,3 +121,9 @@ impl Request<'_> {
         TypeTable::join(found, outside, warnings).map(Some)
     }
 }
+
+/// Returns the name of the file that holds the tables of a build.
+pub fn file_of_build(build_id: &[u8]) -> String {
+    let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{id}.types")
+}

@@ -4,7 +4,6 @@
 use super::source::SourceFiles;
 use super::text::Line;
 use crate::columns::Fit;
-use crate::output::printable;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
@@ -14,6 +13,7 @@ use tallyline_inference::{Outcome, TypeTable, place_text};
 use tallyline_report::profile::{Point, Symbol};
 use tallyline_report::programs::Program;
 use tallyline_report::{Binaries, Filter, Profile, source_lines};
+use tallyline_support::output::printable;
 
 /// A function, line by line.
 pub(crate) struct Function {

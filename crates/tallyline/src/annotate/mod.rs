@@ -9,7 +9,6 @@ pub(crate) mod text;
 pub(crate) use args::AnnotateArgs;
 
 use crate::browser;
-use crate::output::{Color, Output};
 use crate::profile;
 use crate::report::browse;
 use anyhow::{Context, Result};
@@ -21,6 +20,7 @@ use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::NameKind;
 use tallyline_report::profile::Point;
 use tallyline_report::{Profile, Weighing};
+use tallyline_support::output::{Color, Output};
 
 /// Does what the command line says.
 pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Lines of source files, where these are on this machine.
 
-use crate::output::printable;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use tallyline_support::output::printable;
 
 /// The largest file that is read, in bytes.
 const SIZE_LIMIT: u64 = 16 << 20;

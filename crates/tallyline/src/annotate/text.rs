@@ -2,7 +2,6 @@
 
 use super::AnnotateArgs;
 use crate::columns::{self, Fit};
-use crate::output::printable;
 use anyhow::Result;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use std::ops::Range;
 use tallyline_perf_data::sample::DataSource;
 use tallyline_report::annotate::{TypeUse, Use};
 use tallyline_report::members::Member;
+use tallyline_support::output::printable;
 
 /// A line of a type.
 pub(crate) struct Line {

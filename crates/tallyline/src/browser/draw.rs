@@ -2,8 +2,8 @@
 
 use super::{Browser, Prompt};
 use crate::columns::{self, Fit};
-use crate::output::printable;
 use anstyle::{AnsiColor, Style};
+use tallyline_support::output::printable;
 
 /// A row of a frame.
 #[derive(Clone, Debug, PartialEq)]

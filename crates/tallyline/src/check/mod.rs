@@ -11,7 +11,6 @@ pub(crate) use args::CheckArgs;
 
 use crate::layout::job::Job;
 use crate::layout::{nearest_in, operands, source};
-use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use args::Format;
 use paths::Paths;
@@ -25,6 +24,7 @@ use tallyline_layout::check::{
     suggest,
 };
 use tallyline_layout::query;
+use tallyline_support::output::{Color, Output};
 
 /// The policy where none is named.
 const POLICY: &str = "layout.toml";

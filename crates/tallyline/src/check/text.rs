@@ -1,10 +1,10 @@
 //! Findings for people.
 
 use super::Shown;
-use crate::output::printable;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use std::io::Write;
+use tallyline_support::output::printable;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

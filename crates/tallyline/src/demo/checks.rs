@@ -2,11 +2,11 @@
 
 use super::Stopped;
 use super::workload::{COUNTERS, INTERFACES, Label, Ring, Values, Way, values_after};
-use crate::bench::os;
 use anyhow::Result;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tallyline_support::cpus;
 
 /// Whether what was read is what was counted, counter by counter.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -146,7 +146,7 @@ impl Wanderer<'_> {
         while !self.stop.load(Ordering::Relaxed) {
             // threads set out from different CPUs and take different ways
             let next = self.thread + moves as usize * (1 + self.thread / self.cpus.len());
-            let moved = self.cpus.len() > 1 && os::pin(self.cpus[next % self.cpus.len()]).is_ok();
+            let moved = self.cpus.len() > 1 && cpus::pin(self.cpus[next % self.cpus.len()]).is_ok();
             moves += u64::from(moved);
             // the moves fall into all places of the ring
             let stay = STAY + ring_rounds % 97;

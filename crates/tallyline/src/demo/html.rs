@@ -8,12 +8,12 @@ use super::plot::{self, Axes, Bar, Mark, Panel, Series, Words};
 use super::reading::{Cost, POSSIBLE, PRESENT, SHARED, STATCTR, What};
 use super::result::{Case, Results};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
-use crate::page::{self, fill};
-use crate::replacement::Replacement;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
 use tallyline_layout::print::html::escape;
+use tallyline_support::page::{self, fill};
+use tallyline_support::replacement::Replacement;
 
 const FRAME: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");

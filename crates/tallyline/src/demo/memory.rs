@@ -3,11 +3,11 @@
 use super::Stopped;
 use super::figures::plural;
 use super::reading::POSSIBLE;
-use crate::bench::os;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use statctr::topology::{CpuId, Topology};
 use statctr::{CounterArray, Placement, Pool};
+use tallyline_support::cpus;
 
 /// What a pool takes.
 #[derive(Debug, Clone, Serialize)]
@@ -74,7 +74,7 @@ pub(crate) fn of_many(counters: usize, cpus: &[usize]) -> Result<Footprint> {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // where this is forbidden the count of CPUs below says on how many it was
-                let _ = os::pin(cpu);
+                let _ = cpus::pin(cpu);
                 (0..counters).filter_map(|index| array.get(index)).for_each(|counter| counter.inc());
             });
         });

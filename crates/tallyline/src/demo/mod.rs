@@ -17,9 +17,7 @@ mod result;
 mod table;
 mod workload;
 
-use crate::bench::{Machine, os};
 use crate::interrupt;
-use crate::output::{Color, Output};
 use anyhow::{Context, Result, bail};
 use checks::Exactness;
 use clap::Args;
@@ -29,6 +27,8 @@ use statctr::{Mode, Pool};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tallyline_support::output::{Color, Output};
+use tallyline_support::{Machine, cpus};
 use workload::{COUNTERS, INTERFACES, LABELS, ONE_COMMIT, Store};
 
 /// Options of `tallyline demo`.
@@ -167,7 +167,7 @@ const QUICK: f64 = 1.2;
 
 impl Plan {
     fn new(args: &DemoArgs) -> Result<Plan> {
-        let cpus = os::allowed_cpus().context("cannot find out which CPUs to run on")?;
+        let cpus = cpus::allowed_cpus().context("cannot find out which CPUs to run on")?;
         let most = match args.threads {
             Some(threads) if threads as usize > cpus.len() => bail!(
                 "--threads {threads}: each thread wants a CPU of its own, and this process may run on {}; \
@@ -204,7 +204,7 @@ impl Plan {
     }
 
     fn measure(&self) -> Result<Results> {
-        let (begun, machine) = (Instant::now(), Machine::describe());
+        let (begun, machine) = (Instant::now(), Machine::describe("none, as nothing is compiled"));
         let progress = Progress::new(self.time());
         let mut tick = |time| progress.tick(time);
         let pool = Pool::builder().build()?;

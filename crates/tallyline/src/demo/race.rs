@@ -6,11 +6,11 @@
 
 use super::Stopped;
 use super::workload::{INTERFACES, Ring, Way};
-use crate::bench::os;
 use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+use tallyline_support::cpus;
 
 /// How long and how often to measure.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +162,7 @@ struct Worker<'s> {
 
 impl Worker<'_> {
     fn work(&self, orders: &Receiver<Job>, results: &Sender<Slice>) {
-        let mut unpinned = os::pin(self.cpu).err().map(|error| error.to_string());
+        let mut unpinned = cpus::pin(self.cpu).err().map(|error| error.to_string());
         let ring = Ring::new(self.thread, self.threads);
         for job in orders {
             self.stage.arrived.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,6 @@
 
 use super::Stopped;
 use super::workload::{COUNTERS, Groups, INTERFACES, Store, Traffic, groups};
-use crate::bench::Summary;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use statctr::topology::{CpuId, Topology};
@@ -12,6 +11,7 @@ use statctr::{Group, Placement, Pool, fold_groups};
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use tallyline_support::Summary;
 
 /// CPUs that the made-up machine may ever have.
 pub(crate) const POSSIBLE: u32 = 192;

@@ -6,9 +6,9 @@ use super::memory::Footprint;
 use super::race::Outcome;
 use super::reading::{Cost, WalkRatio, What};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
-use crate::bench::{Machine, Summary};
 use serde::Serialize;
 use statctr::{FallbackReason, Mode};
+use tallyline_support::{Machine, Summary};
 
 /// Everything. The fields are what `--json` prints, under `schema` 1.
 #[derive(Debug, Serialize)]
@@ -297,7 +297,7 @@ pub(crate) mod tests {
             quick: false,
             unix_time: 1_792_550_000,
             seconds: 19.5,
-            machine: Machine::describe(),
+            machine: Machine::describe("none, as nothing is compiled"),
             mode: "rseq".into(),
             vector_bytes: 64,
             interfaces: 16,

@@ -82,5 +82,5 @@ fn members(change: &TypeChange, detail: &mut String) {
 
 /// What a name must not bring into a message: line breaks and the like.
 fn clean(name: &str) -> String {
-    crate::output::printable(name.as_bytes()).into_owned()
+    tallyline_support::output::printable(name.as_bytes()).into_owned()
 }

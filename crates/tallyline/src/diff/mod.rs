@@ -10,7 +10,6 @@ pub(crate) use args::DiffArgs;
 
 use crate::layout::select::split;
 use crate::layout::source;
-use crate::output::{Color, Output};
 use anyhow::Result;
 use args::Format;
 use std::io::Write;
@@ -21,6 +20,7 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::diff::{Counts, Options, TypeChange, diff};
 use tallyline_layout::query;
+use tallyline_support::output::{Color, Output};
 
 /// A way to show differences, which come one type after the other.
 trait Report {

@@ -1,11 +1,11 @@
 //! Differences for people.
 
 use super::Report;
-use crate::output::printable;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::diff::{Counts, MemberChange, Place, Shape, TypeChange};
+use tallyline_support::output::printable;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

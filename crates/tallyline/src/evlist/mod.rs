@@ -1,6 +1,5 @@
 //! `tallyline evlist`: the events of a recording.
 
-use crate::output::{Color, Output, printable};
 use crate::profile::{self, DATA};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -8,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::Event;
+use tallyline_support::output::{Color, Output, printable};
 
 /// List the events of a recording
 #[derive(Debug, Args)]

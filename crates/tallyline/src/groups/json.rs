@@ -6,7 +6,7 @@
 //! (`name`, `offset`, `bytes`, `inside`) and `declared_at` (`file:line` or null).
 
 use super::{Grouped, GroupsArgs};
-use crate::output::place;
+use crate::position::place;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;

@@ -7,7 +7,6 @@ mod text;
 pub(crate) use args::GroupsArgs;
 
 use crate::layout::{operands, select::Names, source, suggest::files_among};
-use crate::output::{Color, Output, printable};
 use anyhow::{Context, Result, bail};
 use args::Format;
 use std::collections::HashMap;
@@ -17,6 +16,7 @@ use tallyline_debuginfo::model::{Record, Types};
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::Policy;
 use tallyline_layout::groups::{self, Found, Group};
+use tallyline_support::output::{Color, Output, printable};
 
 /// A struct and its groups.
 struct Grouped<'t> {

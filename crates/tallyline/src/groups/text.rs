@@ -1,11 +1,12 @@
 //! Groups on the terminal.
 
 use super::{Grouped, GroupsArgs};
-use crate::output::{place, printable};
+use crate::position::place;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::groups::{Foreign, Group};
+use tallyline_support::output::printable;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

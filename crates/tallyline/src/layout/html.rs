@@ -1,11 +1,11 @@
 //! `tallyline layout --format html`: a page with the types as grids of cache lines.
 
-use crate::page;
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::html::{STYLE, Sections, escape};
+use tallyline_support::page;
 
 /// The page is wider than others: a cache line has 64 bytes.
 const WIDE: &str = "main, header, footer { max-width: 76rem; }\n";

@@ -4,9 +4,6 @@
 //! ([`crate::pahole`]).
 
 pub(crate) mod args;
-mod companions;
-pub(crate) mod debug_file;
-pub(crate) mod debuginfod;
 pub(crate) mod filter;
 mod html;
 mod in_order;
@@ -22,14 +19,13 @@ mod style;
 pub(crate) mod suggest;
 
 pub(crate) use args::LayoutArgs;
-pub(crate) use companions::Beside;
 pub(crate) use suggest::nearest_in;
 
-use crate::output::{Color, Output};
 use anyhow::{Result, bail};
 use args::Format;
 use job::{Ask, Job, Show};
 use tallyline_debuginfo::model::{TypeId, Types};
+use tallyline_support::output::{Color, Output};
 
 /// Does what the command line says.
 pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {

@@ -1,13 +1,13 @@
 //! The file that types are read from, and where its debug information really is.
 
-use super::companions::Beside;
-use super::debug_file;
 use super::open::open;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use tallyline_debuginfo::locate::Beside;
+use tallyline_debuginfo::locate::debug_file;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Companions, Error, Format, Request, formats, read_file, read_with_base};
 

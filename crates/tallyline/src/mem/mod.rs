@@ -1,10 +1,10 @@
 //! `tallyline mem`: memory accesses, as `perf mem report` shows them.
 
-use crate::output::Color;
 use crate::report::{self, ReportArgs};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tallyline_report::filter::Operation;
+use tallyline_support::output::Color;
 
 /// Show memory accesses: where the data came from, and what it cost
 ///

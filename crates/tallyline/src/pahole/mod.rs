@@ -15,7 +15,6 @@ use crate::layout::job::{Ask, Job, KERNEL, Show};
 use crate::layout::operands::opens_as_types;
 use crate::layout::select::Names;
 use crate::layout::show;
-use crate::output::is_broken_pipe;
 use argp::{Given, Parsed};
 use options::{Key, OPTIONS};
 use prototype::Prototype;
@@ -25,6 +24,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tallyline_debuginfo::Format;
+use tallyline_support::output::is_broken_pipe;
 
 /// The exit status for a command line that cannot be understood, of `argp`.
 const USAGE: u8 = 64;

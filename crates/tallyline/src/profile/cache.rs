@@ -41,16 +41,11 @@ impl Cache {
     /// Where the tables of one build are kept; none where nothing says which build it is.
     pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<Kept> {
         let id = build_id.filter(|id| !id.is_empty())?;
-        let path = self.folder.join(file_of_build(id));
+        let path = self.folder.join(tallyline_inference::cache::file_of_build(id));
         let name: String = hexadecimal(id);
         let stamp = [self.maker.as_bytes(), b" ", name.as_bytes()].concat();
         Some(Kept { folder: self.folder.clone(), path, stamp })
     }
-}
-
-/// What the tables of a build are called in the folder.
-pub(crate) fn file_of_build(build_id: &[u8]) -> String {
-    format!("{}.{EXTENSION}", hexadecimal(build_id))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

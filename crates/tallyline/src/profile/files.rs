@@ -1,13 +1,13 @@
 //! Where the programs of a recording are on this machine.
 
 use super::{Cache, InputArgs};
-use crate::layout::debuginfod::{self, Artifact};
-use crate::layout::{Beside, debug_file};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tallyline_debuginfo::locate::debuginfod::{self, Artifact};
+use tallyline_debuginfo::locate::{Beside, debug_file};
 use tallyline_inference::code::Image;
 use tallyline_perf_data::file::Features;
 use tallyline_perf_data::jit::JitMap;

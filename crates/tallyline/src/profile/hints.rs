@@ -1,12 +1,12 @@
 //! What to do where a recording has no samples, or a program no debug information.
 
-use crate::output::printable;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::operand::{Outcome, Reason};
 use tallyline_report::{Binaries, Filter, Profile};
+use tallyline_support::output::printable;
 
 /// The number of files that hints are given for.
 const FILES: usize = 3;

@@ -126,7 +126,7 @@ fn advice(kind: NameKind, names: &BTreeSet<&str>) -> String {
 fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let rest = names.len().saturating_sub(LISTED);
     let clean = |name: &str| {
-        let name = crate::output::printable(name.as_bytes()).into_owned();
+        let name = tallyline_support::output::printable(name.as_bytes()).into_owned();
         crate::columns::shortened(&name, NAME_WIDTH).into_owned()
     };
     let mut list: Vec<_> = names.take(LISTED).map(clean).collect();

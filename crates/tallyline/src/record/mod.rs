@@ -3,7 +3,7 @@
 mod args;
 mod trace;
 
-pub(crate) use args::{RecordArgs, size};
+pub(crate) use args::RecordArgs;
 
 use crate::interrupt;
 use crate::profile::builds_folder;

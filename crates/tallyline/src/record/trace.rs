@@ -2,7 +2,6 @@
 
 use super::RecordArgs;
 use crate::interrupt;
-use crate::replacement::Replacement;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 use tallyline_perf_data::recorder::{ask_to_end, build_id_of_file};
+use tallyline_support::replacement::Replacement;
 use tallyline_trace::emulator::{self, Emulation, Options};
 use tallyline_trace::samples::{About, write_samples};
 use tallyline_trace::{Trace, plugin};

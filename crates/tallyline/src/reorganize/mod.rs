@@ -12,7 +12,6 @@ pub(crate) use args::ReorganizeArgs;
 
 use crate::interrupt;
 use crate::layout::{operands, select::Names, source, suggest::files_among};
-use crate::output::{Color, Output, printable};
 use anyhow::{Result, bail};
 use instances::Instances;
 use std::collections::HashMap;
@@ -20,6 +19,7 @@ use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer, checkable};
+use tallyline_support::output::{Color, Output, printable};
 use together::Applied;
 use verify::{Verdict, Verifier};
 

@@ -3,10 +3,10 @@
 use super::Verdict;
 use super::instances::Instances;
 use super::verify::Verifier;
-use crate::output::printable;
 use anyhow::Result;
 use tallyline_debuginfo::model::{RecordId, TypeId};
 use tallyline_layout::reorganize::{Outcome, Reorganizer};
+use tallyline_support::output::printable;
 
 /// What came of it.
 pub(super) struct Applied {

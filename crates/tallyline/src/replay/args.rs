@@ -28,7 +28,7 @@ pub(crate) struct ReplayArgs {
     pub(super) cacheline_size: u32,
 
     /// The size of each core's cache: a number with K, M or G
-    #[arg(long, value_name = "SIZE", value_parser = crate::record::size, default_value = "1M")]
+    #[arg(long, value_name = "SIZE", value_parser = tallyline_support::parse_size, default_value = "1M")]
     pub(super) cache: u64,
 
     /// How many lines of a set the cache holds

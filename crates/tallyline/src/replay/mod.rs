@@ -11,12 +11,12 @@ mod text;
 pub(crate) use args::ReplayArgs;
 
 use crate::columns::Fit;
-use crate::output::{Color, Output};
 use crate::profile::Cache;
 use anyhow::{Context, Result, anyhow, bail};
 use findings::{Findings, Shown, Turns};
 use places::Programs;
 use std::fs::File;
+use tallyline_support::output::{Color, Output};
 use tallyline_trace::Trace;
 use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
 

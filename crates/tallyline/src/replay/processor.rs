@@ -35,7 +35,7 @@ pub(crate) struct ProcessorArgs {
     prefetch: u32,
 
     /// The size of a page in bytes, a number with K, M or G
-    #[arg(long, value_name = "SIZE", requires = "cost", default_value = "4K", value_parser = crate::record::size)]
+    #[arg(long, value_name = "SIZE", requires = "cost", default_value = "4K", value_parser = tallyline_support::parse_size)]
     page: u64,
 }
 
@@ -69,7 +69,7 @@ fn level(text: &str) -> Result<Level, String> {
         return Err(expected());
     };
     Ok(Level {
-        size: crate::record::size(size).map_err(|_| expected())?,
+        size: tallyline_support::parse_size(size).map_err(|_| expected())?,
         ways: ways.parse().map_err(|_| expected())?,
         latency: latency.parse().map_err(|_| expected())?,
     })
@@ -85,7 +85,7 @@ fn of_machine(folder: &Path, stated: &[Level]) -> Option<Vec<Level>> {
         if read("type")? == "Instruction" {
             continue;
         }
-        let size = crate::record::size(&read("size")?).ok()?;
+        let size = tallyline_support::parse_size(&read("size")?).ok()?;
         let ways = read("ways_of_associativity")?.parse().ok()?;
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
         let latency = stated.get(index)?.latency;

@@ -3,9 +3,9 @@
 use super::findings::{Findings, LineRow};
 use super::places::Place;
 use crate::columns::Fit;
-use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
+use tallyline_support::output::printable;
 use tallyline_trace::coherence::Atomics;
 
 /// Fields and conflicts of a line that are shown; the JSON has all.

@@ -6,13 +6,13 @@
 
 use super::view::{View, Views};
 use crate::columns::{self, Fit};
-use crate::output::printable;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::Write;
 use tallyline_report::Counts;
 use tallyline_report::keys::Column;
+use tallyline_support::output::printable;
 
 /// A row of either recording, or both.
 struct Change {

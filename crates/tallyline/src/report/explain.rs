@@ -1,6 +1,5 @@
 //! `--explain`: how a sample, or an address, came to its type.
 
-use crate::output::printable;
 use crate::profile::debug_information;
 use crate::profile::names::select;
 use anyhow::{Context, Result, bail};
@@ -13,6 +12,7 @@ use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::{NameKind, NamePattern};
 use tallyline_report::profile::{NONE, Point};
 use tallyline_report::{Binaries, Filter, Profile};
+use tallyline_support::output::printable;
 
 /// What is to be explained.
 #[derive(Debug, Clone)]

@@ -1,12 +1,12 @@
 //! A page with the tables, and how the samples are accounted for.
 
 use super::view::Views;
-use crate::page;
 use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use tallyline_layout::print::html::escape;
 use tallyline_report::keys::Column;
+use tallyline_support::page;
 
 /// The page is wider than others; shares are drawn as bars.
 const STYLE: &str = "main, header, footer { max-width: 76rem; }\n\

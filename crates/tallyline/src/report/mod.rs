@@ -15,7 +15,6 @@ pub(crate) use args::{Columns, ReportArgs};
 pub(crate) use view::{View, Views};
 
 use crate::browser;
-use crate::output::{Color, Output};
 use crate::profile;
 use anyhow::{Result, bail};
 use args::Percentage;
@@ -23,6 +22,7 @@ use tallyline_report::filter::Operation;
 use tallyline_report::keys::{Column, Needs};
 use tallyline_report::pattern::NameKind;
 use tallyline_report::{Filter, Profile, Weighing};
+use tallyline_support::output::{Color, Output};
 
 /// perf's default in memory mode.
 pub(crate) const MEMORY_KEYS: &str =

@@ -2,13 +2,13 @@
 
 use super::view::{Account, View, Views};
 use crate::columns::{self, Fit};
-use crate::output::printable;
 use anyhow::Result;
 use std::io::Write;
 use tallyline_report::attribution::CallCounts;
 use tallyline_report::keys::Column;
 use tallyline_report::profile::Skid;
 use tallyline_report::{Counts, Node, Row, hierarchy};
+use tallyline_support::output::printable;
 
 /// Writes tables, as trees with a level for each key or not.
 pub(super) fn write(

@@ -4,13 +4,13 @@ mod json;
 mod text;
 
 use crate::columns::Fit;
-use crate::output::{Color, Output};
 use crate::profile::{self, InputArgs};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use tallyline_report::keys::Needs;
 use tallyline_report::sharing::sharing;
+use tallyline_support::output::{Color, Output};
 
 /// Show cache lines that CPUs pass between them, with the types and fields on them
 ///

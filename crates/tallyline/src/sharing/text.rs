@@ -1,12 +1,12 @@
 //! Lines as text, in the order of perf: what there is, the lines, what is on each.
 
 use crate::columns::{self, Fit};
-use crate::output::printable;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::io::Write;
 use tallyline_report::Profile;
 use tallyline_report::sharing::{Line, Sharing};
+use tallyline_support::output::printable;
 
 const RULE: &str = "=================================================";
 

@@ -2,10 +2,10 @@
 
 use super::findings::{CostFindings, FieldCost};
 use crate::columns::Fit;
-use crate::output::printable;
 use crate::replay::text::{more, what};
 use anyhow::Result;
 use std::io::Write;
+use tallyline_support::output::printable;
 use tallyline_timing::Costs;
 
 /// Fields that are shown; the JSON has all.

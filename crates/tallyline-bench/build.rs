@@ -1,0 +1,67 @@
+//! Builds the C sides of the benchmarks, which include the C face's own header.
+//!
+//! The program must build and run where there is no C compiler: then these sides are left out, and
+//! `tallyline-bench` lists them with the reason.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The sources, in the order of the sides that they hold.
+const SOURCES: [&str; 2] = ["src/sides/inline.c", "src/sides/call.c"];
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(c_sides)");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
+    println!("cargo:rerun-if-changed=build.rs");
+    let compiler = match build() {
+        Ok(compiler) => {
+            println!("cargo:rustc-cfg=c_sides");
+            compiler
+        }
+        Err(reason) => format!("not built: {reason}"),
+    };
+    println!("cargo:rustc-env=TALLYLINE_C_COMPILER={compiler}");
+}
+
+/// Builds them; the compiler's name and version, or why there are none, in one line.
+fn build() -> Result<String, String> {
+    let linux_x86_64 = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
+    if !linux_x86_64 {
+        return Err("not Linux".into());
+    }
+    let include = include_folder()?;
+    println!("cargo:rerun-if-changed={}", include.join("statctr.h").display());
+    let mut build = cc::Build::new();
+    build
+        .include(&include)
+        .files(SOURCES)
+        .opt_level(2)
+        .std("c11")
+        .warnings(true)
+        .cargo_warnings(true)
+        // as the loops of the other sides are
+        .flag_if_supported("-fno-unroll-loops")
+        .flag_if_supported("-falign-loops=16");
+    let compiler = build.try_get_compiler().map_err(|_| "no C compiler found".to_owned())?;
+    let version = version(compiler.path()).ok_or("no C compiler found")?;
+    build.try_compile("tallyline_c_sides").map_err(|error| {
+        println!("cargo:warning=the C sides of the benchmarks are left out: {error}");
+        format!("{version} refused the sources")
+    })?;
+    Ok(version)
+}
+
+fn include_folder() -> Result<PathBuf, String> {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest folder")?;
+    let folder = Path::new(&here).parent().ok_or("no crates folder")?.join("statctr-capi").join("include");
+    if folder.join("statctr.h").is_file() { Ok(folder) } else { Err("statctr.h not found".into()) }
+}
+
+fn version(compiler: &Path) -> Option<String> {
+    let output = Command::new(compiler).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next()?.trim().to_owned();
+    (output.status.success() && !line.is_empty()).then_some(line)
+}

@@ -1,0 +1,175 @@
+//! The latencies of this machine's caches and memory, in cycles, and what of the last level is to be had.
+//!
+//! A chase through lines in random order within blocks of pages that the TLB holds; a cycle is a quarter of a
+//! multiplication and an exclusive or, each of which waits for the last.
+
+use anyhow::{Result, anyhow};
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Bytes of a line.
+const LINE: usize = 64;
+
+/// Lines whose order is random among themselves.
+const BLOCK: usize = 64 * 4096 / LINE;
+
+/// Steps between two looks at the clock: so few that most are not interrupted, whatever else runs.
+const STEPS: usize = 2000;
+
+/// Looks at the clock, of which the median counts.
+const ROUNDS: usize = 201;
+
+/// Measured latencies, and the size of each level.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Latencies {
+    /// Size, ways and cycles.
+    levels: Vec<(u64, u32, u32)>,
+    /// Cycles to memory.
+    pub(super) memory: u32,
+}
+
+impl Latencies {
+    /// Returns the levels as `replay --cost --level` takes them.
+    pub(super) fn levels(&self) -> String {
+        let level = |(size, ways, cycles): &(u64, u32, u32)| format!("{}K:{ways}:{cycles}", size >> 10);
+        self.levels.iter().map(level).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the machine does not say what caches it has.
+pub(super) fn measure() -> Result<Latencies> {
+    let cycle = cycle();
+    let caches = caches().ok_or_else(|| anyhow!("this machine does not say what caches it has"))?;
+    Ok(from(&caches, |bytes| chase(bytes) / cycle))
+}
+
+/// Puts together what chases through some bytes took.
+fn from(caches: &[(u64, u32)], mut cycles: impl FnMut(u64) -> f64) -> Latencies {
+    let largest = caches.last().map_or(0, |(size, _)| *size);
+    let memory = cycles((largest * 2).max(128 << 20));
+    let mut levels = Vec::with_capacity(caches.len());
+    let mut inner = 0;
+    for (index, (size, ways)) in caches.iter().enumerate() {
+        let is_last = index > 0 && index + 1 == caches.len();
+        let latency = cycles(if is_last { inner * 3 / 2 } else { size / 2 }.max(inner + inner / 2));
+        // of a last level that others share, as those of virtual machines, only a part may be left
+        let mut left = *size;
+        if is_last {
+            let limit = (latency * memory).sqrt();
+            while left > inner * 2 && cycles(left * 3 / 4) > limit {
+                left /= 2;
+            }
+        }
+        levels.push((left, *ways, latency.round().max(1.0) as u32));
+        inner = *size;
+    }
+    // noise must not turn the order around
+    let mut least = 1;
+    for (.., latency) in &mut levels {
+        *latency = (*latency).max(least);
+        least = *latency;
+    }
+    Latencies { levels, memory: (memory.round() as u32).max(least) }
+}
+
+/// Nanoseconds of a cycle.
+fn cycle() -> f64 {
+    const CHAIN: u64 = 20_000;
+    const CYCLES: f64 = 4.0;
+    let run = |_| {
+        let (start, mut value) = (Instant::now(), black_box(1_u64));
+        for step in 0..CHAIN {
+            value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step;
+        }
+        black_box(value);
+        start.elapsed().as_nanos() as f64 / (CHAIN as f64 * CYCLES)
+    };
+    median((0..ROUNDS).map(run).collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(1.0)
+}
+
+/// Nanoseconds of a load from so many bytes.
+fn chase(bytes: u64) -> f64 {
+    let lines = (usize::try_from(bytes).unwrap_or(usize::MAX) / LINE).max(2);
+    let words = LINE / size_of::<usize>();
+    let mut memory = vec![0_usize; lines * words];
+    let mut order: Vec<usize> = (0..lines).collect();
+    let mut state = 88_172_645_463_325_252_u64;
+    for block in order.chunks_mut(BLOCK) {
+        for last in (1..block.len()).rev() {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            block.swap(last, (state % (last as u64 + 1)) as usize);
+        }
+    }
+    for (at, line) in order.iter().enumerate() {
+        memory[line * words] = order[(at + 1) % lines] * words;
+    }
+    let mut at = 0;
+    let mut walk = |steps: usize| {
+        let start = Instant::now();
+        for _ in 0..steps {
+            at = memory[at];
+        }
+        black_box(at);
+        start.elapsed().as_nanos() as f64 / steps as f64
+    };
+    // whatever fits is there behind this
+    walk(lines);
+    median((0..ROUNDS).map(|_| walk(STEPS)).collect())
+}
+
+/// Sizes and ways of the data caches, the closest first.
+fn caches() -> Option<Vec<(u64, u32)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?.flatten() {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
+        let Some(level) = read("level").and_then(|level| level.trim().parse::<u32>().ok()) else { continue };
+        if read("type")?.trim() != "Instruction" {
+            let size = tallyline_support::parse_size(read("size")?.trim()).ok()?;
+            found.push((level, (size, read("ways_of_associativity")?.trim().parse().ok()?)));
+        }
+    }
+    found.sort_unstable();
+    (!found.is_empty()).then(|| found.into_iter().map(|(_, cache)| cache).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of which only 2 MB of the last level are left.
+    fn cycles(bytes: u64) -> f64 {
+        match bytes {
+            ..=49_152 => 4.0,
+            49_153..=1_048_576 => 14.0,
+            1_048_577..=2_500_000 => 50.0,
+            _ => 450.0,
+        }
+    }
+
+    #[test]
+    fn a_last_level_that_others_use_is_smaller() {
+        let caches = [(48 << 10, 12), (1 << 20, 16), (32 << 20, 16)];
+        let found = from(&caches, cycles);
+        assert_eq!(found.levels(), "48K:12:4,1024K:16:14,2048K:16:50");
+        assert_eq!(found.memory, 450);
+        let all = from(&caches, |bytes| if bytes > 40 << 20 { 450.0 } else { cycles(bytes.min(2_000_000)) });
+        assert_eq!(all.levels(), "48K:12:4,1024K:16:14,32768K:16:50");
+    }
+
+    #[test]
+    fn noise_keeps_the_levels_in_order() {
+        let found = from(&[(48 << 10, 12), (1 << 20, 16)], |bytes| if bytes < 50_000 { 20.0 } else { 10.0 });
+        assert_eq!((found.levels().as_str(), found.memory), ("48K:12:20,1024K:16:20", 20));
+    }
+}

@@ -1,0 +1,535 @@
+//! What a benchmark found, as JSON with a schema version and as a table for the terminal.
+
+use super::machine::Machine;
+use super::runner::Outcome;
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use serde::Serialize;
+use std::fmt;
+use std::io::Write;
+use tallyline_support::Summary;
+
+/// The version of the JSON's shape. It goes up when a field changes its meaning or goes away; new
+/// fields may come without that.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// The result of one `tallyline-bench`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// [`SCHEMA`].
+    pub(crate) schema: u32,
+    /// Which benchmark.
+    pub(crate) bench: &'static str,
+    /// Where.
+    pub(crate) machine: Machine,
+    /// What each side costs.
+    pub(crate) cases: Vec<Case>,
+    /// How sides compare.
+    pub(crate) ratios: Vec<Ratio>,
+    /// The figures that this project wants to reach, where this run has them.
+    pub(crate) targets: Vec<Target>,
+    /// Sides that could not be run here.
+    pub(crate) not_run: Vec<NotRun>,
+    /// What one must know to read the figures.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What tells the cases of one name apart, beside the number of threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct Scale {
+    /// CPUs of the made-up machine, for those who read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpus: Option<u32>,
+    /// How many of them have counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) used: Option<u32>,
+    /// Groups folded at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<u64>,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let mut part = |text: String| {
+            let result = write!(f, "{separator}{text}");
+            separator = ", ";
+            result
+        };
+        match (self.used, self.cpus) {
+            (Some(used), Some(cpus)) if used != cpus => part(format!("{used} of {cpus} CPUs"))?,
+            (_, Some(cpus)) => part(format!("{cpus} CPUs"))?,
+            _ => {}
+        }
+        if let Some(groups) = self.groups {
+            part(format!("{groups} groups"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The cost of one side.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Case {
+    /// Its name.
+    pub(crate) case: String,
+    /// How many threads ran it at once.
+    pub(crate) threads: usize,
+    /// What else it depends on.
+    #[serde(flatten)]
+    pub(crate) scale: Scale,
+    /// The unit of the figures.
+    pub(crate) unit: &'static str,
+    /// What the rounds came to.
+    #[serde(flatten)]
+    pub(crate) figure: Summary,
+    /// Bytes that one pass reads, where it reads memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    /// Those bytes by the median time, in gigabytes (10^9) a second and thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gb_per_s: Option<f64>,
+    /// How many units a scan read side by side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) streams: Option<u32>,
+    /// Whether every count was found again at the end; absent where nothing is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exact: Option<bool>,
+    /// Rounds that took less than half of their time, so that the start and the clock weigh in them;
+    /// absent where each round does a fixed amount of work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) short_rounds: Option<usize>,
+    /// Rounds whose figure is more than twice the median: something else ran meanwhile.
+    pub(crate) interrupted_rounds: usize,
+    /// The rounds themselves, to take ratios from.
+    #[serde(skip)]
+    pub(crate) series: Vec<f64>,
+}
+
+impl Case {
+    /// A case from its rounds; `None` where a round has no figure.
+    pub(crate) fn new(
+        case: impl Into<String>,
+        threads: usize,
+        scale: Scale,
+        unit: &'static str,
+        series: Vec<f64>,
+    ) -> Option<Self> {
+        let figure = Summary::of(&series)?;
+        let case = case.into();
+        let interrupted_rounds = series.iter().filter(|round| **round > 2.0 * figure.median).count();
+        Some(Case {
+            case,
+            threads,
+            scale,
+            unit,
+            figure,
+            bytes: None,
+            gb_per_s: None,
+            streams: None,
+            exact: None,
+            short_rounds: None,
+            interrupted_rounds,
+            series,
+        })
+    }
+
+    /// A case from what the paired runner measured; `None` where a round has no figure.
+    pub(crate) fn measured(
+        case: impl Into<String>,
+        threads: usize,
+        scale: Scale,
+        unit: &'static str,
+        outcome: Outcome,
+    ) -> Option<Self> {
+        let mut case = Case::new(case, threads, scale, unit, outcome.rounds)?;
+        (case.exact, case.short_rounds) = (outcome.exact, Some(outcome.short));
+        Some(case)
+    }
+
+    /// A warning where too many rounds were too short or interrupted to trust the figure.
+    fn caveat(&self) -> Option<String> {
+        let rounds = self.figure.rounds;
+        let many = |count: usize| count * 10 >= rounds && count > 0 && rounds > 1;
+        let short = self.short_rounds.filter(|&short| many(short));
+        let short = short.map(|short| format!("{short} of {rounds} rounds too short"));
+        let interrupted = self.interrupted_rounds;
+        let interrupted = many(interrupted).then(|| format!("{interrupted} of {rounds} rounds interrupted"));
+        let caveats: Vec<String> = short.into_iter().chain(interrupted).collect();
+        (!caveats.is_empty()).then(|| caveats.join(", "))
+    }
+
+    /// A figure that was read once; `None` where it is none.
+    pub(crate) fn single(
+        case: impl Into<String>,
+        threads: usize,
+        scale: Scale,
+        unit: &'static str,
+        figure: f64,
+    ) -> Option<Self> {
+        Case::new(case, threads, scale, unit, vec![figure])
+    }
+}
+
+/// One side's time over another's, round by round.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Ratio {
+    /// The case whose time is divided.
+    pub(crate) over: String,
+    /// The case whose time it is divided by.
+    pub(crate) under: String,
+    /// How many threads ran both.
+    pub(crate) threads: usize,
+    /// What else both depend on.
+    #[serde(flatten)]
+    pub(crate) scale: Scale,
+    /// What the rounds' ratios came to.
+    #[serde(flatten)]
+    pub(crate) figure: Summary,
+}
+
+/// A side that could not be run.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub(crate) struct NotRun {
+    /// Its name.
+    pub(crate) case: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+/// On which side of the limit a figure should be.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bound {
+    /// At the limit or above.
+    AtLeast,
+    /// At the limit or below.
+    AtMost,
+}
+
+/// A figure that this project wants to reach, and the one that was measured.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Target {
+    /// What is measured.
+    pub(crate) what: String,
+    /// Where it should be.
+    pub(crate) bound: Bound,
+    /// The limit.
+    pub(crate) limit: f64,
+    /// The unit of limit and figure: `x` for a ratio.
+    pub(crate) unit: &'static str,
+    /// What was measured.
+    pub(crate) figure: f64,
+    /// Whether it is where it should be.
+    pub(crate) met: bool,
+}
+
+impl Target {
+    /// A target and its figure.
+    pub(crate) fn new(
+        what: impl Into<String>,
+        bound: Bound,
+        limit: f64,
+        unit: &'static str,
+        figure: f64,
+    ) -> Self {
+        let met = match bound {
+            Bound::AtLeast => figure >= limit,
+            Bound::AtMost => figure <= limit,
+        };
+        Target { what: what.into(), bound, limit, unit, figure, met }
+    }
+}
+
+impl Report {
+    /// An empty report.
+    pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
+        Report {
+            schema: SCHEMA,
+            bench,
+            machine,
+            cases: Vec::new(),
+            ratios: Vec::new(),
+            targets: Vec::new(),
+            not_run: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The case of that name on that many threads.
+    pub(crate) fn case(&self, name: &str, threads: usize, scale: Scale) -> Option<&Case> {
+        self.cases.iter().find(|case| case.case == name && case.threads == threads && case.scale == scale)
+    }
+
+    /// Adds the ratio of two cases at each number of threads and each scale at which both are
+    /// there.
+    pub(crate) fn compare(&mut self, over: &str, under: &str) {
+        let ratios: Vec<Ratio> = self
+            .cases
+            .iter()
+            .filter(|case| case.case == over)
+            .filter_map(|case| self.ratio(case, self.case(under, case.threads, case.scale)?))
+            .collect();
+        self.ratios.extend(ratios);
+    }
+
+    /// The ratio of two cases that may differ in scale; it carries the scale of the first.
+    pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
+        let (threads, scale) = (over.threads, over.scale);
+        let figure = Summary::of_ratio(&over.series, &under.series)?;
+        let (over, under) = (&over.case, &under.case);
+        Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
+    }
+
+    /// The median ratio of two cases, if it was taken.
+    pub(crate) fn find_ratio(
+        &self,
+        over: &str,
+        under: &str,
+        threads: usize,
+        cpus: Option<u32>,
+    ) -> Option<f64> {
+        let found = |ratio: &&Ratio| {
+            ratio.over == over
+                && ratio.under == under
+                && ratio.threads == threads
+                && (cpus.is_none() || ratio.scale.cpus == cpus)
+        };
+        self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
+    }
+
+    /// Notes a target if its ratio was taken.
+    pub(crate) fn aim(
+        &mut self,
+        over: &str,
+        under: &str,
+        threads: usize,
+        cpus: Option<u32>,
+        bound: Bound,
+        limit: f64,
+    ) {
+        if let Some(figure) = self.find_ratio(over, under, threads, cpus) {
+            let at = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+            let s = if threads == 1 { "" } else { "s" };
+            let what = format!("{over} over {under}{at}, {threads} thread{s}");
+            self.targets.push(Target::new(what, bound, limit, "x", figure));
+        }
+    }
+
+    /// Notes what one must know, once.
+    pub(crate) fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|noted| noted == note) {
+            self.notes.push(note.into());
+        }
+    }
+
+    /// Notes a side that could not be run, once.
+    pub(crate) fn skip(&mut self, case: &str, reason: &str) {
+        let not_run = NotRun { case: case.into(), reason: reason.into() };
+        if !self.not_run.contains(&not_run) {
+            self.not_run.push(not_run);
+        }
+    }
+
+    /// Writes the report as JSON.
+    pub(crate) fn write_json(&self, out: &mut dyn Write) -> Result<()> {
+        serde_json::to_writer_pretty(&mut *out, self)?;
+        writeln!(out)?;
+        Ok(())
+    }
+
+    /// Writes the report as tables with styles, which the stream drops where they are not wanted.
+    pub(crate) fn write_table(&self, out: &mut dyn Write) -> Result<()> {
+        let bold = Style::new().bold();
+        writeln!(out, "{bold}tallyline-bench {}{bold:#}", self.bench)?;
+        writeln!(out, "{}", self.machine)?;
+        if self.machine.build == "debug" {
+            writeln!(out, "This is a debug build: its figures mean nothing.")?;
+        }
+        self.write_cases(out)?;
+        self.write_ratios(out)?;
+        for not_run in &self.not_run {
+            writeln!(out, "{}: {}", not_run.case, not_run.reason)?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(out)?;
+        }
+        for note in &self.notes {
+            writeln!(out, "{note}")?;
+        }
+        self.write_targets(out)
+    }
+
+    fn write_cases(&self, out: &mut dyn Write) -> Result<()> {
+        let name = widest(self.cases.iter().map(|case| case.case.len()));
+        let scale = widest(self.cases.iter().map(|case| case.scale.to_string().len()));
+        let mut last = None;
+        for case in &self.cases {
+            if last.replace(case.threads) != Some(case.threads) {
+                self.write_heading(out, case.threads)?;
+            }
+            write!(
+                out,
+                "{:name$}  {:scale$}  {}",
+                case.case,
+                case.scale.to_string(),
+                with_unit(case.figure.median, case.unit)
+            )?;
+            if case.figure.rounds > 1 {
+                write!(out, "  {}", spread(&case.figure))?;
+            }
+            if let Some(bandwidth) = case.gb_per_s {
+                write!(out, "  {bandwidth:.1} GB/s")?;
+            }
+            if case.exact == Some(false) {
+                write!(out, "  LOST OR DOUBLED COUNTS")?;
+            }
+            if let Some(caveat) = case.caveat() {
+                write!(out, "  {caveat}")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn write_heading(&self, out: &mut dyn Write, threads: usize) -> Result<()> {
+        let bold = Style::new().bold();
+        let rounds = self
+            .cases
+            .iter()
+            .filter(|case| case.threads == threads)
+            .map(|case| case.figure.rounds)
+            .max()
+            .unwrap_or(0);
+        let s = if threads == 1 { "" } else { "s" };
+        write!(out, "\n{bold}{threads} thread{s}{bold:#}")?;
+        if rounds > 1 {
+            write!(out, ": median of up to {rounds} rounds (middle half; all)")?;
+        }
+        writeln!(out)?;
+        Ok(())
+    }
+
+    fn write_ratios(&self, out: &mut dyn Write) -> Result<()> {
+        if self.ratios.is_empty() {
+            return Ok(());
+        }
+        let bold = Style::new().bold();
+        writeln!(out, "\n{bold}Ratios: median of the rounds' ratios (middle half; all){bold:#}")?;
+        let name = |ratio: &Ratio| format!("{} over {}", ratio.over, ratio.under);
+        let at = |ratio: &Ratio| {
+            let s = if ratio.threads == 1 { "" } else { "s" };
+            let scale = ratio.scale.to_string();
+            let separator = if scale.is_empty() { "" } else { ", " };
+            format!("{} thread{s}{separator}{scale}", ratio.threads)
+        };
+        let name_width = widest(self.ratios.iter().map(|ratio| name(ratio).len()));
+        let at_width = widest(self.ratios.iter().map(|ratio| at(ratio).len()));
+        for ratio in &self.ratios {
+            let (figure, spread) = (with_unit(ratio.figure.median, "x"), spread(&ratio.figure));
+            writeln!(out, "{:name_width$}  {:at_width$}  {figure}  {spread}", name(ratio), at(ratio))?;
+        }
+        Ok(())
+    }
+
+    fn write_targets(&self, out: &mut dyn Write) -> Result<()> {
+        if self.targets.is_empty() {
+            return Ok(());
+        }
+        let bold = Style::new().bold();
+        writeln!(out, "\n{bold}Against the targets{bold:#}")?;
+        let width = widest(self.targets.iter().map(|target| target.what.len()));
+        for target in &self.targets {
+            let (word, color) = match target.met {
+                true => ("met", AnsiColor::Green),
+                false => ("not met", AnsiColor::Yellow),
+            };
+            let color = color.on_default();
+            let bound = match target.bound {
+                Bound::AtLeast => "at least",
+                Bound::AtMost => "at most",
+            };
+            let figure = with_unit(target.figure, target.unit);
+            let (limit, figure) = (limit(target), figure.trim_start());
+            writeln!(out, "{:width$}  {bound} {limit}: {figure}  {color}{word}{color:#}", target.what)?;
+        }
+        Ok(())
+    }
+}
+
+fn widest(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.max().unwrap_or(0)
+}
+
+/// The middle half of the rounds, and all of them.
+fn spread(figure: &Summary) -> String {
+    let [q1, q3, min, max] = [figure.q1, figure.q3, figure.min, figure.max].map(number);
+    format!("({q1} to {q3}; {min} to {max})")
+}
+
+/// Three or four significant digits, without an exponent.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn with_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "x" => format!("{:>8}x", number(value)),
+        "bytes" => format!("{:>9}", bytes(value)),
+        _ => format!("{:>9} {unit}", number(value)),
+    }
+}
+
+/// A limit as it was set: `20x`, `70 %`.
+fn limit(target: &Target) -> String {
+    match target.unit {
+        "x" => format!("{}x", target.limit),
+        "bytes" => bytes(target.limit),
+        unit => format!("{} {unit}", target.limit),
+    }
+}
+
+/// Megabytes of 10^6 bytes, as the targets are stated.
+fn bytes(value: f64) -> String {
+    if value.abs() >= 1e5 { format!("{:.2} MB", value / 1e6) } else { format!("{value:.0} bytes") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(rounds: &[f64], short: usize) -> Case {
+        let outcome = Outcome { rounds: rounds.to_vec(), short, exact: None };
+        Case::measured("side", 1, Scale::default(), "ns/op", outcome).expect("a case")
+    }
+
+    #[test]
+    fn rounds_that_were_too_short_or_interrupted_are_told() {
+        let mut rounds = vec![7.0; 18];
+        assert_eq!(case(&rounds, 0).caveat(), None);
+        rounds.extend([1177.0, 14.1]);
+        let one = case(&rounds, 1);
+        assert_eq!((one.short_rounds, one.interrupted_rounds), (Some(1), 2));
+        assert_eq!(one.caveat().as_deref(), Some("2 of 20 rounds interrupted"));
+        let both = case(&rounds, 3);
+        assert_eq!(both.caveat().as_deref(), Some("3 of 20 rounds too short, 2 of 20 rounds interrupted"));
+        let json = serde_json::to_value(&both).expect("JSON");
+        assert_eq!((&json["short_rounds"], &json["interrupted_rounds"]), (&3.into(), &2.into()));
+    }
+
+    #[test]
+    fn the_table_says_which_side_was_disturbed() {
+        let mut report = Report::new("update", Machine::describe(crate::sides::c::COMPILER));
+        report.cases.push(case(&[7.0; 20], 5));
+        report.cases.push(case(&[7.0; 20], 0));
+        let mut text = Vec::new();
+        report.write_table(&mut text).expect("written");
+        let text = String::from_utf8(text).expect("UTF-8");
+        assert_eq!(text.matches("rounds too short").count(), 1, "{text}");
+    }
+}

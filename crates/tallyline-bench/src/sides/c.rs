@@ -1,0 +1,104 @@
+//! C sides: the update as `statctr.h` inlines it, and the same behind a call.
+//!
+//! Their loops are in `inline.c` and `call.c`, which `build.rs` compiles where there is a C
+//! compiler.
+
+use super::Available;
+
+/// The compiler that the C sides were built by, or why they were not.
+pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
+
+#[cfg(c_sides)]
+pub(crate) use built::{call_inc, inc};
+
+/// `fixed/inc-c`, which was not built.
+#[cfg(not(c_sides))]
+pub(crate) fn inc(_think: bool) -> Available {
+    Err(COMPILER.into())
+}
+
+/// `fixed/inc-c-call`, which was not built.
+#[cfg(not(c_sides))]
+pub(crate) fn call_inc() -> Available {
+    Err(COMPILER.into())
+}
+
+#[cfg(c_sides)]
+mod built {
+    use super::Available;
+    use crate::sides::Side;
+    use crate::sides::looped::PLACEMENTS;
+    use std::ptr::NonNull;
+    // its functions are what the C code calls
+    use statctr_capi as _;
+
+    /// A `struct tallyline_counter`.
+    #[repr(C)]
+    struct Opaque {
+        _private: [u8; 0],
+    }
+
+    type Loop = unsafe extern "C" fn(*mut Opaque, u64);
+
+    // SAFETY: the declarations of `sides.h`.
+    unsafe extern "C" {
+        static tallyline_c_inc: [Loop; PLACEMENTS];
+        static tallyline_c_inc_think: [Loop; PLACEMENTS];
+        static tallyline_c_call_inc: [Loop; PLACEMENTS];
+        fn tallyline_counter_new() -> *mut Opaque;
+        fn tallyline_counter_read(counter: *mut Opaque) -> u64;
+        fn tallyline_counter_free(counter: *mut Opaque);
+    }
+
+    struct Counter {
+        counter: NonNull<Opaque>,
+        loops: &'static [Loop; PLACEMENTS],
+    }
+
+    // SAFETY: a `statctr_t` may be used by all threads at once.
+    unsafe impl Send for Counter {}
+    // SAFETY: as above.
+    unsafe impl Sync for Counter {}
+
+    impl Side for Counter {
+        fn placements(&self) -> usize {
+            PLACEMENTS
+        }
+
+        fn run(&self, _thread: usize, placement: usize, n: u64) {
+            // SAFETY: the loop of sides.h on a live counter.
+            unsafe { self.loops[placement % PLACEMENTS](self.counter.as_ptr(), n) };
+        }
+
+        fn total(&self) -> Option<u64> {
+            // SAFETY: a live counter.
+            Some(unsafe { tallyline_counter_read(self.counter.as_ptr()) })
+        }
+    }
+
+    impl Drop for Counter {
+        fn drop(&mut self) {
+            // SAFETY: made by `tallyline_counter_new`, freed once.
+            unsafe { tallyline_counter_free(self.counter.as_ptr()) };
+        }
+    }
+
+    fn side(loops: &'static [Loop; PLACEMENTS]) -> Available {
+        // SAFETY: has no preconditions.
+        let counter = NonNull::new(unsafe { tallyline_counter_new() })
+            .ok_or_else(|| format!("statctr_init: {}", std::io::Error::last_os_error()))?;
+        Ok(Box::new(Counter { counter, loops }))
+    }
+
+    /// `fixed/inc-c`: inline.
+    pub(crate) fn inc(think: bool) -> Available {
+        // SAFETY: constants, never written.
+        side(unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } })
+    }
+
+    /// `fixed/inc-c-call`: behind a call.
+    pub(crate) fn call_inc() -> Available {
+        // SAFETY: as above.
+        side(unsafe { &tallyline_c_call_inc })
+    }
+}

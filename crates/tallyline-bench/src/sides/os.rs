@@ -1,0 +1,61 @@
+//! What the benchmarks ask of the system: memory of a known kind, the rseq area.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+pub(crate) use tallyline_support::cpus::{allowed_cpus, pin};
+
+/// Whether `bytes` bytes from `address` on are mapped, whatever they are.
+pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
+    const PAGE: usize = 4096;
+    let start = address / PAGE * PAGE;
+    let Some(end) = address.checked_add(bytes) else { return false };
+    let mut pages = vec![0u8; (end - start).div_ceil(PAGE)];
+    // SAFETY: asks about addresses and touches nothing there; writes one byte for each page.
+    unsafe { libc::mincore(start as *mut libc::c_void, end - start, pages.as_mut_ptr()) == 0 }
+}
+
+/// Anonymous memory in small pages, zero until written; given back when dropped.
+pub(crate) struct Region {
+    address: usize,
+    bytes: usize,
+}
+
+impl Region {
+    /// Maps `bytes`, at least one.
+    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping where the kernel likes it, of no other memory.
+        let address = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Small pages, as the library's units have them: both sides must miss the TLB alike. The
+        // kernel may not know the advice, and then has no large pages either.
+        // SAFETY: advice about the mapping just made.
+        unsafe { libc::madvise(address, bytes, libc::MADV_NOHUGEPAGE) };
+        Ok(Region { address: address as usize, bytes })
+    }
+
+    /// Its first byte's address.
+    pub(crate) fn address(&self) -> usize {
+        self.address
+    }
+
+    /// The word that starts at byte `offset`, which must be a multiple of 8.
+    pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "word at {offset} of {}", self.bytes);
+        // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only ever
+        // accessed by machine code and as atomics.
+        unsafe { &*((self.address + offset) as *const AtomicU64) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, unmapped once; no reference outlives `self`.
+        unsafe { libc::munmap(self.address as *mut libc::c_void, self.bytes) };
+    }
+}

@@ -1,0 +1,132 @@
+//! Debug information in a file of its own, as distributions ship it.
+
+use super::companions::Beside;
+use super::debuginfod::{self, Artifact};
+use crate::{Companions, Elsewhere, Error, Result, elsewhere};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where distributions put debug files.
+const DEBUG: &str = "/usr/lib/debug";
+
+/// The folder that debug files are in: the system's, or the one that the environment names.
+pub(super) fn folder() -> PathBuf {
+    std::env::var_os("TALLYLINE_DEBUG_FOLDER").map_or_else(|| DEBUG.into(), PathBuf::from)
+}
+
+/// A path as a file has it.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    OsStr::from_bytes(bytes).into()
+}
+
+/// Where the debug file of a build is.
+pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
+    Some(folder().join(within(build_id)?))
+}
+
+/// The name of a build's debug file in a folder of them.
+fn within(build_id: &[u8]) -> Option<String> {
+    let [first, rest @ ..] = build_id else { return None };
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!(".build-id/{first:02x}/{rest}.debug"))
+}
+
+/// Reads the debug file of a stripped program; none if the program does not say that it has one.
+pub fn read<T>(
+    program: &Path,
+    open: &File,
+    read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T>,
+) -> Option<Result<T>> {
+    match find(program, open, None)? {
+        Ok((path, file)) => {
+            let real = program.canonicalize().ok()?;
+            Some(read(&file, &Beside::of_debug_file(&path, &real)))
+        }
+        Err(looked) => Some(Err(Error::NoDebugFile(looked))),
+    }
+}
+
+/// Opens the debug file of a stripped program; none if the program does not say that it has one, and
+/// an error with the places where it is not.
+///
+/// A debug file has to be of the same build: it has the same build id, or where one of them has
+/// none the checksum that the program says. Looked for is where the system has them, then under the other
+/// root that the program is of, if there is one, then at debuginfod's servers.
+pub fn find(
+    program: &Path,
+    open: &File,
+    root: Option<&Path>,
+) -> Option<std::result::Result<(PathBuf, File), String>> {
+    let said = elsewhere(open).ok()?;
+    let real = program.canonicalize().ok()?;
+    let mut paths = candidates(&real, &said, root);
+    paths.retain(|path| *path != real);
+    if paths.is_empty() {
+        return None;
+    }
+    let fetched = || debuginfod::find(Artifact::DebugInfo, said.build_id.as_deref()?);
+    for path in paths.iter().cloned().chain(std::iter::once_with(fetched).flatten()) {
+        // the name is the program's own: it may be a pipe's, which would never open
+        if path.metadata().is_ok_and(|metadata| metadata.is_file())
+            && let Ok(file) = File::open(&path)
+            && is_of(&file, &said)
+        {
+            return Some(Ok((path, file)));
+        }
+    }
+    let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    Some(Err(looked.join(", ")))
+}
+
+fn candidates(program: &Path, said: &Elsewhere, root: Option<&Path>) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let within = said.build_id.as_deref().and_then(within);
+    paths.extend(within.as_ref().map(|within| folder().join(within)));
+    if let (Some(root), Some(within)) = (root, &within) {
+        paths.push(root.join("usr/lib/debug").join(within));
+        // as perf's archives have it
+        paths.push(root.join(within.trim_end_matches(".debug")).join("debug"));
+    }
+    if let (Some(link), Some(beside)) = (&said.link, program.parent()) {
+        // a name, and not a path to anywhere
+        if let Some(name) = path_of(link).file_name() {
+            paths.push(beside.join(name));
+            paths.push(beside.join(".debug").join(name));
+            if let Ok(inside) = beside.strip_prefix("/") {
+                paths.push(folder().join(inside).join(name));
+            }
+            if let Some(root) = root
+                && let Ok(inside) = beside.strip_prefix(root.canonicalize().unwrap_or_else(|_| root.into()))
+            {
+                paths.push(root.join("usr/lib/debug").join(inside).join(name));
+            }
+        }
+    }
+    paths
+}
+
+/// Whether a debug file is of the build that a program says.
+fn is_of(mut file: &File, said: &Elsewhere) -> bool {
+    let Ok(own) = elsewhere(file) else { return false };
+    let same = match (&own.build_id, &said.build_id) {
+        (Some(own), Some(said)) => own == said,
+        _ => said.checksum.is_some_and(|said| file.rewind().is_ok() && checksum(file).ok() == Some(said)),
+    };
+    // it is read from its start
+    same && file.rewind().is_ok()
+}
+
+/// The checksum of a whole file.
+fn checksum(mut file: &File) -> io::Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hasher.finalize()),
+            read => hasher.update(&piece[..read]),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What the tool and the benchmarks both show: results and where they go, pages, the machine, summaries of rounds.
+
+pub mod cpus;
+pub mod machine;
+pub mod output;
+pub mod page;
+pub mod replacement;
+mod size;
+mod summary;
+
+pub use machine::Machine;
+pub use size::parse_size;
+pub use summary::Summary;

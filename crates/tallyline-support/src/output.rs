@@ -1,0 +1,120 @@
+//! Where results go: standard output or a file, with colours where they are wanted.
+
+use crate::replacement::Replacement;
+use anstream::{AutoStream, ColorChoice, StripStream};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use std::borrow::Cow;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    fn choice(self) -> ColorChoice {
+        match self {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// The place where results go.
+///
+/// It is opened before anything is measured, so that a path that cannot be written is found before
+/// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
+/// standard output. Colours go into a file only with `--color always`.
+pub struct Output {
+    place: Place,
+    name: String,
+}
+
+enum Place {
+    Stdout(ColorChoice),
+    File { path: PathBuf, open: Option<Replacement>, colors: bool },
+}
+
+impl Output {
+    /// Opens the file, or standard output where there is none.
+    pub fn open(path: Option<&Path>, color: Color) -> Result<Self> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+            return Ok(Output { place: Place::Stdout(stdout_choice(color)), name: "standard output".into() });
+        };
+        let name = path.display().to_string();
+        let open = Replacement::check(path).with_context(|| format!("cannot write {name}"))?;
+        Ok(Output { place: Place::File { path: path.into(), open, colors: color == Color::Always }, name })
+    }
+
+    /// Whether results may have colours.
+    pub fn has_colors(&self) -> bool {
+        match &self.place {
+            Place::Stdout(choice) => *choice != ColorChoice::Never,
+            Place::File { colors, .. } => *colors,
+        }
+    }
+
+    /// Writes the results.
+    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let Output { place, name } = self;
+        let written = || -> Result<()> {
+            match place {
+                Place::Stdout(choice) => buffered(&mut AutoStream::new(io::stdout(), choice), write),
+                Place::File { path, open, colors } => {
+                    let mut file = open.map_or_else(|| Replacement::create(&path), Ok)?;
+                    match colors {
+                        true => buffered(&mut file, write)?,
+                        false => buffered(&mut StripStream::new(&mut file as &mut dyn Write), write)?,
+                    }
+                    Ok(file.finish()?)
+                }
+            }
+        };
+        written().map_err(|error| match error.is::<io::Error>() {
+            true => error.context(format!("cannot write {name}")),
+            // what is written could not be found out
+            false => error,
+        })
+    }
+}
+
+fn buffered(stream: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut stream = BufWriter::new(stream);
+    write(&mut stream)?;
+    Ok(stream.flush()?)
+}
+
+fn stdout_choice(color: Color) -> ColorChoice {
+    match color {
+        Color::Auto => AutoStream::choice(&io::stdout()),
+        other => other.choice(),
+    }
+}
+
+/// A name from a file as it can be shown on a terminal: control characters could do anything there.
+pub fn printable(name: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(name);
+    if text.chars().any(char::is_control) {
+        return text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect();
+    }
+    text
+}
+
+/// Whether an error is that nobody reads any more what we write (`tallyline … | head -1`): that is
+/// the reader's right and no failure.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io.or(json) == Some(io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,12 @@
+//! Source positions of types, as text.
+
+use tallyline_debuginfo::model::{Position, Types};
+use tallyline_support::output::printable;
+
+/// `file:line` behind some words; nothing where it is not known.
+pub(crate) fn place(types: &Types, position: Position, words: &str) -> String {
+    if !position.file.is_some() || position.line == 0 {
+        return String::new();
+    }
+    format!("{words}{}:{}", printable(types.name(position.file)), position.line)
+}
