@@ -7,7 +7,6 @@
 
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types};
-use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
 const DEPTH_LIMIT: usize = 32;

@@ -7,7 +7,6 @@ use tallyline_debuginfo::TypeReader;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::program::UnitCache;
-use tallyline_layout::query;
 
 /// How deep types are looked into; real ones stay below thirty.
 const DEPTH_LIMIT: usize = 64;

@@ -11,7 +11,6 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Fixed;
 use tallyline_debuginfo::program::UnitCache;
-use tallyline_layout::query;
 
 /// The address that an operand is at, by what the registers hold that it is made of. None if one of
 /// them is not known, or the start of a segment is.

@@ -10,7 +10,6 @@ use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::query;
 use tallyline_layout::query::Effective;
 use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
 

@@ -6,7 +6,6 @@ use common::{compile, folder};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::query;
 
 const SOURCE: &str = "\
 struct S {

@@ -9,7 +9,6 @@ use tallyline_debuginfo::{
     Alone, Companion, Companions, Contents, Error, Request, Wanted, read, read_file, read_with,
 };
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::query;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)

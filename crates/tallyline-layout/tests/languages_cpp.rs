@@ -10,7 +10,6 @@ use std::process::Command;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/classes.cpp");
 

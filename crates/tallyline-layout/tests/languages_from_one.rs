@@ -11,7 +11,6 @@ use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_layout::query;
 
 const FORTRAN: &str = include_str!("data/languages/shapes.f90");
 const FORTRAN_OBJECT: &[u8] = include_bytes!("data/languages/shapes-gfortran.o");

@@ -11,7 +11,6 @@ use std::process::Command;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, RecordId, Types};
 use tallyline_debuginfo::{Request, read};
-use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/types.rs");
 

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::Command;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::{Request, read};
-use tallyline_layout::query;
 
 const SOURCE: &str = include_str!("data/languages/types.zig");
 const OBJECTS: [&[u8]; 2] =

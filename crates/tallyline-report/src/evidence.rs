@@ -16,7 +16,6 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory, Register};
 use tallyline_inference::{TypeTable, Typed, effective_address};
-use tallyline_layout::query;
 use tallyline_perf_data::Result;
 use tallyline_perf_data::file::{Body as Said, Records};
 use tallyline_perf_data::sample::{CpuMode, Registers, Sample};

@@ -3,7 +3,6 @@
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
-use tallyline_layout::query;
 
 /// How deep members nest before the rest is left out.
 const DEPTH_LIMIT: usize = 16;

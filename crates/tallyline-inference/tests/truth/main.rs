@@ -14,7 +14,6 @@ use tallyline_debuginfo::type_text;
 use tallyline_debuginfo::{Companion, Companions, Contents, Request, read_file};
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Reason, Typed, Wanted, infer, place_text};
-use tallyline_layout::query;
 use tallyline_trace::emulator::{Options, emulation};
 use tallyline_trace::format::Event;
 use tallyline_trace::{Trace, plugin};

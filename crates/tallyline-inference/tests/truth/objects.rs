@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
-use tallyline_layout::query;
 
 /// Objects that a program published, by address.
 pub(crate) struct Objects {

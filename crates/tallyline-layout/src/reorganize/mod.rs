@@ -51,7 +51,6 @@ use abi::Abi;
 use replay::{Manner, Unexplained, replay};
 use std::fmt;
 use tallyline_debuginfo::abi::Rules;
-use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
 /// So many members between two fences are always reorganised exactly.

@@ -6,7 +6,7 @@ use super::{Reorganizer, moves};
 use crate::print::pahole::{Printer, Style};
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::Original;
-use tallyline_debuginfo::model::{Bitfield, Language, Member, Record, RecordId, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, TypeId, Types};
 
 /// How much a layout takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

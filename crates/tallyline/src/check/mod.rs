@@ -23,7 +23,6 @@ use tallyline_layout::check::{
     Finding, Level, Policy, Report, SuggestedNames, Table, UNUSED_ALLOW, allow_in_parts, check, check_table,
     suggest,
 };
-use tallyline_layout::query;
 use tallyline_support::output::{Color, Output};
 
 /// The policy where none is named.

@@ -19,7 +19,6 @@ use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::diff::{Counts, Options, TypeChange, diff};
-use tallyline_layout::query;
 use tallyline_support::output::{Color, Output};
 
 /// A way to show differences, which come one type after the other.

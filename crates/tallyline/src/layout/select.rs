@@ -5,7 +5,6 @@ use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::{TypeId, Types};
-use tallyline_layout::query;
 
 /// The names on the command line, in order.
 #[derive(Debug, Default)]

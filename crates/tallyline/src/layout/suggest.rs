@@ -10,7 +10,6 @@ use std::path::Path;
 use tallyline_debuginfo::Request;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
-use tallyline_layout::query;
 
 /// One line about the names that there is no type of. The file is read again, for all of its names:
 /// only now are they needed.

@@ -4,7 +4,6 @@
 use crate::layout::select::split;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
-use tallyline_layout::query;
 
 /// A type with arguments.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_layout::query;
 use tallyline_layout::reorganize::declare::{BitCheck, Check, Source};
 
 /// Some layouts that are compiled together.

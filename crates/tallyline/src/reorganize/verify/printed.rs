@@ -8,7 +8,6 @@ use std::process::Output;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_layout::query;
 use tallyline_layout::reorganize::{Checkable, Proposal};
 
 /// Compiles a text; none if the compiler lays it out as promised.
