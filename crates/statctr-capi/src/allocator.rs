@@ -21,7 +21,7 @@ const SHARED: c_int = 3;
 /// Allocator of counters that are made without naming one.
 static CHOSEN: AtomicI32 = AtomicI32::new(DEFAULT);
 
-/// The pool of an allocator: made when it is first asked for.
+/// Returns the pool of an allocator: made when it is first asked for.
 fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     static POOLS: [OnceBox<Pool>; 3] = [OnceBox::new(), OnceBox::new(), OnceBox::new()];
     let (place, placement) = match allocator {
@@ -38,12 +38,12 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
-/// The pool of the flexible allocator.
+/// Returns the pool of the flexible allocator.
 pub(crate) fn flexible() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
-/// The pool that counters come from now.
+/// Returns the pool that counters come from now.
 pub(crate) fn chosen() -> Result<&'static Pool, c_int> {
     pool_of(CHOSEN.load(Ordering::Acquire))
 }
@@ -88,7 +88,7 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     })
 }
 
-/// `pcpu_ctr_alloc` of code with inline updates; see the header.
+/// Implements `pcpu_ctr_alloc` for code with inline updates; see the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
     match check_abi(abi) {

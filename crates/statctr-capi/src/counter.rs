@@ -14,7 +14,7 @@ use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// A counter in C's hands: `statctr_handle_t`.
+/// Counter owned by C: `statctr_handle_t`.
 pub type StatctrHandle = RawCounter;
 
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
@@ -26,7 +26,7 @@ const TAG_RSEQ: usize = 1;
 const TAG_ONE_CPU: usize = 2;
 const TAG_ATOMIC: usize = 4;
 
-/// The handle behind the pointer, if it is one that this library could have made for a counter.
+/// Returns the handle behind the pointer, if it is one that this library could have made for a counter.
 unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     let handle = unsafe { counter.as_ref() }.copied().ok_or(libc::EINVAL)?;
@@ -40,7 +40,7 @@ fn checked(handle: StatctrHandle) -> Result<StatctrHandle, c_int> {
     }
 }
 
-/// The `count` handles behind the pointer.
+/// Returns the `count` handles behind the pointer.
 unsafe fn handles<'a>(counters: *mut StatctrHandle, count: c_int) -> Result<&'a mut [StatctrHandle], c_int> {
     let count = usize::try_from(count).map_err(|_| libc::EINVAL)?;
     if counters.is_null() {
@@ -96,14 +96,14 @@ pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_in
     guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
 }
 
-/// `statctr_init` of code with inline updates; see the header.
+/// Implements `statctr_init` for code with inline updates; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init_abi(counter: *mut StatctrHandle, value: c_ulong, abi: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit_abi(counter, 1, value, abi) }
 }
 
-/// `statctr_ninit` of code with inline updates; see the header.
+/// Implements `statctr_ninit` for code with inline updates; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit_abi(
     counters: *mut StatctrHandle,
@@ -135,7 +135,8 @@ pub unsafe extern "C" fn statctr_ncleanup(counters: *mut StatctrHandle, count: c
     guard(|| unsafe { clean_all(handles(counters, count)?) })
 }
 
-/// An update. Without a guard: it does not panic, and if it did, `extern "C"` would end the process.
+/// Returns the number of updates a counter. Without a guard: it does not panic, and if it did,
+/// `extern "C"` would end the process.
 #[inline(always)]
 unsafe fn add(counter: *const StatctrHandle, value: u64) -> c_int {
     // SAFETY: the module's contract.

@@ -35,7 +35,7 @@ fn checked(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
     }
 }
 
-/// The handle behind the pointer, if it is one that this library could have made for a group.
+/// Returns the handle behind the pointer, if it is one that this library could have made for a group.
 unsafe fn live(group: *const StatctrGroup) -> Result<StatctrGroup, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     checked(unsafe { group.as_ref() }.copied().ok_or(libc::EINVAL)?)
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn statctr_group_init(
     })
 }
 
-/// `statctr_group_init` of code with inline updates; see the header.
+/// Implements `statctr_group_init` for code with inline updates; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init_abi(
     group: *mut StatctrGroup,
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn statctr_group_read_cpu(
     unsafe { read_into(group, value, |group| Ok(group.read_cpu(CpuId::new(cpu), item_of(group, item)?))) }
 }
 
-/// The caller's numbers.
+/// Returns the caller's numbers.
 unsafe fn numbers<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c_int> {
     if values.is_null() || len > isize::MAX as usize / 8 {
         return Err(libc::EINVAL);

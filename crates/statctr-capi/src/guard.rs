@@ -37,7 +37,7 @@ pub(crate) fn check_abi(abi: c_uint) -> Result<(), c_int> {
     if abi == crate::ABI { Ok(()) } else { Err(libc::EPROTO) }
 }
 
-/// The error of the library as a positive `errno`.
+/// Returns the error of the library as a positive `errno`.
 pub(crate) fn errno(error: &statctr::Error) -> c_int {
     error.errno()
 }

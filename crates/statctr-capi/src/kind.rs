@@ -66,19 +66,19 @@ pub(crate) struct Kind {
 
 static KINDS: AtomicPtr<Kind> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The kinds known so far, from `newest` on.
+/// Returns the kinds known so far, from `newest` on.
 fn known(newest: *const Kind) -> impl Iterator<Item = &'static Kind> {
     // SAFETY: nodes are leaked when they are linked, and not changed from then on.
     let follow = |kind: *const Kind| unsafe { kind.as_ref() };
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// The kind that a schema of this module belongs to.
+/// Returns the kind that a schema of this module belongs to.
 pub(crate) fn kind_of(schema: &Schema) -> Option<&'static Kind> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// The kind that `desc` describes.
+/// Returns the kind that `desc` describes.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.
@@ -106,7 +106,7 @@ pub(crate) unsafe fn intern(desc: *const StatctrGroupDesc) -> Result<&'static Ki
     }
 }
 
-/// The texts of each slot, and the width of the widest event in slots.
+/// Returns the texts of each slot, and the width of the widest event in slots.
 unsafe fn parse(desc: *const StatctrGroupDesc) -> Result<(Vec<Texts>, usize), c_int> {
     // SAFETY: NULL or a description, by the caller's promise.
     let desc = unsafe { desc.as_ref() }.ok_or(libc::EINVAL)?;
@@ -140,7 +140,7 @@ unsafe fn parse(desc: *const StatctrGroupDesc) -> Result<(Vec<Texts>, usize), c_
     Ok((texts, widest))
 }
 
-/// A copy of a C string; NULL is an empty one.
+/// Returns a copy of a C string; NULL is an empty one.
 unsafe fn text(text: *const c_char) -> Result<CString, c_int> {
     if text.is_null() {
         return Ok(CString::default());

@@ -117,7 +117,7 @@ pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut 
     })
 }
 
-/// `statctr_lazy_init` of code with inline updates; see the header.
+/// Implements `statctr_lazy_init` for code with inline updates; see the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init_abi(
     object: *mut StatctrLazy,

@@ -12,7 +12,7 @@ use statctr::{FallbackReason, Mode, Placement, Pool};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The modes as C numbers them: `enum statctr_mode_value`.
+/// Returns a mode's number in C: `enum statctr_mode_value`.
 fn number(mode: Mode) -> Result<c_int, c_int> {
     match mode {
         Mode::Rseq => Ok(1),
@@ -105,7 +105,7 @@ pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
     text.as_ptr()
 }
 
-/// The CPUs that a list like `0-3,8` names; those that are online for NULL.
+/// Returns the CPUs that a list like `0-3,8` names; those that are online for NULL.
 unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
     if list.is_null() {
         return Topology::current().map(|topology| topology.online().clone()).map_err(|error| errno(&error));

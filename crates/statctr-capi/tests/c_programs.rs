@@ -124,7 +124,7 @@ impl Drop for Program {
 }
 
 impl Program {
-    /// The command that runs it, in front of which `prefix` may stand.
+    /// Returns the command that runs it, in front of which `prefix` may stand.
     fn command(&self, prefix: &[&str]) -> Command {
         let mut line: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
         line.extend(words(&variable("STATCTR_TEST_RUNNER", "")));
@@ -330,7 +330,8 @@ impl OneCpuContainer {
             .then_some(container)
     }
 
-    /// Shell commands that put a list of one CPU over the kernel's, and the same over `more` files.
+    /// Returns shell commands that put a list of one CPU over the kernel's, and the same over
+    /// `more` files.
     fn hide_files(more: &str) -> String {
         format!(
             "f=$(mktemp); echo 0 > $f; for name in possible present online; do \

@@ -59,7 +59,7 @@ fn c_type(rust: &str) -> String {
     .into()
 }
 
-/// The functions that are exported, as their sources say.
+/// Returns the functions that are exported, as their sources say.
 fn exported() -> Vec<Function> {
     let mut functions = Vec::new();
     for source in SOURCES {

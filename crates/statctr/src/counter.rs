@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A 64-bit statistic that every CPU updates on a line of its own.
 ///
-/// Sixteen bytes here, eight per CPU that counts in its [`Pool`].
+/// Costs sixteen bytes for the handle, and eight per CPU that counts in its [`Pool`].
 ///
 /// # Arithmetic
 /// Modulo 2⁶⁴, so that `dec` and `sub` are the opposites of `inc` and `add`; nothing overflows.
@@ -73,10 +73,10 @@ use std::fmt;
 pub struct Counter(Word);
 
 impl Counter {
-    /// A counter with the value `initial`, in the global pool.
+    /// Creates a counter with the value `initial`, in the global pool.
     ///
-    /// Takes the pool's lock, and now and then maps memory: not for signal handlers. An initial
-    /// value other than 0 is a baseline word more.
+    /// Takes the pool's lock, and now and then maps memory: not for signal handlers. A nonzero
+    /// initial value costs one extra word.
     ///
     /// # Errors
     /// Where the pool cannot be made ([`PoolBuilder::build`](crate::PoolBuilder::build)), or
@@ -85,7 +85,7 @@ impl Counter {
         Counter::new_in(Pool::global()?, initial)
     }
 
-    /// A counter with the value `initial`, in `pool`.
+    /// Creates a counter with the value `initial`, in `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.
@@ -93,7 +93,7 @@ impl Counter {
         Word::take(pool.arena(), initial).map(Counter)
     }
 
-    /// For the C face: the address of a CPU's word, which readers walk from now on.
+    /// Returns the address of a CPU's word, which readers walk from now on; for the C face.
     pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
     }
@@ -131,7 +131,7 @@ impl Counter {
         self.0.handle().add(value.wrapping_neg());
     }
 
-    /// The value: the sum over the CPUs that ever counted, and the baseline.
+    /// Returns the value: the sum over the CPUs that ever counted, and the baseline.
     ///
     /// Cost: a cache line per such CPU. Takes no lock and disturbs no writer. Async-signal-safe.
     #[must_use]
@@ -140,7 +140,7 @@ impl Counter {
         self.0.handle().read()
     }
 
-    /// Makes the value `value`, by a baseline that reads add.
+    /// Sets the value, by a baseline that reads add.
     ///
     /// An update that runs at the same time is wholly before or wholly after; no later read by a
     /// thread that has seen the new value is below `value` plus what was added since. Not
@@ -165,7 +165,7 @@ impl Counter {
         self.0.handle().fallback_part()
     }
 
-    /// Adds `value` as if on `cpu`, a CPU of a made-up topology that this kernel cannot have: to
+    /// Adds `value` as if on `cpu`, a CPU of a synthetic topology that this kernel cannot have: to
     /// see what reads cost on large machines. Takes the pool's lock.
     ///
     /// # Errors
@@ -191,8 +191,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Many counters made at once, without a handle each: eight bytes per counter and CPU, and nothing
-/// else.
+/// Array of counters without a handle each: eight bytes per counter and CPU, and nothing else.
 ///
 /// ```
 /// use statctr::CounterArray;
@@ -220,7 +219,7 @@ pub struct CounterRef<'a> {
 }
 
 impl CounterArray {
-    /// `len` counters with the value `initial`, in the global pool.
+    /// Creates `len` counters with the value `initial`, in the global pool.
     ///
     /// # Errors
     /// As [`Counter::new`].
@@ -228,7 +227,7 @@ impl CounterArray {
         CounterArray::new_in(Pool::global()?, len, initial)
     }
 
-    /// `len` counters with the value `initial`, in `pool`.
+    /// Creates `len` counters with the value `initial`, in `pool`.
     ///
     /// # Errors
     /// As [`Counter::new_in`].
@@ -257,7 +256,7 @@ impl CounterArray {
         self.len == 0
     }
 
-    /// The counter at `index`.
+    /// Returns the counter at `index`.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
@@ -268,12 +267,12 @@ impl CounterArray {
         Some(CounterRef { piece, index: index % self.piece_len })
     }
 
-    /// The counters, in order.
+    /// Returns the counters, in order.
     pub fn iter(&self) -> impl Iterator<Item = CounterRef<'_>> {
         (0..self.len).filter_map(|index| self.get(index))
     }
 
-    /// All values into `values`, CPU by CPU, whole lines at a time.
+    /// Reads all values into `values`, CPU by CPU, whole lines at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -317,24 +316,24 @@ impl CounterRef<'_> {
         self.add(value.wrapping_neg());
     }
 
-    /// The value; see [`Counter::read`].
+    /// Returns the value; see [`Counter::read`].
     #[must_use]
     pub fn read(self) -> u64 {
         self.piece.read(self.index).unwrap_or(0)
     }
 
-    /// Makes the value `value`; see [`Counter::set`].
+    /// Sets the value; see [`Counter::set`].
     pub fn set(self, value: u64) {
         self.piece.arena().while_locked(|| self.piece.set_locked(self.index, value));
     }
 
-    /// One CPU's part; see [`Counter::read_cpu`].
+    /// Returns one CPU's part; see [`Counter::read_cpu`].
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId) -> u64 {
         self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
     }
 
-    /// Counts as if on a CPU that is not there; see [`Counter::add_on_synthetic`].
+    /// Adds on a synthetic CPU; see [`Counter::add_on_synthetic`].
     ///
     /// # Errors
     /// As [`Counter::add_on_synthetic`].

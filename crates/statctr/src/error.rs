@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error as a positive `errno`, as the C face hands it on (negated).
+    /// Returns the error as a positive `errno`, as the C face hands it on (negated).
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -119,7 +119,7 @@ impl Error {
         }
     }
 
-    /// The calling thread's `errno`, for a system call that has just failed.
+    /// Returns the calling thread's `errno`, for a system call that has just failed.
     pub(crate) fn last_errno() -> i32 {
         std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
     }

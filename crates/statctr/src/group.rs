@@ -35,7 +35,7 @@ macro_rules! with_array {
 }
 
 impl Group {
-    /// A group of this kind, all zero, in the global pool.
+    /// Creates a group of this kind, all zero, in the global pool.
     ///
     /// # Errors
     /// As [`Counter::new`](crate::Counter::new), and [`Error::TooMany`] where it does not fit into
@@ -44,7 +44,7 @@ impl Group {
         Group::new_in(Pool::global()?, schema)
     }
 
-    /// A group of this kind, all zero, in `pool`.
+    /// Creates a group of this kind, all zero, in `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space, and [`Error::TooMany`].
@@ -96,14 +96,14 @@ impl Group {
         commit(&self.lines, event.slot(), event.items(), deltas)
     }
 
-    /// For the macro: an event whose place is known when the program is compiled.
+    /// Commits an event whose slot is known at compile time; for the macro.
     #[doc(hidden)]
     #[inline(always)]
     pub fn commit_at<const N: usize>(&self, slot: usize, deltas: [u64; N]) {
         self.lines.commit(slot, &deltas);
     }
 
-    /// The values of all items, CPU by CPU, each line read once.
+    /// Returns the values of all items, CPU by CPU, each line read once.
     #[must_use]
     pub fn read(&self) -> Vec<u64> {
         let mut values = vec![0; self.schema.len()];
@@ -122,7 +122,7 @@ impl Group {
         Ok(())
     }
 
-    /// The values in the shape in which the kernel hands out its MIBs (`IFLA_INET6_STATS`): 64-bit
+    /// Writes the values in the format of the kernel's MIBs (`IFLA_INET6_STATS`): 64-bit
     /// numbers in the machine's byte order, of which the first is the number of items N and stands
     /// for item 0, then items 1 to N − 1, and zeros up to the end of `target`.
     ///
@@ -146,13 +146,13 @@ impl Group {
         Ok(())
     }
 
-    /// The value of one item: a cache line per CPU that counts.
+    /// Returns the value of one item: a cache line per CPU that counts.
     #[must_use]
     pub fn read_item(&self, item: Item) -> u64 {
         self.lines.read(item.slot()).unwrap_or(0)
     }
 
-    /// One CPU's part of one item; see [`Counter::read_cpu`](crate::Counter::read_cpu).
+    /// Returns one CPU's part of one item; see [`Counter::read_cpu`](crate::Counter::read_cpu).
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
@@ -163,7 +163,7 @@ impl Group {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see
+    /// Adds on a synthetic CPU; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -249,7 +249,7 @@ pub struct GroupRef<'a> {
 }
 
 impl GroupArray {
-    /// `len` groups of this kind, all zero, in the global pool.
+    /// Creates `len` groups of this kind, all zero, in the global pool.
     ///
     /// # Errors
     /// As [`Group::new`].
@@ -257,7 +257,7 @@ impl GroupArray {
         GroupArray::new_in(Pool::global()?, len, schema)
     }
 
-    /// `len` groups of this kind, all zero, in `pool`.
+    /// Creates `len` groups of this kind, all zero, in `pool`.
     ///
     /// # Errors
     /// As [`Group::new_in`].
@@ -293,7 +293,7 @@ impl GroupArray {
         &self.schema
     }
 
-    /// The group at `index`.
+    /// Returns the group at `index`.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
@@ -304,7 +304,7 @@ impl GroupArray {
         Some(GroupRef { lines, first: index % self.piece_len * self.schema.chunks() * 8 })
     }
 
-    /// All values of all groups, group by group, in the order of declaration. One pass over the
+    /// Reads all values of all groups, group by group, in the order of declaration. One pass over the
     /// memory of each CPU that counts, several CPUs at a time.
     ///
     /// # Errors
@@ -345,13 +345,13 @@ impl GroupRef<'_> {
         commit(self.lines, self.first + event.slot(), event.items(), deltas)
     }
 
-    /// The value of one item.
+    /// Returns the value of one item.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.read(self.first + item.slot()).unwrap_or(0)
     }
 
-    /// One CPU's part of one item.
+    /// Returns one CPU's part of one item.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
@@ -362,7 +362,7 @@ impl GroupRef<'_> {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Counts as if on a CPU that is not there; see
+    /// Adds on a synthetic CPU; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -372,7 +372,7 @@ impl GroupRef<'_> {
     }
 }
 
-/// The values of many groups of one kind, group by group, into `values`.
+/// Reads the values of many groups of one kind, group by group, into `values`.
 ///
 /// Groups that were made one after the other lie side by side and are folded as one piece.
 ///
@@ -453,7 +453,7 @@ macro_rules! group {
                 /// Number of items of the group.
                 pub const LEN: usize = COUNT;
 
-                /// The items with their names, units and help texts.
+                /// Returns the items with their names, units and help texts.
                 ///
                 /// # Errors
                 /// None in practice: the layout was checked when the program was compiled.
@@ -467,7 +467,7 @@ macro_rules! group {
                     Ok(SCHEMA.get_or(schema))
                 }
 
-                /// A group, all zero, in the global pool.
+                /// Creates a group, all zero, in the global pool.
                 ///
                 /// # Errors
                 /// As `statctr::Group::new`.
@@ -475,7 +475,7 @@ macro_rules! group {
                     Ok(Self($crate::Group::new(Self::schema()?)?))
                 }
 
-                /// A group, all zero, in `pool`.
+                /// Creates a group, all zero, in `pool`.
                 ///
                 /// # Errors
                 /// As `statctr::Group::new_in`.
@@ -483,7 +483,7 @@ macro_rules! group {
                     Ok(Self($crate::Group::new_in(pool, Self::schema()?)?))
                 }
 
-                /// The group without its type: for folds, registries, single CPUs.
+                /// Returns the group without its type: for folds, registries, single CPUs.
                 pub fn group(&self) -> &$crate::Group {
                     &self.0
                 }
@@ -500,7 +500,7 @@ macro_rules! group {
                     self.0.add(item, value);
                 }
 
-                /// The values of all items, in the order of declaration.
+                /// Returns the values of all items, in the order of declaration.
                 pub fn read(&self) -> [u64; COUNT] {
                     let mut values = [0; COUNT];
                     // as long as the group

@@ -117,8 +117,8 @@ fn clear(pool: &Pool, gone: &CpuSet) {
     let _ = pool.trim();
 }
 
-/// The CPU that this message says went offline. Its form: `offline@/devices/system/cpu/cpu3`, and
-/// variables, each with a zero behind it.
+/// Returns the CPU that this message says went offline. Its form:
+/// `offline@/devices/system/cpu/cpu3`, and variables, each with a zero behind it.
 fn went_offline(message: &[u8]) -> Option<CpuId> {
     let head = message.split(|&byte| byte == 0).next()?;
     let digits = std::str::from_utf8(head).ok()?.strip_prefix("offline@/devices/system/cpu/cpu")?;

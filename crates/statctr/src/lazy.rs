@@ -72,7 +72,7 @@ impl Scope for PerConcurrencyId {}
 /// Pool of objects of one kind. Cheap to clone; the memory lives as long as the last object.
 pub struct LazyPool<S: Scope> {
     memory: Arc<LazyOwner>,
-    /// Made-up CPUs that somebody counts as.
+    /// Synthetic CPUs that somebody counts as.
     impersonated: Arc<Lock<BTreeSet<CpuId>>>,
     mode: Mode,
     scope: PhantomData<S>,
@@ -96,7 +96,7 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
 }
 
 impl<S: Scope> LazyPool<S> {
-    /// A pool of objects whose items are combined like this, on this machine.
+    /// Creates a pool of objects whose items are combined like this, on this machine.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -150,7 +150,7 @@ impl<S: Scope> LazyPool<S> {
         Ok(LazyPool { memory, impersonated, mode, scope: PhantomData })
     }
 
-    /// A new object, all zero.
+    /// Creates an object, all zero.
     ///
     /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU.
     /// Now and then maps memory: not for signal handlers.
@@ -237,7 +237,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object.update(values);
     }
 
-    /// The values. Items 0 and 1, and items 2 and 3, of one update are seen together where the
+    /// Returns the values. Items 0 and 1, and items 2 and 3, of one update are seen together where the
     /// update was one commit. Cost: a cache line for the object and one for each further instance.
     #[must_use]
     pub fn read(&self) -> [u64; ITEMS] {
@@ -258,8 +258,9 @@ impl<S: Scope> LazyGroup<S> {
         self.object.shared_part()
     }
 
-    /// The addresses of the instances, each with the CPU, node (by its place among the nodes) or
-    /// concurrency id that it is for; `None` before anyone wrote. For tests of where memory lies.
+    /// Returns the addresses of the instances, each with the CPU, node (by its place among the
+    /// nodes) or concurrency id that it is for; `None` before anyone wrote. For tests of where
+    /// memory lies.
     #[doc(hidden)]
     #[must_use]
     pub fn places(&self) -> Vec<(Option<usize>, usize)> {
@@ -267,7 +268,7 @@ impl<S: Scope> LazyGroup<S> {
     }
 }
 
-/// Counts as a CPU of a made-up topology that this kernel cannot have: to see what a million objects
+/// CPU of a synthetic topology that this kernel cannot have: to see what a million objects
 /// cost on large machines. Whoever has it is that CPU: there is one at a time.
 pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
@@ -275,7 +276,7 @@ pub struct SyntheticCpu {
 }
 
 impl LazyPool<PerCpu> {
-    /// The right to count as `cpu`, until it is dropped. Takes the pool's lock.
+    /// Returns the right to count as `cpu`, until it is dropped. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
@@ -288,7 +289,7 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Updates as this CPU.
+    /// Returns the number of updates as this CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

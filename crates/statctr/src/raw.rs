@@ -1,4 +1,4 @@
-//! The seam for the C face: handles without owners. Not part of the Rust API.
+//! The interface for the C face: handles without owners. Not part of the Rust API.
 
 #![allow(unsafe_code)] // ownership is in the hands of C; each function says what it must keep
 
@@ -9,7 +9,7 @@ use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
 use crate::schema::Schema;
 use std::ptr::NonNull;
 
-/// For tests of the kernel's test: the first pool tests the kernel, also where that is not done by
+/// Makes the first pool test the kernel, for tests of that test, also where that is not done by
 /// itself. Not `armed`: by a section that the kernel is not told of, as if it aborted none.
 pub fn request_kernel_test(armed: bool) {
     crate::rseq::request_test(armed);
@@ -69,7 +69,7 @@ impl RawCounter {
         Some(work(&counter))
     }
 
-    /// The address of a CPU's word; `None` for zeros, and where the CPU has none.
+    /// Returns the address of a CPU's word; `None` for zeros, and where the CPU has none.
     ///
     /// # Safety
     /// As [`with`](Self::with).
@@ -79,7 +79,7 @@ impl RawCounter {
         unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
-    /// The slow path of an update: what the section in the header did not do. `false` for zeros.
+    /// Adds where the section in the header did not commit. Returns `false` for zeros.
     ///
     /// # Safety
     /// As [`with`](Self::with).
@@ -90,7 +90,7 @@ impl RawCounter {
     }
 }
 
-/// A group in C's hands: its handle, its length in chunks, and its schema.
+/// Group owned by C: its handle, its length in chunks, and its schema.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroup {
@@ -100,7 +100,7 @@ pub struct RawGroup {
     pub schema: *mut Schema,
     /// Chunks of items.
     pub lines: u32,
-    /// 1 where events need two copies of their line.
+    /// 1 where events need a latch: two copies of their line.
     pub twin: u32,
 }
 
@@ -193,7 +193,7 @@ impl RawGroup {
     }
 }
 
-/// A lazy object in C's hands.
+/// Lazy object owned by C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawLazy {
@@ -242,7 +242,7 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// The values, and how many instances there are; `None` for zeros.
+    /// Returns the values, and how many instances there are; `None` for zeros.
     ///
     /// # Safety
     /// As [`update`](Self::update).

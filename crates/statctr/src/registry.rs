@@ -34,7 +34,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// A name of letters, digits, `_` and `:`, which does not begin with a digit.
+    /// Creates a description with a name of letters, digits, `_` and `:`, which does not begin with
+    /// a digit.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
         Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
     }
@@ -64,25 +65,25 @@ impl Description {
         self
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The help text.
+    /// Returns the help text.
     #[must_use]
     pub fn help_text(&self) -> &str {
         &self.help
     }
 
-    /// Unit of the values.
+    /// Returns the unit of the values.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
     }
 
-    /// The labels, in the order given.
+    /// Returns the labels, in the order given.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(name, value)| (&**name, &**value))
     }
@@ -105,7 +106,7 @@ impl Description {
         Ok(())
     }
 
-    /// Key that no two living entries share: the name and the labels, in whatever order.
+    /// Returns the key that no two living entries share: the name and the labels, in whatever order.
     fn key(&self) -> Key {
         let mut labels = self.labels.clone();
         labels.sort();
@@ -296,13 +297,13 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// An empty registry.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Registry {
         Registry(Lock::new(Rank::Registry, Entries::default()))
     }
 
-    /// The registry of the program.
+    /// Returns the registry of the program.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();

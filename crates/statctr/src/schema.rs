@@ -24,12 +24,12 @@ impl Unit {
     /// Seconds.
     pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
 
-    /// A unit of one's own, by its name in the plural.
+    /// Creates a unit by its name in the plural.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Unit {
         Unit(name.into())
     }
 
-    /// The unit's name.
+    /// Returns the unit's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
@@ -51,7 +51,7 @@ pub struct ItemSpec {
 }
 
 impl ItemSpec {
-    /// An item of this name.
+    /// Creates an item of this name.
     pub fn new(name: impl Into<Cow<'static, str>>) -> ItemSpec {
         ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
     }
@@ -70,19 +70,19 @@ impl ItemSpec {
         self
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Unit of the item.
+    /// Returns the name of the item's unit.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
     }
 
-    /// The help text.
+    /// Returns the help text.
     #[must_use]
     pub fn help_text(&self) -> &str {
         &self.help
@@ -97,20 +97,20 @@ pub struct Item {
 }
 
 impl Item {
-    /// For the macro.
+    /// Returns the item of this index and slot; for the macro.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(index: usize, slot: u16) -> Item {
         Item { index: index as u16, slot }
     }
 
-    /// The place in the order of declaration, and in what a fold returns.
+    /// Returns the index in the order of declaration, and in the result of a fold.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// The word of the group that the item is kept in.
+    /// Returns the word of the group that the item is kept in.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
@@ -131,13 +131,13 @@ impl Event {
         self.len as usize
     }
 
-    /// The slot of its first item; the others follow.
+    /// Returns the slot of its first item; the others follow.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
 
-    /// Bytes of the one store that commits it.
+    /// Returns the bytes of the one store that commits it.
     #[must_use]
     pub const fn width(self) -> usize {
         (self.len as usize).next_power_of_two() * 8
@@ -222,7 +222,7 @@ const fn is_taken(slots: &[u16], slot: usize) -> bool {
     false
 }
 
-/// For the macro: the slots of a group, at compile time.
+/// Computes the slots of a group at compile time; for the macro.
 #[doc(hidden)]
 #[must_use]
 pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
@@ -268,7 +268,7 @@ struct Inner {
 }
 
 impl Schema {
-    /// A schema of these items, of which each of `events` is to be updated by one commit; the
+    /// Creates a schema of these items, of which each of `events` is to be updated by one commit; the
     /// events come back in the order given.
     ///
     /// # Errors
@@ -298,24 +298,24 @@ impl Schema {
         self.0.items.len()
     }
 
-    /// The items as they were declared.
+    /// Returns the items as they were declared.
     #[must_use]
     pub fn specs(&self) -> &[ItemSpec] {
         &self.0.items
     }
 
-    /// The item at `index`, in the order of declaration.
+    /// Returns the item at `index`, in the order of declaration.
     #[must_use]
     pub fn item(&self, index: usize) -> Option<Item> {
         self.0.slots.get(index).map(|&slot| Item { index: index as u16, slot })
     }
 
-    /// The items, in the order of declaration.
+    /// Returns the items, in the order of declaration.
     pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
         (0..self.len()).filter_map(|index| self.item(index))
     }
 
-    /// Chunks that a group takes in each unit.
+    /// Returns the number of chunks that a group takes in each unit.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.0.extent.div_ceil(CHUNK_WORDS)

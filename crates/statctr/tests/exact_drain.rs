@@ -184,7 +184,7 @@ fn a_drained_cpu_leaves_its_memory_and_what_it_counted() {
 }
 
 #[test]
-fn made_up_cpus_count_and_are_drained_and_only_those_have_memory() {
+fn synthetic_cpus_count_and_are_drained_and_only_those_have_memory() {
     let topology = Topology::synthetic(1024).build().expect("topology");
     let pool = Pool::builder().placement(Placement::Flexible).topology(topology).build().expect("pool");
     let counter = Counter::new_in(&pool, 7).expect("counter");

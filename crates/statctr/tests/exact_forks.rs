@@ -88,7 +88,7 @@ fn children_of_a_parent_that_is_counting() {
     }
 }
 
-/// Everything that takes a lock.
+/// Does everything that takes a lock.
 fn make_set_read_and_drop(pool: &Pool, registry: &Registry) -> bool {
     let kit = Kit::new(pool);
     let named = Arc::new(Counter::new_in(pool, 7).expect("counter"));

@@ -19,7 +19,7 @@ use std::time::Duration;
 struct Switch(PathBuf, usize);
 
 impl Switch {
-    /// The last of our CPUs that the system lets us switch; trying it is the only way to know.
+    /// Returns the last of our CPUs that the system lets us switch; trying it is the only way to know.
     fn find() -> Option<Switch> {
         let switch =
             |&cpu: &usize| Switch(PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online")), cpu);

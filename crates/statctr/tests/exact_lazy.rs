@@ -14,7 +14,7 @@ fn pool<S: Scope>() -> LazyPool<S> {
     LazyPool::new(FLOW).expect("pool")
 }
 
-/// Update number `turn` of a writer.
+/// Makes update number `turn` of a writer.
 fn turn<S: Scope>(flow: &LazyGroup<S>, turn: u64) {
     flow.update([1, 1500, turn, 1 << (turn % 48)]);
 }
@@ -151,7 +151,7 @@ fn one_writer_one_instance_and_a_second_gets_its_own() {
 }
 
 #[test]
-fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
+fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
     let topology = Topology::synthetic(1024).build().expect("topology");
     let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
     let cpus = (0..20).map(|number| CpuId::new(900 + number * 6));
@@ -182,7 +182,7 @@ fn many_made_up_cpus_have_an_instance_each_and_leave_nothing_behind() {
     assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
 }
 
-/// The part of `updates` that used the objects' atomic words, in each round of so many.
+/// Returns the part of `updates` that used the objects' atomic words, in each round of so many.
 fn atomic_parts(
     flows: &[LazyGroup<PerCpu>],
     rounds: usize,
@@ -242,19 +242,19 @@ fn a_million_objects_made_first_are_hardly_ever_updated_atomically() {
 }
 
 #[test]
-fn sixteen_made_up_cpus_get_their_instances_without_being_expected() {
+fn sixteen_synthetic_cpus_get_their_instances_without_being_expected() {
     let first = os::cpus().into_iter().max().unwrap_or(0) as u32 + 64;
     let topology = Topology::synthetic(first + 16).build().expect("topology");
     let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
     let flows: Vec<_> = (0..65_536).map(|_| pool.create().expect("object")).collect();
     let mut cpus: Vec<_> =
-        (first..first + 16).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("made up")).collect();
+        (first..first + 16).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("synthetic")).collect();
     let parts = atomic_parts(&flows, SETTLED + 1, 16 * flows.len(), || {
         for cpu in &mut cpus {
             flows.iter().for_each(|flow| cpu.update(flow, [1, 10, 0, 1]).expect("of this pool"));
         }
     });
-    println!("{} objects, 16 made-up CPUs: {parts:.5?}", flows.len());
+    println!("{} objects, 16 synthetic CPUs: {parts:.5?}", flows.len());
     assert!(flows.iter().all(|flow| flow.read()[0] == 16 * parts.len() as u64));
     // nobody disturbs them, so there is no update without memory at all
     assert_eq!((parts, pool.shortfalls()), (vec![0.0; SETTLED + 1], 0));

@@ -10,7 +10,7 @@ use common::{Deadline, Named, budget, os, pools, pools_by_width};
 use statctr::{Mode, Pool, thread_mode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Some turns on several threads, in every kind of pool.
+/// Counts some turns on several threads, in every kind of pool.
 fn count_in_threads(turns: u64) {
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);

@@ -8,12 +8,12 @@ use common::kit::schema;
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{CounterArray, Group, GroupArray, Placement, Pool, VectorWidth, fold_groups};
 
-/// A number that tells CPU and item apart, and whose sums use all bits.
+/// Returns a number that tells CPU and item apart, and whose sums use all bits.
 fn number(cpu: CpuId, item: usize) -> u64 {
     (u64::from(cpu.get()) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(item as u32 % 64) ^ item as u64
 }
 
-/// CPUs that no machine that runs this has, with gaps.
+/// Returns the CPUs that no machine that runs this has, with gaps.
 fn strangers(count: u32) -> CpuSet {
     (0..count).map(|index| CpuId::new(20_000 + index * 7 + index * index % 5)).collect()
 }
@@ -42,7 +42,7 @@ fn arrays_of_all_shapes() {
                 let touched = |index: usize| len < 100 || index.is_multiple_of(61) || index + 1 == len;
                 for cpu in cpus.iter() {
                     for (index, counter) in array.iter().enumerate().filter(|(index, _)| touched(*index)) {
-                        counter.add_on_synthetic(cpu, number(cpu, index)).expect("made up");
+                        counter.add_on_synthetic(cpu, number(cpu, index)).expect("synthetic");
                     }
                 }
                 let mut values = vec![u64::MAX; len + 1];
@@ -76,9 +76,9 @@ fn groups_of_all_shapes() {
                     for (row, group) in groups.iter().enumerate() {
                         for item in schema.items() {
                             let value = number(cpu, item.index() + row * items);
-                            group.add_on_synthetic(cpu, item, value).expect("made up");
+                            group.add_on_synthetic(cpu, item, value).expect("synthetic");
                             if let Some(group) = array.get(row) {
-                                group.add_on_synthetic(cpu, item, value).expect("made up");
+                                group.add_on_synthetic(cpu, item, value).expect("synthetic");
                             }
                         }
                     }

@@ -88,7 +88,7 @@ impl Targets {
         }
     }
 
-    /// One of each section that there is.
+    /// Returns an update by each section that there is.
     fn updates(&self) -> Vec<Update<'_>> {
         let counter = |name: &str, step: u64, run: fn(&Counter)| Update {
             name: name.to_owned(),

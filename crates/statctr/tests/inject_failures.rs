@@ -149,7 +149,7 @@ fn a_refused_barrier_keeps_the_memory_and_the_counts_on_their_cpu() {
 const FLOW: [Combine; 4] = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
 
 #[test]
-fn made_up_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_so() {
+fn synthetic_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_so() {
     let _alone = Alone::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
     let pool = Pool::builder().topology(topology).placement(Placement::Flexible).build().expect("pool");
@@ -183,7 +183,7 @@ fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
         return;
     }
     let cpus = (1000..1030).map(CpuId::new);
-    let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("made up")).collect();
+    let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("synthetic")).collect();
     let mut shortfalls = 0;
     // the first writer needs nothing; the table comes after the places in the object
     for (site, least) in [(Site::Instance, 2), (Site::Table, 30)] {
@@ -224,7 +224,7 @@ fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
         return;
     }
     let mut cpus: Vec<_> =
-        (1000..1030).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("made up")).collect();
+        (1000..1030).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("synthetic")).collect();
     let mut round = || {
         let before = pool.shortfalls();
         for cpu in &mut cpus {

@@ -25,7 +25,7 @@ fn fixed() -> Pool {
     Pool::builder().placement(Placement::Fixed).build().expect("pool")
 }
 
-/// All kinds of counters, by threads that are moved about.
+/// Updates all kinds of counters, from threads that are moved about.
 fn count_exactly(pool: &Pool, context: &str) {
     let kit = Kit::new(pool);
     let cpus = os::cpus();

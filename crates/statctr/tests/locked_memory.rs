@@ -31,7 +31,7 @@ fn may_lock() -> bool {
     may
 }
 
-/// Bytes of memory that this process has, by the kernel's account.
+/// Returns the number of bytes of memory that this process has, by the kernel's account.
 fn resident() -> usize {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
     let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("Rss");
@@ -61,7 +61,7 @@ fn again(name: &str) {
     }
 }
 
-/// A counter of each placement and a lazy object, made and used: none takes more than 100 kB.
+/// Makes and uses a counter of each placement and a lazy object: none takes more than 100 kB.
 fn each_takes_little() {
     // what the process needs at its first counter is not the counter's
     let warm = Counter::new_in(&pool(Placement::Fixed), 0).expect("counter");
@@ -124,7 +124,7 @@ fn a_lock_between_a_pool_and_its_first_counter_costs_nothing() {
     again("a_lock_between_a_pool_and_its_first_counter_costs_nothing");
 }
 
-/// A counter that was made before, as by a constructor that runs before `main`.
+/// Locks memory after a counter was made, as by a constructor that runs before `main`.
 #[test]
 fn a_lock_after_the_first_counter_takes_little() {
     if os::is_child() {
@@ -151,14 +151,15 @@ fn a_lock_after_the_first_counter_takes_little() {
                 more.iter().for_each(Counter::inc);
             }
             for cpu in [64, 191] {
-                more.iter()
-                    .for_each(|counter| counter.add_on_synthetic(CpuId::new(cpu), 1).expect("a made-up CPU"));
+                more.iter().for_each(|counter| {
+                    counter.add_on_synthetic(CpuId::new(cpu), 1).expect("a synthetic CPU")
+                });
             }
             let turns = cpus.len() as u64;
             assert_eq!(counter.read(), 6 + turns);
             assert!(more.iter().all(|counter| counter.read() == 7 + 2 * turns + 2));
             let all = pool.memory().expect("smaps").resident;
-            // of 80 kB each: home words, baselines, two residues, two made-up CPUs, and those here
+            // of 80 kB each: home words, baselines, two residues, two synthetic CPUs, and those here
             assert!(all < (8 + cpus.len()) * 140_000, "{placement:?}: {all}");
         }
         return;
@@ -186,7 +187,7 @@ fn many_pools_leave_mappings_for_others() {
         // of several words, as every CPU of a large machine counts
         let strangers: Vec<_> = (64..192).map(CpuId::new).collect();
         for (counter, _) in &made {
-            strangers.iter().for_each(|&cpu| counter.add_on_synthetic(cpu, 1).expect("a made-up CPU"));
+            strangers.iter().for_each(|&cpu| counter.add_on_synthetic(cpu, 1).expect("a synthetic CPU"));
             counter.inc();
         }
         assert!(made.iter().all(|(counter, _)| counter.read() == 129));
@@ -236,7 +237,8 @@ fn locked_memory_is_locked_and_given_back() {
     again("locked_memory_is_locked_and_given_back");
 }
 
-/// A process that is restored elsewhere may find itself on any CPU: its sections load that entry.
+/// Reads all entries. A process that is restored elsewhere may find itself on any CPU: its sections
+/// load that entry.
 #[test]
 fn tables_have_entries_for_8192_cpus() {
     for placement in [Placement::Fixed, Placement::Flexible] {

@@ -33,12 +33,12 @@ fn explore(quick: usize, thorough: usize, model: impl Fn() + Sync + Send + 'stat
     builder.check(model);
 }
 
-/// All plans, or a few.
+/// Returns all plans, or a few.
 fn plans() -> &'static [Plan] {
     if is_thorough() { &PLANS } else { &PLANS[2..4] }
 }
 
-/// Two threads that start on one CPU, whose first updates announce it, and a reader.
+/// Checks two threads that start on one CPU, whose first updates announce it, and a reader.
 fn announce_update_read(variant: words::Variant, plans: [Plan; 2]) {
     explore(2, 3, move || {
         // past the mask one that comes too late would not show
@@ -84,7 +84,7 @@ fn it_would_not_be_if_sections_came_before_the_mask() {
     announce_update_read(words::Variant::EntryBeforeMask, [CALM, CALM]);
 }
 
-/// A thread in sections and one without a registration, on one CPU.
+/// Checks a thread in sections and one without a registration, on one CPU.
 fn plain_and_atomic(variant: words::Variant, plan: Plan) {
     explore(2, 3, move || {
         let counter = Arc::new(words::Counter::new(variant, true));
@@ -114,7 +114,7 @@ fn in_one_word_they_would_lose_counts() {
     plain_and_atomic(words::Variant::FallbackInTheCpusWord, CALM);
 }
 
-/// A counter that is reset while one thread adds in sections and another reads.
+/// Checks a counter that is reset while one thread adds in sections and another reads.
 fn set_and_read(variant: words::Variant, plan: Plan) {
     explore(2, 3, move || {
         let counter = Arc::new(words::Counter::new(
@@ -158,7 +158,7 @@ fn zeroing_words_of_others_would_bring_old_counts_back() {
     set_and_read(words::Variant::RemoteZeroing, CALM);
 }
 
-/// A counter that is reset right after the fallback cell was used for the first time.
+/// Checks a counter that is reset right after the fallback cell was used for the first time.
 fn set_after_fallback(variant: words::Variant) {
     explore(4, 5, move || {
         let counter = Arc::new(words::Counter::new(variant, true));
@@ -188,7 +188,8 @@ fn it_would_if_it_asked_for_home_words_too_early() {
     set_after_fallback(words::Variant::HomeAskedBeforeBaseline);
 }
 
-/// A counter that one CPU counted in, and threads on another that end that there is one unit to read.
+/// Checks a counter that one CPU counted in, and threads on another that end that there is one unit
+/// to read.
 fn two_cpus_and_quick_reads(variant: words::Variant, others: u64, fallback: bool) {
     explore(2, 3, move || {
         let counter = Arc::new(words::Counter::new(variant, true));
@@ -240,9 +241,9 @@ fn it_would_miss_a_fallback_cell_that_it_is_not_told_of() {
     two_cpus_and_quick_reads(words::Variant::QuickBesideFallback, 1, true);
 }
 
-/// A thread uses the fallback cell for the first time, a second one finds its flag set, by a load of
-/// this order, and hands over what it adds; a quick reader. The rest of the protocol is left out, or
-/// there would be too many executions.
+/// Checks that where a thread uses the fallback cell for the first time, a second one finds its
+/// flag set, by a load of this order, and hands over what it adds; a quick reader. The rest of the
+/// protocol is left out, or there would be too many executions.
 fn fallback_found_in_use(flag_load: Ordering) {
     const ONE_UNIT: u64 = 2;
     const SEVERAL: u64 = 1;
@@ -291,7 +292,7 @@ fn it_would_miss_a_baseline_that_it_is_not_told_of() {
     set_and_read(words::Variant::QuickBesideBaseline, CALM);
 }
 
-/// A thread that adds on one CPU and takes away on the other, and a reader.
+/// Checks a thread that adds on one CPU and takes away on the other, and a reader.
 fn up_and_down(check: impl Fn(i64) + Sync + Send + 'static) {
     explore(2, 3, move || {
         let counter = Arc::new(words::Counter::new(words::Variant::Correct, true));
@@ -421,7 +422,7 @@ fn additions_between_commits_are_not_lost() {
     }
 }
 
-/// A writer on one CPU, which is drained meanwhile and comes back, and a reader.
+/// Checks a writer on one CPU, which is drained meanwhile and comes back, and a reader.
 fn drained_and_read(variant: drain::Variant, plan: Plan, reads: usize) {
     explore(2, 3, move || {
         let counter = Arc::new(drain::Counter::new(variant));

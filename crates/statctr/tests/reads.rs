@@ -11,12 +11,12 @@ use statctr::{Counter, Group, GroupArray, Mode, Placement, Pool, fold_groups};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 
-/// A pool whose memory no thread has counted in, as small as it can be.
+/// Returns a pool whose memory no thread has counted in, as small as it can be.
 fn fresh_pool() -> Pool {
     Pool::builder().placement(Placement::Fixed).unit_bytes(4096).build().expect("pool")
 }
 
-/// A pool in which every update goes to the fallback cell: it is made for other CPUs.
+/// Returns a pool in which every update goes to the fallback cell: it is made for other CPUs.
 fn pool_of_strangers(unit_bytes: usize) -> Pool {
     let strangers: CpuSet = "1000,2000".parse().expect("list");
     let topology = Topology::synthetic_sparse(strangers).build().expect("topology");

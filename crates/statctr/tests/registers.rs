@@ -88,7 +88,7 @@ fn with_avx2(all: &All, start: &[u64; 24]) -> [u64; 24] {
     unsafe { std::mem::transmute(sums) }
 }
 
-/// In whatever vectors the program is compiled for: see `ci/exactness`.
+/// Runs all sections in whatever vectors the program is compiled for: see `ci/exactness`.
 #[inline(never)]
 fn as_compiled(all: &All, start: &[u64; 24]) -> [u64; 24] {
     let mut sums = *start;

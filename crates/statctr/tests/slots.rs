@@ -79,7 +79,7 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
                 })
             });
             before.iter().enumerate().for_each(|(index, counter)| {
-                counter.add_on_synthetic(stranger, round * 7 + index as u64 % 5).expect("made up");
+                counter.add_on_synthetic(stranger, round * 7 + index as u64 % 5).expect("synthetic");
             });
             drop(before);
             let group = Group::new_in(&pool, &schema).expect("group");
@@ -88,7 +88,7 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
             on_every_cpu(|| group.commit(event, &[1; 8]).expect("deltas that fit"));
             for item in schema.items() {
                 group.add(item, 1);
-                group.add_on_synthetic(stranger, item, 5).expect("made up");
+                group.add_on_synthetic(stranger, item, 5).expect("synthetic");
             }
             let commits = 1 + os::cpus().len() as u64;
             for (index, value) in group.read().into_iter().enumerate() {
@@ -268,7 +268,7 @@ fn trims_while_others_make_and_drop() {
     living.check(turns, "trimmed");
 }
 
-/// Page faults of the calling thread so far that needed no disk.
+/// Returns the number of page faults of the calling thread so far that needed no disk.
 #[allow(unsafe_code, clippy::useless_conversion)] // 32 bits on some machines
 fn faults() -> i64 {
     // SAFETY: plain numbers.
@@ -278,7 +278,8 @@ fn faults() -> i64 {
     i64::from(usage.ru_minflt)
 }
 
-/// Page faults at the first update of each page of a fresh pool, on each CPU; `prefault` or not.
+/// Returns the number of page faults at the first update of each page of a fresh pool, on each CPU;
+/// `prefault` or not.
 fn faults_at_first_updates(pages: usize, prefault: bool) -> i64 {
     let pool = Pool::builder().placement(Placement::Fixed).unit_bytes(pages * 4096).build().expect("pool");
     let array = CounterArray::new_in(&pool, pages * 512, 0).expect("array");

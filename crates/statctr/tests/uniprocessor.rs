@@ -86,7 +86,7 @@ fn a_list_with_one_cpu_is_not_believed_where_the_kernel_has_more() {
     }
 }
 
-/// A pool for one CPU, as this thread and those it makes are kept on `cpu`.
+/// Returns a pool for one CPU, as this thread and those it makes are kept on `cpu`.
 fn pool_for(cpu: usize, number: &str) -> Pool {
     assert!(os::pin(0, &[cpu]));
     let only: CpuSet = number.parse().expect("list");
@@ -99,7 +99,7 @@ fn pool_for(cpu: usize, number: &str) -> Pool {
 
 #[test]
 fn threads_on_one_cpu_count_exactly() {
-    // by the number of the CPU and by a made-up one: groups then use sections or fallback cells
+    // by the number of the CPU and by a synthetic one: groups then use sections or fallback cells
     for number in ["0", "9"] {
         for cpu in os::cpus().into_iter().take(2) {
             let turns = AtomicU64::new(0);

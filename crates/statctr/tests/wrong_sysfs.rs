@@ -9,8 +9,8 @@ use common::os;
 use statctr::topology::{CpuId, Topology};
 use statctr::{Combine, Counter, Error, LazyPool, Mode, PerCpu, Placement, Pool};
 
-/// The command that runs the test `name` again after `setup`, a shell script, in a namespace of its
-/// own.
+/// Returns the command that runs the test `name` again after `setup`, a shell script, in a
+/// namespace of its own.
 fn again(name: &str, setup: &str) -> Option<Vec<String>> {
     let script = format!("set -e; {setup}\nexec \"$@\"");
     let unshare = |flags: &str| ["unshare", flags].map(str::to_owned).to_vec();
@@ -25,14 +25,14 @@ fn again(name: &str, setup: &str) -> Option<Vec<String>> {
     Some([start, ["sh", "-c", &script, "sh"].map(str::to_owned).into(), os::this_test(name)].concat())
 }
 
-/// A file of one line put over another.
+/// Returns a command that puts a file of one line over another.
 fn put_over(path: &str, text: &str) -> String {
     format!("f=$(mktemp); printf '{text}\\n' > $f; mount --bind $f {path}; rm $f")
 }
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// 4 000 000 increments on each of two CPUs, at the same time.
+/// Makes 4 000 000 increments on each of two CPUs, at the same time.
 fn count_on_two_cpus(cpus: &[usize], count: impl Fn() + Sync) {
     std::thread::scope(|scope| {
         for &cpu in cpus {

@@ -23,7 +23,7 @@ pub(crate) fn power_off() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// A number that the kernel handed to this program when it was started; 0 where it did not.
+/// Returns a number that the kernel handed to this program when it was started; 0 where it did not.
 pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {
     // SAFETY: looks up a number.
     unsafe { libc::getauxval(kind) }

@@ -9,7 +9,7 @@ pub(crate) mod thread;
 
 use std::io;
 
-/// The kernel's answer to a call that returns −1 where it fails.
+/// Returns the kernel's answer to a call that returns −1 where it fails.
 fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

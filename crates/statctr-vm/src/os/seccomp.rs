@@ -12,7 +12,7 @@ enum Action {
     Ask,
 }
 
-/// From now on these calls of the calling thread, and of threads and programs that it starts, fail
+/// Makes these calls of the calling thread, and of threads and programs that it starts, fail
 /// with `errno`.
 pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
     install(calls, Action::Refuse(errno)).map(drop)
@@ -64,7 +64,7 @@ const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 
 impl Questions {
-    /// The next call; `None` where the threads that could make one are gone.
+    /// Returns the next call; `None` where the threads that could make one are gone.
     pub(crate) fn next(&self) -> Option<Call> {
         loop {
             let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };

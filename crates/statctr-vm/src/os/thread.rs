@@ -3,7 +3,7 @@
 use super::checked;
 use std::io;
 
-/// The calling thread's number.
+/// Returns the calling thread's number.
 pub(crate) fn id() -> i32 {
     // SAFETY: has no arguments.
     unsafe { libc::gettid() }

@@ -61,7 +61,7 @@ impl Course {
         }
     }
 
-    /// `false` where the kernel refuses again and again.
+    /// Switches a CPU. Returns `false` where the kernel refuses again and again.
     fn switch(&self, switch: &Switch, online: bool) -> bool {
         for _ in 0..1000 {
             if switch.set(online) {

@@ -4,7 +4,7 @@ use statctr::topology::Topology;
 use std::fs;
 use std::path::PathBuf;
 
-/// The CPUs of this machine that are there now.
+/// Returns the CPUs of this machine that are there now.
 pub(super) fn online() -> Vec<u32> {
     let cpus = Topology::current().map(|topology| topology.online().clone()).unwrap_or_default();
     cpus.iter().map(|cpu| cpu.get()).collect()
@@ -17,7 +17,7 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// All present CPUs with a switch. Not CPU 0: most machines keep it.
+    /// Returns all present CPUs with a switch. Not CPU 0: most machines keep it.
     pub(super) fn all() -> Vec<Switch> {
         let cpus = Topology::current().map(|topology| topology.present().clone()).unwrap_or_default();
         let switches = cpus.iter().filter(|cpu| cpu.get() != 0).map(|cpu| Switch {
@@ -86,7 +86,7 @@ impl Drop for Aborts {
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    /// The next number below `bound`.
+    /// Returns the next number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound.max(1)

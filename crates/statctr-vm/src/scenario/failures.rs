@@ -121,8 +121,8 @@ fn watch(questions: &Questions, site: usize) -> Vec<&'static str> {
     calls
 }
 
-/// The heap of the C library asks for memory too: readable at once, or not to be reserved for, as
-/// ours, but then for a whole heap of 64 MiB.
+/// Returns `true` for a call of the library. The heap of the C library asks for memory too:
+/// readable at once, or not to be reserved for, as ours, but then for a whole heap of 64 MiB.
 fn is_the_librarys(call: &Call) -> bool {
     let not_reserved = call.arguments[3] & libc::MAP_NORESERVE as u64 != 0;
     call.number != libc::SYS_mmap || not_reserved && !call.arguments[1].is_multiple_of(64 << 20)
@@ -135,7 +135,7 @@ impl Seen {
         }
     }
 
-    /// State that a pool reports right after updates.
+    /// Notes the state that a pool reports right after updates.
     fn ask(&mut self, shortfalls: u64, mode: Mode) {
         self.shortfalls += shortfalls;
         match mode {
@@ -196,7 +196,7 @@ fn work() -> Seen {
     seen
 }
 
-/// Lazy objects that are made, and written to by CPUs of each end.
+/// Makes lazy objects, and writes to them from CPUs of each end.
 fn flows(seen: &mut Seen, ends: &[u32]) {
     let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
     let made = LazyPool::<PerCpu>::new(items).and_then(|pool| Ok((pool.create()?, pool)));

@@ -49,7 +49,7 @@ fn scope<S: Scope>(
         .map_err(|error| format!("{name}: {error}"))
 }
 
-/// Objects that are made on one CPU, and written to by the first one and by one of each node.
+/// Makes objects on one CPU, and writes to them from the first one and from one of each node.
 fn places<S: Scope>(
     name: &str,
     pool: &LazyPool<S>,
@@ -95,7 +95,7 @@ fn places<S: Scope>(
     Ok(())
 }
 
-/// Everybody writes to the same objects, and makes and drops others, while CPUs go and come.
+/// Lets everybody write to the same objects, and make and drop others, while CPUs go and come.
 fn storm<S: Scope>(name: &str, pool: &LazyPool<S>, settings: &Settings) -> Result<(), String> {
     let flows: Vec<_> =
         (0..SHARED).map(|_| pool.create()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;

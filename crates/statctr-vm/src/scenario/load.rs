@@ -140,13 +140,14 @@ impl Load<'_> {
     }
 }
 
-/// Packets, bytes, when last used, and flags, as of flows; none where there is no memory for them.
+/// Creates flows with packets, bytes, time of last use, and flags; none where there is no memory
+/// for them.
 fn flows() -> Vec<LazyGroup<PerCpu>> {
     let pool = LazyPool::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or]);
     pool.map(|pool| (0..FLOWS).filter_map(|_| pool.create().ok()).collect()).unwrap_or_default()
 }
 
-/// Every value of the kit that is only added to, and of the flows: none of them ever goes down.
+/// Returns every value of the kit that is only added to, and of the flows: none of them ever goes down.
 fn growing(kit: &Kit, flows: &[LazyGroup<PerCpu>]) -> Vec<u64> {
     // starts one below zero
     let mut values = vec![kit.neighbours[1].read().wrapping_add(1)];

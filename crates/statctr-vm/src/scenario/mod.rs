@@ -46,7 +46,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// From words of the form `name=value`.
+    /// Parses words of the form `name=value`.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
         let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
         for word in words {
@@ -61,7 +61,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// As words again.
+    /// Returns the settings as words again.
     pub(crate) fn arguments(&self) -> [String; 2] {
         [format!("cycles={}", self.cycles), format!("seconds={}", self.time.as_secs())]
     }

@@ -54,7 +54,7 @@ fn count_everywhere(counter: &Counter) -> Result<(), String> {
     thread::pin(0, &cpus).map_err(|error| error.to_string())
 }
 
-/// Without more ado: a CPU's first update touches the page there.
+/// Checks pages without a prefault: a CPU's first update touches the page there.
 fn first_touch() -> Result<(), String> {
     let topology = Topology::current().map_err(|error| error.to_string())?;
     let pool = Pool::builder().build().map_err(|error| error.to_string())?;
@@ -64,7 +64,7 @@ fn first_touch() -> Result<(), String> {
     check("first touch", raw, &topology)
 }
 
-/// All units by one thread, on one CPU, before anybody counts.
+/// Prefaults all units from one thread, on one CPU, before anybody counts.
 fn prefault() -> Result<(), String> {
     let topology = Topology::current().map_err(|error| error.to_string())?;
     let pool = Pool::builder().build().map_err(|error| error.to_string())?;

@@ -38,7 +38,7 @@ fn again(how: &str, settings: &Settings, change: impl FnOnce(&mut Command)) -> R
     if status.success() { Ok(()) } else { Err(format!("{how}: {status}")) }
 }
 
-/// The program as it is without rseq: every count is in the fallback cell.
+/// Runs the program as it is without rseq: every count is in the fallback cell.
 fn without(how: &str, settings: &Settings) -> Result<(), String> {
     if thread_mode() != Mode::AtomicFallback {
         return Err(format!("{how}: the mode is {}", thread_mode()));

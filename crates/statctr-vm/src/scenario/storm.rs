@@ -34,7 +34,7 @@ fn fixed(switches: &[Switch], cycles: u32) -> Result<(), String> {
     course.verdict().and_then(|()| account.verdict())
 }
 
-/// With drains of CPUs that are away, of such as come back at that moment, and of such as are there;
+/// Drains CPUs that are away, such as come back at that moment, and such as are there;
 /// and with the library's own watcher beside all that.
 fn flexible(switches: &[Switch], cycles: u32) -> Result<(), String> {
     let pool = Pool::builder().placement(Placement::Flexible).build().map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ fn flexible(switches: &[Switch], cycles: u32) -> Result<(), String> {
     course.verdict().and_then(|()| account.verdict()).and_then(|()| back_at_once(&pool))
 }
 
-/// A CPU that was drained has a block again with its first update.
+/// Checks that a CPU that was drained has a block again with its first update.
 fn back_at_once(pool: &Pool) -> Result<(), String> {
     if pool.mode() == Mode::AtomicFallback {
         return Ok(());

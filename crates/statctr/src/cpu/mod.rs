@@ -15,19 +15,19 @@ impl CpuId {
     /// Linux 6.18), and small enough that a hostile file cannot make masks large.
     pub const MAX: CpuId = CpuId(65_535);
 
-    /// The CPU with this number.
+    /// Returns the id of the CPU with this number.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         CpuId(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The number, for indexing.
+    /// Returns the number as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -45,13 +45,13 @@ impl fmt::Display for CpuId {
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// The node with this number.
+    /// Returns the id of the node with this number.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         NodeId(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

@@ -8,7 +8,7 @@
 //! open(cpu), in an update:  opened[cpu] := 1; do e := extent; make unit[..e] writable until e = extent
 //! extend(e), under the lock:  extent := e; make unit[..e] writable for the common units and each opened
 //! ```
-//! Movable units become so when they are assigned, which extending excludes by their flag. Of others,
+//! Movable units become so when they are assigned, which extending excludes by their lock. Of others,
 //! whichever of the two comes second sees the other's store (both are sequentially consistent), so a
 //! CPU that is announced can write every slot there is.
 
@@ -32,7 +32,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// For CPU numbers 0 to `cpus` − 1; nothing may be written.
+    /// Creates an extent for CPU numbers 0 to `cpus` − 1; nothing may be written.
     pub(super) fn new(cpus: usize) -> Access {
         Access {
             extent: AtomicUsize::new(0),
@@ -79,7 +79,7 @@ impl Access {
         done
     }
 
-    /// Returns how much of each unit in use may be written. Of movable units the flag is held.
+    /// Returns how much of each unit in use may be written. Of movable units the lock is held.
     pub(super) fn extent(&self) -> usize {
         self.extent.load(Ordering::SeqCst)
     }
@@ -90,7 +90,7 @@ impl Access {
     }
 
     /// Makes the first `bytes` of each unit in use writable: `make` does so with as much as it is
-    /// told. The arena's lock is held, and of movable units the flag.
+    /// told. The arena's lock is held, and of movable units the lock.
     pub(super) fn extend(
         &self,
         bytes: usize,

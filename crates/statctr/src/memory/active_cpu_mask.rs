@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mask that bits are put into, and taken out of only in a copy of it.
+/// Mask of the CPUs that ever wrote. Bits are set in place, and cleared only in a copy.
 #[derive(Debug)]
 pub(crate) struct ActiveCpuMask {
     summary: Box<[AtomicU64]>,
@@ -14,7 +14,7 @@ pub(crate) struct ActiveCpuMask {
 }
 
 impl ActiveCpuMask {
-    /// An empty mask for CPUs 0 to `cpus` − 1.
+    /// Creates an empty mask for CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize) -> Self {
         let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
         let words = cpus.div_ceil(64);
@@ -29,7 +29,7 @@ impl ActiveCpuMask {
         self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
     }
 
-    /// Makes this mask the same as `other`, without `cpu`. Both are for as many CPUs, and nobody
+    /// Makes this mask equal to `other` without `cpu`. Both are for as many CPUs, and nobody
     /// puts any in meanwhile; whoever walks this mask now may find either of both.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {

@@ -109,7 +109,7 @@ impl Arena {
         &self.settings
     }
 
-    /// Words that a unit holds: no piece can be longer.
+    /// Returns the number of words that a unit holds: no piece can be longer.
     pub(crate) fn unit_words(&self) -> usize {
         self.settings.layout.unit_bytes / 8
     }
@@ -247,7 +247,7 @@ impl Arena {
         })
     }
 
-    /// The addresses of the reservations, and of the blocks that movable units are made of.
+    /// Returns the addresses of the reservations, and of the blocks that movable units are made of.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         let mut addresses = self.depot().map(Depot::addresses).unwrap_or_default();
         let state = self.state.lock();
@@ -255,7 +255,7 @@ impl Arena {
         addresses
     }
 
-    /// CPUs that counted in any of the reservations since they were drained.
+    /// Returns the CPUs that counted in any of the reservations since they were drained.
     pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {
@@ -264,7 +264,7 @@ impl Arena {
         cpus
     }
 
-    /// Makes the pages of `cpu`'s words of every counter there is be there.
+    /// Prefaults `cpu`'s words of all existing counters.
     pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
         let state = self.state.lock();
         for held in state.reservations.values() {

@@ -73,8 +73,8 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// The address of a zero block for a CPU, if one is ready or the kernel gives memory for some.
-    /// Async-signal-safe.
+    /// Returns the address of a zero block for a CPU, if one is ready or the kernel gives memory
+    /// for some. Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
         let bucket = &self.buckets[self.bucket_of(cpu)];
         let taken =
@@ -102,7 +102,7 @@ impl Depot {
         taken.or_else(|| if grown { bucket.take() } else { None })
     }
 
-    /// The address of a zero block for a CPU. Waits and allocates: not for writers.
+    /// Returns the address of a zero block for a CPU. Waits and allocates: not for writers.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
         let mut spare = self.spare.lock();
@@ -162,8 +162,8 @@ impl Depot {
         Ok(())
     }
 
-    /// The blocks of a new slab; of a smaller one where address space is short. Async-signal-safe,
-    /// but for `errno`.
+    /// Returns the blocks of a new slab; of a smaller one where address space is short.
+    /// Async-signal-safe, but for `errno`.
     fn map_slab(&self, node: Option<NodeId>) -> Result<impl Iterator<Item = usize> + use<>> {
         let mut count = (SLAB_BYTES / self.stride).clamp(1, READY);
         let slab = loop {
@@ -201,19 +201,20 @@ impl Depot {
         }
     }
 
-    /// The addresses of the slabs.
+    /// Returns the addresses of the slabs.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         self.slabs.iter().map(Mapping::addresses).collect()
     }
 
-    /// Updates that found no block ready, and whether there was one since the last refill.
+    /// Returns the number of updates that found no block ready, and whether there was one since the
+    /// last refill.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
     }
 }
 
 impl Bucket {
-    /// A block that is ready.
+    /// Returns a block that is ready.
     fn take(&self) -> Option<usize> {
         let mut blocks = self.ready.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
         blocks.find_map(|place| {

@@ -1,12 +1,12 @@
-//! The drain: a CPU's counts go into the residue of each reservation, and its blocks go free.
+//! Drains: a CPU's counts go into the residue of each reservation, and its blocks go free.
 //!
 //! ```text
 //! drain(cpu), under the pool's lock:
-//!   for each reservation: flag up (nobody announces there); table[cpu] := 0
+//!   for each reservation: lock (nobody announces there); table[cpu] := 0
 //!   membarrier on cpu: no section that saw the old entry is under way; the blocks are frozen
 //!   for each reservation: residue of the next view := residue of this view + block
 //!                         publish the next view, in which the CPU is missing
-//!                         take the block from the CPU; flag down
+//!                         take the block from the CPU; unlock
 //! ```
 //! Meanwhile the CPU counts in the fallback cells: its writers see at most one abort and no wait. It
 //! gets a new block with its next update after. Where the kernel refuses the membarrier the entries

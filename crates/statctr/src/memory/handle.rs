@@ -5,7 +5,7 @@ use crate::rseq::{self, HandleTag};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The two words that lead to a slot: what a C `statctr_t` is made of.
+/// Two words that lead to a slot: the content of a C `statctr_t`.
 ///
 /// Invariant of this folder: the reservation of `table` lives as long as the handle is used, and
 /// `base` is the home address of a slot that the handle's owner owns.
@@ -28,7 +28,7 @@ impl Handle {
         unsafe { Reservation::of_table(self.table) }
     }
 
-    /// The handle of the word `index` words further on.
+    /// Returns the handle of the word `index` words further on.
     ///
     /// # Safety
     /// That word belongs to the same owner.
@@ -97,7 +97,8 @@ impl Handle {
         }
     }
 
-    /// The section did not commit: announce, try again a bounded number of times, fall back.
+    /// Adds where the section did not commit: announces, tries again a bounded number of times,
+    /// falls back.
     ///
     /// Async-signal-safe: no lock, no allocation.
     #[cold]
@@ -155,7 +156,7 @@ impl Handle {
         if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// The sum of everything counted here, without the baseline.
+    /// Returns the sum of everything counted here, without the baseline.
     fn counted(self) -> u64 {
         let reservation = self.reservation();
         let home = if reservation.homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 };
@@ -168,7 +169,7 @@ impl Handle {
         })
     }
 
-    /// The word at a displacement from home.
+    /// Returns the word at a displacement from home.
     #[inline(always)]
     pub(crate) fn at(&self, displacement: usize) -> &AtomicU64 {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections
@@ -177,7 +178,7 @@ impl Handle {
         unsafe { at(self.base, displacement).as_ref() }
     }
 
-    /// The value: baseline, then home, then CPU by CPU.
+    /// Returns the value: baseline, then home, then CPU by CPU.
     #[inline]
     pub(crate) fn read(self) -> u64 {
         // SAFETY: by the invariant the header lives while the handle is used.
@@ -208,7 +209,7 @@ impl Handle {
         self.at(reservation.baseline_displacement()).load(Ordering::Acquire)
     }
 
-    /// One CPU's part.
+    /// Returns one CPU's part.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
         self.reservation().cpus().consistently(|walk| {
             walk.displacement_if_active(cpu)
@@ -230,8 +231,8 @@ impl Handle {
         }
     }
 
-    /// The word of a CPU, announced to readers; where all CPUs share a word, that one. `None` where
-    /// the CPU has none and cannot get one. The arena's lock is held.
+    /// Returns the word of a CPU, announced to readers; where all CPUs share a word, that one.
+    /// `None` where the CPU has none and cannot get one. The arena's lock is held.
     pub(crate) fn cpu_word_locked(self, cpu: usize) -> Option<NonNull<u64>> {
         let reservation = self.reservation();
         if self.is(HandleTag::Uniprocessor) || reservation.layout().cpus.is_empty() {
@@ -242,7 +243,7 @@ impl Handle {
         Some(NonNull::from(self.at(displacement)).cast())
     }
 
-    /// Counts as if on a CPU that this kernel cannot have. The arena's lock is held, so there is
+    /// Adds on a synthetic CPU, which this kernel cannot have. The arena's lock is held, so there is
     /// one writer.
     pub(crate) fn add_on_synthetic_locked(self, cpu: usize, value: u64) -> bool {
         self.add_on_synthetic_locked_to(cpu, 0, value)

@@ -1,4 +1,4 @@
-//! Lines with two copies, for events that are wider than one vector store of the machine.
+//! Latched lines: two copies of each, for events that are wider than one vector store of the machine.
 //!
 //! ```text
 //! per CPU:   copy 0 of L lines │ copy 1 of L lines │ a sequence number per line
@@ -80,7 +80,7 @@ pub(super) fn commit(layout: LatchLayout, piece: Handle, line: usize, deltas: &[
     }
 }
 
-/// Counts as if on a CPU that is not there, in the copy that readers look at: a slot's former
+/// Adds on a synthetic CPU, in the copy that readers look at: a slot's former
 /// owner may have left any number in its sequence word. The arena's lock is held.
 pub(super) fn add_on_synthetic_locked(
     layout: LatchLayout,
@@ -96,7 +96,7 @@ pub(super) fn add_on_synthetic_locked(
     unsafe { piece.word(index) }.add_on_synthetic_locked_to(cpu, copy, value)
 }
 
-/// The values of a line, into `acc`, which holds zeros before.
+/// Folds a line into `acc`, which holds zeros before.
 pub(super) fn fold(layout: LatchLayout, piece: Handle, line: usize, acc: &mut [u64]) {
     let reservation = piece.reservation();
     // SAFETY: the line lies in the piece (checked by its owner).
@@ -129,7 +129,7 @@ pub(super) fn fold(layout: LatchLayout, piece: Handle, line: usize, acc: &mut [u
     }
 }
 
-/// One CPU's part of a line, all items as of one moment.
+/// Returns one CPU's part of a line, all items as of one moment.
 pub(super) fn read_cpu(layout: LatchLayout, piece: Handle, line: usize, cpu: usize) -> [u64; CHUNK_WORDS] {
     piece.reservation().cpus().consistently(|walk| match walk.displacement_if_active(cpu) {
         Some(displacement) => read_unit(layout, piece, line, displacement, walk),
@@ -137,7 +137,7 @@ pub(super) fn read_cpu(layout: LatchLayout, piece: Handle, line: usize, cpu: usi
     })
 }
 
-/// The words of a line in one unit, as of one moment; anything where the walk is outdated.
+/// Returns the words of a line in one unit, as of one moment; anything where the walk is outdated.
 fn read_unit(
     layout: LatchLayout,
     piece: Handle,
@@ -186,14 +186,14 @@ fn try_read(
     (sequence.load(Ordering::Relaxed) == before).then_some(values)
 }
 
-/// Held while a reader holds writers off. Each arena asks for it once when it is made: afterwards
-/// it is there, and no reader under the pool's lock has to make it.
+/// Returns the lock under which readers hold writers off. Each arena asks for it once when it is
+/// made: afterwards it is there, and no reader under the pool's lock has to make it.
 pub(super) fn hold_lock() -> &'static Lock<()> {
     static PATIENT: OnceBox<Lock<()>> = OnceBox::new();
     PATIENT.get_or_make(|| Lock::new(Rank::Reader, ()))
 }
 
-/// The tag that the sections expect, from the one that keeps callers off the plain sections.
+/// Replaces the tag that keeps callers off the plain sections by the one that the sections expect.
 fn with_rseq_tag(table: usize) -> usize {
     (table & !TAG_MASK) | HandleTag::Rseq as usize
 }

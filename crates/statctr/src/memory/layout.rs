@@ -29,14 +29,14 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// From one unit to the next. A page between them, so that no page holds the words of CPUs on
-    /// two nodes; and a chunk, so that the same slot of different CPUs falls into different cache
-    /// sets.
+    /// Returns the bytes from one unit to the next. A page between them, so that no page holds the
+    /// words of CPUs on two nodes; and a chunk, so that the same slot of different CPUs falls into
+    /// different cache sets.
     pub(crate) fn stride(&self) -> usize {
         self.unit_bytes + PAGE + CHUNK_BYTES
     }
 
-    /// Units that the reservation's own mapping holds.
+    /// Returns the number of units that the reservation's own mapping holds.
     pub(super) fn own_units(&self) -> usize {
         COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() }
     }
@@ -50,18 +50,18 @@ pub(crate) struct LatchLayout {
 }
 
 impl LatchLayout {
-    /// Chunks that the piece takes in all.
+    /// Returns the number of chunks that the piece takes in all.
     #[inline]
     pub(crate) fn chunks(self) -> usize {
         2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)
     }
 
-    /// From copy 0 to copy 1 of a line, in bytes.
+    /// Returns the bytes from copy 0 to copy 1 of a line.
     pub(super) fn copies(self) -> usize {
         self.lines * CHUNK_BYTES
     }
 
-    /// From the piece's start to the sequence number of a line, in bytes.
+    /// Returns the bytes from the piece's start to the sequence number of a line.
     pub(super) fn sequence(self, line: usize) -> usize {
         2 * self.copies() + line * 8
     }

@@ -191,7 +191,7 @@ mod list {
         with_list(|locks| locks.retain(|(_, other)| *other != lock));
     }
 
-    /// A number of the calling thread, the same in a child that it forks.
+    /// Returns a number of the calling thread, the same in a child that it forks.
     fn me() -> usize {
         // SAFETY: has no arguments.
         unsafe { libc::pthread_self() as usize }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// pages are pages and no two units share one. A smaller one of the kernel divides it.
 pub(crate) const PAGE: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4096 };
 
-/// The kernel's page size: what can be populated and given back.
+/// Returns the kernel's page size: the unit in which memory is populated and given back.
 fn kernel_page() -> usize {
     // SAFETY: asks for a constant.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
@@ -105,7 +105,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The first usable byte, at a page boundary.
+    /// Returns the first usable byte, at a page boundary.
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: the guard page in front is part of the mapping.
         unsafe { self.whole.add(PAGE) }
@@ -138,12 +138,12 @@ impl Mapping {
         done
     }
 
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The addresses of the usable bytes.
+    /// Returns the addresses of the usable bytes.
     pub(crate) fn addresses(&self) -> std::ops::Range<usize> {
         let start = self.start().addr().get();
         start..start + self.len

@@ -164,20 +164,20 @@ impl Lines {
         Lines { handle, chunks, layout }
     }
 
-    /// Chunks that hold items, in the order of the schema.
+    /// Returns the number of chunks that hold items, in the order of the schema.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
         self.layout.map_or(self.chunks as usize, |layout| layout.lines)
     }
 
-    /// The handle of word `index`; `None` where there is no such word.
+    /// Returns the handle of word `index`; `None` where there is no such word.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
         (index < self.item_chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
     }
 
-    /// The handle of a word for a section, which looks at the tag itself.
+    /// Returns the handle of a word for a section, which looks at the tag itself.
     #[inline(always)]
     fn for_section(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
@@ -269,7 +269,7 @@ impl Lines {
         }
     }
 
-    /// The value of word `index`.
+    /// Returns the value of word `index`.
     pub(crate) fn read(&self, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -282,7 +282,7 @@ impl Lines {
         })
     }
 
-    /// One CPU's part of word `index`.
+    /// Returns one CPU's part of word `index`.
     pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -306,7 +306,7 @@ impl Lines {
         Some(())
     }
 
-    /// Counts as if on a CPU that is not there; see [`Handle::add_on_synthetic_locked`].
+    /// Adds on a synthetic CPU; see [`Handle::add_on_synthetic_locked`].
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         self.word(index).is_some_and(|word| match self.layout {
             None => word.add_on_synthetic_locked(cpu, value),
@@ -314,7 +314,7 @@ impl Lines {
         })
     }
 
-    /// The values of the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
+    /// Folds the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
     /// tile. Nothing where they are not all there.
     pub(super) fn fold_in_tile(&self, first: usize, sums: &mut [u64]) {
         let chunks = sums.len() / CHUNK_WORDS;

@@ -162,7 +162,7 @@ impl Reservation {
         &self.cpus
     }
 
-    /// The blocks that movable units are made of.
+    /// Returns the blocks that movable units are made of.
     fn depot(&self) -> Option<&Depot> {
         self.supply().depot()
     }
@@ -172,13 +172,13 @@ impl Reservation {
         unsafe { &*self.supply }
     }
 
-    /// The tagged address of entry 0 of the table.
+    /// Returns the tagged address of entry 0 of the table.
     pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
-    /// The reservation that a tagged table belongs to.
+    /// Returns the reservation that a tagged table belongs to.
     ///
     /// # Safety
     /// `table` was made by [`Reservation::table`] of a reservation that lives for `'a`.
@@ -198,10 +198,10 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// While all that there is to read is the unit of one CPU: a way there past the mask and the
-    /// view. Whatever else comes to be read first ends it, so a reader that can know of anything
-    /// else does not find it any more; it never comes back, so who finds it twice has read that
-    /// unit and no other.
+    /// Returns the displacement of the one unit that there is to read, if any: a way there past the
+    /// mask and the view. Whatever else comes to be read first ends it, so a reader that can know
+    /// of anything else does not find it any more; it never comes back, so who finds it twice has
+    /// read that unit and no other.
     ///
     /// # Safety
     /// As [`of_table`](Self::of_table).
@@ -212,7 +212,7 @@ impl Reservation {
         (quick > SEVERAL).then_some(quick)
     }
 
-    /// Before readers are told of the unit at `displacement`.
+    /// Prepares for readers being told of the unit at `displacement`.
     fn note_unit(&self, displacement: usize) {
         let first =
             self.header().quick.compare_exchange(NOBODY, displacement, Ordering::SeqCst, Ordering::SeqCst);
@@ -221,13 +221,13 @@ impl Reservation {
         }
     }
 
-    /// Before readers are told of anything else than units.
+    /// Prepares for readers being told of anything else than units.
     fn note_more(&self) {
         // an exchange, as the model has it
         self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
-    /// Counts the readers for whose sake sections with two copies keep off.
+    /// Returns the count of readers for whose sake sections with two copies keep off.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
     }
@@ -240,20 +240,20 @@ impl Reservation {
         })
     }
 
-    /// The address of slot `word` in the unit of home words.
+    /// Returns the address of slot `word` in the unit of home words.
     pub(crate) fn home(&self, word: usize) -> NonNull<u8> {
         debug_assert!(word * 8 < self.layout.unit_bytes);
         // SAFETY: the slot lies in the first unit.
         unsafe { self.mapping.start().add(self.units + word * 8) }
     }
 
-    /// The slot that a home address belongs to, if it is one of this reservation's.
+    /// Returns the slot that a home address belongs to, if it is one of this reservation's.
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
         let offset = home.checked_sub(self.mapping.addresses().start + self.units)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
     }
 
-    /// From a home word to its baseline.
+    /// Returns the displacement from a home word to its baseline.
     pub(crate) fn baseline_displacement(&self) -> usize {
         self.layout.stride()
     }
@@ -361,8 +361,8 @@ impl Reservation {
         Some(displacement)
     }
 
-    /// First step of a drain: nobody announces a CPU here, and sections that begin from now on
-    /// leave for the fallback cell. `None` where the CPU has no unit here.
+    /// Takes the first step of a drain: nobody announces a CPU here, and sections that begin from
+    /// now on leave for the fallback cell. `None` where the CPU has no unit here.
     pub(super) fn close(&self, cpu: usize) -> Option<SignalSafeLockGuard<'_>> {
         let entry = self.entry(cpu)?;
         let held = self.cpus.changing().lock();
@@ -380,8 +380,9 @@ impl Reservation {
         }
     }
 
-    /// Last step of a drain: the values of the first `words` words of the CPU's unit go into the
-    /// residue in the same step in which the unit leaves the view; its block, which is nobody's now.
+    /// Takes the last step of a drain: the values of the first `words` words of the CPU's unit go
+    /// into the residue in the same step in which the unit leaves the view; its block, which is
+    /// nobody's now.
     ///
     /// No section is under way in that unit.
     pub(super) fn fold_away(
@@ -498,7 +499,7 @@ impl Reservation {
     }
 }
 
-/// The word at a displacement from another, which may lie in another mapping.
+/// Returns the word at a displacement from another, which may lie in another mapping.
 #[inline(always)]
 pub(super) fn at(word: NonNull<u8>, displacement: usize) -> NonNull<AtomicU64> {
     let address = word.addr().get().wrapping_add(displacement);
@@ -538,14 +539,14 @@ impl ResidueBuilder<'_> {
         if self.old == 0 { 0 } else { self.load(index, self.old) }
     }
 
-    /// Words that are counters each.
+    /// Adds words that are counters each.
     fn add_words(&self, words: std::ops::Range<usize>) {
         for index in words {
             self.store(index, self.old(index).wrapping_add(self.load(index, self.unit)));
         }
     }
 
-    /// The words of a piece with two copies of each line: of the unit the copy that the line's
+    /// Adds the words of a latched piece: of the unit the copy that the line's
     /// sequence number names, to the copy that the residue's names. The latter number stays.
     fn add_latched_lines(&self, first: usize, latch: LatchLayout) {
         for index in first..first + latch.chunks() * CHUNK_WORDS {

@@ -1,6 +1,6 @@
 //! A lock that a writer may try, also in a signal handler, and that a fork cannot leave held.
 //!
-//! Who holds it is written into it as the number of forks that led to the process: a flag that a
+//! Who holds it is written into it as the number of forks that led to the process: a lock that a
 //! thread of the parent held when the child was made counts as free in the child. What is done
 //! under it must therefore leave a whole state after each of its stores.
 
@@ -8,14 +8,14 @@ use super::lock::forks;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// From one look to the next where a flag is held for long.
+/// Pause between attempts where a lock is held for long.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Free, or held by a thread of this process.
+/// Lock that a writer may try, also in a signal handler.
 #[derive(Debug)]
 pub(crate) struct SignalSafeLock(AtomicU64);
 
-/// The flag while it is held.
+/// Guard of a [`SignalSafeLock`], which unlocks it when dropped.
 #[derive(Debug)]
 pub(crate) struct SignalSafeLockGuard<'a>(&'a SignalSafeLock);
 
@@ -24,7 +24,7 @@ impl SignalSafeLock {
         SignalSafeLock(AtomicU64::new(0))
     }
 
-    /// Takes it where it is free. Async-signal-safe.
+    /// Takes the lock if it is free. Async-signal-safe.
     pub(crate) fn try_lock(&self) -> Option<SignalSafeLockGuard<'_>> {
         let ours = forks() + 1;
         let seen = self.0.load(Ordering::Relaxed);
@@ -34,7 +34,7 @@ impl SignalSafeLock {
         taken.then(|| SignalSafeLockGuard(self))
     }
 
-    /// Waits for it. Not for writers, nor for signal handlers.
+    /// Waits for the lock. Not for writers, nor for signal handlers.
     pub(crate) fn lock(&self) -> SignalSafeLockGuard<'_> {
         // held for a few instructions, or by a thread that wants this CPU
         for _ in 0..100 {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_is_held_by_one() {
+    fn a_lock_is_held_by_one_thread() {
         let lock = SignalSafeLock::new();
         let guard = lock.try_lock();
         assert!(guard.is_some() && lock.try_lock().is_none() && lock.try_lock().is_none());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_the_parent_of_a_fork_held_is_free() {
+    fn a_lock_that_the_parent_of_a_fork_held_is_free() {
         let lock = SignalSafeLock(AtomicU64::new(forks()));
         let of_another = SignalSafeLock(AtomicU64::new(forks() + 7));
         assert!(lock.try_lock().is_some() && of_another.try_lock().is_some());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_real_time_lets_a_less_urgent_one_on_its_cpu_end() {
+    fn a_real_time_thread_lets_one_of_lower_priority_on_its_cpu_unlock() {
         let (lock, locked) = (SignalSafeLock::new(), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {

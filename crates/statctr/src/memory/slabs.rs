@@ -61,7 +61,7 @@ impl Slabs {
         }
     }
 
-    /// The mapping of a record.
+    /// Returns the mapping of a record.
     ///
     /// # Safety
     /// 0, or what [`add`](Self::add) returned, and its list lives for `'a`.
@@ -71,7 +71,7 @@ impl Slabs {
         Some(&unsafe { place.as_ref() }.mapping)
     }
 
-    /// The mappings, the newest first.
+    /// Returns the mappings, the newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
         let record = |address: usize| {
             let place = NonNull::new(std::ptr::with_exposed_provenance_mut::<Record>(address));

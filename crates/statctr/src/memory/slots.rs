@@ -45,7 +45,7 @@ impl Slots {
         slots
     }
 
-    /// Words in use.
+    /// Returns the number of words in use.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
@@ -151,7 +151,7 @@ impl Slots {
         self.insert_run(first, length);
     }
 
-    /// Free runs that something lived in: (first chunk, chunks).
+    /// Returns the free runs that were in use before: (first chunk, chunks).
     pub(crate) fn used_runs(&self) -> Vec<(usize, usize)> {
         let used = |&(first, length): &(usize, usize)| {
             self.used[first..first + length].iter().any(|&bits| bits != 0)
@@ -164,7 +164,7 @@ impl Slots {
         self.used[first..first + length].fill(0);
     }
 
-    /// The chunks that were ever taken since the memory was last zero, as one range from 0.
+    /// Returns the chunks that were ever taken since the memory was last zero, as one range from 0.
     pub(crate) fn used_extent(&self) -> usize {
         self.used.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1)
     }

@@ -25,7 +25,7 @@ struct View {
 /// The units of a reservation.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// By CPU number: from a home word to that CPU's, 0 where the CPU has no unit.
+    /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
     displacements: Box<[AtomicUsize]>,
     views: [View; 2],
     generation: AtomicUsize,
@@ -43,7 +43,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Units at these displacements, for good.
+    /// Creates units at these displacements, for good.
     pub(crate) fn fixed(displacements: impl IntoIterator<Item = usize>) -> Units {
         let displacements: Box<[_]> = displacements.into_iter().map(AtomicUsize::new).collect();
         let view = |cpus| View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
@@ -56,7 +56,7 @@ impl Units {
         }
     }
 
-    /// No units yet, for CPU numbers 0 to `cpus` − 1.
+    /// Creates an empty set of movable units, for CPU numbers 0 to `cpus` − 1.
     pub(crate) fn movable(cpus: usize) -> Units {
         let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
@@ -68,7 +68,7 @@ impl Units {
         }
     }
 
-    /// CPU numbers that can have a unit: 0 to one less.
+    /// Returns the number of CPU numbers that can have a unit: 0 to one less.
     pub(crate) fn len(&self) -> usize {
         self.displacements.len()
     }
@@ -81,7 +81,8 @@ impl Units {
         &self.changing
     }
 
-    /// From a home word to the word of a CPU; `None` where the CPU has no unit.
+    /// Returns the displacement from a home word to the word of a CPU; `None` where the CPU has no
+    /// unit.
     #[inline]
     pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
         let displacement = self.displacements.get(cpu)?.load(Ordering::Acquire);
@@ -107,12 +108,12 @@ impl Units {
         }
     }
 
-    /// Lets readers walk this CPU, which has a unit. Of movable units the flag is held.
+    /// Lets readers walk this CPU, which has a unit. Of movable units the lock is held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
 
-    /// The view that is current now.
+    /// Returns the view that is current now.
     #[inline]
     pub(crate) fn walk(&self) -> Walk<'_> {
         let generation = if self.movable { self.generation.load(Ordering::Acquire) } else { 0 };
@@ -132,7 +133,7 @@ impl Units {
         }
     }
 
-    /// The number of the view that comes next: whoever prepares it holds the flag.
+    /// Returns the number of the view that comes next: whoever prepares it holds the lock.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);
@@ -163,7 +164,7 @@ impl Walk<'_> {
         self.units.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// From a home word to the residue's; 0 where there is none.
+    /// Returns the displacement from a home word to the residue's; 0 where there is none.
     #[inline]
     pub(crate) fn residue(self) -> usize {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
@@ -193,7 +194,7 @@ impl Walk<'_> {
         self.view.active.for_each(visit);
     }
 
-    /// The displacement of an announced CPU.
+    /// Returns the displacement of an active CPU.
     #[inline]
     pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
         self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))

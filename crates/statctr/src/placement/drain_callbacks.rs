@@ -32,8 +32,9 @@ impl DrainCallbacks {
     }
 }
 
-/// A callback of a pool ([`Pool::on_moved`](super::Pool::on_moved)); taken off when this is dropped.
-#[must_use = "the callback is taken off when this is dropped"]
+/// Registration of a callback for drains ([`Pool::on_moved`](super::Pool::on_moved)), which ends
+/// when this is dropped.
+#[must_use = "the callback is unregistered when this is dropped"]
 pub struct DrainCallbackGuard {
     callback: Callback,
     all: DrainCallbacks,

@@ -11,7 +11,7 @@ pub(super) fn plan(machine: &Machine<'_>) -> Result<Plan> {
         if machine.rseq { (Mode::Rseq, HandleTag::Rseq) } else { (Mode::AtomicFallback, HandleTag::Atomic) };
     Ok(Plan {
         mode,
-        // also without rseq: a made-up CPU's words can be written by `add_on_synthetic`
+        // also without rseq: a synthetic CPU's words can be written by `add_on_synthetic`
         cpus: machine.topology.possible().clone(),
         counters: tag,
         groups: tag,

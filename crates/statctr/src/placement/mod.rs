@@ -58,8 +58,8 @@ impl Placement {
         }
     }
 
-    /// The placement where none is asked for. Never a plain word unless the build says so: whether
-    /// there is one CPU is only ever a guess.
+    /// Returns the placement where none is asked for. Never a plain word unless the build says so:
+    /// whether there is one CPU is only ever a guess.
     fn default_for_build() -> Placement {
         if cfg!(feature = "uniprocessor") { Placement::Uniprocessor } else { Placement::Fixed }
     }
@@ -176,7 +176,7 @@ impl VectorWidth {
         if cfg!(target_arch = "aarch64") { VectorWidth::Bytes8 } else { VectorWidth::Bytes16 }
     }
 
-    /// In bytes.
+    /// Returns the width in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -265,25 +265,25 @@ pub struct PoolBuilder {
 const DEFAULT_UNIT_BYTES: usize = 256 << 10;
 
 impl PoolBuilder {
-    /// The machine to lay out for; by default the one we run on.
+    /// Sets the machine to lay out for; by default the one we run on.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// The placement; by default [`Placement::Fixed`] ([`Placement::Uniprocessor`] in a build with
+    /// Sets the placement; by default [`Placement::Fixed`] ([`Placement::Uniprocessor`] in a build with
     /// the feature `uniprocessor`).
     ///
-    /// A made-up topology with one CPU is taken at its word: threads that count in a uniprocessor
+    /// A synthetic topology with one CPU is taken at its word: threads that count in a uniprocessor
     /// pool must then be kept on one CPU by whoever made it up.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = Some(placement);
         self
     }
 
-    /// The size of a unit: whole pages of 4096 bytes, 4 KiB to 1 GiB, by default 256 KiB. It bounds
-    /// the longest group (one counter takes 8 bytes). In the flexible placement it is also the size
-    /// of the blocks that a CPU gets and gives back, with a table of pointers for each.
+    /// Sets the size of a unit: whole pages of 4096 bytes, 4 KiB to 1 GiB, by default 256 KiB. It
+    /// bounds the longest group (one counter takes 8 bytes). In the flexible placement it is also
+    /// the size of the blocks that a CPU gets and gives back, with a table of pointers for each.
     pub fn unit_bytes(mut self, bytes: usize) -> Self {
         self.unit_bytes = bytes;
         self
@@ -295,7 +295,7 @@ impl PoolBuilder {
         self
     }
 
-    /// The pool. Takes no memory until the first counter is made.
+    /// Builds the pool. Takes no memory until the first counter is made.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
@@ -325,7 +325,7 @@ impl PoolBuilder {
             layout,
             counters: plan.counters,
             groups: plan.groups,
-            // of a made-up machine no CPU counts by itself
+            // of a synthetic machine no CPU counts by itself
             expected: if topology.is_synthetic() { CpuSet::new() } else { topology.online().clone() },
             nodes: if nodes.len() > 1 { nodes } else { Vec::new() },
         });
@@ -345,7 +345,7 @@ impl Pool {
         }
     }
 
-    /// The pool that counters come from where none is named: this machine, default placement.
+    /// Returns the pool that counters come from where none is named: this machine, default placement.
     ///
     /// # Errors
     /// As [`PoolBuilder::build`], at each call anew.
@@ -400,9 +400,9 @@ impl Pool {
         Ok(drained)
     }
 
-    /// From now on calls `callback` whenever a CPU's part of this pool was moved, on the thread that
-    /// drained it: for statistics about statistics, or to move what else belongs to that CPU. A call
-    /// that is under way when the callback is taken off comes to its end.
+    /// Registers `callback`, which is called whenever a CPU's part of this pool was moved, on the
+    /// thread that drained it: for statistics about statistics, or to move what else belongs to
+    /// that CPU. A call that is under way when the guard is dropped comes to its end.
     pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> DrainCallbackGuard {
         self.drain_callbacks.add(callback)
     }
@@ -416,13 +416,13 @@ impl Pool {
         self.arena.expect(cpus);
     }
 
-    /// The placement of this pool.
+    /// Returns the placement of this pool.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// The machine that this pool is laid out for.
+    /// Returns the machine that this pool is laid out for.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -451,13 +451,13 @@ impl Pool {
         usage::measure(&self.arena)
     }
 
-    /// CPUs that counted in this pool (since they were drained).
+    /// Returns the CPUs that counted in this pool (since they were drained).
     #[must_use]
     pub fn active_cpus(&self) -> CpuSet {
         self.arena.active_cpus()
     }
 
-    /// Makes the memory in which these CPUs count be there, near to them: afterwards their first
+    /// Prefaults the memory in which these CPUs count, near to them: afterwards their first
     /// update of any counter that exists now takes no page fault.
     ///
     /// CPUs that this pool has no unit for are passed over. Which node the pages come from is

@@ -26,7 +26,8 @@ pub(super) fn measure(arena: &Arena) -> Result<Memory> {
     Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
 }
 
-/// Bytes of memory that are there in mappings that begin in one of these ranges.
+/// Returns the number of bytes of memory that are resident in mappings that begin in one of these
+/// ranges.
 pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
     let failed = |error: std::io::Error| Error::System {
         operation: "reading /proc/self/smaps",
@@ -46,7 +47,7 @@ pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
     Ok(resident)
 }
 
-/// The start of the range where the line is the first of a mapping.
+/// Returns the start of the range where the line is the first of a mapping.
 fn range_start(line: &str) -> Option<usize> {
     let (start, rest) = line.split_once('-')?;
     rest.split_once(' ').and_then(|(end, _)| usize::from_str_radix(end, 16).ok())?;

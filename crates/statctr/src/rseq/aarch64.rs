@@ -14,7 +14,7 @@ use std::arch::asm;
 
 pub(crate) use super::one_cpu::*;
 
-/// The registration that glibc made, if any: area offset and size.
+/// Returns the registration that glibc made, if any: area offset and size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table; they are null where the symbols
@@ -42,7 +42,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     (size != 0).then_some((offset, size))
 }
 
-/// The CPU number in the calling thread's area.
+/// Returns the CPU number in the calling thread's area.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
     // SAFETY: `offset` is glibc's, so the thread pointer + offset + 4 is the calling thread's
@@ -77,7 +77,7 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// The area's offset from the header of a table; 0 where its tag does not say "by rseq".
+/// Returns the area's offset from the header of a table; 0 where its tag does not say "by rseq".
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -112,14 +112,14 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Between the stores to a header and all uses of its table's address: see [`offset_of_table`].
+/// Orders the stores to a header before all uses of its table's address: see [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
     unsafe { asm!("/* {header} */", header = in(reg) header, options(nostack, preserves_flags)) };
 }
 
-/// The table's entry 0: loads by index have no room for the tag.
+/// Returns the table's entry 0: loads by index have no room for the tag.
 #[inline(always)]
 fn entries_of_table(table: *const u8) -> *const u8 {
     table.wrapping_sub(super::HandleTag::Rseq as usize)
@@ -268,7 +268,7 @@ define_add!(
     dec, "sub {t}, {t}, #1"
 );
 
-/// `commit` of the specification, never done here: there is no store that wide.
+/// Never commits: `commit` of the specification, for which there is no store wide enough here.
 ///
 /// # Safety
 /// None needed here.
@@ -277,7 +277,8 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// `latch_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// Commits to a latched line (`latch_commit` of the specification): adds `deltas` to the line at
+/// `line`, whose second copy lies
 /// `copies` bytes on and whose sequence number lies `sequence` bytes on.
 ///
 /// `false`: nothing was added, take the slow path.
@@ -353,7 +354,7 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// `latch_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// Adds to one word of a latched line (`latch_add` of the specification); `sequence` lies at
 /// the line's home, like `word`.
 ///
 /// # Safety

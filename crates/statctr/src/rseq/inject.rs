@@ -15,14 +15,14 @@ pub const POINTS: usize = 3;
 /// 2p + 1 how many of the next passages are to be aborted.
 pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// From now on every passage of `point` takes `turns` turns of an empty loop.
+/// Delays every further passage of `point` by `turns` turns of an empty loop.
 pub fn delay(point: usize, turns: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
     }
 }
 
-/// The next `count` passages of `point`, on any thread, are aborted.
+/// Aborts the next `count` passages of `point`, on any thread.
 ///
 /// The count is taken down without a lock prefix: with several threads more passages than that
 /// may abort.
@@ -72,7 +72,7 @@ pub const SITES: [Site; 7] =
 /// By site: how many of the next requests are to fail.
 static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];
 
-/// The next `count` requests of this kind, on any thread, fail.
+/// Makes the next `count` requests of this kind, on any thread, fail.
 pub fn fail(site: Site, count: u64) {
     FAILURES[site as usize].store(count, Ordering::SeqCst);
 }

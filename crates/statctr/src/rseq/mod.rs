@@ -219,7 +219,7 @@ pub(crate) fn has_mm_cid() -> bool {
     offset().is_some() && filled_in >= (MM_CID + 4) as libc::c_ulong
 }
 
-/// The CPU number that the kernel keeps for the calling thread; `None` where the thread is not
+/// Returns the CPU number that the kernel keeps for the calling thread; `None` where the thread is not
 /// registered. It may be out of date as soon as it is read.
 pub(crate) fn current_cpu() -> Option<u32> {
     let cpu = area_cpu_id(offset()?);

@@ -6,23 +6,23 @@ pub(crate) use super::one_cpu::*;
 mod instance;
 pub(crate) use instance::*;
 
-/// The registration that glibc made, if any: area offset and size.
+/// Returns the registration that glibc made, if any: area offset and size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
 }
 
-/// The CPU number in the calling thread's area.
+/// Returns the CPU number in the calling thread's area.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
 }
 
-/// Between the stores to a header and all uses of its table's address: no section here loads it.
+/// Does nothing: no section here loads a header.
 pub(crate) fn publish_header(_header: *const u8) {}
 
 /// Takes the section out of the calling thread's area.
 pub(crate) fn clear_section(_offset: isize) {}
 
-/// `add` of the specification, never done here.
+/// Never adds: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -31,7 +31,7 @@ pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool
     false
 }
 
-/// `add` of 1, never done here.
+/// Never adds: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// `add` of −1, never done here.
+/// Never subtracts: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -49,7 +49,7 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// `commit` of the specification, never done here.
+/// Never commits: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -58,7 +58,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// `latch_commit` of the specification, never done here.
+/// Never commits: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// `latch_add` of the specification, never done here.
+/// Never adds: there are no sections here.
 ///
 /// # Safety
 /// None needed here.

@@ -10,7 +10,7 @@
 
 use std::arch::asm;
 
-/// The registration that glibc made, if any: area offset and size.
+/// Returns the registration that glibc made, if any: area offset and size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table; they are null where the symbols
@@ -36,7 +36,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     (size != 0).then_some((offset, size))
 }
 
-/// The CPU number in the calling thread's area.
+/// Returns the CPU number in the calling thread's area.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
     // SAFETY: `offset` is glibc's, so fs:[offset + 4] is the calling thread's `cpu_id` field. It
@@ -65,7 +65,7 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// The area's offset from the header of a table; 0 where its tag does not say "by rseq".
+/// Returns the area's offset from the header of a table; 0 where its tag does not say "by rseq".
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -101,7 +101,7 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Between the stores to a header and all uses of its table's address: see [`offset_of_table`].
+/// Orders the stores to a header before all uses of its table's address: see [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
@@ -262,7 +262,7 @@ define_add!(
     dec, "add qword ptr [{t}], -1"
 );
 
-/// `commit` of the specification for an event of `N` items, 2 ≤ N ≤ 8, with one vector store.
+/// Commits an event of `N` items, 2 ≤ N ≤ 8, with one vector store (`commit` of the specification).
 ///
 /// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
 /// path.
@@ -436,7 +436,8 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// `latch_commit` of the specification: adds `deltas` to the line at `line`, whose second copy lies
+/// Commits to a latched line (`latch_commit` of the specification): adds `deltas` to the line at
+/// `line`, whose second copy lies
 /// `copies` bytes on and whose sequence number lies `sequence` bytes on.
 ///
 /// `false`: nothing was added, take the slow path.
@@ -498,7 +499,7 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// `latch_add` of the specification: adds to one word of a line with two copies; `sequence` lies at
+/// Adds to one word of a latched line (`latch_add` of the specification); `sequence` lies at
 /// the line's home, like `word`.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use crate::cpu::{CpuId, CpuSet};
 /// Room for the masks of any kernel: 65 536 CPUs.
 type Mask = [u64; 1024];
 
-/// Bytes of the kernel's mask, and the mask of a thread (0: the calling one).
+/// Returns the size of the kernel's mask in bytes, and the mask of a thread (0: the calling one).
 fn mask_of(thread: i32) -> Option<(usize, Box<Mask>)> {
     let mut mask = Box::new([0; 1024]);
     // SAFETY: the kernel writes at most the given number of bytes into the mask, which is aligned
@@ -17,7 +17,7 @@ fn mask_of(thread: i32) -> Option<(usize, Box<Mask>)> {
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| (bytes, mask))
 }
 
-/// One more than the largest CPU number that this kernel can put into an rseq area.
+/// Returns one more than the largest CPU number that this kernel can put into an rseq area.
 ///
 /// This bounds an index that the sections do not check, so it must come from the kernel and not
 /// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
@@ -27,7 +27,7 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
 }
 
-/// CPUs that a thread (0: the calling one) may run on now.
+/// Returns the CPUs that a thread (0: the calling one) may run on now.
 pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     let (_, mask) = mask_of(thread)?;
     let bits = |(index, word): (usize, &u64)| {
@@ -37,7 +37,7 @@ pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     Some(mask.iter().enumerate().flat_map(bits).collect())
 }
 
-/// CPUs that a thread of this process may run on once it asks for all: those of its cpuset,
+/// Returns the CPUs that a thread of this process may run on once it asks for all: those of its cpuset,
 /// whatever the threads' masks are. A thread of its own asks, so no other one is moved. `None` where
 /// there can be no such thread, or a sandbox forbids to ask.
 pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {

@@ -36,7 +36,7 @@ pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool
     spawn(Box::new(work)).map(|thread| unsafe { libc::pthread_detach(thread) }).is_some()
 }
 
-/// The result of `work` on a thread of its own; `None` where there is none to be had.
+/// Returns the result of `work` on a thread of its own; `None` where there is none to be had.
 pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Option<R> {

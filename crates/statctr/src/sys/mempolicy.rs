@@ -5,14 +5,14 @@ use crate::cpu::NodeId;
 /// `MPOL_PREFERRED` of the kernel: this node if it has memory, else any.
 const PREFERRED: libc::c_int = 1;
 
-/// The node in a mask as the kernel takes it.
+/// Returns the node in a mask as the kernel takes it.
 fn mask_of(node: NodeId) -> Option<[u64; 16]> {
     let mut nodes = [0u64; 16];
     *nodes.get_mut(node.get() as usize / 64)? |= 1 << (node.get() % 64);
     Some(nodes)
 }
 
-/// Has the pages of a range of our own address space come from `node`, where the kernel lets us ask
+/// Makes the pages of a range of our own address space come from `node`, where the kernel lets us ask
 /// for that.
 pub(crate) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
     if let Some(nodes) = mask_of(node) {

@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
 impl<T: Send + Sync + 'static> OnceBox<T> {
-    /// Nothing yet.
+    /// Creates an empty value.
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics
     pub const fn new() -> OnceBox<T> {
         OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     #[must_use]
     #[inline]
     pub fn get(&'static self) -> Option<&'static T> {
@@ -27,7 +27,7 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The value, which is `value` where there was none.
+    /// Returns the value, which is `value` where there was none.
     pub fn get_or(&'static self, value: T) -> &'static T {
         if let Some(there) = self.get() {
             return there;
@@ -46,7 +46,7 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         }
     }
 
-    /// The value, made by `make` where there was none; `make` may run more than once.
+    /// Returns the value, made by `make` where there was none; `make` may run more than once.
     pub fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
         match self.get() {
             Some(there) => there,

@@ -33,7 +33,7 @@ impl Uevents {
         (bound == 0).then_some(Uevents(socket))
     }
 
-    /// The next message of the kernel that is there, cut off where `buffer` ends.
+    /// Returns the next message of the kernel that is there, cut off where `buffer` ends.
     pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         loop {
             // SAFETY: all zeros is an address; the kernel writes at most the sizes given.

@@ -17,7 +17,7 @@ use std::path::Path;
 
 const SYSFS: &str = "/sys";
 
-/// The CPUs and nodes of a machine, real or made up.
+/// CPUs and nodes of a machine, real or synthetic.
 ///
 /// ```
 /// use statctr::topology::{CpuId, CpuSet, NodeId, Topology};
@@ -43,8 +43,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The machine we run on, from `/sys`; CPUs that the kernel lets this process run on belong to
-    /// it, whatever the files say.
+    /// Reads the topology of the machine we run on, from `/sys`; CPUs that the kernel lets this
+    /// process run on belong to it, whatever the files say.
     ///
     /// Where the files are missing or not what the kernel writes, every number that the kernel's
     /// own CPU mask has room for (`sched_getaffinity(2)`) counts as possible, the CPUs that the
@@ -83,14 +83,14 @@ impl Topology {
         }
     }
 
-    /// CPUs that are online, where the kernel's files say so.
+    /// Returns the CPUs that are online, where the kernel's files say so.
     pub(crate) fn online_by_files() -> Option<CpuSet> {
         let mut topology = sysfs::read(Path::new(SYSFS)).ok()?;
         topology.add_allowed();
         Some(topology.online)
     }
 
-    /// The machine that the tree under `root` describes: `root` stands for `/sys`.
+    /// Reads the topology that the tree under `root` describes: `root` stands for `/sys`.
     ///
     /// Reads `devices/system/cpu/{possible,present,online}` and `devices/system/node/`; without the
     /// latter (a kernel without NUMA) no CPU has a node.
@@ -102,41 +102,41 @@ impl Topology {
         sysfs::read(root)
     }
 
-    /// A made-up machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
+    /// Starts a synthetic machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
     pub fn synthetic(possible: u32) -> SyntheticTopology {
         SyntheticTopology::new((0..possible).map(CpuId::new).collect())
     }
 
-    /// A made-up machine whose CPU numbers have gaps.
+    /// Starts a synthetic machine whose CPU numbers have gaps.
     pub fn synthetic_sparse(possible: CpuSet) -> SyntheticTopology {
         SyntheticTopology::new(possible)
     }
 
-    /// CPUs that this machine may ever have: each has a bit in the kernel's masks.
+    /// Returns the CPUs that this machine may ever have: each has a bit in the kernel's masks.
     #[must_use]
     pub fn possible(&self) -> &CpuSet {
         &self.possible
     }
 
-    /// CPUs that are plugged in.
+    /// Returns the CPUs that are plugged in.
     #[must_use]
     pub fn present(&self) -> &CpuSet {
         &self.present
     }
 
-    /// CPUs that the scheduler used when this snapshot was taken.
+    /// Returns the CPUs that the scheduler used when this snapshot was taken.
     #[must_use]
     pub fn online(&self) -> &CpuSet {
         &self.online
     }
 
-    /// The node of a CPU; `None` where the machine has no nodes or does not say.
+    /// Returns the node of a CPU; `None` where the machine has no nodes or does not say.
     #[must_use]
     pub fn node_of(&self, cpu: CpuId) -> Option<NodeId> {
         self.nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node)
     }
 
-    /// The nodes that have CPUs, with them, by node number.
+    /// Returns the nodes that have CPUs, with them, by node number.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &CpuSet)> {
         self.nodes.iter().map(|(node, cpus)| (*node, cpus))
     }

@@ -1,10 +1,10 @@
-//! Machines that are not there: to see what counting costs on 1024 CPUs from a desk with two.
+//! Synthetic topologies: to measure the cost of counting on 1024 CPUs from a desk with two.
 
 use super::Topology;
 use crate::cpu::{CpuSet, NodeId};
 use crate::error::{Error, Result};
 
-/// Builds a made-up [`Topology`]; start with [`Topology::synthetic`] or
+/// Builds a synthetic [`Topology`]; start with [`Topology::synthetic`] or
 /// [`Topology::synthetic_sparse`].
 ///
 /// All possible CPUs are present and online unless said otherwise; without nodes no CPU has one.
@@ -40,7 +40,7 @@ impl SyntheticTopology {
         self
     }
 
-    /// The topology.
+    /// Builds the topology.
     ///
     /// # Errors
     /// [`Error::BadTopology`] where no CPU is possible, where a CPU is present but not possible or

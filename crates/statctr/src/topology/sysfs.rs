@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// No list of CPUs that a kernel writes is longer: a bound on what a made-up tree can cost.
+/// No list of CPUs that a kernel writes is longer: a bound on what a forged tree can cost.
 const LIST_LIMIT: u64 = 1 << 20;
 
 pub(super) fn read(root: &Path) -> Result<Topology> {

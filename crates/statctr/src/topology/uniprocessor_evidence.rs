@@ -15,8 +15,8 @@ const LIMIT: u64 = 1 << 20;
 /// Threads whose masks are looked at.
 const THREADS: usize = 4096;
 
-/// The first source that knows of a second CPU, and how many CPUs are known with it. A synthetic
-/// topology is taken at its word.
+/// Returns the first source that knows of a second CPU, and how many CPUs are known with it. A
+/// synthetic topology is taken at its word.
 pub(crate) fn evidence_of_second_cpu(topology: &Topology) -> Option<(&'static str, usize)> {
     type Source<'a> = (&'static str, &'a dyn Fn() -> Option<CpuSet>);
     let files: [Source<'_>; 2] = [
@@ -49,17 +49,17 @@ fn numbered<'a>(words: impl Iterator<Item = &'a str>, prefix: &str) -> CpuSet {
     words.filter_map(|word| word.strip_prefix(prefix)?.parse().ok()).map(CpuId::new).collect()
 }
 
-/// A column per possible CPU, headed by its name.
+/// Parses a column per possible CPU, headed by its name.
 fn softirqs(text: &str) -> Option<CpuSet> {
     Some(numbered(text.lines().next()?.split_whitespace(), "CPU"))
 }
 
-/// A line per CPU that is online, after one for all of them.
+/// Parses a line per CPU that is online, after one for all of them.
 fn stat(text: &str) -> Option<CpuSet> {
     Some(numbered(text.lines().filter_map(|line| line.split(' ').next()), "cpu"))
 }
 
-/// CPUs that any thread of this process may run on.
+/// Returns the CPUs that any thread of this process may run on.
 fn threads() -> Option<CpuSet> {
     let listed = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().take(THREADS);
     let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -10,7 +10,7 @@ pub(crate) struct Line {
     width: usize,
 }
 
-/// `width` items that are one event, and `others` that are not.
+/// Returns a schema of `width` items that are one event, and `others` that are not.
 pub(crate) fn schema(width: usize, others: usize) -> (Schema, Event) {
     let items = (0..width + others).map(|index| ItemSpec::new(format!("item_{index}")));
     let members: Vec<usize> = (0..width).collect();
@@ -29,7 +29,7 @@ impl Line {
         Ok(Line { group: Group::new_in(pool, &schema)?, event, items, width })
     }
 
-    /// 1 to N + 1 to the items, in two steps.
+    /// Adds 1 to N + 1 to the items, in two steps.
     pub(crate) fn turn(&self) {
         const DELTAS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
         self.group.commit(self.event, &DELTAS[..self.width]).expect("deltas that fit");
@@ -76,7 +76,7 @@ impl Kit {
         })
     }
 
-    /// Some updates of everything. Async-signal-safe.
+    /// Updates everything some times. Async-signal-safe.
     #[inline]
     pub(crate) fn turn(&self) {
         self.counter.inc();
@@ -96,7 +96,7 @@ impl Kit {
         }
     }
 
-    /// Every value that there is.
+    /// Returns every value that there is.
     pub(crate) fn values(&self) -> Vec<u64> {
         let mut values = vec![self.counter.read(), self.neighbours[0].read(), self.neighbours[1].read()];
         values.extend(self.array.iter().map(|counter| counter.read()));

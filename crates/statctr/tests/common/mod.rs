@@ -11,13 +11,13 @@ use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Placement, Pool, VectorWidth};
 use std::time::{Duration, Instant};
 
-/// Duration of each test that runs for a time: a short while, or `STATCTR_TEST_SECONDS`.
+/// Returns the duration of each test that runs for a time: a short while, or `STATCTR_TEST_SECONDS`.
 pub(crate) fn budget() -> Duration {
     let seconds = std::env::var("STATCTR_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs_f64(seconds.unwrap_or(0.3))
 }
 
-/// `count`, multiplied as the time of the tests is.
+/// Returns `count`, multiplied as the time of the tests is.
 pub(crate) fn scaled(count: usize) -> usize {
     (count as f64 * (budget().as_secs_f64() / 0.3).max(1.0)) as usize
 }
@@ -46,13 +46,13 @@ fn named(name: &'static str, builder: statctr::PoolBuilder) -> Named {
     Named { name, pool: builder.build().expect(name) }
 }
 
-/// The vector widths that this machine has.
+/// Returns the vector widths that this machine has.
 pub(crate) fn widths() -> Vec<VectorWidth> {
     let all = [VectorWidth::Bytes8, VectorWidth::Bytes16, VectorWidth::Bytes32, VectorWidth::Bytes64];
     all.into_iter().filter(|width| *width <= VectorWidth::detect()).collect()
 }
 
-/// Fresh pools of this machine's CPUs, one per vector width, in units of one page.
+/// Returns fresh pools of this machine's CPUs, one per vector width, in units of one page.
 pub(crate) fn pools_by_width() -> Vec<Named> {
     let name = |width| match width {
         VectorWidth::Bytes8 => "fixed, no vectors",
@@ -64,7 +64,7 @@ pub(crate) fn pools_by_width() -> Vec<Named> {
     widths().into_iter().map(|width| named(name(width), builder(width))).collect()
 }
 
-/// Fresh pools of every kind that may be used by threads on any CPU.
+/// Returns fresh pools of every kind that may be used by threads on any CPU.
 pub(crate) fn pools() -> Vec<Named> {
     let sparse: CpuSet = "700,5000".parse().expect("list");
     let strangers = Topology::synthetic_sparse(sparse).build().expect("topology");
@@ -80,7 +80,7 @@ pub(crate) fn pools() -> Vec<Named> {
     pools
 }
 
-/// Fresh pools whose units come and go.
+/// Returns fresh pools whose units come and go.
 pub(crate) fn flexible_pools() -> Vec<Named> {
     let strangers = Topology::synthetic_sparse("700,5000".parse().expect("list"));
     let builder = || Pool::builder().placement(Placement::Flexible).unit_bytes(8192);

@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// CPUs that the calling thread may run on, of the first 1024.
+/// Returns the CPUs that the calling thread may run on, of the first 1024.
 pub(crate) fn cpus() -> Vec<usize> {
     // SAFETY: a mask of bits; all zeros is one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -15,7 +15,7 @@ pub(crate) fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
-/// The calling thread's number.
+/// Returns the calling thread's number.
 pub(crate) fn thread_id() -> i32 {
     // SAFETY: has no arguments.
     unsafe { libc::gettid() }
@@ -110,7 +110,7 @@ pub(crate) fn fork<R>(child: impl FnOnce() -> bool, parent: impl FnOnce() -> R) 
     (result, ExitStatus::from_raw(status))
 }
 
-/// A command that runs one test of this program again, in a process of its own, with
+/// Returns a command that runs one test of this program again, in a process of its own, with
 /// `STATCTR_TEST_CHILD` set.
 pub(crate) fn this_test(name: &str) -> Vec<String> {
     let program = std::env::current_exe().expect("own path");
@@ -165,7 +165,7 @@ pub(crate) mod rseq {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     const UNREGISTER: u32 = 1;
 
-    /// glibc's area of the calling thread, where glibc has registered one.
+    /// Returns glibc's area of the calling thread, where glibc has registered one.
     fn area() -> Option<usize> {
         // SAFETY: looks up two constants that glibc may have.
         let (offset, size) = unsafe {

@@ -83,7 +83,7 @@ impl Counter {
         self.lock.store(0, Ordering::Release);
     }
 
-    /// An update on CPU 0.
+    /// Updates on CPU 0.
     pub(crate) fn add(&self, thread: &mut Thread, value: u64) {
         if self.try_add(thread, value) {
             return;
@@ -176,14 +176,14 @@ impl Counter {
         }
     }
 
-    /// The block is nobody's: zero, and ready for others.
+    /// Frees the block: zero, and ready for others.
     fn free(&self) {
         self.assigned.store(0, Ordering::Release);
         self.block.store(0, Ordering::Release);
         self.ready.store(1, Ordering::Release);
     }
 
-    /// The value, where all there is to read is the CPU's block.
+    /// Returns the value, where all there is to read is the CPU's block.
     fn read_quickly(&self) -> Option<u64> {
         if self.quick.load(Ordering::Acquire) != ONLY {
             return None;

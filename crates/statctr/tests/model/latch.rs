@@ -115,7 +115,7 @@ impl Line {
         (same || self.variant == Variant::NoSecondLook).then_some(values)
     }
 
-    /// The CPU's part, both items as of one moment.
+    /// Returns the CPU's part, both items as of one moment.
     pub(crate) fn read_cpu(&self) -> [u64; 2] {
         for _ in 0..PATIENCE {
             if let Some(values) = self.try_read() {
@@ -133,7 +133,7 @@ impl Line {
         values
     }
 
-    /// Everything.
+    /// Returns the values.
     pub(crate) fn read(&self) -> [u64; 2] {
         let home = [self.home[0].load(Ordering::Relaxed), self.home[1].load(Ordering::Relaxed)];
         let part = self.read_cpu();

@@ -9,7 +9,7 @@
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-/// A load from a word that the thread will then store to.
+/// Loads from a word that the thread will then store to.
 ///
 /// loom 0.7 compares an access only with the last one to the same word: after a thread's own load
 /// it does not see that its store could also have come before another thread's load, and leaves
@@ -71,12 +71,13 @@ impl Machine {
         Machine([Mutex::new(()), Mutex::new(())])
     }
 
-    /// `membarrier` on a CPU: afterwards no section that began before is under way there.
+    /// Ends sections as `membarrier` does: afterwards no section that began before is under way on
+    /// that CPU.
     pub(crate) fn end_sections_on(&self, cpu: usize) {
         drop(self.0[cpu].lock().expect("no thread of a model panics"));
     }
 
-    /// One try of a section: runs `work` with the CPU's number and the points.
+    /// Tries a section once: runs `work` with the CPU's number and the points.
     pub(crate) fn section(
         &self,
         thread: &mut Thread,

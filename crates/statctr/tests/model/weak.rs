@@ -72,7 +72,7 @@ const fn store(word: usize, value: u64) -> Instruction {
     Instruction { kind, order: Order::Plain, needs: &[], only_if: None }
 }
 
-/// As Rust's `SeqCst` and `AcqRel` operations are compiled.
+/// Returns an addition as Rust's `SeqCst` and `AcqRel` operations are compiled.
 const fn add(word: usize, value: u64) -> Instruction {
     Instruction { kind: Kind::Add(Word::At(word), value), order: Order::Both, needs: &[], only_if: None }
 }
@@ -269,8 +269,8 @@ const STATE: usize = 5;
 const HOME: usize = 6;
 const WORDS: usize = 7;
 
-/// A thread announces a CPU; another one counts there, in a section of plain instructions, and hands
-/// over; a third reads. Returns whether it can miss the count.
+/// Returns `true` if a count can be missed: a thread announces a CPU; another one counts there, in a
+/// section of plain instructions, and hands over; a third reads.
 fn count_is_missed(announcer: &[Instruction], hand_over: Order) -> bool {
     let section = [
         load(ENTRY).only_if(1),
@@ -296,8 +296,8 @@ fn a_count_made_by_plain_instructions_is_read_once_it_is_handed_over() {
     assert!(count_is_missed(&[store(ENTRY, 1).order(Order::Release), add(MASK, 1)], Order::Release));
 }
 
-/// A thread uses the fallback cell for the first time; another one finds that said, uses it, and hands
-/// over. Returns whether a reader can still take the one unit for all there is.
+/// Returns `true` if a reader can take the one unit for all there is: a thread uses the fallback cell
+/// for the first time; another one finds that said, uses it, and hands over to the reader.
 fn fallback_is_missed(
     first: &[Instruction],
     flag: Order,
@@ -345,7 +345,7 @@ fn a_quick_reader_is_told_of_the_fallback_cell_by_whoever_finds_it_in_use() {
     assert!(!fallback_is_missed(&first, Order::Acquire, true, false));
 }
 
-/// Two commits to a line with two copies, and a reader. Returns whether it can take half an event for
+/// Returns `true` if a reader of two commits to a latched line can take half an event for
 /// a whole one.
 fn half_an_event_is_read(barrier_in_commit: bool, commit: Order, barrier_in_read: bool) -> bool {
     // the sequence number, the even copy, the odd copy

@@ -72,7 +72,7 @@ impl Counter {
         }
     }
 
-    /// An update by a registered thread.
+    /// Updates from a registered thread.
     pub(crate) fn add(&self, thread: &mut Thread, value: u64) {
         if self.try_add(thread, value) {
             return;
@@ -118,7 +118,7 @@ impl Counter {
         }
     }
 
-    /// Before readers are told of a CPU's words.
+    /// Prepares for readers being told of a CPU's words.
     fn note_unit(&self, cpu: usize) {
         let first = self.quick.compare_exchange(NOBODY, FIRST + cpu, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_err_and(|there| there != FIRST + cpu) {
@@ -126,7 +126,7 @@ impl Counter {
         }
     }
 
-    /// An update by a thread that is not registered, or that was stopped too often.
+    /// Updates from a thread that is not registered, or that was stopped too often.
     pub(crate) fn add_to_fallback(&self, cpu: usize, value: u64) {
         if self.variant == Variant::FallbackInTheCpusWord {
             self.announce(cpu);
@@ -160,7 +160,7 @@ impl Counter {
         sum
     }
 
-    /// The value, where all there is to read is one CPU's word.
+    /// Returns the value, where all there is to read is one CPU's word.
     fn read_quickly(&self) -> Option<u64> {
         let quick = self.quick.load(Ordering::Acquire);
         let value = self.words[quick.checked_sub(FIRST)?].load(Ordering::Relaxed);

@@ -37,7 +37,7 @@ impl Tile {
         Tile([MaybeUninit::uninit(); TILE * CHUNK_WORDS])
     }
 
-    /// The first `chunks` chunks, zeroed; the rest is not touched, or folding one small group
+    /// Returns the first `chunks` chunks, zeroed; the rest is not touched, or folding one small group
     /// would mostly be clearing room for large ones.
     pub(super) fn zeroed(&mut self, chunks: usize) -> &mut [u64] {
         let words = &mut self.0[..chunks * CHUNK_WORDS];
@@ -47,7 +47,7 @@ impl Tile {
     }
 }
 
-/// The values of `sums.len() / 8` chunks from `first` on, at most a tile: baselines, home words,
+/// Folds `sums.len() / 8` chunks from `first` on, at most a tile: baselines, home words,
 /// then CPU by CPU all items at once.
 /// `sums` holds zeros before.
 ///

@@ -1,6 +1,6 @@
 //! Cells of one size, zero when they are taken: caches by CPU in front of regions by node.
 //!
-//! A cache and a region are each held by a [`Flag`]. In the slow path of an update nobody waits for
+//! A cache and a region are each held by a [`SignalSafeLock`]. In the slow path of an update nobody waits for
 //! one: what is not there at once is not there. Making and dropping objects waits.
 //!
 //! A region takes its cells from a *slab*, and has the next slab ready before the first one is used
@@ -40,7 +40,7 @@ const AHEAD: usize = 1 << 18;
 /// Map from CPUs to the regions that they take cells from.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    /// By CPU number: the place of its node in `nodes`.
+    /// By CPU number: the index of its node in `nodes`.
     by_cpu: Box<[u16]>,
     /// The nodes; none in the last place, for CPUs of no known node.
     nodes: Box<[Option<NodeId>]>,
@@ -60,7 +60,7 @@ impl Nodes {
         Nodes { by_cpu, nodes }
     }
 
-    /// The place of a CPU's node.
+    /// Returns the index of a CPU's node.
     #[inline]
     pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
@@ -165,7 +165,7 @@ impl Cells {
         unsafe { self.caches.start().cast::<Cache>().add(cpu.min(self.last)).as_ref() }
     }
 
-    /// A cell, if one is there at once or the kernel gives memory for one. Async-signal-safe.
+    /// Takes a cell, if one is there at once or the kernel gives memory for one. Async-signal-safe.
     pub(super) fn take_at_once(
         &self,
         cpu: usize,
@@ -186,7 +186,7 @@ impl Cells {
         }
     }
 
-    /// A cell that is there, and whether the next slab should be mapped.
+    /// Takes a cell that is there; the flag is `true` if the next slab should be mapped.
     fn take_there(&self, cpu: usize, place: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
         let cache = self.cache(cpu);
         let held = cache.lock.try_lock().ok_or(Shortage::Busy)?;
@@ -216,8 +216,8 @@ impl Cells {
         })
     }
 
-    /// A cell that is counted, and whether the cache had none. Waits and maps memory: not for
-    /// writers.
+    /// Takes a cell that is counted; the flag is `true` if the cache had none. Waits and maps
+    /// memory: not for writers.
     pub(super) fn take(&self, cpu: usize, nodes: &Nodes) -> Result<(NonNull<u8>, bool)> {
         let mut filled = false;
         loop {
@@ -315,7 +315,7 @@ impl Cells {
         let cache = self.cache(cpu);
         let held = cache.lock.lock();
         if cache.closed.load(Ordering::Relaxed) != 0 {
-            // the flag first: after the subtraction the cells may be gone
+            // the lock first: after the subtraction the cells may be gone
             drop(held);
             return self.live.fetch_sub(1, Ordering::AcqRel) == 1;
         }
@@ -329,7 +329,7 @@ impl Cells {
         false
     }
 
-    /// From now on nobody takes cells that are counted. `true`: none is out, so nobody uses the
+    /// Ends the taking of counted cells. Returns `true` if none is out, so nobody uses the
     /// cells any more; else they may be gone when this returns.
     #[must_use]
     pub(super) fn close(&self) -> bool {
@@ -408,7 +408,7 @@ impl Cells {
         self.regions.iter().map(|region| region.growth.successes()).sum()
     }
 
-    /// The addresses of the memory.
+    /// Returns the addresses of the memory.
     pub(super) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         let mut addresses: Vec<_> = self.slabs.iter().map(Mapping::addresses).collect();
         addresses.push(self.caches.addresses());
@@ -430,7 +430,7 @@ impl Cache {
         pointer(place.swap(0, Ordering::Relaxed))
     }
 
-    /// As `pop`, and counts it. Not for signal handlers, so it does without the exchange.
+    /// Pops a cell and counts it. Not for signal handlers, so it does without the exchange.
     fn pop_counted(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
         let cell = pointer(self.cells.get(len.checked_sub(1)?)?.load(Ordering::Relaxed));
@@ -453,7 +453,7 @@ impl Cache {
 }
 
 impl Region {
-    /// A cell, and whether nobody ever had it.
+    /// Pops a cell; the flag is `true` if nobody ever had it.
     fn pop(&self, kind: Kind, _held: &SignalSafeLockGuard<'_>) -> Option<(NonNull<u8>, bool)> {
         if let Some(cell) = pointer(self.free.load(Ordering::Relaxed)) {
             // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
@@ -492,7 +492,7 @@ impl Region {
         Some(())
     }
 
-    /// Bytes for cells in the spare slab.
+    /// Returns the number of bytes for cells in the spare slab.
     fn in_spare(&self, with_side: bool) -> usize {
         // SAFETY: as in `begin_spare`.
         let spare = unsafe { Slabs::mapping_of(self.spare.load(Ordering::Acquire)) };
@@ -500,8 +500,8 @@ impl Region {
         if with_side { bytes / 2 } else { bytes }
     }
 
-    /// Bytes for cells that nobody ever had: in a row, and all. Cells with a side divide a slab's
-    /// half.
+    /// Returns the number of bytes for cells that nobody ever had: in a row, and all. Cells with a
+    /// side divide a slab's half.
     fn left(&self, with_side: bool) -> (usize, usize) {
         let end = self.end.load(Ordering::Relaxed);
         let Some(left) = end.checked_sub(self.next.load(Ordering::Relaxed)) else { return (0, 0) };

@@ -23,7 +23,7 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// A new object. Waits, and now and then maps memory.
+    /// Creates an object. Waits, and now and then maps memory.
     pub(crate) fn new(owner: &LazyOwner) -> Result<Object> {
         let memory: &LazyMemory = owner;
         let nodes = &memory.settings.nodes;
@@ -103,7 +103,7 @@ impl Object {
         self.update_further(first, second, third, fourth);
     }
 
-    /// The instance of a mark, in the object's line.
+    /// Returns the instance of a mark, in the object's line.
     #[inline(always)]
     fn find(&self, mark: u32) -> Option<InstancePtr> {
         let cell = self.cell();
@@ -155,7 +155,7 @@ impl Object {
         }
     }
 
-    /// The instance of an index; `None` where there is no memory for one at once.
+    /// Returns the instance of an index; `None` where there is no memory for one at once.
     fn find_or_make(&self, index: u32) -> Option<InstancePtr> {
         let (cell, mark) = (self.cell(), index + 1);
         let owner = cell.owner.load(Ordering::Acquire);
@@ -188,8 +188,9 @@ impl Object {
         found.or_else(|| ours.then(|| self.own()))
     }
 
-    /// The instance of an index among the pairs: the one that is there, or one in the first free
-    /// place. All who look for an index go through the places in order, so it is in one at most.
+    /// Returns the instance of an index among the pairs: the one that is there, or one in the first
+    /// free place. All who look for an index go through the places in order, so it is in one at
+    /// most.
     fn place_in_pairs(&self, index: usize, mark: u32, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         for pair in &self.cell().pairs {
             let mut there = pair.load(Ordering::Acquire);
@@ -276,7 +277,7 @@ impl Object {
         }
     }
 
-    /// The values: the instances that exist, joined.
+    /// Returns the values: the instances that exist, joined.
     #[inline]
     pub(crate) fn read(&self) -> [u64; ITEMS] {
         let cell = self.cell();
@@ -304,7 +305,7 @@ impl Object {
         values
     }
 
-    /// The values of the atomic words alone.
+    /// Returns the values of the atomic words alone.
     pub(crate) fn shared_part(&self) -> [u64; ITEMS] {
         if self.cell().flags.load(Ordering::Acquire) & SHARED == 0 {
             return [0; ITEMS];
@@ -325,7 +326,7 @@ impl Object {
         count
     }
 
-    /// The addresses of the instances, with their indices; for tests of where memory lies.
+    /// Returns the addresses of the instances, with their indices; for tests of where memory lies.
     pub(crate) fn places(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));

@@ -85,7 +85,7 @@ impl LazyMemory {
         })
     }
 
-    /// The CPU that the calling thread runs on, or ran on a moment ago.
+    /// Returns the CPU that the calling thread runs on, or ran on a moment ago.
     #[inline]
     pub(super) fn cpu(&self) -> Option<u32> {
         if self.settings.rseq {
@@ -95,7 +95,7 @@ impl LazyMemory {
         u32::try_from(unsafe { libc::sched_getcpu() }).ok()
     }
 
-    /// The calling thread's index; `None` where it has none, or none that sections keep apart.
+    /// Returns the calling thread's index; `None` where it has none, or none that sections keep apart.
     #[inline(always)]
     pub(super) fn index(&self) -> Option<u32> {
         match self.settings.index {
@@ -106,7 +106,7 @@ impl LazyMemory {
         }
     }
 
-    /// The index of the thread's field, where sections may be used.
+    /// Returns the index of the thread's field, where sections may be used.
     #[inline(always)]
     pub(super) fn section_index(&self) -> Option<u32> {
         if self.join.width == 0 {
@@ -118,8 +118,8 @@ impl LazyMemory {
         (index < i32::MAX as u32).then_some(index)
     }
 
-    /// Updates that found no instance at once, and whether the last one of them that found no memory
-    /// came after memory was made ready or an update mapped some.
+    /// Returns the number of updates that found no instance at once, and whether the last one of
+    /// them that found no memory came after memory was made ready or an update mapped some.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         let short = self.short.load(Ordering::Relaxed) == self.growths() + 1;
         (self.shortfalls.load(Ordering::Relaxed), short)
@@ -137,7 +137,7 @@ impl LazyMemory {
         }
     }
 
-    /// Objects that there are, roughly.
+    /// Returns the number of objects, roughly.
     pub(crate) fn objects(&self) -> usize {
         self.objects.out()
     }
@@ -147,7 +147,8 @@ impl LazyMemory {
         [&self.objects, &self.instances, &self.tables].into_iter().flat_map(Cells::addresses).collect()
     }
 
-    /// No more objects are made. `true`: there is none; else they may be gone when this returns.
+    /// Ends the making of objects. Returns `true` if there is none; else they may be gone when this
+    /// returns.
     pub(super) fn close(&self) -> bool {
         self.objects.close()
     }
@@ -163,7 +164,7 @@ impl LazyMemory {
         Ok(())
     }
 
-    /// An instance for an index, made once in the course of one search.
+    /// Returns an instance for an index, made once in the course of one search.
     pub(super) fn make(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         if made.is_none() {
             let cpu = self.cpu_near(index);
@@ -197,8 +198,8 @@ impl LazyMemory {
         self.instances.give(cpu, instance.cast(), nodes);
     }
 
-    /// A CPU whose cache instances of this index come from: its own, or, where the index is none, the
-    /// calling thread's.
+    /// Returns a CPU whose cache instances of this index come from: its own, or, where the index is
+    /// none, the calling thread's.
     fn cpu_near(&self, index: usize) -> usize {
         match self.settings.index {
             IndexKind::Cpu => index,
@@ -206,7 +207,7 @@ impl LazyMemory {
         }
     }
 
-    /// The values of an instance, as of one moment where the machine can.
+    /// Returns the values of an instance, as of one moment where the machine can.
     ///
     /// # Safety
     /// The instance lives.

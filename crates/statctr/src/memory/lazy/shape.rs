@@ -54,27 +54,27 @@ const _: () = assert!(PAIRS >= 3 && SIDE.is_multiple_of(CELL_BYTES));
 /// An instance of an object.
 pub(super) type InstancePtr = NonNull<Instance>;
 
-/// A pair, where index and address fit into one.
+/// Packs a mark and an instance into a pair, where they fit.
 pub(super) fn pack(mark: u32, instance: InstancePtr) -> Option<u64> {
     let (mark, address) = (u64::from(mark), instance.addr().get() as u64);
     let fits = address >> ADDRESS_BITS == 0 && mark >> (64 - ADDRESS_BITS) == 0;
     fits.then_some(mark << ADDRESS_BITS | address)
 }
 
-/// 1 + the index of a pair, and its instance.
+/// Returns 1 + the index of a pair, and its instance.
 pub(super) fn unpack(pair: u64) -> Option<(u32, InstancePtr)> {
     let instance = instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize)?;
     Some(((pair >> ADDRESS_BITS) as u32, instance))
 }
 
-/// The instance of a pair, if it is that of this mark.
+/// Returns the instance of a pair, if it is that of this mark.
 #[inline(always)]
 pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<InstancePtr> {
     let same = pair >> ADDRESS_BITS == u64::from(mark);
     if same { instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize) } else { None }
 }
 
-/// The instance at an address that was kept as a number.
+/// Returns the instance at an address that was kept as a number.
 pub(super) fn instance_at(address: usize) -> Option<InstancePtr> {
     NonNull::new(std::ptr::with_exposed_provenance_mut(address))
 }

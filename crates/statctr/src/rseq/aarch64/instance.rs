@@ -15,12 +15,12 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// The words, for an instance that no section writes.
+    /// Returns the words, for an instance that no section writes.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
 
-    /// All that has to be zero in an unused instance.
+    /// Returns all that has to be zero in an unused instance.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.copies.iter().flatten().chain([&self.sequence])
     }
@@ -39,7 +39,7 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// `join` of the specification. `false`: nothing was stored.
+/// Joins values to an instance (`join` of the specification). Returns `false` if nothing was stored.
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -135,7 +135,7 @@ pub(crate) unsafe fn join(
     true
 }
 
-/// The values of an instance, all as of one moment; `None` where a commit came in between.
+/// Returns the values of an instance, all as of one moment; `None` where a commit came in between.
 ///
 /// # Safety
 /// The instance lives.
@@ -150,7 +150,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     (instance.sequence.load(Ordering::Relaxed) == before).then_some(values)
 }
 
-/// A 32-bit field of the calling thread's area.
+/// Returns a 32-bit field of the calling thread's area.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.

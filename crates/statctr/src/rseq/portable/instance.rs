@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// The words.
+    /// Returns the words.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// All that has to be zero in an unused instance.
+    /// Returns all that has to be zero in an unused instance.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
@@ -26,7 +26,7 @@ pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
 
-/// `join` of the specification, never done here.
+/// Never joins: there are no sections here.
 ///
 /// # Safety
 /// None needed here.
@@ -39,7 +39,7 @@ pub(crate) unsafe fn join(
     false
 }
 
-/// The values of an instance, each as of some moment.
+/// Returns the values of an instance, each as of some moment.
 ///
 /// # Safety
 /// The instance lives.
@@ -49,7 +49,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
 }
 
-/// A field of the calling thread's area: there is none that sections compare with here.
+/// Returns no field of the calling thread's area: there is none that sections compare with here.
 ///
 /// # Safety
 /// None needed here.

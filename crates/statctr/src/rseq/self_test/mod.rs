@@ -88,7 +88,7 @@ static REQUESTED: AtomicU8 = AtomicU8::new(0);
 const ARMED: u8 = 1;
 const UNARMED: u8 = 2;
 
-/// The verdict, where the kernel was tested.
+/// Returns the verdict, where the kernel was tested.
 pub(crate) fn verdict() -> Option<Verdict> {
     match VERDICT.load(Ordering::Acquire) {
         1 => Some(Verdict::Aborts),
@@ -113,8 +113,8 @@ pub(crate) fn test_once(offset: isize) {
     }
 }
 
-/// For tests: the next pool tests the kernel if none did so before; not `armed`: by a section that
-/// the kernel is not told of, as if it aborted none.
+/// Makes the next pool test the kernel, for tests, if none did so before; not `armed`: by a section
+/// that the kernel is not told of, as if it aborted none.
 pub(crate) fn request(armed: bool) {
     REQUESTED.store(if armed { ARMED } else { UNARMED }, Ordering::Relaxed);
 }
@@ -132,7 +132,7 @@ impl SharedState {
     }
 }
 
-/// The test. Returns within a moment after [`LIMIT`], also where its threads do not get to run.
+/// Tests the kernel. Returns within a moment after [`LIMIT`], also where its threads do not get to run.
 fn run(offset: isize, armed: bool) -> Verdict {
     let end = Instant::now() + LIMIT;
     let shared = Arc::new(SharedState { word: AtomicU64::new(0), is_over: AtomicBool::new(false), end });
@@ -149,7 +149,7 @@ fn run(offset: isize, armed: bool) -> Verdict {
     receiver.recv_timeout(LIMIT + LIMIT / 10).unwrap_or(Verdict::Unproven)
 }
 
-/// The watcher's part.
+/// Watches the word in sections, and judges.
 fn judge(shared: &Arc<SharedState>, offset: isize, armed: bool) -> Verdict {
     let Ok(cpu) = u32::try_from(super::area_cpu_id(offset)) else { return Verdict::Unproven };
     let cpu = CpuId::new(cpu);
@@ -178,7 +178,7 @@ fn judge(shared: &Arc<SharedState>, offset: isize, armed: bool) -> Verdict {
     Verdict::Unproven
 }
 
-/// The meddler's part. Anywhere else than on the watcher's CPU it must not touch the word.
+/// Changes the word. Anywhere else than on the watcher's CPU it must not touch the word.
 fn disturb(shared: &SharedState, ready: impl Fn() -> bool) {
     while ready() && !shared.is_over() {
         shared.word.fetch_add(1, Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn share_the_cpu() -> bool {
 mod tests {
     use super::*;
 
-    /// The verdict on this kernel, of several tests: other programs may keep the CPU from one.
+    /// Returns the verdict on this kernel, of several tests: other programs may keep the CPU from one.
     fn tested(armed: bool) -> Option<Verdict> {
         let offset = crate::rseq::offset()?;
         let verdicts = std::iter::repeat_with(|| run(offset, armed)).take(10);

@@ -12,12 +12,12 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// The words, for an instance that no section writes.
+    /// Returns the words, for an instance that no section writes.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// All that has to be zero in an unused instance.
+    /// Returns all that has to be zero in an unused instance.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
@@ -64,7 +64,7 @@ macro_rules! join_section {
     };
 }
 
-/// `join` of the specification. `false`: nothing was stored.
+/// Joins values to an instance (`join` of the specification). Returns `false` if nothing was stored.
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -172,7 +172,7 @@ unsafe fn join_vex(
     true
 }
 
-/// The values of an instance, the first two as of one moment and the last two as of one moment.
+/// Returns the values of an instance, the first two as of one moment and the last two as of one moment.
 /// Always there on this architecture.
 ///
 /// # Safety
@@ -195,7 +195,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(unsafe { std::mem::transmute::<[std::arch::x86_64::__m128i; 2], [u64; ITEMS]>([low, high]) })
 }
 
-/// A 32-bit field of the calling thread's area.
+/// Returns a 32-bit field of the calling thread's area.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.
