@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_panics_does_too() {
+    fn a_panic_payload_that_panics_becomes_an_error() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {

@@ -192,7 +192,7 @@ fn every_allocator_and_lazy_objects() {
 }
 
 #[test]
-fn what_is_wrong_is_refused() {
+fn invalid_arguments_are_refused() {
     both_ways("errors");
 }
 
@@ -286,7 +286,7 @@ fn under_valgrind() {
 }
 
 #[test]
-fn built_for_one_cpu() {
+fn a_uniprocessor_build_counts_exactly() {
     let Some(build) = Build::c("one_cpu") else { return };
     let program = build.link();
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();

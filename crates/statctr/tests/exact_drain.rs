@@ -271,7 +271,7 @@ fn a_refused_barrier_leaves_everything_where_it_was() {
 }
 
 #[test]
-fn callbacks_hear_of_what_was_moved_until_they_are_taken_off() {
+fn callbacks_are_called_for_drains_until_their_guard_is_dropped() {
     let topology = Topology::synthetic(1024).build().expect("topology");
     let pool = Pool::builder().placement(Placement::Flexible).topology(topology).build().expect("pool");
     let counter = Counter::new_in(&pool, 0).expect("counter");

@@ -52,7 +52,7 @@ fn a_child_goes_on_from_its_parents_counts() {
 }
 
 #[test]
-fn children_of_a_parent_that_is_counting() {
+fn children_forked_while_the_parent_counts_are_exact() {
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);
         let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -213,10 +213,10 @@ fn a_watcher_ends_while_a_child_lives() {
 
 // the very first use of the library, in a program of its own, while another thread forks
 #[test]
-fn a_fork_during_the_first_use() {
+fn a_fork_during_the_first_use_leaves_no_lock_behind() {
     if !os::is_child() {
         for _ in 0..scaled(10) {
-            os::expect_child(&os::this_test("a_fork_during_the_first_use"), &[]);
+            os::expect_child(&os::this_test("a_fork_during_the_first_use_leaves_no_lock_behind"), &[]);
         }
         return;
     }

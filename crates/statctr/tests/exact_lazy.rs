@@ -114,7 +114,7 @@ fn items_are_joined_as_they_were_meant_to_be_in_every_place_and_width() {
 }
 
 #[test]
-fn one_writer_one_instance_and_a_second_gets_its_own() {
+fn a_second_writer_gets_an_instance_of_its_own() {
     let pool = pool::<PerCpu>();
     let cpus = os::cpus();
     let flow = pool.create().expect("object");
@@ -204,7 +204,7 @@ fn atomic_parts(
 const SETTLED: usize = 3;
 
 #[test]
-fn a_million_objects_made_first_are_hardly_ever_updated_atomically() {
+fn a_million_premade_objects_are_hardly_ever_updated_atomically() {
     let pool = pool::<PerCpu>();
     let cpus = os::cpus();
     let count = if cfg!(miri) { 100 } else { 1_000_000 };
@@ -294,7 +294,7 @@ fn a_pool_goes_with_its_last_object_whoever_drops_it() {
 }
 
 #[test]
-fn objects_come_and_go_on_many_threads() {
+fn objects_created_and_dropped_on_many_threads_are_exact() {
     let pool = pool::<PerCpu>();
     let shared: Vec<_> = (0..100).map(|_| pool.create().expect("object")).collect();
     let (end, turns) = (Deadline::after(budget()), AtomicU64::new(0));

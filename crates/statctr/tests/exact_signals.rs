@@ -87,7 +87,7 @@ fn turns_until(kit: &Kit, deadline: Deadline, turns: &AtomicU64) {
 }
 
 #[test]
-fn a_timer_whose_handler_counts_too() {
+fn counts_of_a_timers_handler_are_exact() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
     set_timers();
@@ -112,7 +112,7 @@ fn a_timer_whose_handler_counts_too() {
 }
 
 #[test]
-fn threads_that_are_signalled_all_the_time() {
+fn counts_are_exact_under_constant_signals() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
     for Named { name, pool } in &pools() {
@@ -154,7 +154,7 @@ fn threads_that_are_signalled_all_the_time() {
 
 // signals, moves and timers at once
 #[test]
-fn signals_while_threads_are_moved() {
+fn counts_are_exact_under_signals_and_migration() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
     set_timers();

@@ -35,7 +35,7 @@ fn take_turns(kit: &Kit, threads: usize, span: Duration, step: impl Fn(u64) + Sy
 }
 
 #[test]
-fn threads_that_are_moved_all_the_time() {
+fn counts_are_exact_under_constant_migration() {
     let pools = pools();
     let span = budget() * 2 / pools.len() as u32;
     for Named { name, pool } in &pools {
@@ -69,7 +69,7 @@ fn threads_that_are_moved_all_the_time() {
 }
 
 #[test]
-fn threads_that_move_themselves() {
+fn counts_are_exact_when_threads_move_themselves() {
     let pools = pools();
     let cpus = os::cpus();
     for Named { name, pool } in &pools {
@@ -82,7 +82,7 @@ fn threads_that_move_themselves() {
 }
 
 #[test]
-fn more_threads_than_cpus() {
+fn counts_are_exact_with_more_threads_than_cpus() {
     let pools = pools();
     for Named { name, pool } in &pools {
         let kit = Kit::new(pool);
@@ -93,7 +93,7 @@ fn more_threads_than_cpus() {
 
 // folly, ThreadCachedIntTest: as many threads, each of which adds and is gone
 #[test]
-fn a_thousand_threads_that_are_soon_gone() {
+fn counts_of_a_thousand_short_threads_are_exact() {
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);
         for _ in 0..20 {
@@ -118,7 +118,7 @@ fn a_thousand_threads_that_are_soon_gone() {
 
 // librseq, basic_percpu_ops_test: 200 threads, 5000 turns each
 #[test]
-fn two_hundred_threads_of_five_thousand() {
+fn two_hundred_threads_of_five_thousand_counts_are_exact() {
     for Named { name, pool } in &pools() {
         let counter = Counter::new_in(pool, 0).expect("counter");
         let line = Line::new(pool, 4);
@@ -171,7 +171,7 @@ fn the_counting_test_of_perfbook() {
 }
 
 #[test]
-fn neighbours_of_a_counter_that_is_set_all_the_time() {
+fn setting_a_counter_leaves_its_neighbours_exact() {
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);
         let victim = Counter::new_in(pool, 3).expect("counter");
@@ -235,7 +235,7 @@ fn sums_wrap_and_do_not_spill() {
 }
 
 #[test]
-fn one_cpu_by_plain_words() {
+fn uniprocessor_counts_are_exact() {
     let topology = Topology::synthetic(1).build().expect("topology");
     for width in common::widths() {
         let builder = Pool::builder().topology(topology.clone()).placement(Placement::Uniprocessor);
@@ -262,7 +262,7 @@ fn one_cpu_by_plain_words() {
 }
 
 #[test]
-fn the_mode_is_as_it_is_done() {
+fn the_reported_mode_is_the_one_in_use() {
     for Named { name, pool } in pools_by_width() {
         let kit = Kit::new(&pool);
         kit.turn();

@@ -30,7 +30,7 @@ fn has_rseq() -> bool {
 }
 
 #[test]
-fn a_program_without_rseq() {
+fn a_program_without_rseq_counts_exactly() {
     if os::is_child() {
         assert_eq!(thread_mode(), Mode::AtomicFallback);
         let pool = &pools_by_width()[0].pool;
@@ -39,13 +39,13 @@ fn a_program_without_rseq() {
         println!("counted without rseq");
         return;
     }
-    let this = os::this_test("a_program_without_rseq");
+    let this = os::this_test("a_program_without_rseq_counts_exactly");
     let output = os::expect_child(&this, &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("counted without rseq"));
 }
 
 #[test]
-fn some_threads_without_a_registration() {
+fn some_unregistered_threads_count_exactly() {
     if !has_rseq() {
         println!("skipped: no rseq");
         return;
@@ -77,7 +77,7 @@ fn some_threads_without_a_registration() {
 
 // both are words of their own, so a thread may go from one to the other at any time
 #[test]
-fn threads_that_register_and_unregister_all_the_time() {
+fn threads_that_register_and_unregister_count_exactly() {
     if !has_rseq() {
         println!("skipped: no rseq");
         return;

@@ -31,7 +31,7 @@ fn sum(cpus: &CpuSet, item: usize) -> u64 {
 }
 
 #[test]
-fn arrays_of_all_shapes() {
+fn arrays_of_all_shapes_fold_to_their_sums() {
     for width in common::widths() {
         for count in [1, 2, 4, 5, 9, 260] {
             let cpus = strangers(count);
@@ -60,7 +60,7 @@ fn arrays_of_all_shapes() {
 }
 
 #[test]
-fn groups_of_all_shapes() {
+fn groups_of_all_shapes_fold_to_their_sums() {
     for width in common::widths() {
         for count in [1, 3, 4, 6, 33] {
             let cpus = strangers(count);
@@ -111,7 +111,7 @@ fn groups_of_all_shapes() {
 }
 
 #[test]
-fn real_cpus_are_no_strangers() {
+fn real_cpus_cannot_be_impersonated() {
     let pool = Pool::builder().build().expect("pool");
     let counter = statctr::Counter::new_in(&pool, 0).expect("counter");
     for cpu in pool.topology().possible().iter() {

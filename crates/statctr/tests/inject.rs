@@ -144,7 +144,7 @@ impl Targets {
 }
 
 #[test]
-fn one_abort_at_each_point_is_made_good_by_another_try() {
+fn one_abort_at_each_point_is_retried() {
     let Some(_alone) = Alone::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
@@ -230,7 +230,7 @@ fn many(update: &Update<'_>, context: &str, disturb: impl Fn()) {
 }
 
 #[test]
-fn aborts_at_each_point_on_threads_that_are_moved() {
+fn aborts_at_each_point_are_exact_under_migration() {
     let Some(_alone) = Alone::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
@@ -247,7 +247,7 @@ fn aborts_at_each_point_on_threads_that_are_moved() {
 
 // so long that most sections are interrupted where they wait
 #[test]
-fn delays_at_each_point_on_threads_that_are_moved() {
+fn delays_at_each_point_are_exact_under_migration() {
     let Some(_alone) = Alone::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
@@ -266,7 +266,7 @@ fn delays_at_each_point_on_threads_that_are_moved() {
 // everything at once, and readers beside it: an event in two copies is never seen half done, except
 // for what was sent to the fallback cell
 #[test]
-fn readers_beside_delays_and_aborts() {
+fn readers_never_step_back_beside_delays_and_aborts() {
     let Some(_alone) = Alone::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let kit = Kit::new(pool);

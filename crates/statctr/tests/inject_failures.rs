@@ -67,7 +67,7 @@ fn count_meanwhile(pool: &Pool, kit: &Kit) -> u64 {
 }
 
 #[test]
-fn whatever_fails_however_often_nothing_is_lost() {
+fn no_count_is_lost_whatever_request_fails() {
     let _alone = Alone::new();
     for Named { name, pool } in &flexible_pools() {
         let kit = Kit::new(pool);
@@ -113,7 +113,7 @@ fn a_cpu_without_a_block_counts_in_the_fallback_and_the_mode_says_so() {
 }
 
 #[test]
-fn without_address_space_setting_up_fails_and_says_what_it_wanted() {
+fn without_address_space_setup_fails_and_names_the_size() {
     let _alone = Alone::new();
     for placement in [Placement::Fixed, Placement::Flexible] {
         let pool = Pool::builder().placement(placement).build().expect("pool");

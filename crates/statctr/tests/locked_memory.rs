@@ -93,25 +93,25 @@ fn each_takes_little() {
 }
 
 #[test]
-fn without_a_lock_memory_is_what_is_used() {
+fn without_mlockall_only_used_memory_is_resident() {
     // in a process of its own, as others make memory, too
     if os::is_child() {
         return each_takes_little();
     }
-    os::expect_child(&os::this_test("without_a_lock_memory_is_what_is_used"), &[]);
+    os::expect_child(&os::this_test("without_mlockall_only_used_memory_is_resident"), &[]);
 }
 
 #[test]
-fn what_is_made_under_a_lock_takes_no_more_than_it_uses() {
+fn under_mlockall_only_used_memory_is_resident() {
     if os::is_child() {
         lock(LOCK_ALL);
         return each_takes_little();
     }
-    again("what_is_made_under_a_lock_takes_no_more_than_it_uses");
+    again("under_mlockall_only_used_memory_is_resident");
 }
 
 #[test]
-fn a_lock_between_a_pool_and_its_first_counter_costs_nothing() {
+fn mlockall_between_a_pool_and_its_first_counter_costs_nothing() {
     if os::is_child() {
         let pool = pool(Placement::Fixed);
         lock(LOCK_ALL);
@@ -121,12 +121,12 @@ fn a_lock_between_a_pool_and_its_first_counter_costs_nothing() {
         assert!(bytes <= ENOUGH, "{bytes}");
         return;
     }
-    again("a_lock_between_a_pool_and_its_first_counter_costs_nothing");
+    again("mlockall_between_a_pool_and_its_first_counter_costs_nothing");
 }
 
 /// Locks memory after a counter was made, as by a constructor that runs before `main`.
 #[test]
-fn a_lock_after_the_first_counter_takes_little() {
+fn mlockall_after_the_first_counter_populates_little() {
     if os::is_child() {
         let cpus = os::cpus();
         let made = [Placement::Fixed, Placement::Flexible].map(|placement| {
@@ -164,7 +164,7 @@ fn a_lock_after_the_first_counter_takes_little() {
         }
         return;
     }
-    again("a_lock_after_the_first_counter_takes_little");
+    again("mlockall_after_the_first_counter_populates_little");
 }
 
 /// Parts that may be written and parts that may not are mappings of their own to the kernel, of which
@@ -256,7 +256,7 @@ fn tables_have_entries_for_8192_cpus() {
 }
 
 #[test]
-fn drains_under_a_lock_are_exact() {
+fn drains_under_mlockall_are_exact() {
     if os::is_child() {
         lock(LOCK_ALL);
         let pool = Pool::builder().placement(Placement::Flexible).unit_bytes(8192).build().expect("pool");
@@ -270,5 +270,5 @@ fn drains_under_a_lock_are_exact() {
         }
         return;
     }
-    again("drains_under_a_lock_are_exact");
+    again("drains_under_mlockall_are_exact");
 }

@@ -80,7 +80,7 @@ fn an_update_handed_over_is_read() {
 
 #[test]
 #[should_panic(expected = "not visible")]
-fn it_would_not_be_if_sections_came_before_the_mask() {
+fn an_update_is_missed_if_sections_come_before_the_mask() {
     announce_update_read(words::Variant::EntryBeforeMask, [CALM, CALM]);
 }
 
@@ -110,7 +110,7 @@ fn plain_and_atomic_writers_have_words_of_their_own() {
 
 #[test]
 #[should_panic(expected = "not exact")]
-fn in_one_word_they_would_lose_counts() {
+fn plain_and_atomic_writers_of_one_word_lose_counts() {
     plain_and_atomic(words::Variant::FallbackInTheCpusWord, CALM);
 }
 
@@ -148,13 +148,13 @@ fn no_reader_sees_less_than_the_baseline() {
 
 #[test]
 #[should_panic(expected = "less than the baseline")]
-fn it_would_if_it_added_the_baseline_last() {
+fn a_reader_that_adds_the_baseline_last_sees_less_than_it() {
     set_and_read(words::Variant::BaselineAfterWalk, CALM);
 }
 
 #[test]
 #[should_panic(expected = "in once or not at all")]
-fn zeroing_words_of_others_would_bring_old_counts_back() {
+fn zeroing_words_of_others_brings_old_counts_back() {
     set_and_read(words::Variant::RemoteZeroing, CALM);
 }
 
@@ -184,7 +184,7 @@ fn no_reader_sees_less_than_a_baseline_made_from_the_first_fallback() {
 
 #[test]
 #[should_panic(expected = "less than the baseline")]
-fn it_would_if_it_asked_for_home_words_too_early() {
+fn a_reader_that_asks_for_home_words_too_early_misses_a_baseline() {
     set_after_fallback(words::Variant::HomeAskedBeforeBaseline);
 }
 
@@ -231,13 +231,13 @@ fn a_quick_read_sees_the_second_cpu_and_the_fallback_cell() {
 
 #[test]
 #[should_panic(expected = "not visible")]
-fn it_would_miss_a_second_cpu_that_is_let_in_before_it_is_told() {
+fn a_quick_reader_misses_a_second_cpu_that_is_let_in_before_it_is_told() {
     two_cpus_and_quick_reads(words::Variant::QuickAfterEntry, 2, false);
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
-fn it_would_miss_a_fallback_cell_that_it_is_not_told_of() {
+fn a_quick_reader_misses_a_fallback_cell_that_it_is_not_told_of() {
     two_cpus_and_quick_reads(words::Variant::QuickBesideFallback, 1, true);
 }
 
@@ -282,13 +282,13 @@ fn whoever_finds_the_fallback_cell_in_use_knows_that_quick_readers_were_told() {
 
 #[test]
 #[should_panic(expected = "not visible")]
-fn its_count_would_be_missed_if_it_did_not_acquire_the_flag() {
+fn a_relaxed_load_of_the_fallback_flag_lets_a_count_be_missed() {
     fallback_found_in_use(Ordering::Relaxed);
 }
 
 #[test]
 #[should_panic(expected = "in once or not at all")]
-fn it_would_miss_a_baseline_that_it_is_not_told_of() {
+fn a_quick_reader_misses_a_baseline_that_it_is_not_told_of() {
     set_and_read(words::Variant::QuickBesideBaseline, CALM);
 }
 
@@ -312,7 +312,7 @@ fn up_and_down(check: impl Fn(i64) + Sync + Send + 'static) {
 }
 
 #[test]
-fn a_counter_that_goes_down_is_off_by_what_a_read_sees_half_of() {
+fn a_counter_that_goes_down_is_off_by_half_seen_pairs() {
     up_and_down(|value| assert!((-1..=1).contains(&value), "{value}"));
 }
 
@@ -350,7 +350,7 @@ fn commits_and_reads(variant: latch::Variant, threads: &'static [&'static [Plan]
 }
 
 #[test]
-fn an_event_in_two_copies_is_whole_and_exact() {
+fn a_latched_event_is_whole_and_exact() {
     let few: [&'static [&'static [Plan]]; 3] =
         [&[&[CALM, CALM]], &[&[PLANS[3], CALM]], &[&[PLANS[3]], &[CALM]]];
     let more: [&'static [&'static [Plan]]; 6] = [
@@ -369,31 +369,31 @@ fn an_event_in_two_copies_is_whole_and_exact() {
 
 #[test]
 #[should_panic(expected = "not exact")]
-fn in_one_copy_an_aborted_half_would_stay() {
+fn without_a_second_copy_an_aborted_half_stays() {
     commits_and_reads(latch::Variant::OneCopy, &[&[PLANS[3]]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
-fn in_one_copy_a_half_would_be_read() {
+fn without_a_second_copy_a_half_is_read() {
     commits_and_reads(latch::Variant::OneCopy, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
-fn a_copy_named_too_early_would_be_read_in_part() {
+fn a_copy_named_too_early_is_read_in_part() {
     commits_and_reads(latch::Variant::SequenceFirst, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
-fn without_a_barrier_a_copy_in_the_making_would_pass_for_the_one_named() {
+fn without_a_barrier_an_unfinished_copy_passes_for_the_named_one() {
     commits_and_reads(latch::Variant::NoBarrier, &[&[CALM, CALM]]);
 }
 
 #[test]
 #[should_panic(expected = "half an event")]
-fn without_a_second_look_a_copy_in_the_making_would_be_read() {
+fn without_a_second_look_an_unfinished_copy_is_read() {
     commits_and_reads(latch::Variant::NoSecondLook, &[&[CALM, CALM]]);
 }
 
@@ -469,13 +469,13 @@ fn a_drained_cpu_loses_and_doubles_nothing() {
 
 #[test]
 #[should_panic(expected = "not exact")]
-fn without_a_barrier_a_section_would_count_in_a_block_that_was_folded() {
+fn without_a_membarrier_a_section_counts_in_a_folded_block() {
     drained_and_read(drain::Variant::NoBarrier, CALM, 0);
 }
 
 #[test]
 #[should_panic(expected = "not exact")]
-fn a_cpu_announced_in_the_middle_of_a_drain_would_lose_counts() {
+fn a_cpu_announced_during_a_drain_loses_counts() {
     drained_and_read(drain::Variant::AnnouncedMeanwhile, PLANS[1], 0);
 }
 
@@ -499,12 +499,12 @@ fn a_quick_reader_must_be_told_of_the_residue() {
 
 #[test]
 #[should_panic(expected = "not visible")]
-fn a_block_freed_too_early_would_be_missed() {
+fn a_block_freed_before_publication_is_missed() {
     drained_and_read(drain::Variant::FreedBeforePublished, CALM, 1);
 }
 
 #[test]
 #[should_panic(expected = "not visible")]
-fn with_one_view_a_block_would_be_missed_or_read_twice() {
+fn with_one_view_a_block_is_missed_or_read_twice() {
     drained_and_read(drain::Variant::OneView, CALM, 1);
 }

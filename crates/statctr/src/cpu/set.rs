@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_compare_by_what_is_in_them() {
+    fn sets_compare_by_content() {
         let mut a = CpuSet::new();
         a.insert(CpuId::new(5));
         assert_eq!(a, "5".parse().expect("list"));

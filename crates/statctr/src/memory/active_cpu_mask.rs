@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_is_walked_in_order() {
+    fn inserted_cpus_are_walked_in_order() {
         let mask = ActiveCpuMask::new(8192);
         let cpus = [0, 1, 63, 64, 4095, 4096, 8191];
         for cpu in cpus.iter().rev() {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_lacks_one_cpu_and_what_was_there_before() {
+    fn copy_without_drops_one_cpu_and_the_former_content() {
         let (mask, copy) = (ActiveCpuMask::new(8192), ActiveCpuMask::new(8192));
         [3, 70, 8191].into_iter().for_each(|cpu| mask.insert(cpu));
         copy.insert(5000);

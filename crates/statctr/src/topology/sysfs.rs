@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_the_file() {
+    fn unreadable_topologies_name_the_file() {
         let error = Topology::from_sysfs(Path::new("/nonexistent")).expect_err("no tree");
         assert!(error.to_string().contains("cpu/possible"), "{error}");
         let tree = Tree::new("bad", &[("cpu/possible", "zero\n")]);

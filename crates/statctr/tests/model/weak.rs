@@ -376,7 +376,7 @@ fn half_an_event_is_read(barrier_in_commit: bool, commit: Order, barrier_in_read
 }
 
 #[test]
-fn an_event_in_two_copies_is_read_whole_with_its_barriers_and_not_without_one() {
+fn a_latched_event_is_read_whole_with_its_barriers_and_not_without_one() {
     assert!(!half_an_event_is_read(true, Order::Release, true));
     assert!(half_an_event_is_read(false, Order::Release, true), "the next copy before the last number");
     assert!(half_an_event_is_read(true, Order::Plain, true), "the number before its copy");
