@@ -19,7 +19,7 @@ const FLEXIBLE: c_int = 2;
 const SHARED: c_int = 3;
 
 /// Allocator of counters that are made without naming one.
-static CHOSEN: AtomicI32 = AtomicI32::new(DEFAULT);
+static CURRENT: AtomicI32 = AtomicI32::new(DEFAULT);
 
 /// Returns the pool of an allocator: made when it is first asked for.
 fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
@@ -39,13 +39,13 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
 }
 
 /// Returns the pool of the flexible allocator.
-pub(crate) fn flexible() -> Result<&'static Pool, c_int> {
+pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
 /// Returns the pool that counters come from now.
-pub(crate) fn chosen() -> Result<&'static Pool, c_int> {
-    pool_of(CHOSEN.load(Ordering::Acquire))
+pub(crate) fn current_pool() -> Result<&'static Pool, c_int> {
+    pool_of(CURRENT.load(Ordering::Acquire))
 }
 
 /// See the header.
@@ -53,7 +53,7 @@ pub(crate) fn chosen() -> Result<&'static Pool, c_int> {
 pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     guard(|| {
         pool_of(allocator)?;
-        CHOSEN.store(allocator, Ordering::Release);
+        CURRENT.store(allocator, Ordering::Release);
         Ok(())
     })
 }
@@ -65,7 +65,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
         if CpuId::new(cpu) > CpuId::MAX {
             return Err(libc::EINVAL);
         }
-        flexible()?.drain(CpuId::new(cpu)).map_err(|error| errno(&error))?;
+        flexible_pool()?.drain(CpuId::new(cpu)).map_err(|error| errno(&error))?;
         Ok(())
     })
 }
@@ -82,7 +82,7 @@ pub struct StatctrPcpuCtr {
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
-        let pool = if flag == DEFAULT { chosen() } else { pool_of(flag) };
+        let pool = if flag == DEFAULT { current_pool() } else { pool_of(flag) };
         let counter = Counter::new_in(pool.ok()?, 0).ok()?;
         Some(Box::into_raw(Box::new(StatctrPcpuCtr { handle: RawCounter::from_counter(counter) })))
     })

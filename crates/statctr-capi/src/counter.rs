@@ -21,9 +21,9 @@ const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
 const _: () = assert!(align_of::<StatctrHandle>() == align_of::<usize>());
 
 /// Mask of a handle's tag in the address of its table.
-pub(crate) const TAGS: usize = 63;
+pub(crate) const TAG_MASK: usize = 63;
 const TAG_RSEQ: usize = 1;
-const TAG_ONE_CPU: usize = 2;
+const TAG_UNIPROCESSOR: usize = 2;
 const TAG_ATOMIC: usize = 4;
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a counter.
@@ -34,8 +34,8 @@ unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
 }
 
 fn checked(handle: StatctrHandle) -> Result<StatctrHandle, c_int> {
-    match handle.table & TAGS {
-        TAG_RSEQ | TAG_ONE_CPU | TAG_ATOMIC if handle.base != 0 => Ok(handle),
+    match handle.table & TAG_MASK {
+        TAG_RSEQ | TAG_UNIPROCESSOR | TAG_ATOMIC if handle.base != 0 => Ok(handle),
         _ => Err(libc::EINVAL),
     }
 }
@@ -56,7 +56,7 @@ unsafe fn init_all(counters: &mut [StatctrHandle], value: u64) -> Result<(), c_i
     if counters.is_empty() {
         return Ok(());
     }
-    let pool = crate::allocator::chosen()?;
+    let pool = crate::allocator::current_pool()?;
     for index in 0..counters.len() {
         match Counter::new_in(pool, value) {
             Ok(counter) => counters[index] = RawCounter::from_counter(counter),

@@ -7,9 +7,9 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
-use crate::counter::TAGS;
+use crate::counter::TAG_MASK;
 use crate::guard::{check_abi, errno, guard};
-use crate::kind::{StatctrGroupDesc, intern, kind_of};
+use crate::schema::{StatctrGroupDesc, intern, interned_schema_of};
 use statctr::raw::{RawCounter, RawGroup};
 use statctr::topology::CpuId;
 use statctr::{Group, Item};
@@ -26,7 +26,7 @@ const ZERO: StatctrGroup =
     StatctrGroup { counter: RawCounter::ZERO, schema: std::ptr::null_mut(), lines: 0, twin: 0 };
 
 fn checked(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
-    let tag = group.counter.table & TAGS;
+    let tag = group.counter.table & TAG_MASK;
     // one of the ways of updating: rseq, one CPU, atomic, two copies
     if matches!(tag, 1 | 2 | 4 | 8) && group.counter.base != 0 && !group.schema.is_null() {
         Ok(group)
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn statctr_group_init(
         unsafe { group.write(ZERO) };
         // SAFETY: the module's contract.
         let kind = unsafe { intern(desc)? };
-        let pool = crate::allocator::chosen()?;
+        let pool = crate::allocator::current_pool()?;
         let made = Group::new_in(pool, &kind.schema).map_err(|error| errno(&error))?;
         // SAFETY: as above.
         unsafe { group.write(RawGroup::from_group(made)) };
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn statctr_group_read_cpu(
 }
 
 /// Returns the caller's numbers.
-unsafe fn numbers<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c_int> {
+unsafe fn values_of<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c_int> {
     if values.is_null() || len > isize::MAX as usize / 8 {
         return Err(libc::EINVAL);
     }
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn statctr_group_fold(
 ) -> c_int {
     guard(|| {
         // SAFETY: the module's contract.
-        let values = unsafe { numbers(values, len)? };
+        let values = unsafe { values_of(values, len)? };
         // SAFETY: the module's contract.
         unsafe { with(group, |group| group.fold_into(values).map_err(|error| errno(&error))) }
     })
@@ -305,9 +305,9 @@ impl Borrowed {
     unsafe fn new(group: StatctrGroup) -> Option<Borrowed> {
         // SAFETY: a live handle's schema is one; a clone of it is ours to give back.
         let schema = Box::new(unsafe { group.schema.as_ref() }?.clone());
-        let twin = StatctrGroup { schema: Box::into_raw(schema), ..group };
+        let copy = StatctrGroup { schema: Box::into_raw(schema), ..group };
         // SAFETY: the schema is ours, and the lines are not dropped (see `drop`).
-        unsafe { twin.into_group() }.map(|group| Borrowed(ManuallyDrop::new(group)))
+        unsafe { copy.into_group() }.map(|group| Borrowed(ManuallyDrop::new(group)))
     }
 }
 
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn statctr_group_fold_many(
             return Err(libc::EINVAL);
         }
         // SAFETY: the module's contract.
-        let values = unsafe { numbers(values, len)? };
+        let values = unsafe { values_of(values, len)? };
         // SAFETY: not NULL, so it leads to `count` handles, by the module's contract.
         let groups = unsafe { std::slice::from_raw_parts(groups, count) };
         let mut borrowed = Vec::new();
@@ -389,7 +389,7 @@ pub unsafe extern "C" fn statctr_group_describe(
 ) -> c_int {
     guard(|| {
         // SAFETY: the module's contract.
-        let kind = unsafe { with(group, |group| kind_of(group.schema()).ok_or(libc::EINVAL))? };
+        let kind = unsafe { with(group, |group| interned_schema_of(group.schema()).ok_or(libc::EINVAL))? };
         let texts = kind.texts.get(item as usize).ok_or(libc::ERANGE)?;
         for (target, text) in [(name, &texts.name), (unit, &texts.unit), (help, &texts.help)] {
             if !target.is_null() {

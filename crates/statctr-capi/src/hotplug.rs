@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
-use crate::allocator::flexible;
+use crate::allocator::flexible_pool;
 use crate::guard::{errno, guard};
 use statctr::DrainCallbackGuard;
 use statctr::hotplug::Watcher;
@@ -24,7 +24,7 @@ pub extern "C" fn statctr_watch_cpus() -> c_int {
         if !WATCHER.load(Ordering::Acquire).is_null() {
             return Err(libc::EBUSY);
         }
-        let watcher = Watcher::start(vec![flexible()?.clone()]).map_err(|error| errno(&error))?;
+        let watcher = Watcher::start(vec![flexible_pool()?.clone()]).map_err(|error| errno(&error))?;
         let new = Box::into_raw(Box::new(watcher));
         if WATCHER.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: made here, and nobody else's.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn statctr_on_moved(
         let callback = callback.filter(|_| !target.is_null()).ok_or(libc::EINVAL)?;
         // a number, as threads hand it on: what it leads to is the caller's business
         let data = data.expose_provenance();
-        let registered = flexible()?.on_moved(move |cpu, drained| {
+        let registered = flexible_pool()?.on_moved(move |cpu, drained| {
             callback(cpu.get(), drained.bytes, std::ptr::with_exposed_provenance_mut(data));
         });
         let moved = Box::new(StatctrMoved { _callback: registered });

@@ -14,18 +14,18 @@ mod counter;
 mod group;
 mod guard;
 mod hotplug;
-mod kind;
 mod lazy;
 mod process;
+mod schema;
 
 pub use allocator::*;
 pub use counter::*;
 pub use group::*;
 pub use guard::guard;
 pub use hotplug::*;
-pub use kind::{StatctrGroupDesc, StatctrItemDesc};
 pub use lazy::*;
 pub use process::*;
+pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 
 /// The layout that the header's inline code relies on: its `STATCTR_ABI`.
 pub const ABI: u32 = 1;

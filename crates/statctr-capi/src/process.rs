@@ -28,7 +28,7 @@ fn number(mode: Mode) -> Result<c_int, c_int> {
 static PLAIN_WORDS: AtomicBool = AtomicBool::new(false);
 
 fn pool() -> Result<&'static Pool, c_int> {
-    crate::allocator::chosen()
+    crate::allocator::current_pool()
 }
 
 /// Runs `body`, which finds a mode: its number, or a negative errno.

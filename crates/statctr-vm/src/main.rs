@@ -18,7 +18,7 @@ mod scenario;
 #[allow(dead_code)] // the tests use all of it
 mod kit;
 
-use report::Outcome;
+use report::ScenarioResult;
 use scenario::{SCENARIOS, Settings};
 use std::process::ExitCode;
 
@@ -64,12 +64,12 @@ fn main() -> ExitCode {
         }
         name => match SCENARIOS.iter().find(|scenario| scenario.name == name) {
             Some(scenario) => match (scenario.run)(&settings) {
-                Outcome::Held => ExitCode::SUCCESS,
-                Outcome::Skipped(why) => {
+                ScenarioResult::Passed => ExitCode::SUCCESS,
+                ScenarioResult::Skipped(why) => {
                     report::line(scenario.name, &format!("skipped: {why}"));
                     ExitCode::SUCCESS
                 }
-                Outcome::Broken(why) => {
+                ScenarioResult::Failed(why) => {
                     report::line(scenario.name, &format!("BROKEN: {why}"));
                     ExitCode::from(1)
                 }

@@ -4,20 +4,20 @@ use std::fmt::Display;
 use std::io::Write;
 
 /// Outcome of a scenario.
-pub(crate) enum Outcome {
+pub(crate) enum ScenarioResult {
     /// All promises were kept.
-    Held,
+    Passed,
     /// It did not, in this way.
-    Broken(String),
+    Failed(String),
     /// This machine cannot show it.
     Skipped(&'static str),
 }
 
-impl<E: Display> From<Result<(), E>> for Outcome {
-    fn from(result: Result<(), E>) -> Outcome {
+impl<E: Display> From<Result<(), E>> for ScenarioResult {
+    fn from(result: Result<(), E>) -> ScenarioResult {
         match result {
-            Ok(()) => Outcome::Held,
-            Err(error) => Outcome::Broken(error.to_string()),
+            Ok(()) => ScenarioResult::Passed,
+            Err(error) => ScenarioResult::Failed(error.to_string()),
         }
     }
 }

@@ -263,8 +263,8 @@ impl<S: Scope> LazyGroup<S> {
     /// memory lies.
     #[doc(hidden)]
     #[must_use]
-    pub fn places(&self) -> Vec<(Option<usize>, usize)> {
-        self.object.places()
+    pub fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
+        self.object.instance_addresses()
     }
 }
 

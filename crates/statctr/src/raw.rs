@@ -110,22 +110,22 @@ impl RawGroup {
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
         let item_chunks = lines.item_chunks() as u32;
-        let (handle, _, twin) = lines.into_parts();
+        let (handle, _, layout) = lines.into_parts();
         RawGroup {
             counter: RawCounter::of(handle),
             schema: Box::into_raw(Box::new(schema)),
             lines: item_chunks,
-            twin: u32::from(twin.is_some()),
+            twin: u32::from(layout.is_some()),
         }
     }
 
     #[inline]
     unsafe fn lines(self) -> Option<Lines> {
         let handle = self.counter.handle()?;
-        let shape = (self.twin != 0).then_some(LatchLayout { lines: self.lines as usize });
-        let chunks = shape.map_or(self.lines, |shape| shape.chunks() as u32);
+        let layout = (self.twin != 0).then_some(LatchLayout { lines: self.lines as usize });
+        let chunks = layout.map_or(self.lines, |layout| layout.chunks() as u32);
         // SAFETY: passed on.
-        Some(unsafe { Lines::from_parts(handle, chunks, shape) })
+        Some(unsafe { Lines::from_parts(handle, chunks, layout) })
     }
 
     /// Takes a group back; `None` for zeros.

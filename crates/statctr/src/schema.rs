@@ -151,7 +151,7 @@ impl Event {
 /// # Errors
 /// Why it cannot be: an event of no or more than eight items, an unknown item, or an item in two
 /// events.
-const fn place(events: &[&[usize]], slots: &mut [u16]) -> std::result::Result<usize, &'static str> {
+const fn assign_slots(events: &[&[usize]], slots: &mut [u16]) -> std::result::Result<usize, &'static str> {
     const NOWHERE: u16 = u16::MAX;
     if slots.len() > 8192 {
         return Err("more than 8192 items");
@@ -227,7 +227,7 @@ const fn is_taken(slots: &[u16], slot: usize) -> bool {
 #[must_use]
 pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
     let mut slots = [0; N];
-    match place(events, &mut slots) {
+    match assign_slots(events, &mut slots) {
         Ok(_) => slots,
         Err(_) => {
             panic!("an event of this group has no items, more than eight, or one that another event has")
@@ -283,7 +283,7 @@ impl Schema {
             return Err(Error::BadSchema("a group has at least one item".into()));
         }
         let mut slots = vec![0; items.len()];
-        let extent = place(events, &mut slots).map_err(|why| Error::BadSchema(why.into()))?;
+        let extent = assign_slots(events, &mut slots).map_err(|why| Error::BadSchema(why.into()))?;
         let event = |items: &&[usize]| Event { slot: slots[items[0]], len: items.len() as u16 };
         let events: Vec<Event> = events.iter().map(event).collect();
         let widest = events.iter().map(|event| event.width()).max().unwrap_or(8);
@@ -354,7 +354,7 @@ mod tests {
 
     fn placed(items: usize, events: &[&[usize]]) -> std::result::Result<(Vec<u16>, usize), &'static str> {
         let mut slots = vec![0; items];
-        place(events, &mut slots).map(|extent| (slots, extent))
+        assign_slots(events, &mut slots).map(|extent| (slots, extent))
     }
 
     #[test]

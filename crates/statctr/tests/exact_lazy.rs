@@ -137,15 +137,18 @@ fn a_second_writer_gets_an_instance_of_its_own() {
         assert_eq!(flow.instances(), 2);
         run_on(cpus[1]);
         assert_eq!(flow.instances(), 2);
-        let places = flow.places();
+        let places = flow.instance_addresses();
         assert_eq!(places.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), [Some(cpus[0]), Some(cpus[1])]);
         check(flow.read(), 5000, 1000, "two CPUs");
         // the first, too, goes where it does not disturb the other
         run_on(cpus[0]);
         assert_eq!(flow.instances(), 2);
-        let lines: Vec<usize> = flow.places()[1..].iter().map(|(_, place)| place / 64).collect();
+        let lines: Vec<usize> = flow.instance_addresses()[1..].iter().map(|(_, place)| place / 64).collect();
         assert!(lines.len() == 2 && lines[0] != lines[1], "{lines:?}");
-        assert!(!lines.contains(&(flow.places()[0].1 / 64)), "nobody writes the object's line any more");
+        assert!(
+            !lines.contains(&(flow.instance_addresses()[0].1 / 64)),
+            "nobody writes the object's line any more"
+        );
         check(flow.read(), 6000, 1000, "two CPUs");
     }
 }

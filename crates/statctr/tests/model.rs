@@ -323,8 +323,8 @@ fn a_counter_that_goes_down_can_read_below_zero() {
     up_and_down(|value| assert!(value >= 0, "below zero"));
 }
 
-/// Commits in two copies by threads of one CPU, one commit for each plan, and a reader who may lose
-/// its patience.
+/// Checks commits to a latched line by threads of one CPU, one commit for each plan, and a reader that
+/// may hold them off.
 fn commits_and_reads(variant: latch::Variant, threads: &'static [&'static [Plan]]) {
     explore(1, 2, move || {
         let line = Arc::new(latch::Line::new(variant));

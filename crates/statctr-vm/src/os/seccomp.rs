@@ -19,10 +19,10 @@ pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
 }
 
 /// Installs a filter that asks whoever holds the result each time; see [`refuse`].
-pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<Questions> {
+pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<SyscallNotifications> {
     let listener = i32::try_from(install(calls, Action::Ask)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us.
-    Ok(Questions(unsafe { OwnedFd::from_raw_fd(listener) }))
+    Ok(SyscallNotifications(unsafe { OwnedFd::from_raw_fd(listener) }))
 }
 
 fn install(calls: &[libc::c_long], action: Action) -> io::Result<libc::c_long> {
@@ -50,10 +50,10 @@ fn install(calls: &[libc::c_long], action: Action) -> io::Result<libc::c_long> {
 }
 
 /// Calls that wait for an answer.
-pub(crate) struct Questions(OwnedFd);
+pub(crate) struct SyscallNotifications(OwnedFd);
 
 /// A call that waits.
-pub(crate) struct Call {
+pub(crate) struct NotifiedCall {
     id: u64,
     pub(crate) number: libc::c_long,
     pub(crate) arguments: [u64; 6],
@@ -63,9 +63,9 @@ pub(crate) struct Call {
 const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 
-impl Questions {
+impl SyscallNotifications {
     /// Returns the next call; `None` where the threads that could make one are gone.
-    pub(crate) fn next(&self) -> Option<Call> {
+    pub(crate) fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one descriptor.
@@ -81,13 +81,13 @@ impl Questions {
             // SAFETY: the kernel writes a call of this type.
             if unsafe { libc::ioctl(self.0.as_raw_fd(), RECEIVE as _, &raw mut call) } == 0 {
                 let number = call.data.nr.into();
-                return Some(Call { id: call.id, number, arguments: call.data.args });
+                return Some(NotifiedCall { id: call.id, number, arguments: call.data.args });
             }
         }
     }
 
     /// Lets a call go on, or fail with an error.
-    pub(crate) fn answer(&self, call: &Call, refuse: Option<i32>) {
+    pub(crate) fn answer(&self, call: &NotifiedCall, refuse: Option<i32>) {
         let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags: 0 };
         match refuse {
             Some(errno) => answer.error = -errno,

@@ -3,7 +3,7 @@
 
 use super::Settings;
 use super::load::Load;
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::raw::request_kernel_test;
 use statctr::{FallbackReason, Mode, Placement, Pool, fallback_reason, thread_mode};
 use std::process::Command;
@@ -15,9 +15,9 @@ const VARIABLE: &str = "STATCTR_VM_UNARMED";
 /// Number of times that the kernel is given two seconds to preempt a thread.
 const TRIES: u32 = 5;
 
-pub(super) fn run(settings: &Settings) -> Outcome {
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
     if thread_mode() != Mode::Rseq {
-        return Outcome::Skipped("this machine has no rseq");
+        return ScenarioResult::Skipped("this machine has no rseq");
     }
     match std::env::var(VARIABLE) {
         Ok(how) => one(how == "yes", settings).into(),

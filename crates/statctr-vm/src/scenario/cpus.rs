@@ -11,16 +11,16 @@ pub(super) fn online() -> Vec<u32> {
 }
 
 /// A CPU that can be taken away. It comes back when this is dropped.
-pub(super) struct Switch {
+pub(super) struct CpuSwitch {
     pub(super) cpu: u32,
     file: PathBuf,
 }
 
-impl Switch {
+impl CpuSwitch {
     /// Returns all present CPUs with a switch. Not CPU 0: most machines keep it.
-    pub(super) fn all() -> Vec<Switch> {
+    pub(super) fn all() -> Vec<CpuSwitch> {
         let cpus = Topology::current().map(|topology| topology.present().clone()).unwrap_or_default();
-        let switches = cpus.iter().filter(|cpu| cpu.get() != 0).map(|cpu| Switch {
+        let switches = cpus.iter().filter(|cpu| cpu.get() != 0).map(|cpu| CpuSwitch {
             cpu: cpu.get(),
             file: PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online")),
         });
@@ -38,7 +38,7 @@ impl Switch {
     }
 }
 
-impl Drop for Switch {
+impl Drop for CpuSwitch {
     fn drop(&mut self) {
         self.set(true);
     }
@@ -83,9 +83,9 @@ impl Drop for Aborts {
 }
 
 /// Numbers that look random, always the same.
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Rng(pub(super) u64);
 
-impl Dice {
+impl Rng {
     /// Returns the next number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -3,9 +3,9 @@
 
 use super::Settings;
 use crate::kit::Kit;
-use crate::os::seccomp::{self, Call, Questions};
+use crate::os::seccomp::{self, NotifiedCall, SyscallNotifications};
 use crate::os::thread;
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::topology::CpuId;
 use statctr::{Combine, LazyPool, Mode, PerCpu, Placement, Pool, Result};
 use std::sync::mpsc;
@@ -22,7 +22,7 @@ const CALLS: [(libc::c_long, i32, &str); 6] = [
 
 /// Observations of one run.
 #[derive(Default)]
-struct Seen {
+struct Observations {
     /// Names of the watched calls, in order.
     calls: Vec<&'static str>,
     /// Reports of the library.
@@ -37,14 +37,14 @@ struct Seen {
     silent: usize,
 }
 
-pub(super) fn run(_settings: &Settings) -> Outcome {
+pub(super) fn run(_settings: &Settings) -> ScenarioResult {
     sites().into()
 }
 
 fn sites() -> std::result::Result<(), String> {
     let calm = attempt(usize::MAX)?;
     if calm.calls.is_empty() || !calm.errors.is_empty() || calm.wrong > 0 {
-        let Seen { calls, errors, wrong, .. } = calm;
+        let Observations { calls, errors, wrong, .. } = calm;
         return Err(format!("without a failure: calls {calls:?}, errors {errors:?}, {wrong} sums wrong"));
     }
     let (mut reported, mut by_mode, mut survived, mut shortfalls) = (0, 0, 0, 0);
@@ -85,8 +85,8 @@ fn sites() -> std::result::Result<(), String> {
 }
 
 /// Runs the work on a thread whose watched call number `site` fails.
-fn attempt(site: usize) -> std::result::Result<Seen, String> {
-    let (send, receive) = mpsc::channel::<std::io::Result<Questions>>();
+fn attempt(site: usize) -> std::result::Result<Observations, String> {
+    let (send, receive) = mpsc::channel::<std::io::Result<SyscallNotifications>>();
     let watcher = std::thread::spawn(move || match receive.recv() {
         Ok(Ok(questions)) => watch(&questions, site),
         _ => Vec::new(),
@@ -103,15 +103,15 @@ fn attempt(site: usize) -> std::result::Result<Seen, String> {
     });
     let seen = worker.join().map_err(|_| format!("call {site} failed: the work panicked"))?;
     let calls = watcher.join().map_err(|_| "the watcher panicked".to_owned())?;
-    Ok(Seen { calls, ..seen? })
+    Ok(Observations { calls, ..seen? })
 }
 
 /// Answers until the thread is gone; the names of the calls.
-fn watch(questions: &Questions, site: usize) -> Vec<&'static str> {
+fn watch(questions: &SyscallNotifications, site: usize) -> Vec<&'static str> {
     let mut calls = Vec::new();
     while let Some(call) = questions.next() {
         let kind = CALLS.iter().find(|(number, ..)| *number == call.number);
-        let Some((_, errno, name)) = kind.filter(|_| is_the_librarys(&call)) else {
+        let Some((_, errno, name)) = kind.filter(|_| is_from_library(&call)) else {
             questions.answer(&call, None);
             continue;
         };
@@ -123,12 +123,12 @@ fn watch(questions: &Questions, site: usize) -> Vec<&'static str> {
 
 /// Returns `true` for a call of the library. The heap of the C library asks for memory too:
 /// readable at once, or not to be reserved for, as ours, but then for a whole heap of 64 MiB.
-fn is_the_librarys(call: &Call) -> bool {
+fn is_from_library(call: &NotifiedCall) -> bool {
     let not_reserved = call.arguments[3] & libc::MAP_NORESERVE as u64 != 0;
     call.number != libc::SYS_mmap || not_reserved && !call.arguments[1].is_multiple_of(64 << 20)
 }
 
-impl Seen {
+impl Observations {
     fn note(&mut self, result: Result<()>) {
         if let Err(error) = result {
             self.errors.push(error.to_string());
@@ -147,8 +147,8 @@ impl Seen {
 }
 
 /// Pools of each kind that are made, counted in, prefaulted, trimmed and dropped.
-fn work() -> Seen {
-    let mut seen = Seen::default();
+fn work() -> Observations {
+    let mut seen = Observations::default();
     let flexible = Pool::builder().placement(Placement::Flexible);
     let builders = [Pool::builder().placement(Placement::Fixed).unit_bytes(4096), flexible];
     let mut ends = super::cpus::online();
@@ -197,7 +197,7 @@ fn work() -> Seen {
 }
 
 /// Makes lazy objects, and writes to them from CPUs of each end.
-fn flows(seen: &mut Seen, ends: &[u32]) {
+fn flows(seen: &mut Observations, ends: &[u32]) {
     let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
     let made = LazyPool::<PerCpu>::new(items).and_then(|pool| Ok((pool.create()?, pool)));
     let (flow, pool) = match made {

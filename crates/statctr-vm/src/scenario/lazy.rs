@@ -2,10 +2,10 @@
 //! they hold after a storm.
 
 use super::Settings;
-use super::course::Course;
-use super::cpus::{Aborts, Switch, online};
+use super::cpus::{Aborts, CpuSwitch, online};
+use super::hotplug_cycles::HotplugCycles;
 use crate::os::{memory, thread};
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Combine, Error, LazyGroup, LazyPool, Mode, PerConcurrencyId, PerCpu, PerNode, Scope};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const PLACED: usize = 64;
 /// Objects that everybody writes to in a storm.
 const SHARED: usize = 50;
 
-pub(super) fn run(settings: &Settings) -> Outcome {
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
     all(settings).into()
 }
 
@@ -74,7 +74,7 @@ fn places<S: Scope>(
     let (mut right, mut further) = (0, 0);
     for flow in &flows {
         // the first one came with the object
-        for (index, address) in flow.places().into_iter().skip(1) {
+        for (index, address) in flow.instance_addresses().into_iter().skip(1) {
             further += 1;
             let Some(expected) = index.and_then(&node_of) else { continue };
             let node = memory::node_of(address).map_err(failed)?;
@@ -99,8 +99,8 @@ fn places<S: Scope>(
 fn storm<S: Scope>(name: &str, pool: &LazyPool<S>, settings: &Settings) -> Result<(), String> {
     let flows: Vec<_> =
         (0..SHARED).map(|_| pool.create()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let switches = Switch::all();
-    let (aborts, course) = (Aborts::count(), Course::new(settings.cycles.div_ceil(10)));
+    let switches = CpuSwitch::all();
+    let (aborts, course) = (Aborts::count(), HotplugCycles::new(settings.cycles.div_ceil(10)));
     let (stop, turns, churned) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let (reads, worst_step, most) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let wrong = AtomicU64::new(0);

@@ -21,7 +21,7 @@ pub(super) struct Load<'a> {
 }
 
 /// Results of a load.
-pub(super) struct Account {
+pub(super) struct LoadReport {
     updates: u64,
     reads: u64,
     /// The most that a read was less than the one before it by the same reader.
@@ -37,7 +37,7 @@ pub(super) struct Account {
     exact: bool,
 }
 
-impl Account {
+impl LoadReport {
     /// Returns an error that names the promise that was broken, if any.
     pub(super) fn verdict(&self) -> Result<(), String> {
         if !self.exact {
@@ -53,7 +53,7 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -73,7 +73,7 @@ impl fmt::Display for Account {
 
 impl Load<'_> {
     /// Counts and reads while `disturb` runs, which gets the writers' thread numbers.
-    pub(super) fn run(&self, disturb: impl FnOnce(&[i32])) -> Account {
+    pub(super) fn run(&self, disturb: impl FnOnce(&[i32])) -> LoadReport {
         let kit = Kit::new(self.pool);
         let before = kit.values();
         let flows = flows();
@@ -125,7 +125,7 @@ impl Load<'_> {
         });
         let turns = turns.into_inner();
         let atomic = kit.neighbours[1].fallback_part();
-        Account {
+        LoadReport {
             updates: turns * UPDATES_A_TURN,
             reads: reads.into_inner(),
             worst_step: worst_step.into_inner(),

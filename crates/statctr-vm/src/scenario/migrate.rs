@@ -1,20 +1,20 @@
 //! Threads that are moved from CPU to CPU all the time.
 
 use super::Settings;
-use super::cpus::{Aborts, Dice, online};
+use super::cpus::{Aborts, Rng, online};
 use super::load::Load;
 use crate::os::thread;
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::{Placement, Pool};
 use std::time::Instant;
 
-pub(super) fn run(settings: &Settings) -> Outcome {
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
     for (name, placement) in [("fixed", Placement::Fixed), ("flexible", Placement::Flexible)] {
         if let Err(error) = migrate(name, placement, settings) {
-            return Outcome::Broken(format!("{name}: {error}"));
+            return ScenarioResult::Failed(format!("{name}: {error}"));
         }
     }
-    Outcome::Held
+    ScenarioResult::Passed
 }
 
 fn migrate(name: &str, placement: Placement, settings: &Settings) -> Result<(), String> {
@@ -25,10 +25,10 @@ fn migrate(name: &str, placement: Placement, settings: &Settings) -> Result<(), 
     let load = Load { pool: &pool, writers: cpus.len(), readers: 1 };
     let account = load.run(|threads| {
         let end = Instant::now() + settings.time;
-        let mut dice = Dice(1);
+        let mut rng = Rng(1);
         while Instant::now() < end {
-            let thread = threads[dice.below(threads.len())];
-            moves += u64::from(thread::pin(thread, &[cpus[dice.below(cpus.len())]]).is_ok());
+            let thread = threads[rng.below(threads.len())];
+            moves += u64::from(thread::pin(thread, &[cpus[rng.below(cpus.len())]]).is_ok());
         }
     });
     say!("migrate", "{name}, {}: {moves} moves, {} aborts, {account}", pool.mode(), Aborts::text(aborts));

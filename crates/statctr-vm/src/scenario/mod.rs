@@ -2,9 +2,9 @@
 
 mod aborts;
 mod arrive;
-mod course;
 mod cpus;
 mod failures;
+mod hotplug_cycles;
 mod lazy;
 mod load;
 mod migrate;
@@ -12,14 +12,14 @@ mod nodes;
 mod refused;
 mod storm;
 
-use crate::report::Outcome;
+use crate::report::ScenarioResult;
 use std::time::Duration;
 
 /// One thing that is done to the counters.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    pub(crate) run: fn(&Settings) -> Outcome,
+    pub(crate) run: fn(&Settings) -> ScenarioResult,
 }
 
 /// Every scenario, in the order in which they are run.

@@ -3,18 +3,18 @@
 use super::Settings;
 use super::cpus::online;
 use crate::os::{memory, thread};
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::raw::RawCounter;
 use statctr::topology::{CpuId, Topology};
 use statctr::{Counter, Mode, Pool, thread_mode};
 
-pub(super) fn run(_settings: &Settings) -> Outcome {
+pub(super) fn run(_settings: &Settings) -> ScenarioResult {
     let several = Topology::current().is_ok_and(|topology| topology.nodes().count() > 1);
     if !several {
-        return Outcome::Skipped("this machine has one node");
+        return ScenarioResult::Skipped("this machine has one node");
     }
     if thread_mode() != Mode::Rseq {
-        return Outcome::Skipped("there is no rseq here");
+        return ScenarioResult::Skipped("there is no rseq here");
     }
     first_touch().and_then(|()| prefault()).into()
 }

@@ -3,14 +3,14 @@
 use super::Settings;
 use super::load::Load;
 use crate::os::seccomp;
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::{Mode, Placement, Pool, thread_mode};
 use std::process::Command;
 
 /// Set in the programs that this scenario starts, to what has been done to them.
 const VARIABLE: &str = "STATCTR_VM_REFUSED";
 
-pub(super) fn run(settings: &Settings) -> Outcome {
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
     match std::env::var(VARIABLE) {
         Ok(how) => without(&how, settings).into(),
         Err(_) => all(settings).into(),

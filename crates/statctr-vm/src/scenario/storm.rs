@@ -1,11 +1,11 @@
 //! CPUs that go offline and come back while everybody counts.
 
 use super::Settings;
-use super::course::Course;
-use super::cpus::{Aborts, Dice, Switch, online};
+use super::cpus::{Aborts, CpuSwitch, Rng, online};
+use super::hotplug_cycles::HotplugCycles;
 use super::load::Load;
 use crate::os::thread;
-use crate::report::{Outcome, say};
+use crate::report::{ScenarioResult, say};
 use statctr::hotplug::Watcher;
 use statctr::topology::CpuId;
 use statctr::{Counter, Mode, Placement, Pool};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(super) fn run(settings: &Settings) -> Outcome {
-    let switches = Switch::all();
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
+    let switches = CpuSwitch::all();
     if switches.is_empty() {
-        return Outcome::Skipped("no CPU here may be switched off");
+        return ScenarioResult::Skipped("no CPU here may be switched off");
     }
     // nothing moves in a fixed pool, so it gets the smaller part
     fixed(&switches, settings.cycles.div_ceil(10))
@@ -25,9 +25,9 @@ pub(super) fn run(settings: &Settings) -> Outcome {
         .into()
 }
 
-fn fixed(switches: &[Switch], cycles: u32) -> Result<(), String> {
+fn fixed(switches: &[CpuSwitch], cycles: u32) -> Result<(), String> {
     let pool = Pool::builder().placement(Placement::Fixed).build().map_err(|error| error.to_string())?;
-    let (aborts, course) = (Aborts::count(), Course::new(cycles));
+    let (aborts, course) = (Aborts::count(), HotplugCycles::new(cycles));
     let load = Load { pool: &pool, writers: switches.len() + 1, readers: 1 };
     let account = load.run(|_| course.run(switches, |_| ()));
     say!("storm", "fixed, {}: {course}, {} aborts, {account}", pool.mode(), Aborts::text(aborts));
@@ -36,22 +36,22 @@ fn fixed(switches: &[Switch], cycles: u32) -> Result<(), String> {
 
 /// Drains CPUs that are away, such as come back at that moment, and such as are there;
 /// and with the library's own watcher beside all that.
-fn flexible(switches: &[Switch], cycles: u32) -> Result<(), String> {
+fn flexible(switches: &[CpuSwitch], cycles: u32) -> Result<(), String> {
     let pool = Pool::builder().placement(Placement::Flexible).build().map_err(|error| error.to_string())?;
     let moved = Arc::new(AtomicU64::new(0));
     let in_callback = Arc::clone(&moved);
     let _on_moved = pool.on_moved(move |_, _| _ = in_callback.fetch_add(1, Ordering::Relaxed));
     let watcher = Watcher::start(vec![pool.clone()]).map_err(|error| error.to_string())?;
-    let (aborts, course) = (Aborts::count(), Course::new(cycles));
+    let (aborts, course) = (Aborts::count(), HotplugCycles::new(cycles));
     let (drains, over) = (Mutex::new(Drains::default()), AtomicBool::new(false));
     let drain = |cpu| drains.lock().unwrap_or_else(PoisonError::into_inner).drain(&pool, cpu);
     let writers = switches.len() + 1;
     let account = Load { pool: &pool, writers, readers: 1 }.run(|_| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut dice = Dice(99);
+                let mut rng = Rng(99);
                 while !over.load(Ordering::Relaxed) {
-                    drain(dice.below(writers) as u32);
+                    drain(rng.below(writers) as u32);
                     std::thread::sleep(Duration::from_millis(10));
                 }
             });
@@ -71,11 +71,11 @@ fn flexible(switches: &[Switch], cycles: u32) -> Result<(), String> {
     if let Some(error) = drains.error {
         return Err(format!("a drain failed: {error}"));
     }
-    course.verdict().and_then(|()| account.verdict()).and_then(|()| back_at_once(&pool))
+    course.verdict().and_then(|()| account.verdict()).and_then(|()| drained_cpu_has_a_block_again(&pool))
 }
 
 /// Checks that a CPU that was drained has a block again with its first update.
-fn back_at_once(pool: &Pool) -> Result<(), String> {
+fn drained_cpu_has_a_block_again(pool: &Pool) -> Result<(), String> {
     if pool.mode() == Mode::AtomicFallback {
         return Ok(());
     }

@@ -109,7 +109,7 @@ impl Handle {
             if !reservation.announce_current() {
                 break;
             }
-            // SAFETY: as in `add`; slots that need the twin section never come here.
+            // SAFETY: as in `add`; slots that need the latch section never come here.
             if unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
                 return;
             }

@@ -6,7 +6,7 @@
 //! A commit writes the copy that the line's sequence number does not name, whole, and then counts
 //! the sequence up: that store is the commit. A reader takes the copy that the number names and
 //! is sure of what it took when the number is still the same afterwards. A writer that never
-//! pauses could keep a reader from ever getting there; after [`PATIENCE`] tries the reader raises
+//! pauses could keep a reader from ever getting there; after [`OPTIMISTIC_ATTEMPTS`] tries the reader raises
 //! the reservation's *hold*: every section that starts from then on leaves for the fallback cell,
 //! at most one commit per CPU is still under way, and the reader ends.
 
@@ -189,8 +189,8 @@ fn try_read(
 /// Returns the lock under which readers hold writers off. Each arena asks for it once when it is
 /// made: afterwards it is there, and no reader under the pool's lock has to make it.
 pub(super) fn hold_lock() -> &'static Lock<()> {
-    static PATIENT: OnceBox<Lock<()>> = OnceBox::new();
-    PATIENT.get_or_make(|| Lock::new(Rank::Reader, ()))
+    static HOLD_LOCK: OnceBox<Lock<()>> = OnceBox::new();
+    HOLD_LOCK.get_or_make(|| Lock::new(Rank::Reader, ()))
 }
 
 /// Replaces the tag that keeps callers off the plain sections by the one that the sections expect.

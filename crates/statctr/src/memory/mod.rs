@@ -11,7 +11,6 @@
 
 #![allow(unsafe_code)] // raw memory; see each block's reason
 
-mod access;
 mod active_cpu_mask;
 mod arena;
 mod depot;
@@ -31,6 +30,7 @@ mod slabs;
 mod slots;
 mod supply;
 mod units;
+mod writable_extent;
 
 pub use arena::Trimmed;
 pub(crate) use arena::{Arena, ArenaSettings};

@@ -1,12 +1,12 @@
 //! One set of units: its memory, its table of displacements and what readers need to walk it.
 
-use super::access::Access;
 use super::depot::Depot;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, RESIDUES};
 use super::mapping::{Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
 use super::supply::UnitSupply;
 use super::units::Units;
+use super::writable_extent::WritableExtent;
 use crate::error::{Error, Result};
 use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::cpu_bound;
@@ -67,7 +67,7 @@ pub(crate) struct Reservation {
     /// Offset of the first unit from the start of the mapping, in bytes.
     units: usize,
     cpus: Units,
-    access: Access,
+    writable: WritableExtent,
     state: AtomicU32,
     supply: *const UnitSupply,
     /// The address of the arena, which this module only hands on.
@@ -115,9 +115,9 @@ impl Reservation {
         };
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
         let (width, layout_home_in_use) = (layout.width, layout.home_in_use);
-        let access = Access::new(cpus.len());
+        let writable = WritableExtent::new(cpus.len());
         let reservation =
-            Box::new(Reservation { mapping, layout, units, cpus, access, state, supply, owner });
+            Box::new(Reservation { mapping, layout, units, cpus, writable, state, supply, owner });
         let header = Header {
             reservation: &raw const *reservation,
             quick: AtomicUsize::new(if layout_home_in_use { SEVERAL } else { NOBODY }),
@@ -299,7 +299,7 @@ impl Reservation {
         }
         self.cpus
             .displacement(cpu)
-            .is_some_and(|displacement| self.access.open(cpu, &self.mapping, self.units + displacement))
+            .is_some_and(|displacement| self.writable.open(cpu, &self.mapping, self.units + displacement))
     }
 
     /// Makes the first `words` slots writable wherever something is written. The arena's lock is held.
@@ -307,7 +307,7 @@ impl Reservation {
         let common = COMMON_UNITS + if self.cpus.is_movable() { RESIDUES } else { 0 };
         // as long as nobody assigns a unit
         let _held = self.cpus.is_movable().then(|| self.cpus.changing().lock());
-        self.access.extend(words * 8, self.layout.unit_bytes, |extent| {
+        self.writable.extend(words * 8, self.layout.unit_bytes, |extent| {
             let own = |displacement| self.mapping.make_writable(self.units + displacement, extent);
             let mut done = (0..common).all(|unit| own(unit * self.layout.stride()));
             if let Some(depot) = self.depot() {
@@ -315,7 +315,7 @@ impl Reservation {
                 let home = self.home(0).addr().get();
                 return done && { blocks }.all(|unit| depot.make_writable(home.wrapping_add(unit), extent));
             }
-            self.access.opened().for_each(|cpu| {
+            self.writable.opened().for_each(|cpu| {
                 done = done && self.cpus.displacement(cpu).is_none_or(own);
             });
             done
@@ -323,7 +323,7 @@ impl Reservation {
     }
 
     fn assign_block(&self, cpu: usize, block: usize, depot: &Depot, held: &SignalSafeLockGuard<'_>) {
-        if !self.access.attempt(|| depot.make_writable(block, self.access.extent())) {
+        if !self.writable.attempt(|| depot.make_writable(block, self.writable.extent())) {
             self.supply().note_refusal();
             return depot.give_unused(cpu, block);
         }

@@ -22,7 +22,7 @@ pub(crate) enum Variant {
 
 /// Number of tries of a section, and of a reader's looks before it holds writers off.
 const TRIES: usize = 2;
-const PATIENCE: usize = 1;
+const OPTIMISTIC_ATTEMPTS: usize = 1;
 
 pub(crate) struct Line {
     variant: Variant,
@@ -117,7 +117,7 @@ impl Line {
 
     /// Returns the CPU's part, both items as of one moment.
     pub(crate) fn read_cpu(&self) -> [u64; 2] {
-        for _ in 0..PATIENCE {
+        for _ in 0..OPTIMISTIC_ATTEMPTS {
             if let Some(values) = self.try_read() {
                 return values;
             }

@@ -74,7 +74,7 @@ impl Nodes {
 
 /// Size and properties of cells.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct CellKind {
     /// A divisor or a multiple of 64.
     pub(super) bytes: usize,
     /// `true` if each cell has a side.
@@ -124,7 +124,7 @@ const OPEN: usize = usize::MAX / 2;
 
 /// Cells of one size.
 pub(crate) struct Cells {
-    kind: Kind,
+    kind: CellKind,
     /// The last one serves CPUs that nobody expected.
     caches: Mapping,
     last: usize,
@@ -138,7 +138,7 @@ pub(crate) struct Cells {
 
 impl Cells {
     /// Cells for so many CPUs and nodes.
-    pub(super) fn new(kind: Kind, cpus: usize, nodes: usize) -> Result<Cells> {
+    pub(super) fn new(kind: CellKind, cpus: usize, nodes: usize) -> Result<Cells> {
         let zero = || AtomicUsize::new(0);
         let region = || Region {
             lock: SignalSafeLock::new(),
@@ -171,29 +171,29 @@ impl Cells {
         cpu: usize,
         nodes: &Nodes,
     ) -> std::result::Result<NonNull<u8>, Shortage> {
-        let place = nodes.index_of(cpu);
-        match self.take_there(cpu, place) {
+        let node = nodes.index_of(cpu);
+        match self.take_there(cpu, node) {
             Ok((cell, is_low)) => {
                 if is_low {
-                    self.grow_at_once(place, nodes);
+                    self.grow_at_once(node, nodes);
                 }
                 Ok(cell)
             }
-            Err(Shortage::Memory) if self.grow_at_once(place, nodes) => {
-                self.take_there(cpu, place).map(|(cell, _)| cell)
+            Err(Shortage::Memory) if self.grow_at_once(node, nodes) => {
+                self.take_there(cpu, node).map(|(cell, _)| cell)
             }
             Err(shortage) => Err(shortage),
         }
     }
 
     /// Takes a cell that is there; the flag is `true` if the next slab should be mapped.
-    fn take_there(&self, cpu: usize, place: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
+    fn take_there(&self, cpu: usize, node: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
         let cache = self.cache(cpu);
         let held = cache.lock.try_lock().ok_or(Shortage::Busy)?;
         if let Some(cell) = cache.pop(&held) {
             return Ok((cell, false));
         }
-        let region = &self.regions[place];
+        let region = &self.regions[node];
         let region_held = region.lock.try_lock().ok_or(Shortage::Busy)?;
         self.fill(cache, region, &held, &region_held);
         let is_low = region.free.load(Ordering::Relaxed) == 0
@@ -205,13 +205,13 @@ impl Cells {
     /// Has a slab ready for updates that find no cells, where the kernel gives one and nobody else is
     /// at it. Returns whether there is one. Async-signal-safe.
     #[cold]
-    fn grow_at_once(&self, place: usize, nodes: &Nodes) -> bool {
-        let region = &self.regions[place];
+    fn grow_at_once(&self, node: usize, nodes: &Nodes) -> bool {
+        let region = &self.regions[node];
         let is_there = || region.spare.load(Ordering::Relaxed) != 0;
         region.growth.try_grow(is_there, |held| {
             // a quarter of all there is: so the number of slabs stays small
             let bytes = (self.made() / 4).saturating_mul(self.kind.bytes).min(SLAB_LIMIT);
-            let map = |bytes| self.map_slab(region, place, bytes, nodes, held);
+            let map = |bytes| self.map_slab(region, node, bytes, nodes, held);
             if bytes > SLAB_UNIT && map(bytes).is_ok() { Ok(()) } else { map(SLAB_UNIT) }
         })
     }
@@ -282,9 +282,9 @@ impl Cells {
         self.give_in(cache, &cache.lock.lock(), nodes.index_of(cpu), cell);
     }
 
-    fn give_in(&self, cache: &Cache, held: &SignalSafeLockGuard<'_>, place: usize, cell: NonNull<u8>) {
+    fn give_in(&self, cache: &Cache, held: &SignalSafeLockGuard<'_>, node: usize, cell: NonNull<u8>) {
         if cache.len.load(Ordering::Relaxed) >= CACHE {
-            let region = &self.regions[place];
+            let region = &self.regions[node];
             let region_held = region.lock.lock();
             for _ in 0..BATCH {
                 if let Some(cell) = cache.pop(held) {
@@ -296,8 +296,8 @@ impl Cells {
     }
 
     /// Gives a cell back, whose words are zero, to the region of the node at this place.
-    pub(super) fn give_far(&self, place: usize, cell: NonNull<u8>) {
-        let region = &self.regions[place.min(self.regions.len() - 1)];
+    pub(super) fn give_far(&self, node: usize, cell: NonNull<u8>) {
+        let region = &self.regions[node.min(self.regions.len() - 1)];
         region.push(cell, &region.lock.lock());
     }
 
@@ -320,7 +320,7 @@ impl Cells {
             return self.live.fetch_sub(1, Ordering::AcqRel) == 1;
         }
         match far {
-            Some(place) => self.give_far(place, cell),
+            Some(node) => self.give_far(node, cell),
             None => self.give_in(cache, &held, nodes.index_of(cpu), cell),
         }
         // last: a fork in between makes the child count too many, which keeps memory and no more
@@ -366,8 +366,8 @@ impl Cells {
     }
 
     /// Maps memory where a node's region has less than `cells` cells that nobody ever had.
-    pub(super) fn keep_ready(&self, place: usize, cells: usize, nodes: &Nodes) -> Result<()> {
-        let region = &self.regions[place];
+    pub(super) fn keep_ready(&self, node: usize, cells: usize, nodes: &Nodes) -> Result<()> {
+        let region = &self.regions[node];
         let wanted = cells.saturating_mul(self.kind.bytes);
         let enough = || region.left(self.kind.with_side).1 + region.in_spare(self.kind.with_side) >= wanted;
         if enough() {
@@ -378,7 +378,7 @@ impl Cells {
             return Ok(());
         }
         let sides = if self.kind.with_side { 2 } else { 1 };
-        self.map_slab(region, place, wanted.saturating_mul(2 * sides), nodes, &held)
+        self.map_slab(region, node, wanted.saturating_mul(2 * sides), nodes, &held)
     }
 
     /// Maps a slab of at least so many bytes as the region's spare one. Async-signal-safe, but for
@@ -386,14 +386,14 @@ impl Cells {
     fn map_slab(
         &self,
         region: &Region,
-        place: usize,
+        node: usize,
         bytes: usize,
         nodes: &Nodes,
         _held: &SignalSafeLockGuard<'_>,
     ) -> Result<()> {
         let bytes = bytes.max(SLAB_CELLS * self.kind.bytes);
         let mapping = Mapping::new(bytes.checked_next_multiple_of(SLAB_UNIT).unwrap_or(bytes))?;
-        if let Some(node) = nodes.nodes[place] {
+        if let Some(node) = nodes.nodes[node] {
             mapping.prefer(node);
         }
         // SAFETY: the first cell's place is the record's, see `begin_spare`.
@@ -454,7 +454,7 @@ impl Cache {
 
 impl Region {
     /// Pops a cell; the flag is `true` if nobody ever had it.
-    fn pop(&self, kind: Kind, _held: &SignalSafeLockGuard<'_>) -> Option<(NonNull<u8>, bool)> {
+    fn pop(&self, kind: CellKind, _held: &SignalSafeLockGuard<'_>) -> Option<(NonNull<u8>, bool)> {
         if let Some(cell) = pointer(self.free.load(Ordering::Relaxed)) {
             // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
             let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
@@ -479,7 +479,7 @@ impl Region {
     }
 
     /// Takes cells from the spare slab from now on.
-    fn begin_spare(&self, kind: Kind) -> Option<()> {
+    fn begin_spare(&self, kind: CellKind) -> Option<()> {
         // SAFETY: the slabs live as long as the region.
         let addresses = unsafe { Slabs::mapping_of(self.spare.swap(0, Ordering::Acquire)) }?.addresses();
         // the record is in the place of the first cell
@@ -528,7 +528,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const PLAIN: Kind = Kind { bytes: 32, with_side: false, ahead: false };
+    const PLAIN: CellKind = CellKind { bytes: 32, with_side: false, ahead: false };
 
     #[test]
     fn cells_are_apart_zero_and_come_back_by_node() {
@@ -571,7 +571,7 @@ mod tests {
     fn no_cell_lies_where_the_side_of_another_is() {
         let nodes = one_node();
         let cells =
-            Cells::new(Kind { bytes: 64, with_side: true, ahead: true }, 2, nodes.len()).expect("memory");
+            Cells::new(CellKind { bytes: 64, with_side: true, ahead: true }, 2, nodes.len()).expect("memory");
         let mut taken = BTreeSet::new();
         // more than two slabs
         for _ in 0..20_000 {
@@ -588,7 +588,7 @@ mod tests {
     #[test]
     fn cells_that_updates_take_do_not_end() {
         let nodes = one_node();
-        for kind in [PLAIN, Kind { bytes: 64, ..PLAIN }, Kind { bytes: 1 << 17, ..PLAIN }] {
+        for kind in [PLAIN, CellKind { bytes: 64, ..PLAIN }, CellKind { bytes: 1 << 17, ..PLAIN }] {
             let cells = Cells::new(kind, 2, nodes.len()).expect("memory");
             let count = if kind.bytes > PAGE { 100 } else { 100_000 };
             let mut taken: Vec<_> = (0..count)

@@ -31,8 +31,8 @@ impl Object {
         let (cell, filled) = memory.objects.take(cpu, nodes)?;
         let object = Object { cell: cell.cast(), memory: owner.memory() };
         if nodes.len() > 2 {
-            let place = nodes.index_of(cpu) as u32;
-            object.cell().flags.store(place << NODE_SHIFT, Ordering::Relaxed);
+            let node = nodes.index_of(cpu) as u32;
+            object.cell().flags.store(node << NODE_SHIFT, Ordering::Relaxed);
         }
         if filled {
             // where that fails, updates use the atomic words
@@ -175,7 +175,7 @@ impl Object {
         let mut made = None;
         // else an index that nobody knew of when the pool was made
         let found = if index < self.memory().settings.indices {
-            self.place_in_pairs(index, mark, &mut made).or_else(|| self.place_in_table(index, &mut made))
+            self.insert_in_pairs(index, mark, &mut made).or_else(|| self.insert_in_table(index, &mut made))
         } else {
             None
         };
@@ -191,7 +191,12 @@ impl Object {
     /// Returns the instance of an index among the pairs: the one that is there, or one in the first
     /// free place. All who look for an index go through the places in order, so it is in one at
     /// most.
-    fn place_in_pairs(&self, index: usize, mark: u32, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
+    fn insert_in_pairs(
+        &self,
+        index: usize,
+        mark: u32,
+        made: &mut Option<InstancePtr>,
+    ) -> Option<InstancePtr> {
         for pair in &self.cell().pairs {
             let mut there = pair.load(Ordering::Acquire);
             if there == 0 {
@@ -209,7 +214,7 @@ impl Object {
         None
     }
 
-    fn place_in_table(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
+    fn insert_in_table(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
         if self.cell().pairs.iter().any(|pair| pair.load(Ordering::Acquire) == 0) {
             // there was no memory for a pair
             return None;
@@ -327,7 +332,7 @@ impl Object {
     }
 
     /// Returns the addresses of the instances, with their indices; for tests of where memory lies.
-    pub(crate) fn places(&self) -> Vec<(Option<usize>, usize)> {
+    pub(crate) fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
@@ -377,8 +382,8 @@ impl Drop for Object {
         cell.flags.store(0, Ordering::Relaxed);
         let cpu = memory.cpu().unwrap_or(0) as usize;
         // on machines with several nodes the cell goes back to its own
-        let place = (flags >> NODE_SHIFT) as usize;
-        let far = (nodes.len() > 2 && place != nodes.index_of(cpu)).then_some(place);
+        let node = (flags >> NODE_SHIFT) as usize;
+        let far = (nodes.len() > 2 && node != nodes.index_of(cpu)).then_some(node);
         if memory.objects.give_counted(cpu, far, self.cell.cast(), nodes) {
             // SAFETY: this was the last object, and the pool's handles are gone.
             unsafe { lifetime::free(self.memory) };

@@ -1,6 +1,6 @@
 //! The memory of a pool: objects of one kind, and the instances and tables that updates take.
 
-use super::cells::{Cells, Kind, Nodes, Shortage};
+use super::cells::{CellKind, Cells, Nodes, Shortage};
 use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, SHARED, TABLE};
 use crate::combine::Combine;
 use crate::error::Result;
@@ -72,8 +72,8 @@ impl LazyMemory {
         // readers may need it, and cannot make it
         hold_lock();
         let table_bytes = (settings.indices * size_of::<AtomicUsize>()).next_multiple_of(64);
-        let plain = |bytes| Kind { bytes, with_side: false, ahead: false };
-        let objects = Kind { bytes: CELL_BYTES, with_side: true, ahead: true };
+        let plain = |bytes| CellKind { bytes, with_side: false, ahead: false };
+        let objects = CellKind { bytes: CELL_BYTES, with_side: true, ahead: true };
         Ok(LazyMemory {
             join,
             objects: Cells::new(objects, cpus, nodes)?,

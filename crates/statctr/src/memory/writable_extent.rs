@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 const MAX_BACKOFF_SHIFT: u32 = 10;
 
 #[derive(Debug)]
-pub(super) struct Access {
+pub(super) struct WritableExtent {
     /// Bytes from the start of each unit in use that may be written.
     extent: AtomicUsize,
     /// CPUs whose own unit is writable, or is being made so.
@@ -31,10 +31,10 @@ pub(super) struct Access {
     backoff: AtomicU32,
 }
 
-impl Access {
+impl WritableExtent {
     /// Creates an extent for CPU numbers 0 to `cpus` − 1; nothing may be written.
-    pub(super) fn new(cpus: usize) -> Access {
-        Access {
+    pub(super) fn new(cpus: usize) -> WritableExtent {
+        WritableExtent {
             extent: AtomicUsize::new(0),
             opened: ActiveCpuMask::new(cpus),
             refusals: AtomicU32::new(0),
@@ -131,7 +131,7 @@ mod tests {
     fn units_that_are_opened_while_there_come_more_slots_can_be_written_whole() {
         for _ in 0..50 {
             let mapping = Mapping::read_only(64 * UNIT, 64).expect("memory");
-            let access = Access::new(64);
+            let access = WritableExtent::new(64);
             std::thread::scope(|scope| {
                 for first in [0, 32] {
                     let (access, mapping) = (&access, &mapping);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error_once_and_leaves_the_extent() {
-        let access = Access::new(1);
+        let access = WritableExtent::new(1);
         assert!(access.extend(1, 8192, |_| false).is_err());
         assert_eq!(access.extent(), 0);
         assert_eq!(access.extend(1, 8192, |extent| extent == 4096), Ok(()));

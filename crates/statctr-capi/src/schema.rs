@@ -46,35 +46,35 @@ const _: () = assert!(size_of::<StatctrItemDesc>() == 3 * size_of::<usize>() + 8
 const _: () = assert!(size_of::<StatctrGroupDesc>() == size_of::<usize>() + 8);
 
 /// More than any schema has, to refuse nonsense before it is read.
-const MOST: u32 = 1 << 16;
+const MAX_SLOTS: u32 = 1 << 16;
 
 /// Name, unit and help text of a slot; empty in one that an event skipped.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Texts {
+pub(crate) struct ItemTexts {
     pub(crate) name: CString,
     pub(crate) unit: CString,
     pub(crate) help: CString,
 }
 
 /// One kind of group of this process.
-pub(crate) struct Kind {
+pub(crate) struct InternedSchema {
     pub(crate) schema: Schema,
-    pub(crate) texts: Vec<Texts>,
+    pub(crate) texts: Vec<ItemTexts>,
     widest: usize,
-    next: *const Kind,
+    next: *const InternedSchema,
 }
 
-static KINDS: AtomicPtr<Kind> = AtomicPtr::new(std::ptr::null_mut());
+static KINDS: AtomicPtr<InternedSchema> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Returns the kinds known so far, from `newest` on.
-fn known(newest: *const Kind) -> impl Iterator<Item = &'static Kind> {
+fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static InternedSchema> {
     // SAFETY: nodes are leaked when they are linked, and not changed from then on.
-    let follow = |kind: *const Kind| unsafe { kind.as_ref() };
+    let follow = |kind: *const InternedSchema| unsafe { kind.as_ref() };
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
 /// Returns the kind that a schema of this module belongs to.
-pub(crate) fn kind_of(schema: &Schema) -> Option<&'static Kind> {
+pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn kind_of(schema: &Schema) -> Option<&'static Kind> {
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.
-pub(crate) unsafe fn intern(desc: *const StatctrGroupDesc) -> Result<&'static Kind, c_int> {
+pub(crate) unsafe fn intern(desc: *const StatctrGroupDesc) -> Result<&'static InternedSchema, c_int> {
     // SAFETY: passed on.
     let (texts, widest) = unsafe { parse(desc)? };
     let mut newest = KINDS.load(Ordering::Acquire);
@@ -90,7 +90,7 @@ pub(crate) unsafe fn intern(desc: *const StatctrGroupDesc) -> Result<&'static Ki
         return Ok(kind);
     }
     let schema = schema(&texts, widest)?;
-    let mut kind = Box::new(Kind { schema, texts, widest, next: newest });
+    let mut kind = Box::new(InternedSchema { schema, texts, widest, next: newest });
     loop {
         kind.next = newest;
         let node = Box::into_raw(kind);
@@ -107,23 +107,24 @@ pub(crate) unsafe fn intern(desc: *const StatctrGroupDesc) -> Result<&'static Ki
 }
 
 /// Returns the texts of each slot, and the width of the widest event in slots.
-unsafe fn parse(desc: *const StatctrGroupDesc) -> Result<(Vec<Texts>, usize), c_int> {
+unsafe fn parse(desc: *const StatctrGroupDesc) -> Result<(Vec<ItemTexts>, usize), c_int> {
     // SAFETY: NULL or a description, by the caller's promise.
     let desc = unsafe { desc.as_ref() }.ok_or(libc::EINVAL)?;
-    if desc.items.is_null() || desc.slots == 0 || desc.slots > MOST || desc.count > MOST {
-        return Err(if desc.slots > MOST { libc::E2BIG } else { libc::EINVAL });
+    if desc.items.is_null() || desc.slots == 0 || desc.slots > MAX_SLOTS || desc.count > MAX_SLOTS {
+        return Err(if desc.slots > MAX_SLOTS { libc::E2BIG } else { libc::EINVAL });
     }
     // SAFETY: not NULL, so it leads to `count` descriptions by the caller's promise.
     let descs = unsafe { std::slice::from_raw_parts(desc.items, desc.count as usize) };
-    let mut texts = vec![Texts::default(); desc.slots as usize];
+    let mut texts = vec![ItemTexts::default(); desc.slots as usize];
     let mut widest = 1;
     for desc in descs {
         let slot = desc.slot as usize;
         if desc.width == 0 {
             let place = texts.get_mut(slot).ok_or(libc::EINVAL)?;
             // SAFETY: passed on.
-            let own =
-                unsafe { Texts { name: text(desc.name)?, unit: text(desc.unit)?, help: text(desc.help)? } };
+            let own = unsafe {
+                ItemTexts { name: text(desc.name)?, unit: text(desc.unit)?, help: text(desc.help)? }
+            };
             if own.name.is_empty() || !place.name.is_empty() {
                 return Err(libc::EINVAL);
             }
@@ -151,7 +152,7 @@ unsafe fn text(text: *const c_char) -> Result<CString, c_int> {
     Ok(text.to_owned())
 }
 
-fn schema(texts: &[Texts], widest: usize) -> Result<Schema, c_int> {
+fn schema(texts: &[ItemTexts], widest: usize) -> Result<Schema, c_int> {
     let string = |text: &CString| text.to_string_lossy().into_owned();
     let items = texts.iter().map(|texts| {
         ItemSpec::new(string(&texts.name)).unit(Unit::new(string(&texts.unit))).help(string(&texts.help))
@@ -177,7 +178,7 @@ mod tests {
         StatctrItemDesc { width, ..item(c"event", slot) }
     }
 
-    fn interned(items: &[StatctrItemDesc], slots: u32) -> Result<&'static Kind, c_int> {
+    fn interned(items: &[StatctrItemDesc], slots: u32) -> Result<&'static InternedSchema, c_int> {
         let desc = StatctrGroupDesc { items: items.as_ptr(), count: items.len() as u32, slots };
         // SAFETY: a description made here.
         unsafe { intern(&desc) }
@@ -198,7 +199,7 @@ mod tests {
         let items = [item(c"one", 0), item(c"two", 1)];
         let first = interned(&items, 2).expect("a kind");
         assert!(first.schema.is_same(&interned(&items, 2).expect("the same").schema));
-        assert!(kind_of(&first.schema).is_some());
+        assert!(interned_schema_of(&first.schema).is_some());
         let other = interned(&[event(0, 2), items[0], items[1]], 2).expect("another");
         assert!(!first.schema.is_same(&other.schema), "with an event it is another kind");
         assert_eq!(first.texts[1].name.as_c_str(), c"two");
