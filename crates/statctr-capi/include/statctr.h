@@ -11,7 +11,7 @@
  * Link with `pkg-config --cflags --libs statctr`. Groups of counters that are updated together
  * are in <statctr/group.h>, which this file includes.
  *
- * # What an update costs
+ * # Cost of an update
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
  * other CPU writes, made safe against preemption and migration by a restartable sequence (rseq(2),
  * glibc 2.35 and later, or 2.34-37 and later of RHEL 9). It never takes a lock, never allocates, never makes a system call on
@@ -26,7 +26,7 @@
  *     statctr_t hot = device->packets;
  *     for (...) statctr_inc(&hot);
  *
- * # What holds for every function here
+ * # Rules for every function
  * Units:     counters are 64-bit, modulo 2^64; what is counted is yours to say. `unsigned long`
  *            parameters are those of the interface's reference; where it has 32 bits, use the
  *            functions with uint64_t for the whole value.
@@ -78,13 +78,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The version of this header. */
+/** Version of this header. */
 #define STATCTR_VERSION_MAJOR 0
 #define STATCTR_VERSION_MINOR 1
 #define STATCTR_VERSION_PATCH 0
 
 /**
- * The memory layout that the inline updates rely on. A library with another value of
+ * Memory layout that the inline updates rely on. A library with another value of
  * statctr_abi() refuses code that was compiled with this header: statctr_init(), statctr_ninit(),
  * statctr_group_init() and statctr_lazy_init() return -EPROTO and zero the handle, and
  * pcpu_ctr_alloc() returns NULL. Code that was compiled with STATCTR_NO_INLINE does not rely on it
@@ -149,12 +149,12 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_cost_t) == 40 && sizeof(statctr_memory_t) 
 /* The library as a whole                                                                      */
 
 /**
- * The library's version, "major.minor.patch"; a static string.
+ * Returns the library's version, "major.minor.patch"; a static string.
  * Cost: a call. Signals: safe.
  */
 const char *statctr_version(void);
 
-/** The library's value of STATCTR_ABI. Cost: a call. Signals: safe. */
+/** Returns the library's value of STATCTR_ABI. Cost: a call. Signals: safe. */
 unsigned statctr_abi(void);
 
 /**
@@ -177,10 +177,11 @@ int statctr_mode(void);
 int statctr_thread_mode(void);
 
 /**
- * Why this process does not count by rseq, where statctr_mode() is STATCTR_MODE_ATOMIC; a static
- * string, NULL where it does. On aarch64 the first counter tests whether the kernel aborts preempted
- * sections (two threads of a few milliseconds, two seconds at most): kernels that do not were
- * reported (Linux 6.19), and counters are atomic there, and where it cannot be tested.
+ * Returns the reason why this process does not count by rseq, where statctr_mode() is
+ * STATCTR_MODE_ATOMIC; a static string, NULL where it does. On aarch64 the first counter tests
+ * whether the kernel aborts preempted sections (two threads of a few milliseconds, two seconds at
+ * most): kernels that do not were reported (Linux 6.19), and counters are atomic there, and where
+ * it cannot be tested.
  * Cost: a call. Signals: safe.
  */
 const char *statctr_fallback_reason(void);
@@ -202,8 +203,7 @@ int statctr_get_cost(statctr_cost_t *cost);
 
 /**
  * Reports the memory that counters occupy. Cost: system calls, in proportion to the memory
- * reserved. Errors:
- * -EINVAL (NULL), -EIO and others where the kernel does not tell. Signals: not safe.
+ * reserved. Errors: -EINVAL (NULL), -EIO and others where the kernel does not tell. Signals: not safe.
  */
 int statctr_get_memory(statctr_memory_t *memory);
 
@@ -242,8 +242,8 @@ int statctr_prepare_unload(void);
 #endif
 
 /**
- * Makes a counter of the value `value`. What `counter` held before is not looked at: to
- * initialise a live counter again loses it (a leak).
+ * Initialises a counter with the value `value`. The former content of `counter` is ignored: to
+ * initialise a live counter again leaks it.
  * Cost: a lock and a few hundred instructions; the first call sets the library up (it reads files
  * under /sys and reserves address space); STATCTR_UP: some files and a thread, about 0.1 ms.
  * Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP), -EPROTO (compiled with the header of a
@@ -253,7 +253,7 @@ int statctr_prepare_unload(void);
 STATCTR_INIT_ int statctr_init(statctr_t *counter, unsigned long value);
 
 /**
- * Makes `count` counters, each of the value `value`: all, or none and an error. Their per-CPU
+ * Initialises `count` counters, each with the value `value`: all, or none and an error. Their per-CPU
  * words are interlaced in cache lines.
  * Cost and errors: as statctr_init(), per counter; -EINVAL for a negative count. Signals: not
  * safe.
@@ -276,7 +276,7 @@ STATCTR_SETUP_ int statctr_cleanup(statctr_t *counter);
 STATCTR_SETUP_ int statctr_ncleanup(statctr_t *counters, int count);
 
 /**
- * Makes the value `value`. A concurrent update is wholly in or wholly out, and no reader sees
+ * Sets the value. A concurrent update is wholly in or wholly out, and no reader sees
  * less than the new value; two concurrent calls and a reader need not agree on an order (not
  * linearizable). Writers are not disturbed: no CPU's word is written.
  * Cost: a lock and a read. Errors: -EINVAL. Signals: not safe (STATCTR_UP: safe).
@@ -284,7 +284,7 @@ STATCTR_SETUP_ int statctr_ncleanup(statctr_t *counters, int count);
 STATCTR_SETUP_ int statctr_set(statctr_t *counter, unsigned long value);
 
 /**
- * The value: the sum over the CPUs that ever counted, modulo ULONG_MAX + 1. 0 where there is no
+ * Returns the value: the sum over the CPUs that ever counted, modulo ULONG_MAX + 1. 0 where there is no
  * counter to read (NULL, not initialised); statctr_read_checked() tells the difference.
  * A counter that goes down, too (statctr_dec(), statctr_sub()), can read ULONG_MAX or a little less
  * for a moment: where a thread has added on a CPU that the read has passed, moved, and taken away on
@@ -295,14 +295,15 @@ STATCTR_SETUP_ int statctr_set(statctr_t *counter, unsigned long value);
 STATCTR_SETUP_ unsigned long statctr_read(const statctr_t *counter);
 
 /**
- * As statctr_read(), with an error and the whole 64 bits. `*value` is left alone on error.
+ * Reads the value as statctr_read() does, with an error and the whole 64 bits. `*value` is left
+ * alone on error.
  * Errors: -EINVAL (a NULL, or not initialised). Signals: safe.
  */
 STATCTR_SETUP_ int statctr_read_checked(const statctr_t *counter, uint64_t *value);
 
 #ifndef STATCTR_UP
 /**
- * One CPU's part of the value: what was counted there since the counter was made. Initial value,
+ * Reads one CPU's part of the value: what was counted there since initialisation. Initial value,
  * statctr_set(), and updates that could not be made per CPU are on no CPU. 0 for a CPU that never
  * counted, or that does not exist.
  * Cost: one cache line. Errors: -EINVAL (a NULL, or not initialised). Signals: safe.

@@ -301,7 +301,7 @@ struct Borrowed(ManuallyDrop<Group>);
 
 impl Borrowed {
     /// # Safety
-    /// As [`RawGroup::with`], for as long as this lives.
+    /// The contract is that of [`RawGroup::with`], for as long as this lives.
     unsafe fn new(group: StatctrGroup) -> Option<Borrowed> {
         // SAFETY: a live handle's schema is one; a clone of it is ours to give back.
         let schema = Box::new(unsafe { group.schema.as_ref() }?.clone());

@@ -10,7 +10,7 @@ statctr::group! {
         event received(packets, bytes);
         item packets: Unit::PACKETS, "packets received";
         item bytes: Unit::BYTES, "bytes received";
-        item errors: Unit::PACKETS, "packets that were no good";
+        item errors: Unit::PACKETS, "malformed packets";
     }
 }
 

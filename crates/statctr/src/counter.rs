@@ -222,7 +222,7 @@ impl CounterArray {
     /// Creates `len` counters with the value `initial`, in the global pool.
     ///
     /// # Errors
-    /// As [`Counter::new`].
+    /// Fails as [`Counter::new`] does.
     pub fn new(len: usize, initial: u64) -> Result<CounterArray> {
         CounterArray::new_in(Pool::global()?, len, initial)
     }
@@ -230,7 +230,7 @@ impl CounterArray {
     /// Creates `len` counters with the value `initial`, in `pool`.
     ///
     /// # Errors
-    /// As [`Counter::new_in`].
+    /// Fails as [`Counter::new_in`] does.
     pub fn new_in(pool: &Pool, len: usize, initial: u64) -> Result<CounterArray> {
         let arena = pool.arena();
         let piece_len = arena.unit_words();
@@ -336,7 +336,7 @@ impl CounterRef<'_> {
     /// Adds on a synthetic CPU; see [`Counter::add_on_synthetic`].
     ///
     /// # Errors
-    /// As [`Counter::add_on_synthetic`].
+    /// Fails as [`Counter::add_on_synthetic`] does.
     pub fn add_on_synthetic(self, cpu: CpuId, value: u64) -> Result<()> {
         impersonate(cpu, || {
             let arena = self.piece.arena();

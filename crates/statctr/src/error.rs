@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// The result of everything here that can fail.
+/// Result of the operations that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be done.
+/// Error of this library.
 ///
-/// Only setting up can fail: an update never does, and neither does a read of one counter.
+/// Only setup can fail: an update never does, and neither does a read of one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,7 +38,7 @@ pub enum Error {
     BadCpuList {
         /// The text as found, shortened to 64 characters.
         text: String,
-        /// The byte at which it stops making sense.
+        /// Offset of the first byte that is not part of a list.
         offset: usize,
     },
     /// The parts of a topology contradict each other.

@@ -38,8 +38,8 @@ impl Group {
     /// Creates a group of this kind, all zero, in the global pool.
     ///
     /// # Errors
-    /// As [`Counter::new`](crate::Counter::new), and [`Error::TooMany`] where it does not fit into
-    /// a unit.
+    /// Fails as [`Counter::new`](crate::Counter::new) does, and with [`Error::TooMany`] where it does not
+    /// fit into a unit.
     pub fn new(schema: &Schema) -> Result<Group> {
         Group::new_in(Pool::global()?, schema)
     }
@@ -167,7 +167,7 @@ impl Group {
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
-    /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
     pub fn add_on_synthetic(&self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
         add_on_synthetic(&self.lines, item.slot(), cpu, value)
     }
@@ -252,7 +252,7 @@ impl GroupArray {
     /// Creates `len` groups of this kind, all zero, in the global pool.
     ///
     /// # Errors
-    /// As [`Group::new`].
+    /// Fails as [`Group::new`] does.
     pub fn new(len: usize, schema: &Schema) -> Result<GroupArray> {
         GroupArray::new_in(Pool::global()?, len, schema)
     }
@@ -260,7 +260,7 @@ impl GroupArray {
     /// Creates `len` groups of this kind, all zero, in `pool`.
     ///
     /// # Errors
-    /// As [`Group::new_in`].
+    /// Fails as [`Group::new_in`] does.
     pub fn new_in(pool: &Pool, len: usize, schema: &Schema) -> Result<GroupArray> {
         let in_unit = pool.arena().unit_words() / (schema.chunks() * 8);
         let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
@@ -366,7 +366,7 @@ impl GroupRef<'_> {
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
-    /// As [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
     pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
         add_on_synthetic(self.lines, self.first + item.slot(), cpu, value)
     }
@@ -470,7 +470,7 @@ macro_rules! group {
                 /// Creates a group, all zero, in the global pool.
                 ///
                 /// # Errors
-                /// As `statctr::Group::new`.
+                /// Fails as `statctr::Group::new` does.
                 pub fn new() -> $crate::Result<Self> {
                     Ok(Self($crate::Group::new(Self::schema()?)?))
                 }
@@ -478,7 +478,7 @@ macro_rules! group {
                 /// Creates a group, all zero, in `pool`.
                 ///
                 /// # Errors
-                /// As `statctr::Group::new_in`.
+                /// Fails as `statctr::Group::new_in` does.
                 pub fn new_in(pool: &$crate::Pool) -> $crate::Result<Self> {
                     Ok(Self($crate::Group::new_in(pool, Self::schema()?)?))
                 }

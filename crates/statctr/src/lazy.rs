@@ -116,7 +116,7 @@ impl<S: Scope> LazyPool<S> {
     /// on a machine that does not have them.
     ///
     /// # Errors
-    /// As [`on`](Self::on).
+    /// Fails as [`on`](Self::on) does.
     pub fn with_vectors(
         topology: &Topology,
         items: [Combine; ITEMS],
@@ -269,7 +269,7 @@ impl<S: Scope> LazyGroup<S> {
 }
 
 /// CPU of a synthetic topology that this kernel cannot have: to see what a million objects
-/// cost on large machines. Whoever has it is that CPU: there is one at a time.
+/// cost on large machines. At most one exists for a CPU at a time.
 pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
     cpu: CpuId,

@@ -1,8 +1,8 @@
 //! Statistics counters that scale with the CPUs of a machine.
 //!
 //! A counter that many CPUs add to through one word costs each of them the transfer of a cache
-//! line. Here every CPU has a word of its own, which it updates by a few plain instructions and no
-//! lock prefix; a read sums the words of the CPUs that ever counted.
+//! line. Here every CPU has a word of its own, which it updates with a few plain instructions and
+//! without a lock prefix; a read sums the words of the CPUs that ever counted.
 //!
 //! ```
 //! use statctr::{Counter, Unit};
@@ -12,7 +12,7 @@
 //! requests.inc();
 //! assert_eq!(requests.read(), 1);
 //!
-//! // statistics that belong together: the items of an event are added to by one commit
+//! // statistics that belong together: the items of an event are updated by one commit
 //! statctr::group! {
 //!     /// Traffic of one interface.
 //!     pub struct Traffic {
@@ -20,7 +20,7 @@
 //!         event received(packets, bytes);
 //!         item packets: Unit::PACKETS, "packets received";
 //!         item bytes: Unit::BYTES, "bytes received";
-//!         item errors: Unit::PACKETS, "packets that were no good";
+//!         item errors: Unit::PACKETS, "malformed packets";
 //!     }
 //! }
 //! let eth0 = Traffic::new()?;
@@ -29,19 +29,19 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //! 1. **Exact.** When writers have stopped, a read is the sum of all updates modulo 2⁶⁴, whatever
 //!    the migrations, preemptions, signals, forks, threads without rseq and CPUs that come and go.
 //! 2. **Visible.** An update that happens before a read is in it.
-//! 3. **Monotone.** Successive reads by one reader of what is only added to never go down.
+//! 3. **Monotone.** If a counter is only added to, successive reads by one reader never decrease.
 //! 4. **Writers never wait**: no lock, no allocation, bounded retries, then an atomic fallback cell.
 //!    The first touch of a page is a page fault; see [`Pool::prefault`].
 //! 5. **Readers never disturb writers**: `set` and initial values are baselines that reads add.
 //! 6. **One commit, one event.** The items of an event are applied by one store. A reader sees a
 //!    pair of items together; wider events are seen together where the machine loads whole lines,
-//!    which is measured and not promised by its makers.
+//!    which is measured, and not guaranteed by their makers.
 //! 7. **Plain and atomic writers never share a word.**
-//! 8. **Costs can be asked for**: [`Pool::cost`], [`Pool::memory`], [`Pool::mode`], [`thread_mode`],
+//! 8. **Costs can be queried**: [`Pool::cost`], [`Pool::memory`], [`Pool::mode`], [`thread_mode`],
 //!    [`fallback_reason`].
 //!
 //! # Costs
@@ -52,16 +52,16 @@
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth | |
 //!
-//! `tallyline bench` measures them on your machine.
+//! `tallyline-bench` measures them on your machine.
 //!
-//! # What is left out
-//! Histograms; maxima other than in a [`LazyGroup`]; sections for other architectures than x86-64
-//! and aarch64, and for C libraries other than glibc 2.35 and later, or 2.34 of RHEL 9 (counters there are atomic, and
-//! [`Pool::mode`] says so); vfork children that count (see [`Counter`]).
+//! # Limitations
+//! There are no histograms, and no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
+//! and aarch64 with glibc 2.35 or later, or 2.34 of RHEL 9; elsewhere counters are atomic, and
+//! [`Pool::mode`] says so. Children of vfork must not count (see [`Counter`]).
 //!
 //! # Features
 //! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
-//! unlocked instruction, and pools refuse to be made where more CPUs are possible.
+//! unlocked instruction, and building a pool fails where more CPUs are possible.
 
 mod combine;
 mod counter;

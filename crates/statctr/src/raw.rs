@@ -72,7 +72,7 @@ impl RawCounter {
     /// Returns the address of a CPU's word; `None` for zeros, and where the CPU has none.
     ///
     /// # Safety
-    /// As [`with`](Self::with).
+    /// The contract is that of [`with`](Self::with).
     #[must_use]
     pub unsafe fn cpu_word(self, cpu: usize) -> Option<NonNull<u64>> {
         // SAFETY: passed on.
@@ -82,7 +82,7 @@ impl RawCounter {
     /// Adds where the section in the header did not commit. Returns `false` for zeros.
     ///
     /// # Safety
-    /// As [`with`](Self::with).
+    /// The contract is that of [`with`](Self::with).
     #[inline]
     #[must_use]
     pub unsafe fn add(self, value: u64) -> bool {
@@ -164,7 +164,7 @@ impl RawGroup {
     /// and for slots that are not there.
     ///
     /// # Safety
-    /// As [`with`](Self::with).
+    /// The contract is that of [`with`](Self::with).
     #[inline]
     #[must_use]
     pub unsafe fn add(self, slot: usize, value: u64) -> bool {
@@ -179,7 +179,7 @@ impl RawGroup {
     /// zeros, and where the event does not lie in one line of the group, aligned.
     ///
     /// # Safety
-    /// As [`with`](Self::with).
+    /// The contract is that of [`with`](Self::with).
     #[inline]
     #[must_use]
     pub unsafe fn commit<const N: usize>(self, slot: usize, deltas: &[u64; N]) -> bool {
@@ -245,7 +245,7 @@ impl RawLazy {
     /// Returns the values, and how many instances there are; `None` for zeros.
     ///
     /// # Safety
-    /// As [`update`](Self::update).
+    /// The contract is that of [`update`](Self::update).
     #[must_use]
     pub unsafe fn read(self) -> Option<([u64; 4], usize)> {
         // SAFETY: as in `update`.

@@ -59,14 +59,14 @@ typedef void (*statctr_moved_fn)(unsigned cpu, size_t bytes, void *data);
 typedef struct statctr_moved statctr_moved_t;
 
 /**
- * From now on calls `callback` with `data` whenever a CPU was drained from the flexible allocator:
+ * Registers `callback`, called with `data` whenever a CPU was drained from the flexible allocator:
  * for statistics about statistics, or to move what else belongs to that CPU. It may read, make and
  * clean up counters. Errors: -EINVAL (NULL); as statctr_init(). Signals: not safe.
  */
 extern int statctr_on_moved(statctr_moved_t **moved, statctr_moved_fn callback, void *data);
 
 /**
- * Takes a callback off. A call that is under way on another thread may still come to its end.
+ * Unregisters a callback. A call that is under way on another thread may still come to its end.
  * Errors: -EINVAL (NULL). Signals: not safe.
  */
 extern int statctr_moved_free(statctr_moved_t *moved);
@@ -77,7 +77,7 @@ typedef struct pcpu_ctr {
 } pcpu_ctr_t;
 
 /**
- * A counter with all words zero, from the allocator that `flag` names; NULL on failure.
+ * Returns a counter with all words zero, from the allocator that `flag` names; NULL on failure.
  * Cost: as statctr_init(). Signals: not safe.
  */
 #if defined(STATCTR_INLINE_)
@@ -106,9 +106,9 @@ extern pcpu_ctr_t *pcpu_ctr_free(pcpu_ctr_t *ctr);
 extern unsigned long *statctr_pcpu_word(pcpu_ctr_t *ctr, int cpu);
 
 /**
- * The word of `cpu`: `unsigned long *`, until pcpu_ctr_free() or, in the flexible allocator,
- * statctr_drain() of that CPU. Of the shared allocator the one word that all CPUs have, to be
- * updated atomically. NULL where the CPU cannot have a word here. Readers of the counter
+ * Evaluates to the word of `cpu`: `unsigned long *`, until pcpu_ctr_free() or, in the flexible
+ * allocator, statctr_drain() of that CPU. Of the shared allocator the one word that all CPUs have,
+ * to be updated atomically. NULL where the CPU cannot have a word here. Readers of the counter
  * (statctr_read(&ctr->handle)) add the word from then on. Who stores to a word must be its only
  * writer, which statctr_add(&ctr->handle, n) is by itself.
  * Cost: a lock. Signals: not safe.

@@ -38,7 +38,7 @@
  * process without rseq, each item is exact, but a reader that runs at the same time may see one
  * item of an event before another.
  *
- * # What an update costs
+ * # Cost of an update
  * statctr_group_add() costs as much as statctr_add(), an event about as much as two of these.
  * Inline: adds, of groups without events on aarch64; on x86-64 adds and events of 2 always. Events of 4 where the file is compiled for AVX2
  * or AVX-512VL, events of 8 for AVX-512VL; with clang both in any file, on machines with
@@ -127,7 +127,7 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_group_desc_t) == sizeof(void *) + 8, "no p
 #define STATCTR_DESC_ITEM_(kind, item, unit, help) { #item, unit, help, (uint32_t)kind##_##item, 0 },
 
 /**
- * Makes a group of this kind, all zero. What `group` held before is not looked at. The description
+ * Initialises a group of this kind, all zero. The former content of `group` is ignored. The description
  * is copied.
  * Cost: as statctr_init(). Errors: -EINVAL (NULL, or a description that contradicts itself),
  * -E2BIG (more than 8192 slots), and as statctr_init(). The handle is zeroed on error. Signals:
@@ -176,20 +176,20 @@ STATCTR_UPDATE_ int statctr_group_event4(statctr_group_t *group, unsigned event,
 STATCTR_UPDATE_ int statctr_group_event8(statctr_group_t *group, unsigned event, const uint64_t values[8]);
 
 /**
- * The value of one item.
+ * Reads the value of one item.
  * Cost: one cache line for each CPU that counted. Errors: -EINVAL (a NULL, or not initialised),
  * -ERANGE. Signals: not safe. `*value` is left alone on error.
  */
 extern int statctr_group_read_item(const statctr_group_t *group, unsigned item, uint64_t *value);
 
 /**
- * One CPU's part of one item, as statctr_read_cpu().
+ * Reads one CPU's part of one item; see statctr_read_cpu().
  * Cost: one cache line. Errors: as statctr_group_read_item(). Signals: not safe.
  */
 extern int statctr_group_read_cpu(const statctr_group_t *group, unsigned cpu, unsigned item, uint64_t *value);
 
 /**
- * The values of all slots into `values`, which has room for `len` of them: CPU by CPU, each cache
+ * Reads the values of all slots into `values`, which has room for `len` of them: CPU by CPU, each cache
  * line once. What lies behind the group's slots is left alone.
  * Cost: the group's cache lines, for each CPU that counted. Errors: -EINVAL (a NULL, or not
  * initialised), -ENOSPC (`len` is too small; nothing is written). Signals: not safe.
@@ -197,13 +197,14 @@ extern int statctr_group_read_cpu(const statctr_group_t *group, unsigned cpu, un
 extern int statctr_group_fold(const statctr_group_t *group, uint64_t *values, size_t len);
 
 /**
- * As statctr_group_fold() for `count` groups of one kind, side by side in `values`.
+ * Reads the values of `count` groups of one kind, side by side in `values`; see
+ * statctr_group_fold().
  * Errors: also -EINVAL for groups of different kinds, and -ENOMEM. Signals: not safe.
  */
 extern int statctr_group_fold_many(const statctr_group_t *groups, size_t count, uint64_t *values, size_t len);
 
 /**
- * The values in the shape in which Linux hands out its MIBs (IFLA_INET6_STATS): 64-bit numbers of
+ * Writes the values in the format of Linux's MIBs (IFLA_INET6_STATS): 64-bit numbers of
  * which the first is the number of slots and stands in the place of slot 0, then slots 1 to the
  * last, then zeros up to `bytes`. The target need not be aligned. A kind of group that is handed
  * on like this starts with an item that nobody counts in, as those of Linux do.
@@ -213,13 +214,13 @@ extern int statctr_group_fold_many(const statctr_group_t *groups, size_t count, 
 extern int statctr_group_fill_stats(const statctr_group_t *group, void *target, size_t bytes);
 
 /**
- * Makes the value of one item `value`, as statctr_set().
+ * Sets the value of one item; see statctr_set().
  * Cost: a lock and a read. Errors: -EINVAL, -ERANGE. Signals: not safe.
  */
 extern int statctr_group_set(statctr_group_t *group, unsigned item, uint64_t value);
 
 /**
- * The name, unit and help text of the item in a slot; empty strings in a slot that an event
+ * Returns the name, unit and help text of the item in a slot; empty strings in a slot that an event
  * skipped. They live as long as the process. Each pointer may be NULL where it is not wanted.
  * Cost: a call. Errors: -EINVAL (NULL, or not initialised), -ERANGE. Signals: not safe.
  */

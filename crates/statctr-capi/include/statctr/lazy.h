@@ -42,7 +42,7 @@ typedef struct statctr_lazy {
 } statctr_lazy_t;
 
 /**
- * Makes a pool of objects whose four items are joined as `items` says.
+ * Creates a pool of objects whose four items are joined as `items` says.
  * Errors: -EINVAL, -ENOMEM, -ENOTSUP (this kernel gives no concurrency ids). Signals: not safe.
  */
 extern int statctr_lazy_pool_new(statctr_lazy_pool_t **pool, int scope, const int *items);
@@ -61,7 +61,7 @@ extern int statctr_lazy_pool_free(statctr_lazy_pool_t *pool);
 extern int statctr_lazy_mode(statctr_lazy_pool_t *pool);
 
 /**
- * Makes an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and
+ * Initialises an object, all zero. Cost: some tens of nanoseconds and 64 bytes (128 on aarch64); now and
  * then maps memory. Errors: -EINVAL (NULL), -ENOMEM, -EPROTO (see STATCTR_ABI); the object is
  * zeroed on error. Signals: not safe.
  */

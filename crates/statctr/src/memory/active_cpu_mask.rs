@@ -30,7 +30,7 @@ impl ActiveCpuMask {
     }
 
     /// Makes this mask equal to `other` without `cpu`. Both are for as many CPUs, and nobody
-    /// puts any in meanwhile; whoever walks this mask now may find either of both.
+    /// puts any in meanwhile; a concurrent walk may find either of both.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);

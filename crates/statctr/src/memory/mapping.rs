@@ -253,7 +253,7 @@ pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
 /// Gives whole pages back, also locked ones.
 ///
 /// # Safety
-/// As [`zero`].
+/// The contract is that of [`zero`].
 unsafe fn discard(pages: *mut libc::c_void, len: usize) -> Result<()> {
     /// `MADV_DONTNEED_LOCKED` of the kernel (Linux 5.18 and later).
     const DONTNEED_LOCKED: libc::c_int = 24;
@@ -279,7 +279,7 @@ unsafe fn discard(pages: *mut libc::c_void, len: usize) -> Result<()> {
 /// Stores zeros to the words of a range that are not zero.
 ///
 /// # Safety
-/// As [`zero`].
+/// The contract is that of [`zero`].
 pub(crate) unsafe fn store_zeros(start: NonNull<u8>, bytes: std::ops::Range<usize>) {
     for offset in bytes.step_by(8) {
         // SAFETY: an aligned word of a mapping that lives.

@@ -204,7 +204,7 @@ impl Reservation {
     /// read that unit and no other.
     ///
     /// # Safety
-    /// As [`of_table`](Self::of_table).
+    /// The contract is that of [`of_table`](Self::of_table).
     #[inline]
     pub(crate) unsafe fn only_unit_of(table: NonNull<u8>) -> Option<usize> {
         // SAFETY: the header stands in front of the table and lives by the caller's promise.

@@ -275,7 +275,7 @@ impl PoolBuilder {
     /// the feature `uniprocessor`).
     ///
     /// A synthetic topology with one CPU is taken at its word: threads that count in a uniprocessor
-    /// pool must then be kept on one CPU by whoever made it up.
+    /// pool must then be kept on one CPU by its author.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = Some(placement);
         self
@@ -335,7 +335,7 @@ impl PoolBuilder {
 }
 
 impl Pool {
-    /// Starts a pool of one's own.
+    /// Starts to build a pool.
     pub fn builder() -> PoolBuilder {
         PoolBuilder {
             topology: None,
@@ -348,7 +348,7 @@ impl Pool {
     /// Returns the pool that counters come from where none is named: this machine, default placement.
     ///
     /// # Errors
-    /// As [`PoolBuilder::build`], at each call anew.
+    /// Fails as [`PoolBuilder::build`] does, at each call anew.
     pub fn global() -> Result<&'static Pool> {
         static GLOBAL: OnceBox<Pool> = OnceBox::new();
         if let Some(pool) = GLOBAL.get() {

@@ -284,7 +284,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
 /// `false`: nothing was added, take the slow path.
 ///
 /// # Safety
-/// As [`add`], for both copies of the line and for its sequence number.
+/// The contract is that of [`add`], for both copies of the line and for its sequence number.
 pub(crate) unsafe fn latch_commit(
     line: *mut u8,
     table: *const u8,
@@ -358,7 +358,7 @@ pub(crate) unsafe fn latch_commit(
 /// the line's home, like `word`.
 ///
 /// # Safety
-/// As [`latch_commit`].
+/// The contract is that of [`latch_commit`].
 pub(crate) unsafe fn latch_add(
     word: *mut u8,
     table: *const u8,

@@ -16,7 +16,7 @@ pub(crate) unsafe fn add_on_one_cpu(word: *mut u8, value: u64) {
 /// Adds 1 to `*word` on a machine with one possible CPU.
 ///
 /// # Safety
-/// As [`add_on_one_cpu`].
+/// The contract is that of [`add_on_one_cpu`].
 #[inline(always)]
 pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
     // SAFETY: passed on.
@@ -26,7 +26,7 @@ pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
 /// Subtracts 1 from `*word` on a machine with one possible CPU.
 ///
 /// # Safety
-/// As [`add_on_one_cpu`].
+/// The contract is that of [`add_on_one_cpu`].
 #[inline(always)]
 pub(crate) unsafe fn dec_on_one_cpu(word: *mut u8) {
     // SAFETY: passed on.

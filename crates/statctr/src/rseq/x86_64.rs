@@ -268,8 +268,8 @@ define_add!(
 /// path.
 ///
 /// # Safety
-/// As [`add`], for the words at `base` that the event takes: N rounded up to 2, 4 or 8, aligned to
-/// as many words.
+/// The contract is that of [`add`], for the words at `base` that the event takes: N rounded up to 2,
+/// 4 or 8, aligned to as many words.
 #[inline(always)]
 pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, deltas: &[u64; N]) -> bool {
     let delta = |index: usize| if index < N { deltas[index] } else { 0 };
@@ -299,7 +299,7 @@ pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, del
 /// where the tag does not say "by rseq".
 ///
 /// # Safety
-/// As [`offset_of_table`].
+/// The contract is that of [`offset_of_table`].
 #[inline(always)]
 unsafe fn width_of_table(table: *const u8) -> u32 {
     let width: u32;
@@ -443,7 +443,7 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
 /// `false`: nothing was added, take the slow path.
 ///
 /// # Safety
-/// As [`add`], for both copies of the line and for its sequence number.
+/// The contract is that of [`add`], for both copies of the line and for its sequence number.
 pub(crate) unsafe fn latch_commit(
     line: *mut u8,
     table: *const u8,
@@ -503,7 +503,7 @@ pub(crate) unsafe fn latch_commit(
 /// the line's home, like `word`.
 ///
 /// # Safety
-/// As [`latch_commit`].
+/// The contract is that of [`latch_commit`].
 pub(crate) unsafe fn latch_add(
     word: *mut u8,
     table: *const u8,

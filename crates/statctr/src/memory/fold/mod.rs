@@ -78,7 +78,7 @@ pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
 /// Folds the units of one view, as [`fold_tile`] does.
 ///
 /// # Safety
-/// As [`fold_tile`].
+/// The contract is that of [`fold_tile`].
 unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64]) {
     let reservation = first.reservation();
     let words = sums.len();
