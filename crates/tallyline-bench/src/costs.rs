@@ -1,4 +1,4 @@
-//! What whole programs take, beside what a peer takes for the same: time and memory.
+//! The time and memory that whole programs take, beside those of a peer for the same job.
 
 use super::report::{Bound, Case, Report, Scale, Target};
 use super::sides::child::Cost;
@@ -15,7 +15,7 @@ pub(super) fn note(report: &mut Report, title: &str, side: &str, costs: &[Cost])
     add("memory", "bytes", costs.iter().map(|cost| cost.resident as f64).collect());
 }
 
-/// How many threads both sides may use.
+/// Returns the number of threads that both sides may use.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

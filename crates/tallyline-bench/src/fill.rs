@@ -18,8 +18,8 @@ impl Real {
         Ok(Real { possible, allowed })
     }
 
-    /// Which of the first `cpus` CPUs can count here: made-up ones, and real ones that we may run
-    /// on. A real CPU that is offline or that we are kept off cannot.
+    /// Returns those of the first `cpus` CPUs that can count here: synthetic ones, and real ones that this process
+    /// may run on. A real CPU that is offline or outside its affinity mask cannot.
     pub(crate) fn countable(&self, cpus: u32) -> Vec<Counting> {
         (0..cpus)
             .filter_map(|cpu| {
@@ -34,7 +34,7 @@ impl Real {
     }
 }
 
-/// How a CPU gets its counts.
+/// The way in which a CPU gets its counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Counting {
     /// By a thread that runs on it.

@@ -69,22 +69,22 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What is added to the names of cases whose data fits the second-level cache, where the way of
-/// folding shows more than the memory's speed does.
+/// The suffix of the names of cases whose data fits the second-level cache, where the fold's algorithm shows
+/// more than the memory's speed does.
 const NEAR: &str = "-in-l2";
 const NEAR_CPUS: u32 = 160;
 
-/// How many groups of [`NEAR_CPUS`] CPUs fill half of the second-level cache.
+/// Returns the number of groups of [`NEAR_CPUS`] CPUs that fill half of the second-level cache.
 fn near_groups() -> Option<usize> {
     let group_bytes = (ITEMS.next_multiple_of(8) * 8) as u64 * u64::from(NEAR_CPUS);
     usize::try_from(machine::cache_bytes(2)? / 2 / group_bytes).ok().filter(|&groups| groups > 0)
 }
 
-/// What is added to the names of cases whose data does not fit the last-level cache.
+/// The suffix of the names of cases whose data does not fit the last-level cache.
 const FAR: &str = "-beyond-llc";
 
-/// How many groups make the data of the present CPUs alone half as large again as the last-level
-/// cache, so that nothing of it is left there from pass to pass; or why that cannot be had.
+/// Returns the number of groups that make the data of the present CPUs alone half as large again as the last-level
+/// cache, so that nothing of it is left there from pass to pass; or the reason why that cannot be had.
 fn far_groups() -> Result<usize, String> {
     let cache = machine::last_level_cache_bytes().ok_or("the size of the last-level cache is not known")?;
     let memory = machine::memory_available().ok_or("how much memory is free is not known")?;
@@ -108,7 +108,7 @@ fn value(cpu: usize, group: usize, item: usize) -> u64 {
     (cpu * 1_000_003 + group * 1009 + item + 1) as u64
 }
 
-/// Where [`value`] is counted in the comparisons beyond the cache: once in every line, which makes
+/// Returns the value to count in the comparisons beyond the cache: [`value`] once in every line, which makes
 /// every page and line real at an eighth of the time.
 fn value_per_line(cpu: usize, group: usize, item: usize) -> u64 {
     if item.is_multiple_of(8) { value(cpu, group, item) } else { 0 }
@@ -160,7 +160,7 @@ fn count(
     Ok(())
 }
 
-/// What a fold of all groups must come to.
+/// Returns the expected sums of a fold of all groups.
 fn due(counting: &[Counting], groups: usize, value: Value) -> Vec<u64> {
     let sum = |group, item| {
         counting
@@ -445,7 +445,7 @@ fn announce_all(array: &GroupArray, real: &Real) -> Result<()> {
     Ok(())
 }
 
-/// Which ways are held against each other: the first's time over the second's.
+/// The pairs of algorithms that are compared: the first's time over the second's.
 const RATIOS: [(&str, &str); 5] = [
     ("item-major", "cpu-major"),
     ("item-major", "bulk"),

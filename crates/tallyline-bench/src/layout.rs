@@ -21,10 +21,10 @@ const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 /// Rounds where nobody says otherwise.
 const ROUNDS: usize = 7;
 
-/// What a kernel has, and as a single struct nearly the largest.
+/// A type that every kernel has, and nearly its largest struct.
 const LARGE_TYPE: &str = "task_struct";
 
-/// What to compare on, and with what.
+/// The files to compare on, and the peer.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The pahole to compare with [default: what PAHOLE names, else the one on the PATH]
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How many rounds; each side runs once in every round
+    /// Number of rounds; each side runs once in every round
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
@@ -112,7 +112,7 @@ fn version(pahole: &Path) -> Option<String> {
     output.status.success().then(|| text.trim().to_string())
 }
 
-/// What to do with a file: by what is in it.
+/// Returns the jobs for a file, by its contents.
 fn jobs(ours: &Path, file: &Path) -> Result<Vec<Job>> {
     let open = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let formats = formats(&open).with_context(|| file.display().to_string())?;

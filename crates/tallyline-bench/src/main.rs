@@ -37,7 +37,7 @@ use tallyline_support::{Machine, Summary, machine, output};
 #[derive(Debug, Parser)]
 #[command(name = "tallyline-bench", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
-    /// When to use colours
+    /// Use of colours
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     color: Color,
 
@@ -71,37 +71,37 @@ fn tool() -> Result<PathBuf> {
     })
 }
 
-/// What to measure.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// What an update costs: one counter, or the four counters of a packet
+    /// Cost of an update: one counter, or the four counters of a packet
     #[command(after_help = UPDATE_EXAMPLES)]
     Update(Options),
-    /// What reading one counter costs, by how many CPUs there are and how many of them counted
+    /// Cost of reading one counter, by the number of CPUs and of those that counted
     #[command(after_help = READ_EXAMPLES)]
     Read(Options),
-    /// What reading whole groups of counters of many CPUs costs
+    /// Cost of reading whole groups of counters of many CPUs
     #[command(after_help = FOLD_EXAMPLES)]
     Fold(Options),
-    /// What a million counters take on a machine with 192 possible CPUs
+    /// Memory of a million counters on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Options),
-    /// What reading and showing types takes, against pahole: time and memory
+    /// Time and memory for reading and showing types, against pahole
     #[command(after_help = LAYOUT_EXAMPLES)]
     Layout(layout::Options),
-    /// What it costs that objects and CPUs come and go: flows, instances, drains
+    /// Cost of objects and CPUs that come and go: flows, instances, drains
     #[command(after_help = LIFECYCLE_EXAMPLES)]
     Lifecycle(Options),
-    /// What machines with many possible CPUs, of which few write, cost: reads and memory
+    /// Cost of machines with many possible CPUs, of which few write: reads and memory
     #[command(after_help = NODES_EXAMPLES)]
     Nodes(Options),
-    /// What it costs a program to be recorded by tallyline record
+    /// Slowdown of a program that tallyline record records
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Options),
     /// Blame of reports, on functions of which it is known which access stalls
     #[command(after_help = attribution::EXAMPLES)]
     Attribution(attribution::Options),
-    /// What reports by type take, against perf: time and memory
+    /// Time and memory of reports by type, against perf
     #[command(after_help = REPORT_EXAMPLES)]
     Report(profiles::Options),
     /// Samples of whole programs by field, against a model's prediction from a trace of the same run
@@ -173,18 +173,18 @@ Examples:
   tallyline-bench nodes
   tallyline-bench nodes --rounds 31 --json -o nodes.json";
 
-/// How to measure, and where the result goes.
+/// The rounds to measure, and the output.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How many threads at once, each on a CPU of its own [default: 1, 2, 4 … up to the CPUs]
+    /// Number of threads at once, each on a CPU of its own [default: 1, 2, 4 … up to the CPUs]
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<usize>,
 
-    /// How many rounds; each side runs once in every round
+    /// Number of rounds; each side runs once in every round
     #[arg(long, value_name = "N", value_parser = positive)]
     rounds: Option<usize>,
 
-    /// For how long to run the rounds of one number of threads, about; without calibration
+    /// Total time of the rounds of one number of threads, roughly; without calibration
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<f64>,
 
@@ -203,7 +203,7 @@ pub(crate) struct Options {
 
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("a whole number from 1 on is wanted".into()),
+        Ok(0) | Err(_) => Err("expected a positive integer".into()),
         Ok(number) => Ok(number),
     }
 }
@@ -211,11 +211,11 @@ fn positive(text: &str) -> Result<usize, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
-        _ => Err("a number of seconds above 0, at most a day, is wanted".into()),
+        _ => Err("expected a number of seconds above 0 and at most a day".into()),
     }
 }
 
-/// What the benchmarks are told.
+/// The CPUs, threads and rounds that a benchmark uses.
 pub(crate) struct Context {
     /// CPUs that threads are kept on, in this order.
     cpus: Vec<usize>,
@@ -250,7 +250,7 @@ impl Context {
         Ok(Context { cpus, threads, rounds: options.rounds, seconds: options.seconds, quick: options.quick })
     }
 
-    /// How long and how often, for that many sides.
+    /// Returns the rounds and their length for a number of sides.
     fn settings(&self, sides: usize) -> Settings {
         let rounds = self.rounds.unwrap_or(if self.quick { 2 } else { ROUNDS });
         let slice = match self.seconds {
@@ -327,7 +327,7 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a report is written.
+/// The form of a report.
 struct Plan<'o> {
     json: bool,
     output: Option<&'o Path>,

@@ -62,7 +62,7 @@ impl Bench {
         Ok(Pool::builder().topology(topology).placement(Placement::Fixed).build()?)
     }
 
-    /// What the counters take when `cpus` have counted in all of them.
+    /// Measures the memory of the counters when `cpus` have counted in all of them.
     fn counted(&self, report: &mut Report, cpus: &[CpuId], quick: bool) -> Result<()> {
         let threads = cpus.len();
         let (pool, tables) = (self.pool()?, page_tables()?);
@@ -90,7 +90,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What handles, initial values and names add.
+    /// Measures the memory that handles, initial values and names add.
     fn extras(&self, report: &mut Report) -> Result<()> {
         let scale = self.scale(0);
         let mut note = |name: &str, bytes: usize| {
@@ -121,7 +121,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What names for `named` counters take: a name, a help text and a label that tells them apart.
+    /// Returns the memory of names for `named` counters: a name, a help text and a label that tells them apart.
     fn names(&self, named: usize) -> Result<f64> {
         let pool = self.pool()?;
         let counters = (0..named)
@@ -139,7 +139,7 @@ impl Bench {
         Ok(after.saturating_sub(before) as f64)
     }
 
-    /// What the others' ways take for as many counters, by the size of one.
+    /// Measures the peers' memory for as many counters, by the size of one.
     fn others(&self, report: &mut Report, threads: usize) {
         let mut computed = |name: &str, bytes: usize| {
             let bytes = bytes as f64 * self.counters as f64;

@@ -123,7 +123,7 @@ fn walk(cpus: u32) -> Result<Box<dyn Side>> {
     Ok(sides::units::read_one(units))
 }
 
-/// What counters take when so many CPUs have counted in all of them.
+/// Measures the memory of counters when each number of CPUs has counted in all of them.
 fn memory(context: &Context, report: &mut Report, sizes: &[u32]) -> Result<()> {
     let real = Real::find()?;
     let counters = if context.quick { COUNTERS / 100 } else { COUNTERS };

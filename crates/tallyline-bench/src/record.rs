@@ -19,10 +19,10 @@ use tallyline_perf_data::recorder::{Interrupts, Pmus, parse};
 /// Pairs where nobody says otherwise.
 const ROUNDS: usize = 15;
 
-/// How long the recorder may take until it samples.
+/// The time that the recorder may take until it samples.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What to record with.
+/// The options of the recorder, and the rounds.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Samples a second
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(short = 'g')]
     call_chains: bool,
 
-    /// How many pairs of phases, of a second each
+    /// Number of pairs of phases, of a second each
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
@@ -156,7 +156,7 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
     Ok(Some(times))
 }
 
-/// What happens to the work of a phase.
+/// The condition that the work of a phase runs under.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Alone,
@@ -190,7 +190,7 @@ impl Work {
         }
     }
 
-    /// How many steps take so long.
+    /// Returns the number of steps that take so long.
     fn steps_for(&mut self, phase: Duration) -> u64 {
         const TRIAL: u64 = 1 << 20;
         self.step(TRIAL);
@@ -246,7 +246,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// What was there before is written once the events count: more than a header.
+    /// Waits until the recorder samples: it writes what existed before once the events count, more than a header.
     fn wait_until_it_samples(&mut self) -> Result<()> {
         let start = Instant::now();
         while fs::metadata(&self.file).map_or(0, |file| file.len()) < 1024 {

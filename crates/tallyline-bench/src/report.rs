@@ -1,4 +1,4 @@
-//! What a benchmark found, as JSON with a schema version and as a table for the terminal.
+//! The result of a benchmark, as JSON with a schema version and as a table for the terminal.
 
 use super::machine::Machine;
 use super::runner::Outcome;
@@ -18,29 +18,29 @@ pub(crate) const SCHEMA: u32 = 1;
 pub(crate) struct Report {
     /// [`SCHEMA`].
     pub(crate) schema: u32,
-    /// Which benchmark.
+    /// The name of the benchmark.
     pub(crate) bench: &'static str,
-    /// Where.
+    /// The machine that it ran on.
     pub(crate) machine: Machine,
-    /// What each side costs.
+    /// The cost of each side.
     pub(crate) cases: Vec<Case>,
-    /// How sides compare.
+    /// The ratios between sides.
     pub(crate) ratios: Vec<Ratio>,
     /// The figures that this project wants to reach, where this run has them.
     pub(crate) targets: Vec<Target>,
     /// Sides that could not be run here.
     pub(crate) not_run: Vec<NotRun>,
-    /// What one must know to read the figures.
+    /// Notes without which the figures would mislead.
     pub(crate) notes: Vec<String>,
 }
 
-/// What tells the cases of one name apart, beside the number of threads.
+/// The parameters, beside the number of threads, that tell the cases of one name apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Scale {
     /// CPUs of the made-up machine, for those who read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpus: Option<u32>,
-    /// How many of them have counted.
+    /// The number of them that have counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) used: Option<u32>,
     /// Groups folded at once.
@@ -73,14 +73,14 @@ impl fmt::Display for Scale {
 pub(crate) struct Case {
     /// Its name.
     pub(crate) case: String,
-    /// How many threads ran it at once.
+    /// The number of threads that ran it at once.
     pub(crate) threads: usize,
-    /// What else it depends on.
+    /// The other parameters.
     #[serde(flatten)]
     pub(crate) scale: Scale,
     /// The unit of the figures.
     pub(crate) unit: &'static str,
-    /// What the rounds came to.
+    /// The figure over all rounds.
     #[serde(flatten)]
     pub(crate) figure: Summary,
     /// Bytes that one pass reads, where it reads memory.
@@ -89,10 +89,10 @@ pub(crate) struct Case {
     /// Those bytes by the median time, in gigabytes (10^9) a second and thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gb_per_s: Option<f64>,
-    /// How many units a scan read side by side.
+    /// The number of units that a scan read side by side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) streams: Option<u32>,
-    /// Whether every count was found again at the end; absent where nothing is counted.
+    /// `true` if every count was found again at the end; absent where nothing is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exact: Option<bool>,
     /// Rounds that took less than half of their time, so that the start and the clock weigh in them;
@@ -178,12 +178,12 @@ pub(crate) struct Ratio {
     pub(crate) over: String,
     /// The case whose time it is divided by.
     pub(crate) under: String,
-    /// How many threads ran both.
+    /// The number of threads that ran both.
     pub(crate) threads: usize,
-    /// What else both depend on.
+    /// The other parameters of both.
     #[serde(flatten)]
     pub(crate) scale: Scale,
-    /// What the rounds' ratios came to.
+    /// The ratio over all rounds.
     #[serde(flatten)]
     pub(crate) figure: Summary,
 }
@@ -210,17 +210,17 @@ pub(crate) enum Bound {
 /// A figure that this project wants to reach, and the one that was measured.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Target {
-    /// What is measured.
+    /// The quantity that is measured.
     pub(crate) what: String,
-    /// Where it should be.
+    /// The bound that it should keep.
     pub(crate) bound: Bound,
     /// The limit.
     pub(crate) limit: f64,
     /// The unit of limit and figure: `x` for a ratio.
     pub(crate) unit: &'static str,
-    /// What was measured.
+    /// The measured figure.
     pub(crate) figure: f64,
-    /// Whether it is where it should be.
+    /// `true` if the figure keeps the bound.
     pub(crate) met: bool,
 }
 

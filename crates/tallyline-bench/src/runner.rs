@@ -13,24 +13,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long and how often to measure.
+/// The length and number of measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.
     pub(crate) rounds: usize,
     /// For how long one side runs in one round, about; at least one operation is done.
     pub(crate) slice: Duration,
-    /// How often each place of each side is tried.
+    /// The number of trials of each place of each side.
     pub(crate) trials: usize,
 }
 
-/// What one side came to.
+/// The result of one side.
 pub(crate) struct Outcome {
     /// Nanoseconds per operation and thread, round by round.
     pub(crate) rounds: Vec<f64>,
     /// Rounds that took less than half of the slice, so that the start and the clock weigh in them.
     pub(crate) short: usize,
-    /// Whether the side counted exactly what was asked of it; `None` where it does not count.
+    /// `true` if the side counted exactly as often as it was told to; `None` where it does not count.
     pub(crate) exact: Option<bool>,
 }
 
@@ -125,7 +125,7 @@ fn run_rounds(
     Ok(series)
 }
 
-/// How a side runs in the rounds.
+/// The schedule of a side's runs in the rounds.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     placement: usize,
@@ -139,7 +139,7 @@ const TRIES: usize = 3;
 /// The most operations of one run: a side that takes no time at all would never fill a slice.
 const MOST: u64 = 1 << 40;
 
-/// Whether a run took less than half of the slice.
+/// Returns whether a run took less than half of the slice.
 fn is_short(cost: f64, n: u64, slice: f64) -> bool {
     cost * (n as f64) < slice / 2.0 && n < MOST
 }
@@ -229,7 +229,7 @@ struct Job {
     warm_up: u64,
 }
 
-/// What the threads and their master write on.
+/// The memory that the threads and their master communicate by.
 #[derive(Default)]
 struct Board {
     /// Counts the jobs; the last of them is `None`, the end.

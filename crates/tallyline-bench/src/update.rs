@@ -77,7 +77,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
     Ok(all)
 }
 
-/// Which sides are held against each other: the first's time over the second's.
+/// The pairs of sides that are compared: the first's time over the second's.
 const RATIOS: [(&str, &str); 17] = [
     ("fixed/inc", "rseq-minimal/inc"),
     ("fixed/inc-c", "rseq-minimal/inc"),

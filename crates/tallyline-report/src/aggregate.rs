@@ -6,19 +6,19 @@ use super::profile::{Point, Profile};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// What is counted of a row, or of all.
+/// The totals of a row, or of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Samples.
     pub samples: u64,
-    /// The sum of the periods.
+    /// The sum of the weights that percentages are computed from: periods, or weights where each counts at least 1.
     pub period: u64,
     /// The sum of what percentages weigh: periods, or weights where each counts at least 1.
     pub total: u64,
 }
 
 impl Counts {
-    /// Adds what another row has.
+    /// Adds the counts of another row.
     pub fn add(&mut self, other: Counts) {
         self.samples += other.samples;
         self.period = self.period.saturating_add(other.period);
@@ -31,7 +31,7 @@ impl Counts {
     }
 }
 
-/// What percentages weigh.
+/// The quantity that percentages are computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighing {
     /// The periods: how many events.
@@ -42,7 +42,7 @@ pub enum Weighing {
 }
 
 impl Weighing {
-    /// What a point weighs.
+    /// Returns the weight of a group of samples.
     pub fn of(self, point: &Point) -> u64 {
         match self {
             Weighing::Period => point.period,
@@ -67,11 +67,11 @@ pub struct Row {
 pub struct Table {
     /// The rows.
     pub rows: Vec<Row>,
-    /// What the filter lets through.
+    /// The samples that the filter lets through.
     pub shown: Counts,
-    /// All samples of these events: what percentages are of.
+    /// All samples of these events: the whole of the percentages.
     pub whole: Counts,
-    /// The same for each event.
+    /// All samples of each event.
     pub whole_events: Vec<Counts>,
 }
 

@@ -19,13 +19,13 @@ use tallyline_inference::Asked;
 use tallyline_perf_data::sample::{CpuMode, Sample};
 use tallyline_perf_data::spaces::{AddressSpaces, Dso, DsoKind};
 
-/// How many samples are looked at before programs are begun with.
+/// The number of samples that are looked at before the first programs are analysed.
 const FIRST: usize = if cfg!(test) { 16 } else { 2048 };
 
-/// How many programs at least are begun with, and with more CPUs as many: all are in memory at once.
+/// The smallest number of programs analysed ahead, all of which are in memory at once; more with more CPUs.
 const PROGRAMS: usize = 4;
 
-/// Where the first samples of a recording are.
+/// The addresses of the first samples of a recording.
 pub(super) struct First {
     // as of the last record
     spaces: AddressSpaces,
@@ -47,7 +47,7 @@ impl First {
         First { spaces, seen: FxHashMap::default(), samples: 0 }
     }
 
-    /// What is mapped.
+    /// Returns the address spaces: what is mapped in each process.
     pub(super) fn spaces(&mut self) -> &mut AddressSpaces {
         &mut self.spaces
     }
@@ -155,7 +155,7 @@ impl Asking<'_> {
     }
 }
 
-/// Whether what is known of two files says that they are one.
+/// Returns whether two files are known to be one.
 fn is_same(one: &Dso, other: &Dso) -> bool {
     let what = |dso: &Dso| (dso.kind, dso.build_id, dso.reference.clone());
     one.path == other.path && what(one) == what(other)

@@ -12,12 +12,12 @@ use tallyline_inference::members_of;
 #[cfg(test)]
 mod tests;
 
-/// How some bytes were accessed.
+/// The number and kind of accesses to some bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Use {
     /// Samples.
     pub samples: u64,
-    /// What percentages weigh.
+    /// The weight of all accesses, which percentages are computed from.
     pub total: u64,
     /// Samples that read.
     pub loads: u64,
@@ -29,7 +29,7 @@ pub struct Use {
     pub stored: u64,
     /// The sum of the weights.
     pub weight: u64,
-    /// Where data came from: data sources as recorded, with how many samples.
+    /// The data sources as recorded, with the number of samples of each.
     pub sources: BTreeMap<u64, u64>,
     /// On which CPUs.
     pub cpus: BTreeSet<u32>,
@@ -73,7 +73,7 @@ impl Use {
     }
 }
 
-/// Whether an access writes: the hardware says it, or the instruction.
+/// Returns whether an access writes, by the hardware's record or else by the instruction.
 pub fn is_store(point: &Point, operand: &Operand) -> bool {
     match point.source {
         Some(source) if source.is_store() => true,
@@ -82,8 +82,8 @@ pub fn is_store(point: &Point, operand: &Operand) -> bool {
     }
 }
 
-/// Whether an access reads: the hardware says it, or the instruction. Hardware samples one of the two halves
-/// of `addq $1, (mem)`.
+/// Returns whether an access reads, by the hardware's record or else by the instruction. Hardware samples
+/// one of the two halves of `addq $1, (mem)`.
 fn is_load(point: &Point, operand: &Operand) -> bool {
     match point.source {
         Some(source) if source.is_store() || source.is_load() => source.is_load(),
@@ -104,7 +104,7 @@ pub struct TypeUse {
     pub size: u64,
     /// Its members.
     pub members: Vec<Member>,
-    /// Where it is defined, if the file has other types of its name with samples.
+    /// The source position of its definition, if the file has other types of its name with samples.
     pub place: Option<String>,
     /// For each event with samples, its name and how each offset was accessed.
     pub events: Vec<(String, BTreeMap<u64, Use>)>,
@@ -120,7 +120,7 @@ pub struct TypeUse {
 /// bitfields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// Where the access begins.
+    /// The offset of the first byte accessed.
     pub offset: u64,
     /// The path to each: the number of the member at each level. An empty one is that of no member. More than one
     /// where the access does not tell which.
@@ -163,7 +163,7 @@ impl TypeUse {
         self.rows.iter().filter(move |(row, _)| row.is_open() && row.common() == path)
     }
 
-    /// How it was accessed as a whole.
+    /// Returns the accesses to the type as a whole.
     pub fn whole(&self) -> Use {
         let mut whole = Use::default();
         let certain = self.events.iter().flat_map(|(_, offsets)| offsets.values());
@@ -227,7 +227,7 @@ struct OfType {
     parts: BTreeMap<(u32, u64), u64>,
 }
 
-/// What an access is of.
+/// A part of a type that was accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Field {
     /// The type and where it starts in the object.
@@ -284,7 +284,7 @@ fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
     list
 }
 
-/// How offsets were accessed, by event.
+/// The accesses to each offset, by event.
 type Events = BTreeMap<u32, BTreeMap<u64, Use>>;
 
 impl TypeUse {

@@ -27,7 +27,7 @@ const BY_EVIDENCE: i32 = i32::MIN + 1;
 /// The longest instruction, in bytes.
 const LENGTH_LIMIT: u64 = 16;
 
-/// What general registers held: where the recording says it, and what it says of samples that were asked for.
+/// The general registers of samples, for those samples whose types may depend on them.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
     // of each sample that says it: the point, and the position of the record
@@ -67,18 +67,18 @@ impl Held {
         }
     }
 
-    /// Whether no sample says it.
+    /// Returns whether no sample has registers.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }
 
-    /// What a register held, of a sample that was asked for.
+    /// Returns the value of a register in a sample.
     pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
         self.values.get(&sample)?.get(usize::from(register.0)).copied()
     }
 }
 
-/// Whether a sample has these registers, at its own place in the code.
+/// Returns whether a sample has these registers, taken at its own address.
 pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {
     match (registers(sample), needed) {
         (Some(registers), Some(needed)) => registers.mask() & needed == needed,
@@ -179,7 +179,7 @@ impl Objects {
 #[derive(Clone, Copy)]
 struct Alone {
     memory: Memory,
-    /// Whether registers have what they had before the instruction when it is through.
+    /// `true` if the instruction leaves registers as they were before it.
     keeps_registers: bool,
 }
 
@@ -195,7 +195,7 @@ fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
     Some(Alone { memory, keeps_registers })
 }
 
-/// Which points have an instruction that registers may say more about.
+/// Returns, for each group of samples, whether registers may say more about its instruction.
 fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
     let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
     let mut asks = |point: &Point| {
@@ -333,7 +333,7 @@ fn objects(profile: &Profile) -> Objects {
     objects
 }
 
-/// What a sample's instruction accessed, and the file that has the type.
+/// Returns the operand of a sample's instruction, and the file that has the type.
 fn typed(
     profile: &Profile,
     binaries: &Binaries,

@@ -1,11 +1,11 @@
-//! Which samples are shown.
+//! The filter of samples to show.
 
 use super::operand::Outcome;
 use super::pattern::NameKind;
 use super::profile::{Point, Profile};
 use std::collections::{BTreeSet, HashSet};
 
-/// What samples have to be. An empty list lets everything through, as does what is `None`.
+/// The conditions on samples. An empty list lets everything through, and so does `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Names of threads.
@@ -26,7 +26,7 @@ pub struct Filter {
     pub operation: Option<Operation>,
 }
 
-/// What kind of memory access.
+/// A kind of memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// One that reads.
@@ -45,7 +45,7 @@ impl Operation {
 }
 
 impl Filter {
-    /// Whether a sample gets through.
+    /// Returns whether a sample passes the filter.
     pub fn accepts(&self, profile: &Profile, point: &Point) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {
@@ -63,7 +63,7 @@ impl Filter {
             && self.operation.is_none_or(|operation| operation.accepts(point))
     }
 
-    /// Whether a sample is in a part of a node whose type gets through.
+    /// Returns whether a sample is in a part of a node whose type passes the filter.
     fn is_in_node(&self, profile: &Profile, point: &Point) -> bool {
         let node = profile.outcome(point).operand().and_then(|operand| operand.within);
         node.zip(self.types.as_ref()).is_some_and(|(node, types)| types.contains(profile.text(node.name)))

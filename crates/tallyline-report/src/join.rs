@@ -19,7 +19,7 @@ use tallyline_inference::{self as infer, Asked, Pseudo, TypeTable, Wanted, field
 use tallyline_perf_data::file::Records;
 use tallyline_perf_data::spaces::DsoKind;
 
-/// What programs say about their types.
+/// The types of all programs of a profile.
 #[derive(Debug, Default)]
 pub struct Joined {
     /// A table for each file that has debug information, by the file's index.
@@ -29,7 +29,7 @@ pub struct Joined {
     ids: FxHashMap<(u32, TypeId), u32>,
     /// Samples that have a type by the address of their data, or by registers.
     pub by_evidence: u64,
-    /// What is missing of debug information, a line each.
+    /// The debug information that is missing, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, 
     all
 }
 
-/// What a program says to what is asked of it, as that becomes known.
+/// Answers queries about a program's addresses one by one.
 pub(super) fn answers(program: &Program, asked: &mut dyn Iterator<Item = Asked>) -> Result<Answers, String> {
     let table = match (&program.debug, &program.btf) {
         (Some(debug), _) => {

@@ -4,10 +4,10 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
 
-/// How deep members nest before the rest is left out.
+/// The depth of nested members beyond which the rest is left out.
 const DEPTH_LIMIT: usize = 16;
 
-/// How many members one type may unfold to.
+/// The number of members that one type may unfold to.
 const MEMBERS_LIMIT: usize = 1 << 14;
 
 /// A member, or a base, or a variant.
@@ -20,13 +20,13 @@ pub struct Member {
     pub ty: String,
     /// Its name, with that of the variant in front; empty for a base, and where it has none.
     pub name: String,
-    /// Where it starts, counted from the outermost type.
+    /// The offset in the outermost type.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
     /// Its own members.
     pub children: Vec<Member>,
-    /// Whether its members were left out because they nest too deep or are too many.
+    /// `true` if its members were left out because they nest too deep or are too many.
     pub truncated: bool,
 }
 

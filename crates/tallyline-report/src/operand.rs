@@ -1,10 +1,10 @@
-//! What the instruction of a sample accesses, as reports need it.
+//! The memory operand of a sample's instruction, in the form that reports need.
 
 use super::names::NameId;
 use std::ops::Range;
 use tallyline_inference::Pseudo;
 
-/// What an instruction accesses.
+/// The type of an instruction's operand, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A type.
@@ -32,13 +32,13 @@ pub struct Operand {
     pub field: NameId,
     /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
     pub text: NameId,
-    /// How many bytes are accessed.
+    /// The number of bytes accessed.
     pub size: u16,
-    /// Which of the fields there it can be, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
+    /// The fields at this offset that can be meant, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
     pub candidates: u64,
-    /// Whether it reads.
+    /// `true` if the instruction reads it.
     pub reads: bool,
-    /// Whether it writes.
+    /// `true` if the instruction writes it.
     pub writes: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Within {
     pub ty: u32,
     /// Its name.
     pub name: NameId,
-    /// Where in it the part starts.
+    /// The offset in it at which the part starts.
     pub start: u64,
 }
 
@@ -72,7 +72,7 @@ pub enum Reason {
     NoInstruction,
     /// The sample is at a function's first instruction, and it is not known which indirect call entered it.
     IndirectCall,
-    /// What inference says; the instruction accesses memory.
+    /// The instruction accesses memory of unknown type: the reason that inference gives.
     Lost(NameId),
 }
 
@@ -82,7 +82,7 @@ impl Operand {
         self.within.map_or(self.name, |node| node.name)
     }
 
-    /// Whether it is among some bytes of the object, or may be.
+    /// Returns whether the access is, or may be, among some bytes of the object.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
         let start = self.within.map_or(0, |node| node.start);
         let is_in = |offset: u64| bytes.contains(&start.saturating_add(offset));
@@ -94,7 +94,7 @@ impl Outcome {
     /// For places that were not looked at.
     pub const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
 
-    /// Whether a sample there counts as eligible: in code with debug information, and it accesses
+    /// Returns whether a sample there counts as eligible: its code has debug information, and it accesses
     /// memory that can have a type.
     pub fn is_eligible(&self) -> bool {
         matches!(self, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))

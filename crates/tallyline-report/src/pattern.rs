@@ -135,7 +135,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a name is the one that was typed, with less in front of it.
+/// Returns whether a name is the one that was typed, with a shorter qualification in front of it.
 fn is_name(kind: NameKind, name: &str, typed: &str) -> bool {
     match kind {
         NameKind::Thread | NameKind::Event => name == typed,
@@ -261,7 +261,7 @@ fn split(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// Whether a slash ends this before a comma or the end: the path of a file has none there.
+/// Returns whether a slash ends this before a comma or the end: the path of a file has none there.
 fn closes(rest: &str) -> bool {
     rest.ends_with('/') || rest.contains("/,")
 }

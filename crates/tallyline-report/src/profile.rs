@@ -1,4 +1,4 @@
-//! What is kept of a recording: its samples, and the places that they were at, each place once.
+//! The samples of a recording, and the code and data addresses that they were at, each once.
 
 use super::attribution::{CallCounts, EventShift, FusionRules, Rule};
 use super::evidence::Held;
@@ -11,7 +11,7 @@ use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::Dso;
 use tallyline_perf_data::spe::Tally;
 
-/// What stands for a CPU, a place or a time that the recording does not have.
+/// The index or number that stands for a CPU, place or time that the recording does not have.
 pub const NONE: u32 = u32::MAX;
 
 /// One sample, or several that are the same in all that is kept apart ([`Apart`](super::Apart)).
@@ -19,7 +19,7 @@ pub const NONE: u32 = u32::MAX;
 pub struct Point {
     /// The event, by index.
     pub event: u32,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
     /// The process.
     pub pid: i32,
@@ -29,34 +29,34 @@ pub struct Point {
     pub comm: NameId,
     /// The CPU; [`NONE`] where it is not known, or not kept apart.
     pub cpu: u32,
-    /// Whether the address is that of the very instruction.
+    /// `true` if the address is exactly that of the sampled instruction.
     pub exact: bool,
-    /// In whose code.
+    /// The mode that the CPU ran in.
     pub mode: CpuMode,
-    /// Where the program was, as recorded.
+    /// The instruction pointer as recorded.
     pub ip: u64,
-    /// The same as an index into [`Profile::places`].
+    /// The code address of `ip`, as an index into [`Profile::places`].
     pub place: u32,
     /// The place whose instruction the sample is charged to: `place`, or the one that retired before it.
     pub charged: u32,
-    /// Where the function returns to; [`NONE`] without call chains.
+    /// The return address of the function; [`NONE`] without call chains.
     pub caller: u32,
-    /// When the first was, in nanoseconds of the recording's clock; 0 where it is not known.
+    /// The time of the first sample, in nanoseconds of the recording's clock; 0 where it is not known.
     pub time: u64,
-    /// How many events it stands for: all samples together.
+    /// The number of events that all its samples together stand for.
     pub period: u64,
     /// The address of the data.
     pub address: u64,
-    /// Where it was, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
+    /// The data's location, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
     pub data_place: u32,
-    /// What says in [`Profile::held`] what registers held, or of several samples that something does;
-    /// [`NONE`] where it is not recorded.
+    /// The recorded registers, as an index into [`Profile::held`]: the lowest of its samples; [`NONE`]
+    /// without registers.
     pub held: u32,
     /// The physical address of the data.
     pub physical_address: u64,
     /// Latencies.
     pub weight: Weight,
-    /// Where the data came from.
+    /// The data source: the level or memory that the access was served from.
     pub source: Option<DataSource>,
     /// The size of the data's page.
     pub data_page_size: u64,
@@ -69,15 +69,15 @@ pub struct Point {
 pub struct Place {
     /// The file, as an index into [`Profile::dsos`]; [`NONE`] where nothing was mapped.
     pub dso: u32,
-    /// Where in it: see [`DsoKind`](tallyline_perf_data::spaces::DsoKind). Without a file the address.
+    /// The offset in the file, see [`DsoKind`](tallyline_perf_data::spaces::DsoKind); the address without a file.
     pub offset: u64,
-    /// In whose code.
+    /// The mode that the CPU ran in.
     pub mode: CpuMode,
     /// The process, where the code has no file; else 0.
     pub pid: i32,
 }
 
-/// What is known about a place.
+/// The function and source line of a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resolved {
     /// The address in the file as the linker gave it; the offset where the file is not there.
@@ -95,13 +95,13 @@ pub struct Resolved {
 pub struct Symbol {
     /// The file; [`NONE`] where nothing was mapped.
     pub dso: u32,
-    /// Where it starts, as the linker gave it; the address itself where there is no symbol.
+    /// The address of its first byte, as the linker assigned it; the address itself where there is no symbol.
     pub start: u64,
-    /// In whose code.
+    /// The mode that the CPU ran in.
     pub mode: CpuMode,
     /// Its name; the address in hexadecimal digits where there is none.
     pub name: NameId,
-    /// Whether there is one.
+    /// `true` if the file has such a symbol.
     pub is_known: bool,
 }
 
@@ -110,19 +110,19 @@ pub struct Symbol {
 pub struct EventInfo {
     /// Its name.
     pub name: String,
-    /// Whether its samples are exact enough to be charged to the instruction that they are at.
+    /// `true` if its samples are exact enough to be charged to the instruction that they are at.
     pub is_precise: bool,
-    /// Whether it is a counter of the hardware, whose samples come when it has overflowed.
+    /// `true` if it is a hardware counter, whose samples are taken on overflow.
     pub is_counter: bool,
-    /// Whether samples have weights.
+    /// `true` if samples have weights.
     pub has_weight: bool,
-    /// Whether samples say where data came from.
+    /// `true` if samples have data sources.
     pub has_source: bool,
-    /// Whether samples have addresses of data.
+    /// `true` if samples have data addresses.
     pub has_address: bool,
 }
 
-/// Which instruction samples of imprecise events are charged to.
+/// The instruction that samples of imprecise events are charged to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Skid {
     /// The one that they were taken at.
@@ -130,9 +130,9 @@ pub enum Skid {
     None,
     /// The one that retired before it.
     Corrected {
-        /// How many samples that changed.
+        /// The number of samples that are charged elsewhere.
         samples: u64,
-        /// How many of them are at places whose samples are divided among several instructions.
+        /// The number of those at places whose samples are divided among several instructions.
         divided: u64,
     },
 }
@@ -160,15 +160,15 @@ pub struct Profile {
     pub events: Vec<EventInfo>,
     /// The samples in the order of time, where they are kept apart.
     pub points: Vec<Point>,
-    /// Where they were, each once.
+    /// The code addresses of samples, each once.
     pub places: Vec<Place>,
-    /// What is known about each place. As long as `places`.
+    /// The function and source line of each place. As long as `places`.
     pub resolved: Vec<Resolved>,
-    /// What the instruction at each place accesses. As long as `places`.
+    /// The operand's type of the instruction at each place. As long as `places`.
     pub outcomes: Vec<Outcome>,
     /// The slot of a class's table of functions that the instruction at a place reads, by the place's index.
     pub slots: FxHashMap<u32, NameId>,
-    /// Where data was, each place once.
+    /// The data addresses of samples, each once.
     pub data_places: Vec<Place>,
     /// The address in memory of each of `data_places`, as a sample has it.
     pub data_raw: Vec<u64>,
@@ -176,10 +176,10 @@ pub struct Profile {
     pub data_symbols: Vec<u32>,
     /// The address of each of `data_places` in its file, as the linker gave it.
     pub data_addresses: Vec<u64>,
-    /// What registers held.
+    /// The registers of samples.
     pub held: Held,
-    /// The places that samples return to, if they are at a function's first instruction: a point, and an index into
-    /// `places`, for each sample whose word there is an address of code.
+    /// The return addresses of samples at a function's first instruction, read from the word at the stack
+    /// pointer: a sample group, and an index into `places`, for each sample whose word is an address of code.
     pub returns: Vec<(u32, u32)>,
     /// Functions and variables.
     pub symbols: Vec<Symbol>,
@@ -197,33 +197,33 @@ pub struct Profile {
     pub arch: String,
     /// perf's name of the CPU: vendor, family, model, stepping.
     pub cpu_id: Option<String>,
-    /// What programs say about their types.
+    /// The types of all programs.
     pub joined: Joined,
-    /// What was done about skid.
+    /// The correction of skid that was made.
     pub skid: Skid,
     /// The pairs of instructions that the machine retires as one.
     pub fusion: FusionRules,
-    /// How far behind what they count the samples of counters without precision are.
+    /// The distance of imprecise counters' samples behind the instructions that they count.
     pub shifts: Vec<EventShift>,
     /// The rule by which samples at a place are charged elsewhere, by the place's index.
     pub rules: FxHashMap<u32, Rule>,
-    /// The rule by which samples at one place are charged to a call, by the indices of the place and of the call.
+    /// The rule by which samples at one place are charged to a call, by the indices of both places.
     pub call_rules: FxHashMap<(u32, u32), Rule>,
     /// Samples at functions' first instructions, and the calls that they are charged to.
     pub calls: CallCounts,
     /// Samples that were lost.
     pub lost: u64,
-    /// What became of traces by the hardware.
+    /// The numbers of hardware trace records that were read and skipped.
     pub traces: Tally,
     /// Samples whose copy of the stack does not say who called.
     pub not_unwound: u64,
     /// Samples of events that the recording does not describe.
     pub unknown_events: u64,
-    /// Whether the machine was emulated: clock samples fall on starts of blocks there.
+    /// `true` if the machine was emulated: clock samples fall on the starts of blocks there.
     pub is_emulated: bool,
-    /// What is wrong with the recording without making it useless.
+    /// The recording's defects that leave it usable.
     pub warnings: Vec<String>,
-    /// Whether parts of the recording are damaged or missing.
+    /// `true` if parts of the recording are damaged or missing.
     pub is_damaged: bool,
 }
 
@@ -249,12 +249,12 @@ impl Profile {
         self.nodes.iter().find(|(_, ranges)| has(ranges)).map(|(node, _)| *node)
     }
 
-    /// What the instruction that a sample is charged to accesses.
+    /// Returns the operand's type of the instruction that a sample is charged to.
     pub fn outcome(&self, point: &Point) -> &Outcome {
         self.outcomes.get(point.charged as usize).unwrap_or(&Outcome::NOT_LOOKED)
     }
 
-    /// What is known about the place of a sample.
+    /// Returns the function and source line of a place.
     pub fn at(&self, place: u32) -> Resolved {
         self.resolved.get(place as usize).copied().unwrap_or_default()
     }

@@ -23,11 +23,11 @@ pub trait Programs: Sync {
 pub struct Program {
     /// Its code.
     pub image: Image,
-    /// Where its debug information is: the file itself or its debug file.
+    /// The file with its debug information: the file itself or its debug file.
     pub debug: Option<Debug>,
     /// A kernel's BTF, raw, where there is no debug information.
     pub btf: Option<Vec<u8>>,
-    /// Where the table of its types is kept between runs; none where it is not.
+    /// The cache of its types between runs, if there is one.
     pub store: Option<Box<dyn Store>>,
 }
 
@@ -35,14 +35,14 @@ pub struct Program {
 pub struct Debug {
     /// The file.
     pub file: File,
-    /// What belongs to it.
+    /// The files that complete its debug information.
     pub companions: Box<dyn Companions + Send + Sync>,
     /// The symbols of a debug file; the program has none then.
     pub symbols: Option<Image>,
 }
 
 impl Program {
-    /// Whether anything says of which types its data are.
+    /// Returns whether any file tells the types of its data.
     pub fn has_types(&self) -> bool {
         self.debug.is_some() || self.btf.is_some()
     }

@@ -1,4 +1,4 @@
-//! What is known about the places of a profile: addresses in files, symbols, source lines.
+//! The resolution of a profile's addresses to files, symbols and source lines.
 
 use super::ahead::Ahead;
 use super::demangle::demangle;
@@ -46,7 +46,7 @@ impl Profile {
         self.resolve_after(records, programs, needs, correct_skid, None)
     }
 
-    /// The same with programs that were begun with.
+    /// Resolves with programs whose analysis began during loading.
     pub(super) fn resolve_after(
         &mut self,
         records: &dyn Records,
@@ -107,7 +107,7 @@ impl Profile {
         Binaries { list: self.dsos.par_iter().enumerate().zip(begun).map(open).collect() }
     }
 
-    /// How offsets become addresses, for each file that is there.
+    /// Returns the map from offsets to addresses of each file that is there.
     fn addresses<'p>(&self, binaries: &'p Binaries) -> Vec<Option<Addresses<'p>>> {
         let of = |(index, dso): (u32, _)| Some(Addresses::of(dso, binaries.get(index)?));
         (0..).zip(&self.dsos).map(of).collect()
@@ -122,7 +122,7 @@ fn address(all: &[Option<Addresses<'_>>], place: &Place) -> u64 {
     }
 }
 
-/// How offsets in a file become addresses as the linker gave them.
+/// The map from a file's offsets to the addresses that the linker assigned.
 pub(super) struct Addresses<'p> {
     kind: DsoKind,
     program: &'p Program,
@@ -146,7 +146,7 @@ impl<'p> Addresses<'p> {
     }
 }
 
-/// How far the kernel was moved when it was started.
+/// Returns the distance by which the kernel was relocated at boot.
 fn slide(dso: &Dso, program: &Program) -> u64 {
     if dso.kind != DsoKind::Kernel {
         return 0;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
-/// What samples say about sharing.
+/// The sharing of cache lines, as samples show it.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
     /// Lines that more than one CPU or thread accessed and one of them wrote, the worst first.
@@ -19,15 +19,15 @@ pub struct Sharing {
     pub addressed: u64,
     /// Lines in all.
     pub all_lines: u64,
-    /// What all samples add up to.
+    /// The sum over all samples.
     pub counts: Counts,
-    /// Whether the hardware says where lines came from; else transfers are an estimate.
+    /// `true` if the hardware records where lines came from; otherwise transfers are an estimate.
     pub is_measured: bool,
-    /// Whether who accesses is told apart by CPU; else by thread.
+    /// `true` if accesses are told apart by CPU; otherwise by thread.
     pub by_cpu: bool,
 }
 
-/// What is counted of a line, of some bytes, or of all.
+/// The counts of a line, of some bytes, or of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Samples.
@@ -38,18 +38,18 @@ pub struct Counts {
     pub stores: u64,
     /// Loads of a line that was modified in another cache of the same node.
     pub local_hitm: u64,
-    /// The same of another node.
+    /// Loads of a line that was modified in a cache of another node.
     pub remote_hitm: u64,
     /// Locked accesses.
     pub locked: u64,
     /// The sum of the weights.
     pub weight: u64,
-    /// Where loads and stores found their lines.
+    /// The levels in which loads and stores found their lines.
     pub levels: Levels,
 }
 
-/// Where loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that were
-/// modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
+/// The levels in which loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that
+/// were modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
     /// Loads from a buffer of lines under way.
@@ -102,7 +102,7 @@ impl Levels {
     }
 }
 
-/// Where data was, in the older bits: what only the newer number says is put into them.
+/// Returns the memory level in the older bits: what only the newer number says is put into them.
 fn place(source: DataSource) -> u16 {
     let level = source.level();
     if level & !(level::NA | level::HIT | level::MISS) != 0 {
@@ -158,10 +158,10 @@ pub struct Line {
     pub address: u64,
     /// The process, where addresses are those of one; else 0.
     pub pid: i32,
-    /// What it adds up to.
+    /// The sum over its samples.
     pub counts: Counts,
-    /// How often it went from one to another as far as samples show: two that follow each other in
-    /// time are of different CPUs or threads, and one of them writes. An estimate.
+    /// An estimate of the transfers between caches: accesses that follow each other in time, of different CPUs or
+    /// threads, one of which writes.
     pub transfers: u64,
     /// Bytes that one wrote and another accessed.
     pub is_true: bool,
@@ -171,24 +171,24 @@ pub struct Line {
     pub actors: BTreeSet<i64>,
     /// The nodes of memory of its CPUs, as far as the recording says them.
     pub nodes: BTreeSet<u32>,
-    /// What was accessed, by offset in the line.
+    /// The bytes accessed, by offset in the line.
     pub parts: Vec<Part>,
 }
 
 /// Some bytes of a line, as one field of a type.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Where in the line.
+    /// The offset in the line.
     pub offset: u32,
     /// Type and field, or why there is none.
     pub what: String,
     /// The functions that access it.
     pub functions: BTreeSet<u32>,
-    /// What it adds up to.
+    /// The sum over its samples.
     pub counts: Counts,
-    /// Who reads it.
+    /// The CPUs or threads that read it.
     pub readers: BTreeSet<i64>,
-    /// Who writes it.
+    /// The CPUs or threads that write it.
     pub writers: BTreeSet<i64>,
     /// The CPUs that access it.
     pub cpus: BTreeSet<u32>,
@@ -196,7 +196,7 @@ pub struct Part {
     pub nodes: BTreeSet<u32>,
 }
 
-/// Which bytes of a line one has read and written, a bit for each, or for several in lines over 128.
+/// The bytes of a line that one CPU or thread read and wrote, a bit for each, or for several in lines over 128.
 #[derive(Clone, Copy, Default)]
 struct Bytes {
     read: u128,
@@ -245,7 +245,7 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
     found
 }
 
-/// Whether it writes, and how many bytes; 1 where that is not known.
+/// Returns whether an access writes, and its number of bytes; 1 where that is not known.
 fn access(point: &Point, outcome: &Outcome) -> (bool, u32) {
     match outcome.operand() {
         Some(operand) => (is_store(point, operand), u32::from(operand.size).max(1)),

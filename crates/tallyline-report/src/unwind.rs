@@ -65,7 +65,7 @@ pub(super) fn has_stacks(attr: &Attr) -> bool {
     attr.sample_type & bit::STACK_USER != 0 && attr.user_stack > WORD
 }
 
-/// What a sample has to have to be unwound: registers and a copy of the stack.
+/// Returns what unwinding a sample needs: its registers and its copy of the stack.
 pub(super) fn of_sample<'a>(sample: &Sample<'a>) -> Option<(Registers<'a>, UserStack<'a>)> {
     let stack = sample.user_stack.filter(|stack| stack.bytes.len() > WORD as usize)?;
     Some((sample.user_registers?, stack))

@@ -17,7 +17,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Where samples were, by whom, with which period, and how many: by file, offset, thread, name and event.
+/// The samples' number and period by file, offset, thread, name and event.
 type Found = std::collections::BTreeMap<(u32, u64, i32, String, u32), (u64, u64)>;
 
 fn found(profile: &Profile) -> Found {

@@ -87,7 +87,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the writer had to wait so much that its percentiles are about the others on its CPU.
+    /// Returns whether the writer had to wait so much that its percentiles describe other tasks on its CPU.
     fn is_disturbed(&self) -> bool {
         self.waited > 0.1
     }

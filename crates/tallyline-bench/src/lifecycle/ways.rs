@@ -22,7 +22,7 @@ pub(super) trait Way: Sync {
     /// A packet of `bytes` at `time`, on the CPU that runs this.
     fn update(&self, flow: &Self::Flow, bytes: u64, time: u64);
 
-    /// What a thread is that counts as made-up CPUs, one at a time.
+    /// The state of a thread that counts as synthetic CPUs, one at a time.
     type Impostor;
 
     /// The right to count as the made-up CPUs of these numbers, below [`CPUS`].
@@ -246,7 +246,7 @@ impl Line {
     }
 }
 
-/// What an allocation of the C library takes beside what was asked for.
+/// The overhead of an allocation of the C library, in bytes.
 const MALLOC: usize = 16;
 
 /// `per-cpu-lines`: a line for each CPU, allocated and written up front.

@@ -31,7 +31,7 @@ const SAMPLES: u64 = 100_000;
 /// At least so many times as fast.
 const FASTER: f64 = 10.0;
 
-/// What to compare on, and with what.
+/// The recordings to compare on, and the peer.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The perf to compare with; it has to know data types (6.8 or later) [default: what PERF names, else the one on the PATH]
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     #[arg(short = 'k', long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
 
-    /// How many samples the recordings have that are made here
+    /// Number of samples of the recordings that are made here
     #[arg(long, value_name = "N", default_value_t = SAMPLES, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = super::positive)]
     functions: usize,
 
-    /// How many rounds; each side runs once in every round
+    /// Number of rounds; each side runs once in every round
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
@@ -86,7 +86,7 @@ struct Subject {
     name: String,
     recording: PathBuf,
     vmlinux: Option<PathBuf>,
-    /// What the types of the program itself are kept in, where it is known and uses libraries.
+    /// The file name of the program's own type cache, where it is known and the program uses libraries.
     own: Option<String>,
 }
 
@@ -181,7 +181,7 @@ struct Bench {
     ours: PathBuf,
     perf: Option<PathBuf>,
     rounds: usize,
-    /// Where types are kept for those that have them.
+    /// The folder of the type cache, for the sides that have one.
     kept: PathBuf,
 }
 
@@ -190,7 +190,7 @@ const COLD: &str = "tallyline --no-cache";
 const NEW: &str = "tallyline, new program";
 const WARM: &str = "tallyline";
 
-/// What is asked of each side.
+/// The options of each side for each job.
 const JOBS: [(&str, &[&str], &[&str]); 2] = [
     ("report -s type", &["report", "-s", "type", "--stdio"], &["report", "-s", "type", "--stdio"]),
     ("annotate data types", &["annotate"], &["annotate", "--data-type", "--stdio"]),
@@ -235,8 +235,8 @@ impl Bench {
         command
     }
 
-    /// Whether all account for the same samples; notes how many, and how many have a type. From then on
-    /// types are kept.
+    /// Checks that all sides account for equally many samples, and notes how many those are, and how many have a type.
+    /// From then on types are cached.
     fn same_samples(&self, subject: &Subject, report: &mut Report) -> Result<()> {
         let words = ["report", "-s", "type,typeoff", "--json"];
         let output = output(&mut self.own(&words, subject, false))?;

@@ -80,8 +80,8 @@ pub(super) fn record(ours: &Path, folder: &Path, samples: u64) -> Result<(PathBu
     bail!("this machine does not take {samples} samples")
 }
 
-/// How many samples there are. Not read in here: what this process takes at most, each that it starts is
-/// said to have taken, too.
+/// Returns the number of samples. The recording is not read in this process: its peak memory would be counted as
+/// that of each process that it starts.
 fn count(ours: &Path, recording: &Path) -> Result<u64> {
     let mut command = Command::new(ours);
     command.args(["report", "-s", "comm", "--json", "-i"]).arg(recording);

@@ -18,13 +18,13 @@ use tallyline_perf_data::{Attr, Sample, Writer};
 /// Instructions with samples in each function.
 const PLACES: usize = 8;
 
-/// Where the file lies that can be loaded anywhere.
+/// The load address of a position-independent file.
 const BASE: u64 = 0x5555_5555_4000;
 
 const PAGE: u64 = 4096;
 const PID: i32 = 4000;
 
-/// What perf asks of the software clock.
+/// Returns the attributes that perf sets for the software clock.
 fn attr() -> Attr {
     Attr {
         kind: 1,

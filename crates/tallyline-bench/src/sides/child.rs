@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What one run took.
+/// The time and memory of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// From start to end.

@@ -18,7 +18,7 @@ pub(crate) const PLACEMENTS: usize = 8;
 
 /// One operation on a state; the type names the side.
 pub(crate) trait Step: 'static {
-    /// What the operation works on.
+    /// The state that the operation works on.
     type State: Sync + 'static;
 
     /// Does it once. `turn` counts the turns of the loop.
@@ -71,7 +71,7 @@ pub(crate) fn opaque(mut value: u64) -> u64 {
     value
 }
 
-/// How many multiplications, each of which waits for the last, a thread thinks between updates.
+/// The number of dependent multiplications that a thread computes between updates.
 pub(crate) const THINK_MULTIPLICATIONS: usize = 16;
 
 /// The work between two updates: about 50 cycles in which the thread does not touch memory and

@@ -62,7 +62,7 @@ impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
 #[derive(Default)]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// How many interfaces the packets go round.
+/// The number of interfaces that packets are spread over.
 pub(crate) const GROUPS: usize = 16;
 
 /// The bytes of a packet.

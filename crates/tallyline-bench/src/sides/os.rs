@@ -1,11 +1,11 @@
-//! What the benchmarks ask of the system: memory of a known kind, the rseq area.
+//! The system's services for the benchmarks: memory of a known kind, the rseq area.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
 
 pub(crate) use tallyline_support::cpus::{allowed_cpus, pin};
 
-/// Whether `bytes` bytes from `address` on are mapped, whatever they are.
+/// Returns whether `bytes` bytes from `address` on are mapped, with any protection.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     const PAGE: usize = 4096;
     let start = address / PAGE * PAGE;

@@ -58,8 +58,7 @@ mod x86_64 {
         }
     }
 
-    /// Where glibc put the threads' rseq areas, from the thread pointer; `None` where it registered
-    /// none.
+    /// Returns the offset of glibc's rseq area from the thread pointer; `None` if glibc registered none.
     fn rseq_offset() -> Option<isize> {
         // SAFETY: looks two names up; glibc exports both as constants of these types since 2.35 (RHEL 9: 2.34-37).
         unsafe {

@@ -17,10 +17,10 @@ pub(crate) unsafe fn one_stream(units: &[usize], bytes: usize, width: usize) -> 
     units.iter().fold(0u64, |sum, &unit| sum.wrapping_add(unsafe { imp::scan_1(unit, bytes, width) }))
 }
 
-/// As [`one_stream`], four units at a time; the rest one by one.
+/// Sums the words of units as [`one_stream`] does, but of four units at a time; of the rest one by one.
 ///
 /// # Safety
-/// As [`one_stream`].
+/// The conditions of [`one_stream`] hold.
 pub(crate) unsafe fn four_streams(units: &[usize], bytes: usize, width: usize) -> u64 {
     let (fours, rest) = units.as_chunks::<4>();
     let mut sum = 0u64;

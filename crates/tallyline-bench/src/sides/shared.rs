@@ -1,4 +1,4 @@
-//! What most programs do: one atomic word that all threads add to.
+//! The counter of most programs: one atomic word that all threads add to.
 
 use super::looped::{Looped, Step, opaque};
 use super::{GROUPS, PACKET_SUM, Side, packet_length};

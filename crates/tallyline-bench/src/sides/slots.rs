@@ -12,7 +12,7 @@ thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// How many threads can have a slot: enough for the threads of one run after another.
+/// The number of threads that can have a slot: enough for the threads of one run after another.
 pub(crate) const SLOTS: usize = 1024;
 
 #[cold]

@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How groups lie in a unit.
+/// The arrangement of groups in a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     /// Items of a group.
@@ -40,7 +40,7 @@ impl Shape {
 /// The units of all CPUs, and where they are.
 pub(crate) struct Units {
     memory: Memory,
-    /// Where the first group would be in a unit with the offset 0.
+    /// The address that the first group would have in a unit with the offset 0.
     home: usize,
     /// From there to each CPU's unit: the table that a kernel calls `__per_cpu_offset`.
     offsets: Vec<usize>,
@@ -91,7 +91,7 @@ impl Units {
         units.offsets.iter().all(mapped).then_some(units)
     }
 
-    /// Whether the memory is the library's.
+    /// Returns whether the memory is the library's.
     pub(crate) fn is_library(&self) -> bool {
         matches!(self.memory, Memory::Library(_))
     }
@@ -174,7 +174,7 @@ fn handle_of(group: &Group) -> Handle {
     Handle { base: raw.counter.base, table: raw.counter.table }
 }
 
-/// How many units are read side by side.
+/// The number of units that are read side by side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Streams {
     /// One after the other.
@@ -232,7 +232,7 @@ pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize)
     }))
 }
 
-/// What one scan comes to: the sum of all words.
+/// Returns the result of one scan: the sum of all words.
 pub(crate) fn scan_sum(units: &Units, streams: Streams, width: usize) -> u64 {
     units.scan(streams, width)
 }

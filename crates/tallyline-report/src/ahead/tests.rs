@@ -52,7 +52,7 @@ impl Compiled {
         Some(Compiled { folder, opened: AtomicUsize::new(0) })
     }
 
-    /// Where in its file each instruction of a program is that accesses memory.
+    /// Returns the file offset of each instruction of a program that accesses memory.
     fn offsets(&self, name: &str) -> Vec<u64> {
         let file = File::open(self.folder.join(name)).expect("the program");
         let image = Image::read(&file).expect("an image");

@@ -48,9 +48,9 @@ struct Candidate {
     stall: f64,
     /// The pair whose jump it is, and what to charge instead where that retires as one.
     pair: Option<(FusiblePair, u64, f64)>,
-    /// How often control comes this way, against the other candidates.
+    /// The frequency of this path into the sampled instruction, relative to the other candidates.
     flow: f64,
-    /// Whether what is in front of the address only waits for it.
+    /// `true` if the instruction in front of the address only waits for this one.
     is_waiting: bool,
 }
 

@@ -67,7 +67,7 @@ pub enum RuleSource {
 /// The rule for one kind of pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRule {
-    /// Whether the pair retires as one instruction.
+    /// `true` if the pair retires as one instruction.
     pub is_fused: bool,
     /// The reason.
     pub source: RuleSource,

@@ -119,7 +119,7 @@ struct Walk {
     /// The closest accesses before and behind it in memory.
     below: Option<u64>,
     above: Option<u64>,
-    /// Whether a call was passed before one of them was found.
+    /// `true` if a call was passed before one of them was found.
     is_behind_call: bool,
 }
 

@@ -15,7 +15,7 @@ pub(super) const SHIFTS: usize = 4;
 /// The fewest samples at one distance by which the shift is known.
 const ENOUGH: u64 = 128;
 
-/// How much more samples there have to be at the shift than at another distance, and than by chance.
+/// The factor by which samples at the shift have to outnumber those at another distance, and those by chance.
 const STANDS_OUT: f64 = 1.5;
 
 /// Samples of one event by their distance from loads.
@@ -28,7 +28,7 @@ pub(super) struct ShiftCounts {
     samples: u64,
 }
 
-/// How far behind what it counts the samples of an event are.
+/// The distance of an event's samples behind the instructions that it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventShift {
     /// The event, by index.

@@ -232,7 +232,7 @@ impl Program {
         Body::decode(&self.image, std::slice::from_ref(&range), symbol.address)
     }
 
-    /// How likely the line of the access at a label was not touched on the ways to it.
+    /// Returns the probability that the line of the access at a label was not touched on the paths to it.
     fn untouched(&self, function: &str, label: &str) -> f64 {
         let body = self.body(function);
         let position = body.position(self.at(label)).expect("an instruction");

@@ -1,4 +1,4 @@
-//! Where the code was: file, function, source line, address.
+//! Sort keys of the code: file, function, source line, address.
 
 use super::{Key, Needs, level, page_size};
 use crate::names::NameId;
@@ -80,7 +80,7 @@ pub(super) const CALLER: Key = Key {
     },
 };
 
-/// What stands for a caller where neither a chain nor a copy of the stack says it.
+/// The text for a caller that neither a call chain nor a copy of the stack tells.
 const NO_CHAIN: &str = "(no call chain)";
 
 /// The address as recorded.

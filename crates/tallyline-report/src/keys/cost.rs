@@ -1,5 +1,5 @@
-//! What accesses cost: weights and latencies. The local ones are those of a sample, the others
-//! those of a row together.
+//! Sort keys of the cost of accesses: weights and latencies. The local ones are those of a sample, the others
+//! those of all samples of a row.
 
 use super::{Counts, Key, Needs, Profile};
 

@@ -1,4 +1,4 @@
-//! Where the data was: variable, file, line, physical address.
+//! Sort keys of the data: variable, file, line, physical address.
 
 use super::{Key, Needs, level, page_size};
 use crate::profile::NONE;

@@ -1,11 +1,11 @@
-//! Where data came from: level, snoop, translation, locks. A value is those bits of the data source
+//! Sort keys of the data source: level, snoop, translation, locks. A value is those bits of the data source
 //! that the text is made of.
 
 use super::{Key, Needs};
 use crate::profile::Point;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
-/// What perf takes for samples without a data source: not available, in each field.
+/// The data source that perf assumes for samples without one: each field is "not available".
 const NOT_AVAILABLE: DataSource = DataSource(1 | 1 << 5 | 1 << 19 | 1 << 24 | 1 << 26);
 
 fn source(point: &Point) -> DataSource {

@@ -23,17 +23,17 @@ pub struct Key {
     pub aliases: &'static [&'static str],
     /// The head of its column.
     pub title: &'static str,
-    /// What has to be known about the samples.
+    /// The information about samples that it needs.
     pub needs: Needs,
-    /// Whether it is one of perf's memory mode.
+    /// `true` if it is one of perf's memory mode.
     pub is_memory: bool,
-    /// What rows are told apart by.
+    /// Returns the value that rows are told apart by.
     pub value: fn(&Profile, &Point) -> u64,
     /// The text of a value, in a row with these counts.
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
 
-/// What a key needs to be known beyond what is in the recording.
+/// The information that a key needs beyond that in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Symbols of code.
@@ -46,7 +46,7 @@ pub struct Needs {
     pub types: bool,
     /// Functions that called, also where only copies of the stack say them.
     pub callers: bool,
-    /// Which samples are not to be counted together.
+    /// The granularity at which equal samples may be counted together.
     pub apart: Apart,
 }
 
@@ -75,7 +75,7 @@ impl Needs {
     /// Each sample for itself.
     pub const SAMPLES: Needs = Needs { apart: Apart::Samples, ..Needs::NONE };
 
-    /// What either needs.
+    /// Returns the union of two needs.
     pub fn and(self, other: Needs) -> Needs {
         Needs {
             symbols: self.symbols || other.symbols,
@@ -129,7 +129,7 @@ pub const ALL: &[&Key] = &[
 /// A column of a report.
 #[derive(Clone, Copy)]
 pub enum Column {
-    /// What rows are told apart by.
+    /// A sort key, by whose values rows are told apart.
     Key(&'static Key),
     /// The sum of the periods.
     Period,

@@ -1,4 +1,4 @@
-//! Who ran, and where: thread, process, CPU, socket.
+//! Sort keys of the task: thread, process, CPU, socket.
 
 use super::{Key, Needs};
 use crate::names::NameId;

@@ -1,4 +1,4 @@
-//! What was accessed: type, field, cache line of the type.
+//! Sort keys of the data type: type, field, cache line of the type.
 
 use super::{Counts, Key, Needs};
 use crate::names::NameId;
@@ -58,8 +58,8 @@ pub(super) const TYPE_LINE: Key = Key {
     },
 };
 
-/// Which of its cache lines an object was accessed on. With the data's address that is the real one,
-/// as objects need not start on a line; else as if it started on one.
+/// Returns the number of the object's cache line that was accessed. With the data's address it is the real one,
+/// as objects need not start on a line; otherwise it is computed as if the object started on one.
 fn line_in_object(profile: &Profile, point: &Point, offset: u64) -> u64 {
     let size = u64::from(profile.line_size);
     match point.address.checked_sub(offset) {
