@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use tallyline_perf_data::file::{Body, Pieces};
 use tallyline_perf_data::{AddressSpaces, Recording};
-use tallyline_report::{Apart, Profile};
+use tallyline_report::{MergeGranularity, Profile};
 
 /// A file without a name.
 static FILE: LazyLock<File> = LazyLock::new(|| {
@@ -26,14 +26,14 @@ fn read_in_pieces(bytes: &[u8], recording: &Recording<'_>) {
     FILE.set_len(bytes.len() as u64).expect("writable");
     FILE.write_all_at(bytes, 0).expect("writable");
     let Ok(Some(pieces)) = Pieces::open(&FILE) else { return };
-    for apart in [Apart::None, Apart::Samples] {
+    for apart in [MergeGranularity::None, MergeGranularity::Samples] {
         let Ok(Some(in_pieces)) = Profile::load_pieces(&pieces, apart) else { continue };
         let Ok(whole) = Profile::load(recording, apart) else { continue };
         assert_eq!(samples(&in_pieces), samples(&whole));
     }
     // what another file of a folder may hold: garbage, as a header is no record
     if let Ok(pieces) = pieces.with_more([(&*FILE, "data.0".to_owned())]) {
-        let _ = Profile::load_pieces(&pieces, Apart::None);
+        let _ = Profile::load_pieces(&pieces, MergeGranularity::None);
     }
 }
 

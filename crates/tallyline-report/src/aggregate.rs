@@ -2,7 +2,7 @@
 
 use super::filter::Filter;
 use super::keys::Column;
-use super::profile::{Point, Profile};
+use super::profile::{Profile, SampleGroup};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -43,7 +43,7 @@ pub enum Weighing {
 
 impl Weighing {
     /// Returns the weight of a group of samples.
-    pub fn of(self, point: &Point) -> u64 {
+    pub fn of(self, point: &SampleGroup) -> u64 {
         match self {
             Weighing::Period => point.period,
             Weighing::Weight => point.weight.weight.max(1).saturating_mul(point.samples),
@@ -86,7 +86,7 @@ pub fn aggregate(
     weighing: Weighing,
 ) -> Table {
     let keys: Vec<_> = columns.iter().filter_map(Column::key).collect();
-    let number_of = |point: &Point| events.iter().position(|event| *event == point.event as usize);
+    let number_of = |point: &SampleGroup| events.iter().position(|event| *event == point.event as usize);
     let empty = || (Groups::default(), vec![Counts::default(); events.len()]);
     let chunk = (profile.points.len() / (rayon::current_num_threads() * 4)).max(1 << 12);
     let (groups, whole_events) = profile
@@ -222,7 +222,7 @@ mod tests {
         }
         for _ in 0..samples {
             let place = random.below(40) as u32;
-            profile.points.push(Point {
+            profile.points.push(SampleGroup {
                 event: random.below(2) as u32,
                 pid: random.below(3) as i32,
                 tid: random.below(5) as i32,

@@ -81,7 +81,7 @@ impl First {
 }
 
 /// The programs that are analysed.
-pub(super) struct Ahead<'scope, 'env> {
+pub(super) struct EagerAnalysis<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     programs: &'env dyn Programs,
     jobs: Vec<Job<'scope>>,
@@ -100,13 +100,13 @@ pub(super) struct Asking<'scope> {
     answers: ScopedJoinHandle<'scope, Option<Result<Answers, String>>>,
 }
 
-impl<'scope, 'env> Ahead<'scope, 'env> {
+impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
     /// None yet.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         programs: &'env dyn Programs,
-    ) -> Ahead<'scope, 'env> {
-        Ahead { scope, programs, jobs: Vec::new() }
+    ) -> EagerAnalysis<'scope, 'env> {
+        EagerAnalysis { scope, programs, jobs: Vec::new() }
     }
 
     /// Begins with the programs that samples are in.

@@ -3,7 +3,7 @@
 use super::aggregate::Weighing;
 use super::members::{Member, fill_room, members, path_to_part};
 use super::operand::Operand;
-use super::profile::{NONE, Point, Profile};
+use super::profile::{NONE, Profile, SampleGroup};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::lookup::Definitions;
@@ -51,7 +51,7 @@ impl Use {
         self.cpus.extend(&other.cpus);
     }
 
-    fn count(&mut self, point: &Point, operand: &Operand, weighing: Weighing) {
+    fn count(&mut self, point: &SampleGroup, operand: &Operand, weighing: Weighing) {
         let total = weighing.of(point);
         self.samples += point.samples;
         self.total = self.total.saturating_add(total);
@@ -74,7 +74,7 @@ impl Use {
 }
 
 /// Returns whether an access writes, by the hardware's record or else by the instruction.
-pub fn is_store(point: &Point, operand: &Operand) -> bool {
+pub fn is_store(point: &SampleGroup, operand: &Operand) -> bool {
     match point.source {
         Some(source) if source.is_store() => true,
         Some(source) if source.is_load() => false,
@@ -84,7 +84,7 @@ pub fn is_store(point: &Point, operand: &Operand) -> bool {
 
 /// Returns whether an access reads, by the hardware's record or else by the instruction. Hardware samples
 /// one of the two halves of `addq $1, (mem)`.
-fn is_load(point: &Point, operand: &Operand) -> bool {
+fn is_load(point: &SampleGroup, operand: &Operand) -> bool {
     match point.source {
         Some(source) if source.is_store() || source.is_load() => source.is_load(),
         _ => operand.reads,
@@ -174,7 +174,11 @@ impl TypeUse {
 
 /// Counts the types that some samples access, those most accessed first. Each file has its own: two
 /// programs' types of one name need not be the same, nor need those of two units of a program.
-pub fn annotate(profile: &Profile, weighing: Weighing, accepts: impl Fn(&Point) -> bool) -> Vec<TypeUse> {
+pub fn annotate(
+    profile: &Profile,
+    weighing: Weighing,
+    accepts: impl Fn(&SampleGroup) -> bool,
+) -> Vec<TypeUse> {
     let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
     for point in profile.points.iter().filter(|point| accepts(point)) {
         let Some(operand) = profile.outcome(point).operand() else { continue };

@@ -8,7 +8,7 @@
 use super::attribution::SECOND_OPERAND;
 use super::join::operand;
 use super::operand::{Operand, Outcome, Reason};
-use super::profile::{NONE, Place, Point, Profile};
+use super::profile::{NONE, Place, Profile, SampleGroup};
 use super::resolve::Binaries;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ fn numbers(arch: &str) -> Option<&'static [u8]> {
 }
 
 /// The address that the linker gave to data that a sample is at, and the file.
-fn linked(profile: &Profile, binaries: &Binaries, point: &Point) -> Option<(u32, u64)> {
+fn linked(profile: &Profile, binaries: &Binaries, point: &SampleGroup) -> Option<(u32, u64)> {
     let place = profile.data_places.get(point.data_place as usize)?;
     let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind == DsoKind::File);
     if let (true, Some(program)) = (is_file, binaries.get(place.dso)) {
@@ -132,7 +132,7 @@ pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<
     if profile.data_places.is_empty() {
         return found;
     }
-    let has_address = |point: &&Point| point.data_place != NONE && point.address != 0;
+    let has_address = |point: &&SampleGroup| point.data_place != NONE && point.address != 0;
     for point in profile.points.iter().filter(has_address) {
         if let Some((dso, address)) = linked(profile, binaries, point) {
             found.entry(dso).or_default().push(address);
@@ -198,7 +198,7 @@ fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
 /// Returns, for each group of samples, whether registers may say more about its instruction.
 fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
     let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
-    let mut asks = |point: &Point| {
+    let mut asks = |point: &SampleGroup| {
         *asks.entry(point.charged).or_insert_with(|| {
             let Place { dso, pid, .. } = profile.places[point.charged as usize];
             if pid == SECOND_OPERAND {
@@ -232,7 +232,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
     wanted.sort_unstable_by_key(|(.., position)| *position);
     let is_together = wanted.iter().any(|(point, ..)| points[*point as usize].samples > 1);
     // what becomes of points: their samples, one by one
-    let mut own: Vec<(u32, Point)> = Vec::new();
+    let mut own: Vec<(u32, SampleGroup)> = Vec::new();
     let mut samples = wanted.iter();
     let read = records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
         let (Some((index, held_by, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
@@ -245,7 +245,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
         let point = &mut points[*index as usize];
         if is_together {
             let period = sample.period.unwrap_or(point.period / point.samples.max(1));
-            own.push((*index, Point { samples: 1, period, held: *held_by, ..*point }));
+            own.push((*index, SampleGroup { samples: 1, period, held: *held_by, ..*point }));
         } else {
             point.held = *held_by;
         }
@@ -338,7 +338,7 @@ fn typed(
     profile: &Profile,
     binaries: &Binaries,
     objects: &Objects,
-    point: &Point,
+    point: &SampleGroup,
     instruction: u64,
     alone: &Alone,
 ) -> Option<(u32, Typed)> {

@@ -2,7 +2,7 @@
 
 use super::operand::Outcome;
 use super::pattern::NameKind;
-use super::profile::{Point, Profile};
+use super::profile::{Profile, SampleGroup};
 use std::collections::{BTreeSet, HashSet};
 
 /// The conditions on samples. An empty list lets everything through, and so does `None`.
@@ -36,7 +36,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    fn accepts(self, point: &Point) -> bool {
+    fn accepts(self, point: &SampleGroup) -> bool {
         point.source.is_some_and(|source| match self {
             Operation::Load => source.is_load(),
             Operation::Store => source.is_store(),
@@ -46,7 +46,7 @@ impl Operation {
 
 impl Filter {
     /// Returns whether a sample passes the filter.
-    pub fn accepts(&self, profile: &Profile, point: &Point) -> bool {
+    pub fn accepts(&self, profile: &Profile, point: &SampleGroup) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {
                 name_of(profile, point, kind).is_some_and(|name| list.contains(name))
@@ -64,14 +64,14 @@ impl Filter {
     }
 
     /// Returns whether a sample is in a part of a node whose type passes the filter.
-    fn is_in_node(&self, profile: &Profile, point: &Point) -> bool {
+    fn is_in_node(&self, profile: &Profile, point: &SampleGroup) -> bool {
         let node = profile.outcome(point).operand().and_then(|operand| operand.within);
         node.zip(self.types.as_ref()).is_some_and(|(node, types)| types.contains(profile.text(node.name)))
     }
 }
 
 /// The name of some kind that a sample has: what filters compare.
-fn name_of<'p>(profile: &'p Profile, point: &Point, kind: NameKind) -> Option<&'p str> {
+fn name_of<'p>(profile: &'p Profile, point: &SampleGroup, kind: NameKind) -> Option<&'p str> {
     Some(match kind {
         NameKind::Thread => profile.text(point.comm),
         NameKind::Event => profile.events.get(point.event as usize)?.name.as_str(),
@@ -92,13 +92,13 @@ fn name_of<'p>(profile: &'p Profile, point: &Point, kind: NameKind) -> Option<&'
 pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
     // many samples are at one place
     let mut seen = HashSet::new();
-    let key = |point: &Point| match kind {
+    let key = |point: &SampleGroup| match kind {
         NameKind::Thread => point.comm.0,
         NameKind::Event => point.event,
         _ => point.charged,
     };
     let points = profile.points.iter().filter(|point| seen.insert(key(point)));
-    let node = |point: &Point| {
+    let node = |point: &SampleGroup| {
         let within = profile.outcome(point).operand()?.within.filter(|_| kind == NameKind::Type)?;
         Some(profile.text(within.name))
     };

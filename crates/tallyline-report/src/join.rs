@@ -3,7 +3,7 @@
 //! Each program is analysed once, for the functions that have samples. Samples of imprecise events are charged to
 //! what stalled before: see [`attribution`].
 
-use super::ahead::Ahead;
+use super::ahead::EagerAnalysis;
 use super::attribution::{self, CALL_OR_RETURN, Calls, INDIRECT_CALL, SECOND_OPERAND};
 use super::evidence;
 use super::names::Names;
@@ -50,7 +50,7 @@ pub(super) fn join(
     records: &dyn Records,
     binaries: &Binaries,
     correct: bool,
-    ahead: Option<&mut Ahead<'_, '_>>,
+    ahead: Option<&mut EagerAnalysis<'_, '_>>,
 ) {
     let correct = correct && !profile.is_emulated;
     let calls = if correct { Calls::find(profile, binaries) } else { Calls::default() };
@@ -83,7 +83,12 @@ pub(super) fn join(
 pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Analyses the functions with samples of each program that has debug information.
-fn analyse(profile: &Profile, binaries: &Binaries, ahead: Option<&mut Ahead<'_, '_>>, calls: &Calls) -> All {
+fn analyse(
+    profile: &Profile,
+    binaries: &Binaries,
+    ahead: Option<&mut EagerAnalysis<'_, '_>>,
+    calls: &Calls,
+) -> All {
     let mut wanted: FxHashMap<u32, Asked> = FxHashMap::default();
     // places of callers are there, too
     let mut is_sampled = vec![false; profile.places.len()];

@@ -39,6 +39,6 @@ pub use error::{Error, Result};
 pub use filter::Filter;
 pub use hierarchy::{Node, hierarchy};
 pub use lines::source_lines;
-pub use load::Apart;
+pub use load::MergeGranularity;
 pub use profile::Profile;
 pub use resolve::Binaries;

@@ -1,11 +1,11 @@
 //! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
 
-use super::ahead::{Ahead, First};
+use super::ahead::{EagerAnalysis, First};
 use super::evidence::has_registers;
 use super::keys::Needs;
 use super::names::NameId;
 use super::operand::Outcome;
-use super::profile::{EventInfo, NONE, Place, Point, Profile, Resolved};
+use super::profile::{EventInfo, NONE, Place, Profile, Resolved, SampleGroup};
 use super::programs::Programs;
 use super::resolve::Binaries;
 use super::returns::ReturnAddresses;
@@ -19,13 +19,13 @@ use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
 use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
 use tallyline_perf_data::{Error, Result};
 
-/// What accesses are called that traces of the hardware have, as perf calls them.
+/// The name of the event of accesses in hardware traces, as in perf.
 const MEMORY: &str = "memory";
 
 /// The line size where the recording does not say one.
 const LINE_SIZE: u32 = 64;
 
-/// How many samples there is room for from the start.
+/// The number of samples that room is reserved for at the start.
 const SAMPLES_EXPECTED: usize = 1 << 16;
 
 impl Profile {
@@ -33,7 +33,7 @@ impl Profile {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load(recording: &Recording<'_>, apart: Apart) -> Result<Profile> {
+    pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<Profile> {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
@@ -41,7 +41,7 @@ impl Profile {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load_pieces(pieces: &Pieces<'_>, apart: Apart) -> Result<Option<Profile>> {
+    pub fn load_pieces(pieces: &Pieces<'_>, apart: MergeGranularity) -> Result<Option<Profile>> {
         read(pieces, apart, None, None)
     }
 
@@ -69,7 +69,7 @@ impl Profile {
             return Ok(Some((profile, binaries)));
         }
         std::thread::scope(|scope| {
-            let mut ahead = Ahead::new(scope, programs);
+            let mut ahead = EagerAnalysis::new(scope, programs);
             let Some(mut profile) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
                 return Ok(None);
             };
@@ -79,16 +79,15 @@ impl Profile {
     }
 }
 
-/// Which samples are kept apart that are the same but for this. Others that are the same become one
-/// [`Point`].
+/// The granularity at which equal samples merge into one [`SampleGroup`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Apart {
-    /// None.
+pub enum MergeGranularity {
+    /// All equal samples merge.
     #[default]
     None,
-    /// Those of different CPUs.
+    /// Samples of one CPU merge.
     Cpus,
-    /// Each sample is a point, in the order of time.
+    /// Each sample is a group of its own, in the order of time.
     Samples,
 }
 
@@ -96,8 +95,8 @@ pub enum Apart {
 /// those of the time of each.
 fn read(
     records: &dyn Records,
-    apart: Apart,
-    mut ahead: Option<&mut Ahead<'_, '_>>,
+    apart: MergeGranularity,
+    mut ahead: Option<&mut EagerAnalysis<'_, '_>>,
     unwind: Option<&dyn Programs>,
 ) -> Result<Option<Profile>> {
     let about = records.about();
@@ -179,7 +178,7 @@ impl Damage {
     }
 }
 
-/// What was lost, as two kinds of records say it.
+/// The lost samples, as two kinds of records count them.
 #[derive(Debug, Default)]
 struct Losses {
     /// In between, where a ring was full.
@@ -241,7 +240,7 @@ fn is_counter(attr: &Attr) -> bool {
     !matches!(attr.kind, SOFTWARE | TRACEPOINT | BREAKPOINT)
 }
 
-/// Whether the machine was emulated.
+/// Returns whether the machine was emulated.
 fn is_emulated(recording: &Recording<'_>) -> bool {
     let model = recording.features.cpu_description.as_deref().unwrap_or_default();
     model.contains("QEMU") || model.contains("TCG")
@@ -251,15 +250,15 @@ fn is_emulated(recording: &Recording<'_>) -> bool {
 #[derive(Default)]
 struct Samples {
     profile: Profile,
-    apart: Apart,
-    list: Vec<Brief>,
+    apart: MergeGranularity,
+    list: Vec<PackedSample>,
     // the return address of each sample that may have one; empty where none has
     returns: Vec<u64>,
-    same: Vec<Same>,
-    same_ids: FxHashMap<Same, u32>,
+    same: Vec<SampleKey>,
+    same_ids: FxHashMap<SampleKey, u32>,
     // whether that is not the order of time
     is_disordered: bool,
-    extras: Vec<Extra>,
+    extras: Vec<MemoryInfo>,
     // what changes address spaces: when, how many samples come before it in the file, its position
     changes: Vec<(u64, usize, u64)>,
     // which registers have to be there
@@ -270,9 +269,9 @@ struct Samples {
     lost: Losses,
 }
 
-/// What each sample has for itself.
+/// The part of a sample that it shares with no other.
 #[derive(Clone, Copy)]
-struct Brief {
+struct PackedSample {
     time: u64,
     period: u64,
     // of the record with its registers
@@ -281,9 +280,9 @@ struct Brief {
     same: u32,
 }
 
-/// What is the same in samples that become one point, as long as nothing is mapped.
+/// The part that is equal in samples that merge, as long as nothing is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Same {
+struct SampleKey {
     ip: u64,
     pid: i32,
     tid: i32,
@@ -298,9 +297,9 @@ struct Same {
     has_stack: bool,
 }
 
-/// What samples of memory accesses have.
+/// The memory access of a sample, for events that record it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Extra {
+struct MemoryInfo {
     address: Option<u64>,
     physical_address: u64,
     weight: Weight,
@@ -309,8 +308,7 @@ struct Extra {
     code_page_size: u64,
 }
 
-/// What was found before, and holds until something is mapped or gets another name: samples of one
-/// loop come by the thousand.
+/// The lookups that hold until something is mapped or renamed: samples of one loop come by the thousand.
 #[derive(Default)]
 struct Known {
     generation: u32,
@@ -388,7 +386,7 @@ impl Samples {
             self.returns.resize(self.list.len(), 0);
             self.returns.push(address);
         }
-        self.list.push(Brief { time, period, position, same: same_id });
+        self.list.push(PackedSample { time, period, position, same: same_id });
         Ok(())
     }
 
@@ -410,8 +408,8 @@ impl Samples {
         }
     }
 
-    fn same(&mut self, event: usize, sample: &Sample<'_>) -> Same {
-        let extra = Extra {
+    fn same(&mut self, event: usize, sample: &Sample<'_>) -> SampleKey {
+        let extra = MemoryInfo {
             address: sample.addr,
             physical_address: sample.physical_address.unwrap_or(0),
             weight: sample.weight.unwrap_or_default(),
@@ -431,11 +429,11 @@ impl Samples {
                 (self.callers.len() - 1) as u32
             })
         });
-        Same {
+        SampleKey {
             ip: sample.ip.unwrap_or(0),
             pid: sample.pid.unwrap_or(-1),
             tid: sample.tid.unwrap_or(-1),
-            cpu: if self.apart == Apart::None { NONE } else { sample.cpu.unwrap_or(NONE) },
+            cpu: if self.apart == MergeGranularity::None { NONE } else { sample.cpu.unwrap_or(NONE) },
             event: event as u32,
             caller,
             extra: (self.extras.len() - 1) as u32,
@@ -454,14 +452,14 @@ impl Samples {
         if !self.is_disordered {
             return order;
         }
-        if self.apart == Apart::Samples {
+        if self.apart == MergeGranularity::Samples {
             // a stable sort: what was written first stays first
             order.sort_by_key(|index| self.list[*index as usize].time);
             return order;
         }
         // how many changes come before a sample: mostly as many as before the last one
         let mut last = 0;
-        let mut changes_before = |(index, sample): (usize, &Brief)| {
+        let mut changes_before = |(index, sample): (usize, &PackedSample)| {
             let is_before = |change: &(u64, usize, u64)| (change.0, change.1) <= (sample.time, index);
             let is_same = self.changes.get(last).is_none_or(|next| !is_before(next))
                 && last.checked_sub(1).is_none_or(|known| is_before(&self.changes[known]));
@@ -524,12 +522,12 @@ impl Samples {
     }
 }
 
-/// Makes points of samples, in the order of time.
+/// Merges samples into groups, in the order of time.
 struct Loader<'u> {
     profile: Profile,
-    apart: Apart,
-    same: Vec<Same>,
-    extras: Vec<Extra>,
+    apart: MergeGranularity,
+    same: Vec<SampleKey>,
+    extras: Vec<MemoryInfo>,
     callers: Vec<(CpuMode, u64)>,
     places: Places,
     data: Places,
@@ -540,7 +538,7 @@ struct Loader<'u> {
 }
 
 impl Loader<'_> {
-    fn add(&mut self, index: u32, sample: &Brief, spaces: &AddressSpaces) {
+    fn add(&mut self, index: u32, sample: &PackedSample, spaces: &AddressSpaces) {
         let same = self.same[sample.same as usize];
         let point = match self.known.points[sample.same as usize] {
             Some((generation, point)) if generation == self.known.generation => {
@@ -553,7 +551,7 @@ impl Loader<'_> {
                 let point = self.point(sample, &same, spaces);
                 self.profile.points.push(point);
                 let index = (self.profile.points.len() - 1) as u32;
-                if self.apart != Apart::Samples {
+                if self.apart != MergeGranularity::Samples {
                     self.known.points[sample.same as usize] = Some((self.known.generation, index));
                 }
                 index
@@ -568,8 +566,8 @@ impl Loader<'_> {
         }
     }
 
-    fn point(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> Point {
-        let Same { ip, pid, tid, mode, cpu, event, exact, .. } = *same;
+    fn point(&mut self, sample: &PackedSample, same: &SampleKey, spaces: &AddressSpaces) -> SampleGroup {
+        let SampleKey { ip, pid, tid, mode, cpu, event, exact, .. } = *same;
         let extra = self.extras.get(same.extra as usize).copied().unwrap_or_default();
         let place = self.place(spaces, pid, mode, ip);
         let caller = match self.callers.get(same.caller as usize) {
@@ -587,7 +585,7 @@ impl Loader<'_> {
             }
             index
         });
-        Point {
+        SampleGroup {
             event,
             samples: 1,
             pid,
@@ -624,7 +622,7 @@ impl Loader<'_> {
     }
 
     /// The place that a function returns to, by the copy of the stack.
-    fn unwind(&mut self, sample: &Brief, same: &Same, spaces: &AddressSpaces) -> u32 {
+    fn unwind(&mut self, sample: &PackedSample, same: &SampleKey, spaces: &AddressSpaces) -> u32 {
         let Some(unwinder) = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User) else {
             return NONE;
         };

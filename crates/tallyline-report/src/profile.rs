@@ -14,9 +14,9 @@ use tallyline_perf_data::spe::Tally;
 /// The index or number that stands for a CPU, place or time that the recording does not have.
 pub const NONE: u32 = u32::MAX;
 
-/// One sample, or several that are the same in all that is kept apart ([`Apart`](super::Apart)).
+/// One sample, or several that are equal but for what [`MergeGranularity`](super::MergeGranularity) ignores.
 #[derive(Clone, Copy, Debug)]
-pub struct Point {
+pub struct SampleGroup {
     /// The event, by index.
     pub event: u32,
     /// The number of samples.
@@ -159,7 +159,7 @@ pub struct Profile {
     /// The events.
     pub events: Vec<EventInfo>,
     /// The samples in the order of time, where they are kept apart.
-    pub points: Vec<Point>,
+    pub points: Vec<SampleGroup>,
     /// The code addresses of samples, each once.
     pub places: Vec<Place>,
     /// The function and source line of each place. As long as `places`.
@@ -250,7 +250,7 @@ impl Profile {
     }
 
     /// Returns the operand's type of the instruction that a sample is charged to.
-    pub fn outcome(&self, point: &Point) -> &Outcome {
+    pub fn outcome(&self, point: &SampleGroup) -> &Outcome {
         self.outcomes.get(point.charged as usize).unwrap_or(&Outcome::NOT_LOOKED)
     }
 

@@ -1,6 +1,6 @@
 //! The resolution of a profile's addresses to files, symbols and source lines.
 
-use super::ahead::Ahead;
+use super::ahead::EagerAnalysis;
 use super::demangle::demangle;
 use super::keys::Needs;
 use super::lines;
@@ -53,7 +53,7 @@ impl Profile {
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,
-        ahead: Option<&mut Ahead<'_, '_>>,
+        ahead: Option<&mut EagerAnalysis<'_, '_>>,
     ) -> Binaries {
         let binaries = self.open(programs, needs, ahead.as_deref());
         let all: Vec<Option<Addresses<'_>>> = self.addresses(&binaries);
@@ -89,7 +89,7 @@ impl Profile {
         binaries
     }
 
-    fn open(&self, programs: &dyn Programs, needs: Needs, ahead: Option<&Ahead<'_, '_>>) -> Binaries {
+    fn open(&self, programs: &dyn Programs, needs: Needs, ahead: Option<&EagerAnalysis<'_, '_>>) -> Binaries {
         let mut wanted = FxHashSet::default();
         if needs.symbols || needs.lines || needs.types {
             wanted.extend(self.places.iter().map(|place| place.dso));

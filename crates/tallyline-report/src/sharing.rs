@@ -3,7 +3,7 @@
 use super::annotate::is_store;
 use super::filter::Filter;
 use super::operand::Outcome;
-use super::profile::{NONE, Point, Profile};
+use super::profile::{NONE, Profile, SampleGroup};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
@@ -124,7 +124,7 @@ fn place(source: DataSource) -> u16 {
 }
 
 impl Counts {
-    fn count(&mut self, point: &Point, store: bool) {
+    fn count(&mut self, point: &SampleGroup, store: bool) {
         self.records += 1;
         self.loads += u64::from(!store);
         self.stores += u64::from(store);
@@ -246,7 +246,7 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
 }
 
 /// Returns whether an access writes, and its number of bytes; 1 where that is not known.
-fn access(point: &Point, outcome: &Outcome) -> (bool, u32) {
+fn access(point: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
     match outcome.operand() {
         Some(operand) => (is_store(point, operand), u32::from(operand.size).max(1)),
         None => (point.source.is_some_and(DataSource::is_store), 1),
@@ -254,7 +254,7 @@ fn access(point: &Point, outcome: &Outcome) -> (bool, u32) {
 }
 
 /// In which address space, and where there.
-fn space(point: &Point) -> (i32, u64) {
+fn space(point: &SampleGroup) -> (i32, u64) {
     let is_kernels = point.address >> 63 != 0;
     match point.physical_address {
         0 if is_kernels => (0, point.address),
@@ -267,7 +267,7 @@ impl Building {
     fn count(
         &mut self,
         profile: &Profile,
-        point: &Point,
+        point: &SampleGroup,
         outcome: &Outcome,
         actor: i64,
         store: bool,

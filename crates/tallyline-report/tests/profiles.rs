@@ -10,7 +10,7 @@ use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::{Body, Pieces};
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spe::Tally;
-use tallyline_report::{Apart, Profile};
+use tallyline_report::{MergeGranularity, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
     let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
@@ -36,18 +36,18 @@ fn samples_that_become_one_point_are_all_there() {
     for name in ["ours", "compressed", "group", "memory", "stream"] {
         let bytes = bytes(name);
         let recording = Recording::parse(&bytes).expect("well-formed");
-        let apart = Profile::load(&recording, Apart::Samples).expect("well-formed");
+        let apart = Profile::load(&recording, MergeGranularity::Samples).expect("well-formed");
         assert_eq!(apart.points.len(), count_samples(&recording), "{name}");
         assert!(apart.points.iter().all(|point| point.samples == 1));
         assert!(apart.points.is_sorted_by_key(|point| point.time), "{name}");
-        let together = Profile::load(&recording, Apart::None).expect("well-formed");
+        let together = Profile::load(&recording, MergeGranularity::None).expect("well-formed");
         assert_eq!(found(&together), found(&apart), "{name}");
         // a file a piece at a time has the same, where it can be read so
         let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
         let file = std::fs::File::open(path).expect("there");
         let pieces = Pieces::open(&file).expect("readable");
-        let pieces =
-            pieces.and_then(|pieces| Profile::load_pieces(&pieces, Apart::Cpus).expect("well-formed"));
+        let pieces = pieces
+            .and_then(|pieces| Profile::load_pieces(&pieces, MergeGranularity::Cpus).expect("well-formed"));
         assert_eq!(pieces.is_none(), ["compressed", "stream"].contains(&name), "{name}");
         assert!(pieces.is_none_or(|pieces| found(&pieces) == found(&apart)), "{name}");
     }
@@ -64,8 +64,8 @@ fn accesses_are_points_of_an_event_of_their_own() {
     let mut writer = stream::begin(Cursor::new(Vec::new()), Some(&CLOCK)).expect("memory");
     stream::traces(&mut writer, &operations, &mut || 4096).expect("memory");
     let bytes = stream::end(writer).expect("memory").into_inner();
-    let profile =
-        Profile::load(&Recording::parse(&bytes).expect("well-formed"), Apart::Samples).expect("well-formed");
+    let profile = Profile::load(&Recording::parse(&bytes).expect("well-formed"), MergeGranularity::Samples)
+        .expect("well-formed");
     let event = profile.events.last().expect("it has one");
     assert_eq!((event.name.as_str(), event.is_precise, event.has_source), ("memory", true, true));
     assert!(profile.points.iter().all(|point| point.event as usize == profile.events.len() - 1));

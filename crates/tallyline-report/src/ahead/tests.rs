@@ -1,7 +1,7 @@
 use super::*;
 use crate::keys::Needs;
 use crate::operand::Outcome;
-use crate::{Apart, Binaries, Profile, programs};
+use crate::{Binaries, MergeGranularity, Profile, programs};
 use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -161,7 +161,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
 
 /// Each point with what it accesses, in words.
 fn told((profile, binaries): &(Profile, Binaries)) -> Vec<String> {
-    let point = |point: &crate::profile::Point| {
+    let point = |point: &crate::profile::SampleGroup| {
         let outcome = match profile.outcome(point) {
             Outcome::Typed(operand) => profile.names.get(operand.text).to_owned(),
             other => format!("{other:?}"),
@@ -188,7 +188,7 @@ fn a_report_is_the_same_as_of_programs_that_are_looked_at_when_all_is_read() {
             let ahead = ahead.expect("well-formed").expect("read");
             assert_eq!(compiled.opened.swap(0, Ordering::Relaxed), 3);
             assert_eq!(told(&ahead), told(&after));
-            let is_apart = needs.apart == Apart::Samples;
+            let is_apart = needs.apart == MergeGranularity::Samples;
             let samples: u64 = ahead.0.points.iter().map(|point| point.samples).sum();
             assert_eq!(ahead.0.points.len() as u64 == samples, is_apart);
             assert!(told(&ahead).iter().any(|line| line.contains("struct order") && line.contains("flags")));

@@ -19,7 +19,7 @@ pub use fusion::{FusionRules, PairRule, RuleSource};
 pub use shift::EventShift;
 
 use super::join::Answers;
-use super::profile::{Place, Point, Profile, Resolved, Skid};
+use super::profile::{Place, Profile, Resolved, SampleGroup, Skid};
 use super::resolve::Binaries;
 use calls::{Charging, Entered, InFunction};
 use candidates::{Candidates, FunctionSamples, Origin};
@@ -251,7 +251,7 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &super::join::A
 }
 
 /// Returns whether a sample is at the very instruction.
-fn is_precise(profile: &Profile, point: &Point) -> bool {
+fn is_precise(profile: &Profile, point: &SampleGroup) -> bool {
     point.exact || profile.events.get(point.event as usize).is_some_and(|event| event.is_precise)
 }
 
@@ -443,7 +443,7 @@ fn split_points(profile: &mut Profile, split: &FxHashMap<u32, Vec<(u32, u64)>>) 
                 u64::try_from(part).unwrap_or(period).min(period)
             };
             period -= part;
-            let point = Point { charged: *charged, samples: *samples, period: part, ..whole };
+            let point = SampleGroup { charged: *charged, samples: *samples, period: part, ..whole };
             if position == 0 {
                 profile.points[index as usize] = point;
                 own.push((index, *samples));

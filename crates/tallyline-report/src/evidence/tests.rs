@@ -178,7 +178,7 @@ impl Made {
             self.profile.data_raw.push(address.unwrap_or(0));
             (self.profile.data_places.len() - 1) as u32
         });
-        self.profile.points.push(Point {
+        self.profile.points.push(SampleGroup {
             event: 0,
             samples: 1,
             pid: 5,

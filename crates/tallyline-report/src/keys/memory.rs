@@ -2,13 +2,13 @@
 //! that the text is made of.
 
 use super::{Key, Needs};
-use crate::profile::Point;
+use crate::profile::SampleGroup;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
 /// The data source that perf assumes for samples without one: each field is "not available".
 const NOT_AVAILABLE: DataSource = DataSource(1 | 1 << 5 | 1 << 19 | 1 << 24 | 1 << 26);
 
-fn source(point: &Point) -> DataSource {
+fn source(point: &SampleGroup) -> DataSource {
     point.source.unwrap_or(NOT_AVAILABLE)
 }
 

@@ -11,8 +11,8 @@ mod task;
 mod types;
 
 use super::aggregate::Counts;
-use super::load::Apart;
-use super::profile::{Point, Profile};
+use super::load::MergeGranularity;
+use super::profile::{Profile, SampleGroup};
 use std::fmt;
 
 /// One sort key.
@@ -28,7 +28,7 @@ pub struct Key {
     /// `true` if it is one of perf's memory mode.
     pub is_memory: bool,
     /// Returns the value that rows are told apart by.
-    pub value: fn(&Profile, &Point) -> u64,
+    pub value: fn(&Profile, &SampleGroup) -> u64,
     /// The text of a value, in a row with these counts.
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
@@ -47,7 +47,7 @@ pub struct Needs {
     /// Functions that called, also where only copies of the stack say them.
     pub callers: bool,
     /// The granularity at which equal samples may be counted together.
-    pub apart: Apart,
+    pub apart: MergeGranularity,
 }
 
 impl Needs {
@@ -58,7 +58,7 @@ impl Needs {
         lines: false,
         types: false,
         callers: false,
-        apart: Apart::None,
+        apart: MergeGranularity::None,
     };
     /// Symbols of code.
     pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
@@ -71,9 +71,9 @@ impl Needs {
     /// Types.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
     /// On which CPU.
-    pub const CPUS: Needs = Needs { apart: Apart::Cpus, ..Needs::NONE };
+    pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
     /// Each sample for itself.
-    pub const SAMPLES: Needs = Needs { apart: Apart::Samples, ..Needs::NONE };
+    pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };
 
     /// Returns the union of two needs.
     pub fn and(self, other: Needs) -> Needs {

@@ -3,7 +3,7 @@
 use super::{Counts, Key, Needs};
 use crate::names::NameId;
 use crate::operand::Outcome;
-use crate::profile::{Point, Profile};
+use crate::profile::{Profile, SampleGroup};
 use tallyline_inference::Pseudo;
 
 /// Marks the values of what has no type; below it are names, and lines of types.
@@ -60,7 +60,7 @@ pub(super) const TYPE_LINE: Key = Key {
 
 /// Returns the number of the object's cache line that was accessed. With the data's address it is the real one,
 /// as objects need not start on a line; otherwise it is computed as if the object started on one.
-fn line_in_object(profile: &Profile, point: &Point, offset: u64) -> u64 {
+fn line_in_object(profile: &Profile, point: &SampleGroup, offset: u64) -> u64 {
     let size = u64::from(profile.line_size);
     match point.address.checked_sub(offset) {
         // the address is that of the access charged, not of another instruction

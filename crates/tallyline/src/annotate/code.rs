@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use tallyline_inference::code::{Body, Flow, Instruction};
 use tallyline_inference::{Outcome, TypeTable, place_text};
-use tallyline_report::profile::{Point, Symbol};
+use tallyline_report::profile::{SampleGroup, Symbol};
 use tallyline_report::programs::Program;
 use tallyline_report::{Binaries, Filter, Profile, source_lines};
 use tallyline_support::output::printable;
@@ -53,7 +53,7 @@ pub(crate) fn functions(
     profile: &Profile,
     binaries: &Binaries,
     root: Option<&Path>,
-    accepts: impl Fn(&Point) -> bool,
+    accepts: impl Fn(&SampleGroup) -> bool,
 ) -> Vec<Function> {
     let mut found = Vec::new();
     let mut functions: HashMap<u32, Samples> = HashMap::new();

@@ -18,7 +18,7 @@ use tallyline_report::annotate::{TypeUse, annotate};
 use tallyline_report::keys::Needs;
 use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::NameKind;
-use tallyline_report::profile::Point;
+use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Profile, Weighing};
 use tallyline_support::output::{Color, Output};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     }
     let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
     if let Some(wanted) = args.name.as_ref().filter(|_| !profile.points.is_empty()) {
-        let let_through = |point: &Point| filter.accepts(&profile, point);
+        let let_through = |point: &SampleGroup| filter.accepts(&profile, point);
         let all = annotate(&profile, weighing, let_through);
         let parts = all.iter().flat_map(|of_type| of_type.parts.keys());
         let names = all.iter().map(|of_type| &of_type.name).chain(parts).map(String::as_str).collect();

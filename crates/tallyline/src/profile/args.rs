@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tallyline_report::filter::Operation;
 use tallyline_report::keys::Needs;
 use tallyline_report::pattern::NameKind;
-use tallyline_report::profile::Point;
+use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Filter, Profile};
 
 /// Which recording, which programs, which samples.
@@ -129,8 +129,8 @@ impl InputArgs {
 fn require<'p, N: Copy + Ord + Display>(
     what: &str,
     asked: &[N],
-    points: impl Iterator<Item = &'p Point>,
-    of: impl Fn(&Point) -> N,
+    points: impl Iterator<Item = &'p SampleGroup>,
+    of: impl Fn(&SampleGroup) -> N,
 ) -> Result<()> {
     if asked.is_empty() {
         return Ok(());

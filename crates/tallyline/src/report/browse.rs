@@ -15,7 +15,7 @@ use std::rc::Rc;
 use tallyline_report::annotate::{TypeUse, annotate};
 use tallyline_report::keys::Column;
 use tallyline_report::operand::Outcome;
-use tallyline_report::profile::Point;
+use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy};
 
 /// Counts the samples that a filter lets through by columns.
@@ -153,9 +153,10 @@ impl<'p> Pages<'p> {
     }
 
     /// The samples of a scope that are let through.
-    fn points(&self, scope: &Scope) -> impl Iterator<Item = &'p Point> {
+    fn points(&self, scope: &Scope) -> impl Iterator<Item = &'p SampleGroup> {
         let (profile, filter) = (self.profile, Rc::clone(&self.state.borrow().filter));
-        let is_in = move |point: &&Point| scope.accepts(profile, point) && filter.accepts(profile, point);
+        let is_in =
+            move |point: &&SampleGroup| scope.accepts(profile, point) && filter.accepts(profile, point);
         profile.points.iter().filter(is_in)
     }
 
@@ -249,7 +250,7 @@ impl<'p> Pages<'p> {
     }
 
     /// What stands for a type where there is none.
-    fn untyped(&self, point: &Point) -> Option<String> {
+    fn untyped(&self, point: &SampleGroup) -> Option<String> {
         match self.profile.outcome(point) {
             Outcome::Typed(_) => None,
             Outcome::Pseudo(pseudo) => Some(pseudo.name().to_owned()),
@@ -278,7 +279,12 @@ impl<'p> Pages<'p> {
     }
 
     /// The instructions that some samples are charged to.
-    fn places(&self, title: String, scope: &Rc<Scope>, is_one: impl Fn(&Point) -> bool) -> Option<Page> {
+    fn places(
+        &self,
+        title: String,
+        scope: &Rc<Scope>,
+        is_one: impl Fn(&SampleGroup) -> bool,
+    ) -> Option<Page> {
         let mut places: HashMap<u32, (u64, u64)> = HashMap::new();
         for point in self.points(scope).filter(|point| is_one(point)) {
             let counts = places.entry(point.charged).or_default();
@@ -349,8 +355,8 @@ impl<'p> Pages<'p> {
 
     /// What most of some samples have.
     fn most<'s, T: Ord + std::hash::Hash + Copy>(
-        points: impl Iterator<Item = &'s Point>,
-        of: impl Fn(&Point) -> Option<T>,
+        points: impl Iterator<Item = &'s SampleGroup>,
+        of: impl Fn(&SampleGroup) -> Option<T>,
     ) -> Option<T> {
         let mut counts: HashMap<T, u64> = HashMap::new();
         for point in points {
@@ -368,7 +374,7 @@ impl<'p> Pages<'p> {
         if !scope.has_types() {
             return Some(self.accessed(title(), scope, true));
         }
-        let name = |point: &Point| self.profile.outcome(point).operand().map(|operand| operand.name);
+        let name = |point: &SampleGroup| self.profile.outcome(point).operand().map(|operand| operand.name);
         match Self::most(self.points(scope), name) {
             Some(name) => self.fields(self.profile.text(name), &Rc::new(scope.without_types())),
             None => self.places(title(), scope, |_| true),
@@ -395,7 +401,7 @@ impl<'p> Pages<'p> {
     }
 
     /// Whether a sample is, or may be, at some bytes of a type.
-    fn is_at(&self, point: &Point, ty: &str, bytes: &Range<u64>) -> bool {
+    fn is_at(&self, point: &SampleGroup, ty: &str, bytes: &Range<u64>) -> bool {
         let operand = self.profile.outcome(point).operand();
         operand.is_some_and(|found| self.profile.text(found.object()) == ty && found.may_be_in(bytes))
     }
@@ -408,7 +414,7 @@ impl<'p> Pages<'p> {
                 Some(Zoomed::Thread { tid, comm: self.profile.text(comm).to_owned() })
             }
             Zoom::File => {
-                let dso = |point: &Point| Some(self.profile.places.get(point.charged as usize)?.dso);
+                let dso = |point: &SampleGroup| Some(self.profile.places.get(point.charged as usize)?.dso);
                 let dso = Self::most(self.points(scope), dso)?;
                 let path = self.profile.dso(dso).map_or("[unknown]", |dso| dso.path.as_str());
                 Some(Zoomed::File { path: path.to_owned() })

@@ -10,7 +10,7 @@ use tallyline_inference::code::Body;
 use tallyline_report::filter::sampled_names;
 use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::{NameKind, NamePattern};
-use tallyline_report::profile::{NONE, Point};
+use tallyline_report::profile::{NONE, SampleGroup};
 use tallyline_report::{Binaries, Filter, Profile};
 use tallyline_support::output::printable;
 
@@ -90,7 +90,7 @@ pub(super) fn write(
     analysis(profile, binaries, point.charged, out)
 }
 
-fn find(profile: &Profile, subject: &Subject) -> Result<(usize, Point)> {
+fn find(profile: &Profile, subject: &Subject) -> Result<(usize, SampleGroup)> {
     let found = match subject {
         Subject::Sample(number) => profile.points.get(*number).map(|point| (*number, *point)),
         Subject::Function(name) => {
@@ -99,7 +99,7 @@ fn find(profile: &Profile, subject: &Subject) -> Result<(usize, Point)> {
         }
         Subject::Address(address) => {
             let address = *address;
-            let at = |point: &&Point| {
+            let at = |point: &&SampleGroup| {
                 point.ip == address
                     || profile.at(point.place).address == address
                     || profile.at(point.charged).address == address
@@ -122,7 +122,7 @@ fn find(profile: &Profile, subject: &Subject) -> Result<(usize, Point)> {
 }
 
 /// The first sample at the place with most samples in some functions.
-fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, Point)> {
+fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, SampleGroup)> {
     let mut samples: HashMap<u32, u64> = HashMap::new();
     for point in &profile.points {
         let symbol = profile.symbol(profile.at(point.charged).symbol);
@@ -136,7 +136,7 @@ fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, Poi
     Some((number, profile.points[number]))
 }
 
-fn why_same(profile: &Profile, point: &Point) -> &'static str {
+fn why_same(profile: &Profile, point: &SampleGroup) -> &'static str {
     let is_precise = profile.events.get(point.event as usize).is_some_and(|event| event.is_precise);
     let rule = profile.rules.get(&point.place).filter(|_| !point.exact && !is_precise);
     if let Some(rule) = rule {

@@ -35,7 +35,7 @@ const BROWSED: Needs = Needs {
     lines: true,
     types: true,
     callers: false,
-    apart: tallyline_report::Apart::Samples,
+    apart: tallyline_report::MergeGranularity::Samples,
 };
 
 const DEFAULT_KEYS: &str = "type,typeoff";

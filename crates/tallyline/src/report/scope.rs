@@ -1,7 +1,7 @@
 //! The samples that a line of the browser is about.
 
 use tallyline_report::keys::Key;
-use tallyline_report::profile::Point;
+use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Counts, Profile};
 
 /// Samples of some events with the same values of some keys.
@@ -15,7 +15,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// Whether a sample is one of them.
-    pub(super) fn accepts(&self, profile: &Profile, point: &Point) -> bool {
+    pub(super) fn accepts(&self, profile: &Profile, point: &SampleGroup) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(&(point.event as usize)))
             && self.keys.iter().all(|(key, value)| (key.value)(profile, point) == *value)
     }
