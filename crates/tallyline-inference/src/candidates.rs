@@ -44,8 +44,7 @@ pub(super) struct Tag {
 pub(super) struct Candidate {
     /// The path of the field; empty where there is none.
     pub(super) path: String,
-    /// The member at each level, counted as [`members`](tallyline_report::members::Member::number) does, down to the
-    /// first array.
+    /// The member at each level, as the reports' `Member::number` counts them, down to the first array.
     pub(super) trail: Vec<u32>,
     /// The variants that it is in, outermost first.
     variants: Vec<InVariant>,

@@ -29,7 +29,7 @@ pub fn field_path(types: &Types, typed: &Typed) -> String {
 }
 
 /// Returns the members that an access can be of: for each the position of the member at each level, as
-/// [`Member::number`](tallyline_report::members::Member::number) has it, down to the first array.
+/// the reports' `Member::number` counts them, down to the first array.
 pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -> Vec<Vec<u32>> {
     candidates::trails(candidates::candidates(types, ty, offset, size.into()), set)
 }

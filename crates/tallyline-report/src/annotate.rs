@@ -241,10 +241,13 @@ struct Field {
     candidates: u64,
 }
 
+/// The file, name, size and hashed content of a type: units whose types agree in these have one type.
+type MergeKey = (u32, String, u64, (u64, u64));
+
 /// Puts those types together that several units have, those most accessed first.
 fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
     let mut definitions: FxHashMap<u32, Definitions<'_>> = FxHashMap::default();
-    let mut merged: FxHashMap<(u32, String, u64, (u64, u64)), (TypeUse, Events)> = FxHashMap::default();
+    let mut merged: FxHashMap<MergeKey, (TypeUse, Events)> = FxHashMap::default();
     for (ty, of_unit) in found {
         let (Some(dso), Some((table, id))) = (profile.joined.types.get(ty as usize), profile.joined.get(ty))
         else {
