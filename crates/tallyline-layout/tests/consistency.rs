@@ -1,5 +1,5 @@
-//! What is read of whole programs agrees with itself: no member beyond the end of its record, none
-//! over another without a reason, and members, holes and padding add up to the size.
+//! Consistency of the types of whole programs: no member beyond the end of its record, none
+//! over another without a reason; members, holes and padding add up to the size.
 //!
 //! The program is this test, which is Rust; more are named by `TALLYLINE_LAYOUT_FILES`, with colons
 //! between.
@@ -10,7 +10,7 @@ use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 use tallyline_debuginfo::{Alone, Request, read_file};
 use tallyline_layout::query;
 
-/// What is wrong with a record, if anything.
+/// Returns the fault of a record, if it has one.
 fn fault(types: &Types, record: &Record) -> Option<String> {
     let members = types.members(record);
     let all = members.iter().chain(types.tag(record));
@@ -38,7 +38,7 @@ fn is_unknown(member: &Member) -> bool {
     member.kind == MemberKind::VirtualBase && !member.is_placed()
 }
 
-/// Whether a base may be larger here than what it takes: its tail holds others, or nothing.
+/// Returns whether a base may exceed the bytes that it takes: its tail holds others, or nothing.
 fn shares_tail(types: &Types, member: &Member, record: &Record) -> bool {
     let Some((_, base)) = types.as_record(types.strip(member.ty)) else { return false };
     member.offset + base.size - query::layout(types, base).summary.padding <= record.size
@@ -63,7 +63,7 @@ fn overlap(types: &Types, record: &Record) -> Option<String> {
     None
 }
 
-/// Whether a class ends with a class whose tail is free.
+/// Returns whether a class ends with a class whose tail is free.
 fn has_shared_tail(types: &Types, class: &Record) -> bool {
     types.members(class).iter().any(|member| types.as_record(types.strip(member.ty)).is_some())
 }

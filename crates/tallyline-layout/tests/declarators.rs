@@ -18,7 +18,7 @@ struct S {
 } s;
 ";
 
-/// What holds of the members, whatever they are spelled like.
+/// The assertions about the members, which hold for every spelling.
 const ASSERTIONS: &str = "
 struct S *p;
 _Static_assert(sizeof(*p->array) == 5 * sizeof(int), \"array\");

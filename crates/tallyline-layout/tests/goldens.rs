@@ -1,4 +1,4 @@
-//! What we print equals what pahole 1.32 prints, for small files that cover every rule of its format.
+//! Equality with the text of pahole 1.32, for small files that cover every rule of its format.
 //!
 //! The files and outputs in `tests/data` were made by `ci/layout-goldens` with a real pahole; these
 //! tests need neither it nor a compiler. Where a C compiler is there, the sources are compiled anew

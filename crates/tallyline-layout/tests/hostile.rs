@@ -78,7 +78,7 @@ fn use_it(bytes: &[u8]) {
     }
 }
 
-/// What else is printed of types, and asked about them.
+/// Prints types in the other formats, and runs the other queries.
 fn in_other_formats(types: &Types) {
     let mut document = json::Document::start(types, 64, std::io::sink()).expect("a sink");
     let mut sections = html::Sections::new(types, 64);

@@ -1,4 +1,4 @@
-//! What is read of C++ classes is what the compiler lays out: every offset and size is asserted by a
+//! The layout of C++ classes equals the compiler's: every offset and size is asserted by a
 //! program that the same compiler makes of the same source.
 
 mod common;
@@ -13,7 +13,7 @@ use tallyline_debuginfo::{Request, Wanted, read};
 
 const SOURCE: &str = include_str!("data/languages/classes.cpp");
 
-/// What the assertions need; `base_offset` makes an object, as a virtual base needs one.
+/// The helpers of the assertions; `base_offset` makes an object, as a virtual base needs one.
 const PRELUDE: &str = "
 #include <cstdio>
 #include <new>
@@ -221,7 +221,7 @@ struct OfTemplate : Tm<char> { char g; };
 }
 ";
 
-/// What makes a compiler write the classes of which another unit needs no more than the name.
+/// A unit that makes a compiler write the classes of which the other needs no more than the name.
 const SECOND_UNIT: &str = "
 void probe::Key::key() {}
 probe::Second::~Second() {}

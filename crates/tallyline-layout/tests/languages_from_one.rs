@@ -1,5 +1,5 @@
-//! What is read of types of Fortran and Ada, whose arrays start at 1 where nothing else is said, is what
-//! their compilers say: by `storage_size` and `loc`, by `'Object_Size` and `'Position`. Objects that they
+//! The layout of Fortran's and Ada's types, whose arrays start at 1 by default, equals the
+//! statements of their compilers: by `storage_size` and `loc`, by `'Object_Size` and `'Position`. Objects that they
 //! made stand for compilers that are missing.
 
 mod common;
@@ -14,7 +14,7 @@ use tallyline_layout::print::pahole::{Printer, Style};
 
 const FORTRAN: &str = include_str!("data/languages/shapes.f90");
 const FORTRAN_OBJECT: &[u8] = include_bytes!("data/languages/shapes-gfortran.o");
-/// What the program prints.
+/// The program's output.
 const FORTRAN_SAYS: &str = "\
 point 16
 box 112
@@ -39,7 +39,7 @@ const ADA: [(&str, &str); 2] = [
     ("main.adb", include_str!("data/languages/main.adb")),
 ];
 const ADA_OBJECT: &[u8] = include_bytes!("data/languages/main-gnat.o");
-/// What the program prints.
+/// The program's output.
 const ADA_SAYS: &str = "\
 things__mat 176
 things__mat.g 0 24

@@ -1,4 +1,4 @@
-//! What is read of Go types is what the Go compiler lays out, by `unsafe.Offsetof` and
+//! The layout of Go types equals the Go compiler's, by `unsafe.Offsetof` and
 //! `unsafe.Sizeof`.
 
 mod common;

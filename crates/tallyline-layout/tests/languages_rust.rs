@@ -1,4 +1,4 @@
-//! What is read of Rust types is what rustc lays out: by its own assertions, and by what it says of
+//! The layout of Rust types equals rustc's: by its own assertions, and by its output for
 //! every type with `-Zprint-type-sizes`.
 
 mod common;
@@ -70,7 +70,7 @@ struct Printed {
     fields: HashMap<(String, String), (u64, u64)>,
 }
 
-/// What `-Zprint-type-sizes` says, by the names of types as [`plain`] has them.
+/// Parses the output of `-Zprint-type-sizes`, by the names of types as [`plain`] has them.
 fn printed(output: &str) -> HashMap<String, Printed> {
     let mut all = HashMap::new();
     let (mut name, mut one) = (String::new(), Printed::default());

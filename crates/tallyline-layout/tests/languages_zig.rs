@@ -1,4 +1,4 @@
-//! What is read of Zig types is what Zig's compilers hold `comptime`, whichever backend wrote it.
+//! The layout of Zig types equals Zig's `comptime` assertions, whichever backend wrote it.
 
 mod common;
 
@@ -15,7 +15,7 @@ const OBJECTS: [&[u8]; 2] =
 /// A type's name, its size, and members with their offsets.
 type Expected = (String, u64, Vec<(String, u64)>);
 
-/// What the source expects of each type.
+/// Returns the expectations that the source states for each type.
 fn expected() -> Vec<Expected> {
     let lines = SOURCE.lines().filter_map(|line| line.trim().strip_prefix("expect("));
     lines

@@ -5,7 +5,7 @@
 pub struct RuleInfo {
     /// Its name.
     pub id: &'static str,
-    /// What it finds, in one sentence.
+    /// A one-sentence description of its findings.
     pub about: &'static str,
 }
 

@@ -83,7 +83,7 @@ fn nearest_members(types: &Types, record: &Record, member: &str) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
-/// Who has to be in a group with markers.
+/// Checks the membership that a rule requires of a marked group.
 fn members(types: &Types, subject: &Subject<'_>, group: &Group, asked: &GroupRule, notes: &mut Notes<'_>) {
     for member in &asked.members {
         let Some(field) = field_at(types, subject.record, member) else {

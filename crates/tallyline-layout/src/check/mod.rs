@@ -76,20 +76,20 @@ use subjects::{Subject, Subjects};
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::model::{Position, TypeId, Types};
 
-/// What is not as a rule has it.
+/// A violation of a rule.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The rule's name, such as `max-size`.
     pub rule: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub level: Level,
     /// The type.
     pub ty: String,
     /// The member or the group, if it is about one.
     pub member: Option<String>,
-    /// What is found and what was asked for, in one line.
+    /// The observed and the required value, in one line.
     pub message: String,
-    /// Where the type, group or member is declared; nowhere if that is not known.
+    /// The declaration of the type, group or member; empty if unknown.
     pub declared_at: Position,
     /// The unit that defines the type, where others define another one of this name.
     pub unit: Option<String>,
@@ -101,24 +101,24 @@ pub struct Finding {
     pub allowed: Option<String>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In the order of the rules.
     pub findings: Vec<Finding>,
-    /// How many types were looked at, one for each rule.
+    /// The number of types examined, counted once for each rule.
     pub types: usize,
 }
 
 impl Report {
-    /// Whether anything is denied that is not allowed.
+    /// Returns whether any denied finding is not excepted.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
     }
 }
 
 impl Policy {
-    /// Which types have to be read.
+    /// Returns the types that have to be read.
     pub fn wanted(&self) -> Wanted {
         policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
     }
@@ -189,7 +189,7 @@ pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
     allow_in_parts(policy, &mut [findings]);
 }
 
-/// The same, of findings about several parts of the policy; warnings go to the last.
+/// Marks the excepted findings of several parts of a policy; warnings go to the last part.
 pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     for allow in &policy.allows {
         let mut used = false;
@@ -215,12 +215,12 @@ pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     }
 }
 
-/// Where a rule writes what it finds.
+/// The sink for the findings of one rule.
 struct Notes<'a> {
     rule: &'a Rule,
     policy: &'a Policy,
     ty: String,
-    /// Where the type is declared.
+    /// The declaration of the type.
     home: Position,
     /// The unit that defines it, where others define another one of this name.
     unit: Option<String>,
@@ -243,7 +243,7 @@ impl<'a> Notes<'a> {
         self.push(rule, level, member, at, message);
     }
 
-    /// What a rule is about is not there.
+    /// Reports that the subject of a rule does not exist.
     fn unknown(&mut self, rule: &'static str, member: Option<&str>, message: String) {
         let Some(level) = self.policy.unknown else { return };
         self.push(rule, level.min(self.rule.level), member, self.home, message);

@@ -14,7 +14,7 @@ use crate::query::fields;
 use std::collections::BTreeSet;
 use tallyline_debuginfo::model::Types;
 
-/// What is done with a field.
+/// The kind of access to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// It is mostly read.
@@ -28,9 +28,9 @@ pub enum Access {
 pub struct TableEntry {
     /// The field's name.
     pub name: String,
-    /// What sending does with it; nothing if it is not used there.
+    /// The transmit path's access; none if it does not use the field.
     pub tx: Option<Access>,
-    /// What receiving does with it.
+    /// The receive path's access; none if it does not use the field.
     pub rx: Option<Access>,
     /// The line in the file.
     pub line: u32,
@@ -45,7 +45,7 @@ pub struct Table {
     pub entries: Vec<TableEntry>,
 }
 
-/// Where the columns start.
+/// The start offsets of the columns.
 struct Columns {
     tx: usize,
     rx: usize,
@@ -111,7 +111,7 @@ fn columns_of(head: &str) -> Option<Columns> {
     Some(Columns { tx, rx, comment })
 }
 
-/// What stands between two or more blanks, with where it starts.
+/// Splits a row at runs of two or more blanks; returns each cell with its offset.
 fn cells(row: &str) -> Vec<(usize, &str)> {
     let mut cells = Vec::new();
     let mut start = 0;
@@ -130,7 +130,7 @@ fn cells(row: &str) -> Vec<(usize, &str)> {
 }
 
 impl TableEntry {
-    /// How the group is called that a field belongs to; none for one that is not used.
+    /// Returns the name of the group that a field belongs to; none for an unused field.
     fn group(&self) -> Option<[String; 2]> {
         let access = if self.tx.max(self.rx)? == Access::Write { "write" } else { "read" };
         let path = match (self.tx.is_some(), self.rx.is_some()) {

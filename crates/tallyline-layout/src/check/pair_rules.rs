@@ -6,7 +6,7 @@ use super::policy::{PairRule, Placement};
 use super::subjects::{Subject, Subjects};
 use crate::query::{Field, field_at};
 
-/// Where a type can start in a line, and how many elements beside it matter.
+/// The possible offsets of a type in a cache line, and the number of neighbouring elements to consider.
 struct Starts {
     offsets: Vec<u64>,
     neighbours: u64,
@@ -27,7 +27,7 @@ impl Starts {
         Starts { offsets, neighbours, size, line }
     }
 
-    /// Whether two members can be on one line, the second of an element so many behind.
+    /// Returns whether two members can share a line, the second of an element that many behind.
     fn meet(&self, a: &Field, b: &Field, elements: i128) -> bool {
         let line = i128::from(self.line);
         let shift = elements * i128::from(self.size);
@@ -45,7 +45,7 @@ impl Starts {
             })
     }
 
-    /// Whether two members are on one line wherever the type starts.
+    /// Returns whether two members share a line at every possible start of the type.
     fn always_one_line(&self, first: u64, end: u64) -> bool {
         self.offsets.iter().all(|start| {
             let first = (u128::from(*start) + u128::from(first)) / u128::from(self.line);

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 pub struct PolicyError {
     /// The line, counted from 1.
     pub line: u32,
-    /// What is wrong there.
+    /// The error's description.
     pub message: String,
 }
 

@@ -1,10 +1,10 @@
-//! What a policy asks for.
+//! The rules of a policy and their exceptions.
 
 use super::Finding;
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{fits, is_pattern};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// It is shown.
@@ -19,11 +19,11 @@ pub enum Level {
 pub struct Policy {
     /// The size of a cache line in bytes.
     pub cacheline: u64,
-    /// How bad it is that something is not there; none if it does not matter.
+    /// The severity of a missing type or member; none if it is ignored.
     pub unknown: Option<Level>,
     /// The rules, in the order of the file.
     pub rules: Vec<Rule>,
-    /// What may stay as it is.
+    /// The exceptions.
     pub allows: Vec<Allow>,
 }
 
@@ -38,17 +38,17 @@ impl Default for Policy {
 pub struct Rule {
     /// The name of the type, or a pattern.
     pub pattern: String,
-    /// How bad it is if it is not kept.
+    /// The severity of a violation.
     pub level: Level,
     /// Why there is this rule.
     pub reason: Option<String>,
     /// Its line in the policy.
     pub line: u32,
-    /// What it asks for.
+    /// The requirement.
     pub kind: RuleKind,
 }
 
-/// What a rule asks for.
+/// The requirement of a rule.
 #[derive(Clone, Debug)]
 pub enum RuleKind {
     /// About a type as a whole.
@@ -85,7 +85,7 @@ pub struct TypeRule {
 pub struct GroupRule {
     /// The group's name.
     pub name: String,
-    /// Who is in it.
+    /// The names of its members.
     pub members: Vec<String>,
     /// In bytes.
     pub max_size: Option<u64>,
@@ -106,11 +106,11 @@ pub struct GroupRule {
 pub struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
     pub sets: Vec<Vec<String>>,
-    /// Where the type can start.
+    /// The possible start offsets of the type.
     pub placement: Placement,
 }
 
-/// Where a type can start; see the module.
+/// The possible start offsets of a type; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Placement {
     /// On a line.
@@ -122,7 +122,7 @@ pub enum Placement {
     Any,
 }
 
-/// What may stay as it is.
+/// An exception from the rules.
 #[derive(Clone, Debug)]
 pub struct Allow {
     /// The name of the type, or a pattern.
@@ -138,7 +138,7 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// Whether a finding may stay.
+    /// Returns whether this exception covers a finding.
     pub fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {
             finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
@@ -155,7 +155,7 @@ pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wa
 }
 
 impl Rule {
-    /// Whether it is about all types whose names fit a pattern.
+    /// Returns whether the rule applies to all types whose names match a pattern.
     pub fn is_about_a_pattern(&self) -> bool {
         is_pattern(&self.pattern)
     }

@@ -1,4 +1,4 @@
-//! Which types a rule is about.
+//! The types that a rule applies to.
 
 use crate::query::Effective;
 use tallyline_debuginfo::lookup::Definitions;

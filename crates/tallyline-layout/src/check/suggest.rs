@@ -47,7 +47,7 @@ impl SuggestedNames {
         SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
     }
 
-    /// Whether there is nothing to write rules about.
+    /// Returns whether there is nothing to write rules about.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,10 +1,10 @@
-//! Which type of one file is which of the other.
+//! Matching of the types of two files.
 
 use std::collections::{HashMap, VecDeque};
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{Member, RecordId, TypeId, Types};
 
-/// How many types of one name are looked at for the one that fits; real kernels have up to 19.
+/// The limit on types of one name that are compared for the best match; real kernels have up to 19.
 const REPEATS: usize = 256;
 
 type Entry = (TypeId, RecordId);
@@ -71,7 +71,7 @@ impl Pairs {
     }
 }
 
-/// Whether two records have the same members at the same places.
+/// Returns whether two records have equal members at equal offsets.
 fn is_same(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     let (a, b) = (old.record(a), new.record(b));
     let bits = |member: &Member| (member.bit_offset, member.size, member.bitfield);
@@ -84,7 +84,7 @@ fn is_same(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
             .all(|(mine, theirs)| bits(mine) == bits(theirs) && old.name(mine.name) == new.name(theirs.name))
 }
 
-/// Whether two records are declared in files of the same name; the folders differ between builds.
+/// Returns whether two records are declared in files of equal name; the folders differ between builds.
 fn is_of_same_file(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     let (a, b) = (old.record(a).declared_at.file, new.record(b).declared_at.file);
     a.is_some() && b.is_some() && last(old.name(a)) == last(new.name(b))

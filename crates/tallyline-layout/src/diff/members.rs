@@ -1,24 +1,24 @@
-//! What became of the members of a type.
+//! The changes of a type's members.
 
 use crate::query::{Field, fields};
 use std::collections::{HashMap, VecDeque};
 use tallyline_debuginfo::model::{Record, RecordId, Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
 
-/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+/// The nesting depth at which anonymous types are left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 32;
 
-/// How many fields of anonymous types are compared: in a damaged file they unfold without end.
+/// The limit on compared fields of anonymous types: in a damaged file they unfold without end.
 const INNER_LIMIT: usize = 1 << 16;
 
-/// Where a member lies.
+/// The location of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its first bit, counted from the start of the type.
     pub bit_offset: u64,
-    /// How many bits.
+    /// The size in bits.
     pub bits: u64,
-    /// Whether it is a bitfield.
+    /// `true` if it is a bitfield.
     pub bitfield: bool,
     /// Its type, as C writes it.
     pub ty: String,
@@ -26,19 +26,19 @@ pub struct Place {
     pub line: u64,
 }
 
-/// What became of a member.
+/// The change of a member.
 #[derive(Clone, Debug)]
 pub struct MemberChange {
     /// Its name; inside of anonymous types that have a name as a member, the path to it.
     pub name: String,
-    /// Where it was; nothing if it is new.
+    /// The old location; none if the member is new.
     pub old: Option<Place>,
-    /// Where it is; nothing if it is gone.
+    /// The new location; none if the member was removed.
     pub new: Option<Place>,
 }
 
 impl MemberChange {
-    /// Whether it lies on another cache line than before.
+    /// Returns whether the member moved to another cache line.
     pub fn changes_line(&self) -> bool {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if old.line != new.line)
     }
@@ -58,7 +58,7 @@ pub(super) fn compare(
     search.found
 }
 
-/// Where a record lies in the one that is compared.
+/// The location of a nested record in the compared one.
 #[derive(Clone, Default)]
 struct Base {
     path: String,

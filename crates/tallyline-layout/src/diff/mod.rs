@@ -1,4 +1,4 @@
-//! What differs between the layouts of two files.
+//! Differences between the layouts of two files.
 //!
 //! Types are found by their names, with the scopes that they are declared in. Where a name repeats,
 //! those that are the same go together first, then those of the same file and unit, then the rest in
@@ -15,7 +15,7 @@ use matching::Pairs;
 use tallyline_debuginfo::lookup::fits;
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
-/// What to compare, and how.
+/// The options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The size of a cache line in bytes.
@@ -53,7 +53,7 @@ pub struct Shape {
     pub declared_at: Option<(String, u32)>,
 }
 
-/// What became of a type.
+/// The change of a type.
 #[derive(Clone, Debug)]
 pub struct TypeChange {
     /// Its name.
@@ -64,11 +64,11 @@ pub struct TypeChange {
     pub old: Option<Shape>,
     /// As it is; nothing for one that is gone.
     pub new: Option<Shape>,
-    /// What became of its members, in the order of the new file, what is gone at the end.
+    /// The changes of its members, in the order of the new file; removed members come last.
     pub members: Vec<MemberChange>,
 }
 
-/// How many types are in which way different.
+/// The number of types by kind of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Only in the new file.
@@ -83,19 +83,19 @@ pub struct Counts {
     pub rearranged: u64,
     /// With a member on another cache line than before.
     pub across_lines: u64,
-    /// The same.
+    /// The number of unchanged types.
     pub same: u64,
 }
 
 impl Counts {
-    /// Whether anything differs.
+    /// Returns whether anything differs.
     pub fn differ(&self) -> bool {
         self.added + self.removed + self.grown + self.shrunk + self.rearranged != 0
     }
 }
 
 impl TypeChange {
-    /// How many bytes larger it is; negative if it is smaller, and where one of them is missing.
+    /// Returns the growth in bytes: negative if the type shrank, or if one of the two is missing.
     pub fn growth(&self) -> i128 {
         let size = |shape: &Option<Shape>| shape.as_ref().map_or(0, |shape| i128::from(shape.size));
         size(&self.new) - size(&self.old)

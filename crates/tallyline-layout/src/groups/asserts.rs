@@ -17,7 +17,7 @@ pub enum Dialect {
     Rust,
 }
 
-/// How a struct is asserted about.
+/// The writer of a struct's assertions.
 struct Asserts<'a> {
     dialect: Dialect,
     /// As the language names the struct.
@@ -177,7 +177,7 @@ impl Asserts<'_> {
     }
 }
 
-/// Whether a name can be written into a program: names come from a file, and must not become code.
+/// Returns whether a name is safe in source code: names come from a file, and must not become code.
 fn is_path(name: &str) -> bool {
     let is_word = |part: &str| {
         let mut letters = part.chars();

@@ -7,7 +7,7 @@ use tallyline_debuginfo::model::{Record, Types};
 
 const BEGIN: &[u8] = b"__cacheline_group_begin__";
 const END: &[u8] = b"__cacheline_group_end__";
-/// What follows the end of a group that is aligned.
+/// The suffix of the padding behind an aligned group.
 const PAD: &[u8] = b"__cacheline_group_pad__";
 
 /// The groups of a struct, and what is wrong with its markers.
@@ -19,12 +19,12 @@ pub struct Found {
     pub problems: Vec<String>,
 }
 
-/// Whether a member only marks where a group begins or ends.
+/// Returns whether a member only marks the start or end of a group.
 pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a struct has markers.
+/// Returns whether a struct has markers.
 pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
     // cheap, and enough for most structs
     let plain = types.members(record).iter().any(|member| types.name(member.name).starts_with(BEGIN));

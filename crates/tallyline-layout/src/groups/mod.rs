@@ -17,9 +17,9 @@ use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 /// Members that are used together, and how they lie.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What it is called.
+    /// The group's name.
     pub name: String,
-    /// Whether markers in the struct say where it begins and ends.
+    /// `true` if markers in the struct delimit it.
     pub marked: bool,
     /// Its first byte.
     pub start: u64,
@@ -33,7 +33,7 @@ pub struct Group {
     pub holes: Vec<(u64, u64)>,
     /// Members of the struct that lie on its lines and are not of the group.
     pub foreign: Vec<Foreign>,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub declared_at: Position,
 }
 
@@ -51,7 +51,7 @@ pub struct Named {
 pub struct Foreign {
     /// The member.
     pub field: Field,
-    /// Whether it lies between the group's start and end, and not just beside it.
+    /// `true` if it lies between the group's start and end, not just beside the group.
     pub inside: bool,
 }
 
@@ -90,7 +90,7 @@ impl Group {
         Ok(group.complete(types, record, line))
     }
 
-    /// How many bytes it spans.
+    /// Returns the number of bytes that the group spans.
     pub fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -107,17 +107,17 @@ impl Group {
         if self.bytes() == 0 { 0 } else { last - first + 1 }
     }
 
-    /// Whether it lies on more lines than it would need.
+    /// Returns whether the group touches more lines than its size requires.
     pub fn straddles(&self, line: u64) -> bool {
         self.line_count(line) > self.bytes().div_ceil(line.max(1))
     }
 
-    /// How many of its bytes are unused.
+    /// Returns the number of unused bytes in the group.
     pub fn hole_bytes(&self) -> u64 {
         self.holes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.1))
     }
 
-    /// Whether a field lies between its start and end.
+    /// Returns whether a field lies between the group's start and end.
     pub fn spans(&self, field: &Field) -> bool {
         field.start() >= self.start && field.end() <= self.end
     }
@@ -159,7 +159,7 @@ impl Group {
         self
     }
 
-    /// Whether a field is a member, or holds one or lies in one.
+    /// Returns whether a field is a member, contains one or lies in one.
     fn owns(&self, field: &Field) -> bool {
         if self.marked {
             return self.spans(field);

@@ -3,10 +3,10 @@
 
 use tallyline_debuginfo::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
 
-/// How deep structs nest before the search ends; real programs stay below thirty.
+/// The nesting depth at which the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many members are looked at before the search ends; real structs have a few hundred before
+/// The limit on members visited by the search; real structs have a few hundred before
 /// one of the size of a word.
 const STEPS_LIMIT: usize = 1 << 13;
 

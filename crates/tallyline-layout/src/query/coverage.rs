@@ -1,4 +1,4 @@
-//! Which bytes of a record are used at all, where its members lie over each other.
+//! The used bytes of a record whose members may overlap.
 
 use super::Summary;
 use tallyline_debuginfo::model::{Member, Record, Types, Variant};
@@ -12,14 +12,14 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// What the members, the tag and the variants of a record use together.
+    /// Returns the bytes that the members, the discriminant and the variants of a record use together.
     pub fn of(types: &Types, record: &Record) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         let variants = types.variants(record).iter();
         Coverage::new(record.size, common.chain(variants.flat_map(|one| types.variant_members(one))))
     }
 
-    /// What is in use while a record holds this variant.
+    /// Returns the bytes in use while a record holds this variant.
     pub fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         Coverage::new(record.size, common.chain(types.variant_members(variant)))
@@ -40,17 +40,17 @@ impl Coverage {
         Coverage { used, size }
     }
 
-    /// How many bytes are used.
+    /// Returns the number of used bytes.
     pub fn bytes(&self) -> u64 {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
 
-    /// How many are not.
+    /// Returns the number of unused bytes.
     pub fn unused(&self) -> u64 {
         self.size.saturating_sub(self.bytes())
     }
 
-    /// Where the holes before and between what is used are, and how long.
+    /// Returns the offset and length of each hole before and between the used bytes.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = std::iter::once(0).chain(self.used.iter().map(|one| one.1));
         let starts = self.used.iter().map(|one| one.0);
@@ -68,7 +68,7 @@ impl Coverage {
     }
 }
 
-/// What chooses between the variants of a record: a `tag` of its own, or a `niche`, values that a member
+/// Names the kind of a record's discriminant: a `tag` of its own, or a `niche`, values that a member
 /// of a variant never has. None where nothing does.
 pub fn tag_word(types: &Types, record: &Record) -> Option<&'static str> {
     let tag = types.tag(record)?;

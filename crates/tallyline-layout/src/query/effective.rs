@@ -12,11 +12,11 @@ pub struct Effective {
     records: Vec<InEffect>,
 }
 
-/// How a record is aligned.
+/// The alignment of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect {
     pub(crate) align: u64,
-    /// Whether it was declared packed, or with a limit (`#pragma pack`).
+    /// `true` if it was declared packed, or with a limit (`#pragma pack`).
     pub(crate) packed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Effective {
         type_align(types, id, self.rules, &mut |record| self.of_record(record)).max(1)
     }
 
-    /// Whether a record is packed, as far as it shows.
+    /// Returns whether a record is packed, as far as its layout shows.
     pub fn is_packed(&mut self, _: &Types, id: RecordId) -> bool {
         self.records.get(id.index()).is_some_and(|record| record.packed)
     }

@@ -3,10 +3,10 @@
 
 use tallyline_debuginfo::model::{Member, NameId, Position, Record, Type, TypeId, Types};
 
-/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+/// The nesting depth at which anonymous types are left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many members of anonymous types are looked at: in a damaged file they unfold without end. Real
+/// The limit on members of anonymous types: in a damaged file they unfold without end. Real
 /// types have some hundreds.
 const INNER_LIMIT: usize = 1 << 14;
 
@@ -19,13 +19,13 @@ pub struct Field {
     pub ty: TypeId,
     /// The bit it starts at, counted from the start of the record.
     pub bit_offset: u64,
-    /// How many bits it takes.
+    /// The size in bits.
     pub bits: u64,
-    /// Whether it is a bitfield.
+    /// `true` if it is a bitfield.
     pub bitfield: bool,
     /// The alignment that was asked for, in bytes; 0 where none was.
     pub align: u64,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub declared_at: Position,
 }
 
@@ -40,7 +40,7 @@ impl Field {
         self.bit_offset.saturating_add(self.bits).div_ceil(8)
     }
 
-    /// How many bytes it touches.
+    /// Returns the number of bytes that the field touches.
     pub fn bytes(&self) -> u64 {
         self.end() - self.start()
     }

@@ -1,4 +1,4 @@
-//! Which records to show.
+//! Selection of the records to show.
 
 use super::{Flexible, Packed, ends_flexibly, layout};
 use tallyline_debuginfo::model::{NameId, RecordId, Types};
@@ -35,13 +35,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a record passes. What is packed is inferred with `packed`, as the printer does it.
+    /// Returns whether a record passes. Packing is inferred with `packed`, as in the printer.
     pub fn accepts(&self, types: &Types, id: RecordId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         self.accepts_as(types, id, record.name, packed)
     }
 
-    /// Whether a record passes that goes by this name: that of its typedef if it has none itself.
+    /// Returns whether a record of this name passes: its typedef's if it has none itself.
     pub fn accepts_as(&self, types: &Types, id: RecordId, name: NameId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         let is_named = name.is_some();

@@ -2,10 +2,10 @@
 
 use tallyline_debuginfo::model::{MemberKind, Record, RecordId, Type, Types};
 
-/// How deep structs nest before the search ends; real programs stay below thirty.
+/// The nesting depth at which the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
-/// Whether the last member is an array of no given length.
+/// Returns whether the last member is a flexible array.
 pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
     let is_field = |kind| matches!(kind, MemberKind::Data | MemberKind::Static);
     let last = types.members(record).iter().rev().find(|member| is_field(member.kind));
@@ -13,7 +13,7 @@ pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
     matches!(types.dimensions(types.array(array)), [] | [0])
 }
 
-/// Which structs hold one that ends flexibly, each looked at once.
+/// The structs that contain one with a flexible array member, each visited once.
 #[derive(Debug)]
 pub struct Flexible {
     known: Vec<Option<bool>>,
@@ -25,7 +25,7 @@ impl Flexible {
         Flexible { known: vec![None; types.record_count()] }
     }
 
-    /// Whether a struct in this one, however deep, ends with an array of no given length.
+    /// Returns whether a struct in this one, at any depth, ends with a flexible array member.
     pub fn is_held(&mut self, types: &Types, id: RecordId) -> bool {
         self.search(types, id, 0)
     }

@@ -8,7 +8,7 @@ use tallyline_debuginfo::model::{Record, Types};
 pub struct Hole {
     /// The first unused byte.
     pub offset: u64,
-    /// How many.
+    /// The size in bytes.
     pub bytes: u64,
     /// The member before it, by its index; none before the first.
     pub after: Option<usize>,
@@ -19,13 +19,13 @@ pub struct Hole {
 pub struct BitHole {
     /// The first unused bit, counted from the start of the record.
     pub bit_offset: u64,
-    /// How many.
+    /// The number of bits.
     pub bits: u8,
     /// The member before it, by its index; none before the first.
     pub after: Option<usize>,
 }
 
-/// What is unused in a record, in order.
+/// The unused bytes and bits of a record, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
     /// Whole bytes.
@@ -38,7 +38,7 @@ pub struct Holes {
     pub bit_padding: u8,
 }
 
-/// Where the holes of a struct are; a union has none.
+/// Returns the holes of a struct; a union has none.
 pub fn holes(types: &Types, record: &Record) -> Holes {
     let members = types.members(record);
     let Layout { first, gaps, summary } = layout(types, record);

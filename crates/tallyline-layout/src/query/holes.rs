@@ -3,7 +3,7 @@
 use super::Coverage;
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
-/// What is unused behind a member.
+/// The unused bytes and bits behind a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// Whole bytes; negative where the next member starts before this one ends.
@@ -12,7 +12,7 @@ pub struct Gap {
     pub bits: u8,
 }
 
-/// What is unused in a struct, in numbers.
+/// The unused bytes and bits of a struct, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Holes of whole bytes.
@@ -25,7 +25,7 @@ pub struct Summary {
     pub bit_padding: u8,
 }
 
-/// Where a struct has holes.
+/// The holes of a struct.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// Before the first member.

@@ -1,4 +1,4 @@
-//! Which structs must have been declared packed.
+//! Inference of the structs that were declared packed.
 //!
 //! Neither format says so. It shows in a struct without holes that has a member off its natural
 //! alignment, in a size that is no multiple of its alignment, or in where a struct lies in another.
@@ -10,7 +10,7 @@ use tallyline_debuginfo::model::{MemberKind, RecordId, TypeId, Types};
 const DECIDED: u8 = 1;
 const PACKED: u8 = 2;
 
-/// What is known so far. Looking at one record can decide about others that it holds, so the
+/// The decisions so far. Visiting one record can decide about others that it holds, so the
 /// answer for a record may depend on which records were looked at before.
 #[derive(Debug)]
 pub struct Packed {
@@ -18,7 +18,7 @@ pub struct Packed {
     state: Vec<u8>,
 }
 
-/// What a [`Packed`] had decided at some time.
+/// A snapshot of the decisions of a [`Packed`].
 #[derive(Clone, Debug)]
 pub(crate) struct Decided(Vec<u8>);
 
@@ -28,7 +28,7 @@ impl Packed {
         Packed { alignments: Alignments::new(types), state: vec![0; types.record_count()] }
     }
 
-    /// Whether a record is packed, as far as is known now.
+    /// Returns whether a record is packed, by the decisions so far.
     pub fn is_packed(&self, id: RecordId) -> bool {
         self.state[id.index()] & PACKED != 0
     }
@@ -46,7 +46,7 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
-    /// What is decided so far.
+    /// Returns a snapshot of the decisions.
     pub(crate) fn decided(&self) -> Decided {
         Decided(self.state.clone())
     }

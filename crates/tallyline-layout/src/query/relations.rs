@@ -1,8 +1,8 @@
-//! Which types hold, or point to, another.
+//! Types that contain, or point to, another.
 
 use tallyline_debuginfo::model::{Member, Pointer, Record, Type, TypeId, Types};
 
-/// How many members of a record are of exactly one of these types.
+/// Counts the members of a record that are of exactly one of these types.
 pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> usize {
     types.members(record).iter().filter(|member| is_one_of(types, member.ty, wanted)).count()
 }
@@ -22,7 +22,7 @@ fn is_one_of(types: &Types, id: TypeId, wanted: &[TypeId]) -> bool {
     wanted.iter().any(|wanted| is_same(types, id, *wanted))
 }
 
-/// Whether two types are one. Units repeat types, so a named one is known by its name and kind.
+/// Returns whether two types are equal. Units repeat types, so a named one is identified by name and kind.
 fn is_same(types: &Types, a: TypeId, b: TypeId) -> bool {
     if a == b {
         return true;

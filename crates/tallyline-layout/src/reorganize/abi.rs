@@ -7,13 +7,13 @@ use tallyline_debuginfo::model::{Member, MemberKind, Qualifier, RecordId, Type, 
 use super::replay::{Manner, Shape, Unexplained, replay};
 use tallyline_debuginfo::abi::is_alignment;
 
-/// How deep structs nest before one counts as unexplained; real programs stay below thirty.
+/// The nesting depth at which a struct counts as unexplained; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// How every record of a set of types is laid out, and so what aligns to what.
+/// The layouts of all records of a set of types, and the alignments that follow.
 pub(crate) struct Abi<'t> {
     pub(super) types: &'t Types,
     pub(super) rules: Rules,
@@ -54,7 +54,7 @@ impl<'t> Abi<'t> {
         abi
     }
 
-    /// How many layouts are not explained, or not by what compilers do unasked.
+    /// Counts the layouts that are unexplained, or explained only by attributes.
     fn open_questions(&self) -> usize {
         let is_open = |shape: &Shape| {
             shape.unexplained.is_some() || shape.guessed || !matches!(shape.manner, Manner::Natural)
@@ -62,14 +62,14 @@ impl<'t> Abi<'t> {
         self.shapes.iter().flatten().filter(|shape| is_open(shape)).count()
     }
 
-    /// How a record is aligned.
+    /// Returns the alignment of a record.
     pub(super) fn in_effect(&self, id: RecordId) -> InEffect {
         let shape = self.shape(id);
         let packed = shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_));
         InEffect { align: shape.align.max(1), packed }
     }
 
-    /// How a record is laid out.
+    /// Returns the layout of a record.
     pub(super) fn shape(&self, id: RecordId) -> Shape {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }
@@ -216,7 +216,7 @@ impl<'t> Abi<'t> {
     }
 }
 
-/// Whether there are types about which compilers for a machine do not agree.
+/// Returns whether there are types about which compilers for a machine do not agree.
 fn depends_on_rules(types: &Types) -> bool {
     let is_such = |ty: &Type| match *ty {
         Type::Array(array) => types.array(array).vector,

@@ -1,9 +1,9 @@
-//! Where compilers put bitfields: the rule of the System V ABIs, which gcc and clang follow.
+//! Placement of bitfields: the rule of the System V ABIs, which gcc and clang follow.
 
 /// One bitfield, or the unnamed bits before one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bits {
-    /// How many; 0 starts a new unit (`int : 0`).
+    /// The width in bits; 0 starts a new unit (`int : 0`).
     pub(super) width: u64,
     /// The bits of the declared type.
     pub(super) unit: u64,
@@ -11,9 +11,9 @@ pub(super) struct Bits {
     pub(super) align: u64,
     /// The alignment that was asked for, in bits; 1 where none was.
     pub(super) asked: u64,
-    /// Whether it is packed: it may lie across units.
+    /// `true` if it is packed: it may lie across units.
     pub(super) packed: bool,
-    /// Whether it has a name. What has none does not align the struct.
+    /// `true` if it has a name. An unnamed bitfield does not align the struct.
     pub(super) named: bool,
 }
 
@@ -32,7 +32,7 @@ impl Bits {
         self.start(position) + self.width
     }
 
-    /// Whether it touches no more of its alignment's units than its type does.
+    /// Returns whether it touches no more of its alignment's units than its type does.
     fn fits(&self, start: u64) -> bool {
         let align = self.unit_align();
         (start + self.width).div_ceil(align) - start / align <= self.unit / align

@@ -25,7 +25,7 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// Whether it has attributes that pahole does not write.
+    /// Returns whether the declaration has attributes that pahole does not write.
     pub(crate) fn is_beyond_pahole(&self) -> bool {
         self.limit.is_some() || self.members.iter().any(|member| member.packed)
     }

@@ -1,4 +1,4 @@
-//! What moves as one: a member, or a run of bitfields.
+//! Items, which move as one: a member, or a run of bitfields.
 
 use super::bits::Bits;
 use super::replay::{Placed, Replay};
@@ -6,12 +6,12 @@ use super::{Options, is_marker};
 use crate::query::ends_flexibly;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 
-/// Where an item goes.
+/// The contents of an item, which decide its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Body {
     /// Whole bytes, both in bits.
     Bytes {
-        /// How many.
+        /// The size in bytes.
         size: u64,
         /// To what multiple.
         align: u64,
@@ -53,11 +53,11 @@ impl Body {
 pub(super) struct Item {
     /// The first of them, by its index among the record's members.
     pub(super) first: usize,
-    /// How many they are, static members among them.
+    /// The number of members, static ones included.
     pub(super) count: usize,
-    /// Where they go.
+    /// The contents.
     pub(super) body: Body,
-    /// Whether it stays, and nothing moves past it.
+    /// `true` if it stays, and nothing moves past it.
     pub(super) fence: bool,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn items(types: &Types, members: &[Member], replay: &Replay, options:
     items
 }
 
-/// Whether a member stays where it is for what it is, or because someone said so.
+/// Returns whether a member stays in position, by its kind or by an option.
 fn stays(types: &Types, member: &Member, size: u64, options: &Options) -> bool {
     let name = types.name(member.name);
     if member.kind == MemberKind::Base || member.artificial || is_marker(name) {
@@ -111,7 +111,7 @@ fn stays(types: &Types, member: &Member, size: u64, options: &Options) -> bool {
     options.pinned(name).unwrap_or(size == 0 || holds_flexible(types, member))
 }
 
-/// Whether a member's type ends with an array of no given length: it can only be the last.
+/// Returns whether a member's type ends with a flexible array: it can only be the last.
 fn holds_flexible(types: &Types, member: &Member) -> bool {
     types.as_record(types.strip(member.ty)).is_some_and(|(_, record)| ends_flexibly(types, record))
 }

@@ -56,7 +56,7 @@ use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId,
 /// So many members between two fences are always reorganised exactly.
 pub const EXACT_MEMBERS: u32 = 20;
 
-/// What may be moved.
+/// The limits on what may be moved.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The size of a cache line in bytes.
@@ -88,7 +88,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What was said about a member, if anything was.
+    /// Returns the user's choice about a member, if there is one.
     fn pinned(&self, name: &[u8]) -> Option<bool> {
         let has = |names: &[Vec<u8>]| !name.is_empty() && names.iter().any(|known| known == name);
         match (has(&self.pin), has(&self.unpin)) {
@@ -99,14 +99,14 @@ impl Options {
     }
 }
 
-/// What came of a type.
+/// The result for a type.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// It can be smaller.
     Smaller(Box<Proposal>),
     /// It cannot, or no smaller layout was found.
     Smallest {
-        /// Whether that is proven, for what may move.
+        /// `true` if that is proven, within the options.
         proven: bool,
     },
     /// It is not for this.
@@ -178,7 +178,7 @@ pub struct Reorganizer<'t> {
 }
 
 impl<'t> Reorganizer<'t> {
-    /// What may be moved.
+    /// Returns the options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -193,7 +193,7 @@ impl<'t> Reorganizer<'t> {
         self.abi.types
     }
 
-    /// Whether alignments are inferred, as everywhere in BTF, and not as the file says.
+    /// Returns whether alignments are inferred, as everywhere in BTF, rather than read from the file.
     pub fn is_inferred(&self, id: RecordId) -> bool {
         self.abi.types.origin() == Origin::Btf || self.abi.shape(id).guessed
     }
@@ -203,7 +203,7 @@ impl<'t> Reorganizer<'t> {
         self.propose_with(id, &self.options)
     }
 
-    /// The same where something else may be moved.
+    /// Proposes an order under other options than [`Self::options`].
     pub fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
         let types = self.types();
         match types.as_record(types.strip(id)) {
@@ -243,12 +243,12 @@ impl<'t> Reorganizer<'t> {
         }
     }
 
-    /// What comes of each of many types, found in parallel.
+    /// Proposes orders for many types, in parallel.
     pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Outcome> {
         self.propose_all_with(ids, &self.options)
     }
 
-    /// The same where something else may be moved.
+    /// Proposes orders for many types, in parallel, under other options than [`Self::options`].
     pub fn propose_all_with(&self, ids: &[TypeId], options: &Options) -> Vec<Outcome> {
         use rayon::prelude::*;
         ids.par_iter().map(|id| self.propose_with(*id, options)).collect()
@@ -320,7 +320,7 @@ fn refuse_language(types: &Types, record: &Record) -> Option<Refusal> {
     }
 }
 
-/// Whether a class has no bases and no virtual functions, and one access for all of its data.
+/// Returns whether a class has no bases and no virtual functions, and one access for all of its data.
 fn has_standard_layout(types: &Types, record: &Record) -> bool {
     let mut data = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
     let access = data.clone().next().map(|member| member.access);
@@ -334,12 +334,12 @@ pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
     (abi.rules, records.collect())
 }
 
-/// Whether a header is one of those by which a kernel and its programs agree.
+/// Returns whether a header is part of a kernel's user interface.
 fn is_user_interface(file: &[u8]) -> bool {
     file.split(|byte| *byte == b'/').rev().skip(1).any(|folder| folder == b"uapi")
 }
 
-/// Whether a member marks where a group of the kernel's begins or ends.
+/// Returns whether a member marks the start or end of one of the kernel's groups.
 fn is_marker(name: &[u8]) -> bool {
     name.starts_with(b"__cacheline_group_begin__") || name.starts_with(b"__cacheline_group_end__")
 }

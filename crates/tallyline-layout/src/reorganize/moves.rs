@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many states are kept of one number of moves, over all items; above that, of each item those
+/// The limit on states of one number of moves, over all items; above that, of each item those
 /// that are least far along. Of more moves than a few fewer are kept, so that they are reached.
 const LAYER: usize = 12_000;
 const DEEP_LAYER: usize = 3_000;
@@ -29,14 +29,14 @@ const ITEMS: usize = 1_000;
 pub(super) struct Fewest {
     /// Items by index, in order.
     pub(super) order: Vec<usize>,
-    /// Whether no order has fewer moves.
+    /// `true` if no order has fewer moves.
     pub(super) exact: bool,
 }
 
-/// How many of each class are out (more than none), or were put in early (fewer), by class.
+/// The number of items of each class that are out (positive), or were put in early (negative).
 type Out = Vec<(u32, i32)>;
 
-/// How far, then most out first, so that every way into a state is known when it is its turn.
+/// The progress, then most out first, so that every path into a state is known when its turn comes.
 type Key = (usize, Reverse<u32>, Out);
 
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +62,12 @@ struct Search<'a> {
     classes: Vec<u32>,
     /// The items of each class, in order.
     members: Vec<Vec<usize>>,
-    /// What the items from each on take at least.
+    /// The minimum size of the items from each index on.
     rest: Vec<u64>,
     least: Vec<u64>,
     limit: u64,
     layers: Vec<Layer>,
-    /// Whether nothing was left out.
+    /// `true` if no state was dropped.
     exact: bool,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// What one of a class takes at least.
+    /// Returns the minimum size of an item of a class.
     fn size(&self, class: u32) -> u64 {
         self.least[self.members[class as usize][0]]
     }
@@ -240,7 +240,7 @@ impl<'a> Search<'a> {
         classes
     }
 
-    /// Whether what is left can still end in time.
+    /// Returns whether the remaining items can still fit.
     fn fits(&self, position: u64, index: usize, out: &Out) -> bool {
         let end = position.saturating_add(self.rest[index]);
         with_out(end, out, |class| self.size(class)) <= self.limit
@@ -317,8 +317,8 @@ fn offer(layer: &mut Layer, key: Key, way: Way) {
     }
 }
 
-/// How many moves lead from the old order to a new one: what is not in the longest run that keeps
-/// its order. Those that stay are marked.
+/// Marks the longest run of items that keep their order; the others are the moves that lead from the old
+/// order to the new one.
 pub(super) fn kept(order: &[usize]) -> Vec<bool> {
     // the longest increasing subsequence, by the last element of the shortest ends
     let mut ends: Vec<usize> = Vec::new();

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::Original;
 use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, TypeId, Types};
 
-/// How much a layout takes.
+/// The size of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Bytes.
@@ -17,7 +17,7 @@ pub struct Extent {
     pub lines: u64,
 }
 
-/// What is proven about a proposal.
+/// The proven properties of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proven {
     /// No layout is smaller, for what may move.
@@ -36,7 +36,7 @@ pub struct Move {
     pub from: Option<usize>,
     /// The member they are put behind; none if they are first now.
     pub to: Option<usize>,
-    /// What the struct takes then.
+    /// The size of the struct after the move.
     pub extent: Extent,
     // the items in their order then
     order: Vec<usize>,
@@ -51,15 +51,15 @@ pub struct Proposal {
     pub order: Vec<usize>,
     /// The members in the new order, at their new places.
     pub members: Vec<Member>,
-    /// What it takes.
+    /// The size of the current layout.
     pub old: Extent,
-    /// What it would take.
+    /// The size of the proposed layout.
     pub new: Extent,
-    /// How many moves lead there.
+    /// The number of moves.
     pub move_count: usize,
-    /// What is proven.
+    /// The proven properties.
     pub proven: Proven,
-    /// Whether alignments are inferred and not known.
+    /// `true` if alignments are inferred and not known.
     pub inferred: bool,
     /// The alignment of the struct in bytes.
     pub align: u64,
@@ -270,7 +270,7 @@ pub fn print(
     Ok(())
 }
 
-/// How records are declared where one has its members in another order.
+/// Reorders one record's members in a copy of the declarations.
 fn in_order(
     declared: &FxHashMap<RecordId, Declaration>,
     id: RecordId,
@@ -283,7 +283,7 @@ fn in_order(
     declared
 }
 
-/// What a compiler needs to lay a proposal out as it is printed.
+/// A source by which a compiler can verify a proposal as it is printed.
 #[derive(Clone, Debug)]
 pub struct Checkable {
     /// C that declares everything the text needs.

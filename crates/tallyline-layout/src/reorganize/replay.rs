@@ -27,7 +27,7 @@ pub(super) enum Manner {
     PackedMembers,
 }
 
-/// What no rule explains.
+/// The reason why no rule explains a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unexplained {
     /// The members are not known.
@@ -42,14 +42,14 @@ pub(super) enum Unexplained {
     Odd,
 }
 
-/// What is known about how a record is laid out.
+/// The explanation of a record's layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Its alignment in bytes.
     pub(super) align: u64,
-    /// How it was declared.
+    /// The attributes of its declaration.
     pub(super) manner: Manner,
-    /// Whether an alignment was guessed from a gap.
+    /// `true` if an alignment was guessed from a gap.
     pub(super) guessed: bool,
     /// Why it cannot be explained, if it cannot.
     pub(super) unexplained: Option<Unexplained>,
@@ -61,14 +61,14 @@ impl Default for Shape {
     }
 }
 
-/// How one member was placed.
+/// The placement of one member.
 #[derive(Clone, Debug)]
 pub(super) enum Placed {
     /// It takes no place: a static member.
     Nowhere,
     /// Whole bytes.
     Bytes {
-        /// How many.
+        /// The size in bytes.
         size: u64,
         /// Its alignment in bytes.
         align: u64,
@@ -91,7 +91,7 @@ pub(super) struct Replay {
     pub(super) behind: Vec<(usize, Bits)>,
     /// Its alignment in bytes.
     pub(super) align: u64,
-    /// Whether an alignment was guessed from a gap.
+    /// `true` if an alignment was guessed from a gap.
     pub(super) guessed: bool,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Smallest {
     pub(super) order: Vec<usize>,
     /// The first bit behind the last.
     pub(super) end: u64,
-    /// Whether that is proven to be the least.
+    /// `true` if the size is proven to be minimal.
     pub(super) exact: bool,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Region<'a> {
     }
 }
 
-/// What items have in common that can stand for each other.
+/// Returns the properties that interchangeable items share.
 pub(super) fn alike(body: &Body, period: u64) -> Body {
     match body {
         Body::Bytes { size, align } => Body::Bytes { size: size % period.max(1), align: *align },

@@ -30,7 +30,7 @@ pub(super) struct Layout {
     pub(super) order: Vec<usize>,
     /// The members in the new order, at their new places.
     pub(super) members: Vec<Member>,
-    /// How each member is placed, in the old order.
+    /// The placement of each member, in the old order.
     pub(super) replay: Replay,
     pub(super) size: u64,
 }
@@ -52,7 +52,7 @@ impl Together {
         self.layouts.get(&id)
     }
 
-    /// Whether a record stays as it is although what it holds is smaller now.
+    /// Returns whether a record keeps its layout although its contents have shrunk.
     pub(super) fn is_kept(&self, id: RecordId) -> bool {
         self.kept.contains(&id)
     }

@@ -5,16 +5,16 @@ use crate::query::tag_word;
 use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types, Variant};
 use tallyline_debuginfo::type_text;
 
-/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+/// The nesting depth at which anonymous types are left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many members of anonymous types are looked at: in a damaged file they unfold without end.
+/// The limit on members of anonymous types: in a damaged file they unfold without end.
 const INNER_LIMIT: usize = 1 << 14;
 
-/// How many members that lie over each other are named.
+/// The maximum number of overlapping members that are named.
 const NAMED: usize = 6;
 
-/// What a cell is.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A member, or several in the same bytes.
@@ -35,11 +35,11 @@ pub(super) struct Cell {
     pub(super) names: Vec<String>,
     /// Its type; none where there are several.
     pub(super) ty: Option<String>,
-    /// Whether its members lie over each other.
+    /// `true` if its members overlap.
     pub(super) overlaid: bool,
-    /// Whether it is of bitfields, which share bytes.
+    /// `true` if it holds bitfields, which share bytes.
     bitfield: bool,
-    /// Which group it is of, by its place in the list.
+    /// The index of its group.
     pub(super) group: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Cell {
         Cell { start, end, kind, names: Vec::new(), ty: None, overlaid: false, bitfield: false, group: None }
     }
 
-    /// What it shows.
+    /// Returns the cell's label.
     pub(super) fn text(&self) -> String {
         let bytes = self.end - self.start;
         match self.kind {
@@ -76,7 +76,7 @@ pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cel
 
 /// One of several that lie over each other, laid out alone.
 pub(super) struct Alternative {
-    /// What it is: a member of a union, or a variant and where there is that one.
+    /// The title: a member of a union, or a variant with its discriminant if it has one.
     pub(super) title: String,
     /// Its bytes, and the holes between them.
     pub(super) cells: Vec<Cell>,
@@ -112,7 +112,7 @@ pub(super) fn alternatives(types: &Types, record: &Record, limit: usize) -> Vec<
     all
 }
 
-/// When it is this variant.
+/// Formats the discriminant of a variant.
 pub(super) fn variant_tag(variant: &Variant) -> String {
     match variant.tag {
         Some(tag) => format!("where the tag is {tag}"),
@@ -178,7 +178,7 @@ impl Walk<'_> {
         self.tag(record, base);
     }
 
-    /// What chooses between variants.
+    /// Adds the discriminant of a record.
     fn tag(&mut self, record: &Record, base: u64) {
         let types = self.types;
         if let (Some(tag), Some(word)) = (types.tag(record), tag_word(types, record)) {
@@ -201,7 +201,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What was found since the last time, in order.
+    /// Takes the cells found since the last call, in order.
     fn take(&mut self) -> Vec<Cell> {
         in_a_row(std::mem::take(&mut self.found), 0, &[])
     }
@@ -263,7 +263,7 @@ fn plain(types: &Types, member: &Member, base: u64) -> Option<Cell> {
     (start < end).then_some(cell)
 }
 
-/// What the variants of an enum of Rust use together.
+/// Returns the bytes that the variants of a Rust enum cover together.
 fn variants(types: &Types, record: &Record) -> Option<Cell> {
     let mut names = Vec::new();
     let (mut start, mut end) = (u64::MAX, 0);
@@ -291,7 +291,7 @@ pub(super) struct Part<'c> {
     pub(super) cell: &'c Cell,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether the cell began on a row before.
+    /// `true` if the cell began on an earlier row.
     pub(super) goes_on: bool,
 }
 

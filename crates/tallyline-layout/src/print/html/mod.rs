@@ -25,7 +25,7 @@ pub const STYLE: &str = include_str!("style.css");
 /// Lines longer than this are shown in pieces, as bytes would be too narrow.
 const WIDEST: u64 = 128;
 
-/// How many members of a union, or variants, are laid out one by one.
+/// The limit on members of a union, or variants, that are laid out individually.
 const ALTERNATIVES: usize = 64;
 
 /// Makes the parts of a page.
@@ -123,7 +123,7 @@ impl<'t> Sections<'t> {
         format!("<p class=\"summary\">{}</p>\n", parts.join(" · "))
     }
 
-    /// What lies over each other, each with rows of its own.
+    /// Formats overlapping members or variants, each with rows of its own.
     fn alternatives(&self, name: &str, record: &Record) -> String {
         let types = self.types;
         let all = alternatives(types, record, ALTERNATIVES);
@@ -152,7 +152,7 @@ impl<'t> Sections<'t> {
         html
     }
 
-    /// How many bytes a row of a grid has.
+    /// Returns the number of bytes in a row of the grid.
     fn width(&self) -> u64 {
         if self.line <= WIDEST { self.line } else { 64 }
     }

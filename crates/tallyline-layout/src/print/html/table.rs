@@ -8,7 +8,7 @@ use std::fmt::Write;
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 use tallyline_debuginfo::type_text;
 
-/// How many rows are shown at most.
+/// The maximum number of rows.
 const ROW_LIMIT: usize = 1 << 14;
 
 /// The table; nothing for a record without members.

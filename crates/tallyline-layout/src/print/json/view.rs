@@ -10,10 +10,10 @@ use tallyline_debuginfo::model::{
 };
 use tallyline_debuginfo::{element_text, type_text};
 
-/// How deep anonymous types nest before the rest is left out; real programs stay below twenty.
+/// The nesting depth at which anonymous types are left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many members of anonymous types one type shows: in a damaged file they unfold without end. Real
+/// The limit on members of anonymous types in a type: in a damaged file they unfold without end. Real
 /// types have some hundreds.
 const INNER_LIMIT: usize = 1 << 14;
 

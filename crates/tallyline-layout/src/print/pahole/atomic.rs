@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What `atomic_…` is atomic of, as C spells it; none if a name does not start so.
+/// Returns the C spelling of the type that `atomic_…` wraps; none if a name does not start so.
 pub(super) fn value_type(name: &[u8]) -> Option<Cow<'static, str>> {
     let name = std::str::from_utf8(name.strip_prefix(b"atomic_")?).ok()?;
     let word = match name {

@@ -8,13 +8,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use tallyline_debuginfo::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};
 
-/// How far one type may need another that needs another; real programs stay below two hundred.
+/// The limit on chains of types that need each other; real programs stay below two hundred.
 const NEEDS_LIMIT: usize = 1000;
 
-/// How often a type may be looked at, on average; real programs stay below ten.
+/// The limit on visits of a type, on average; real programs stay below ten.
 const STEPS_PER_TYPE: usize = 200;
 
-/// What shares a name in C: tags are one name space, and types by name another.
+/// The name spaces of C: tags share one, and type names another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Struct,
@@ -23,7 +23,7 @@ enum Kind {
     Typedef,
 }
 
-/// What was printed of a header so far.
+/// The part of a header that was printed so far.
 #[derive(Debug, Default)]
 pub(super) struct Emitted {
     named: FxHashSet<(Kind, NameId)>,
@@ -42,7 +42,7 @@ pub(super) struct Emitted {
 }
 
 impl<'t> Printer<'t> {
-    /// Whether what is printed has to compile.
+    /// Returns whether the output has to compile.
     pub(super) fn is_header(&self) -> bool {
         self.emitted.is_header
     }
@@ -258,7 +258,7 @@ impl<'t> Printer<'t> {
         record.name.is_some() && self.emitted.named.contains(&(kind, record.name))
     }
 
-    /// Whether a record that was not printed holds one whose needs are being printed.
+    /// Returns whether an unprinted record holds one whose needs are being printed.
     fn holds_open(&mut self, id: RecordId, depth: usize) -> bool {
         if self.emitted.open.contains(&id) {
             return true;

@@ -9,7 +9,7 @@ use tallyline_debuginfo::model::{FunctionId, NameId, Pointer, Qualifier, Type, T
 /// The longest declarator in bytes: functions that take functions can unfold without end.
 const LENGTH_LIMIT: usize = 16 << 10;
 
-/// What a declarator goes around.
+/// The type around which a declarator goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Pointer,
@@ -21,7 +21,7 @@ enum Part {
 }
 
 impl Printer<'_> {
-    /// Whether what is printed has to be the same type when it is compiled, and not as pahole has it.
+    /// Returns whether the output has to compile to an equal type, and not to match pahole.
     pub(super) fn is_exact(&self) -> bool {
         self.is_header() || self.is_declared
     }
@@ -90,7 +90,7 @@ impl Printer<'_> {
         self.declarator_left = self.declarator_left.map(|left| left.saturating_sub(bytes));
     }
 
-    /// Whether one level is not enough: below the first array or function there is another that only
+    /// Returns whether one level is not enough: below the first array or function there is another that only
     /// brackets reach.
     fn is_nested(&self, id: TypeId) -> bool {
         let (parts, _) = self.parts(id);
@@ -124,7 +124,7 @@ impl Printer<'_> {
         parts.iter().any(|part| matches!(part, Part::Array | Part::Function(_)))
     }
 
-    /// Whether the name of a parameter stands inside of its type, or would.
+    /// Returns whether the name of a parameter stands inside of its type, or would.
     fn takes_nested(&self, id: FunctionId) -> bool {
         let parameters = self.types.parameters(self.types.function(id));
         parameters.iter().any(|parameter| {
@@ -142,7 +142,7 @@ impl Printer<'_> {
         })
     }
 
-    /// What stands around a name of this type, from the name on, and the type that is left.
+    /// Returns the parts of the declarator around a name of this type, and the type that is left.
     fn parts(&self, mut id: TypeId) -> (Vec<Part>, TypeId) {
         let mut parts = Vec::new();
         for _ in 0..DEPTH_LIMIT {
@@ -270,7 +270,7 @@ impl Printer<'_> {
         (id, inner)
     }
 
-    /// What qualifiers qualify.
+    /// Returns the type below its qualifiers.
     fn qualified(&self, mut id: TypeId) -> Type {
         for _ in 0..DEPTH_LIMIT {
             match self.types.get(id) {
@@ -282,7 +282,7 @@ impl Printer<'_> {
         Type::Missing
     }
 
-    /// Whether brackets stand around what points to a type.
+    /// Returns whether a pointer to this type needs brackets.
     fn is_bracketed(&self, mut id: TypeId) -> bool {
         for _ in 0..DEPTH_LIMIT {
             id = match self.types.get(id) {

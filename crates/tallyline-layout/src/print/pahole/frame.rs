@@ -1,4 +1,4 @@
-//! Where in the nesting of types something is printed.
+//! The position of printed text in the nesting of types.
 
 use super::Style;
 use tallyline_debuginfo::model::{NameId, Type, TypeId, Types};

@@ -119,7 +119,7 @@ impl Printer<'_> {
         type_name == NameId::NONE
     }
 
-    /// How much wider than its closing brace an inline member's last line is.
+    /// Returns the width of an inline member's last line beyond its closing brace.
     fn inline_width(&self, member: &Member, aligned: i64) -> i64 {
         let name = if member.name.is_some() { self.types.name(member.name).len() as i64 } else { -1 };
         let packed = match self.types.get(member.ty) {

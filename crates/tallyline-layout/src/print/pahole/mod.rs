@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
 
-/// How deep types nest in print before the rest is cut; real programs stay below twenty.
+/// The nesting depth at which printing is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
 /// Prints types.
@@ -110,7 +110,7 @@ impl<'t> Printer<'t> {
         self.packed.go_on_from(start.decided());
     }
 
-    /// What was printed since the last [`clear`](Printer::clear).
+    /// Returns the text printed since the last [`clear`](Printer::clear).
     pub fn text(&self) -> &[u8] {
         &self.out
     }
@@ -125,7 +125,7 @@ impl<'t> Printer<'t> {
         self.out.clear();
     }
 
-    /// What is known about packed structs, for filters that share it.
+    /// Returns the knowledge about packed structs, for filters that share it.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }

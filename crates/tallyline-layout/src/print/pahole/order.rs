@@ -8,7 +8,7 @@ use super::{DEPTH_LIMIT, Style};
 use crate::query::{Decided, Packed};
 use tallyline_debuginfo::model::{Member, Pointer, Qualifier, RecordId, Type, TypeId, Types};
 
-/// How many members are looked at for one type: a damaged file can nest types without names so that
+/// The limit on members visited for one type: a damaged file can nest types without names so that
 /// they unfold without end.
 const MEMBER_LIMIT: usize = 1 << 20;
 
@@ -20,7 +20,7 @@ pub struct Order<'t> {
     left: usize,
 }
 
-/// What is known at one place in the order.
+/// The state at one position in the order.
 #[derive(Clone, Debug)]
 pub struct Start(Decided);
 
@@ -38,12 +38,12 @@ impl<'t> Order<'t> {
         (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
-    /// What is known about packed structs, for filters.
+    /// Returns the knowledge about packed structs, for filters.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
 
-    /// What printing can start from here.
+    /// Returns the state from which printing can start here.
     pub fn start(&self) -> Start {
         Start(self.packed.decided())
     }
@@ -74,7 +74,7 @@ impl<'t> Order<'t> {
         }
     }
 
-    /// What a note on a member's type asks.
+    /// Applies the effects of a note on a member's type.
     fn notes(&mut self, member: &Member) {
         if let Type::Record(record) = self.types.get(member.ty)
             && self.types.record(record).is_struct()

@@ -68,7 +68,7 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// Whether somebody asked for the alignment of a record: Rust's and Zig's compilers note all.
+    /// Returns whether the source asks for a record's alignment: Rust's and Zig's compilers note all.
     fn is_asked_for(&mut self, id: RecordId, record: &Record) -> bool {
         !record.language.notes_alignment()
             || record.align > self.packed.alignments().of_record(self.types, id)
@@ -203,8 +203,8 @@ impl Printer<'_> {
         self.put(if size == 1 { b" hole, try to pack */" } else { b"s hole, try to pack */" });
     }
 
-    /// What goes between two members that share bytes, or that explicit padding separates. Whether
-    /// a note was added; `noted` says whether there is one already.
+    /// Prints the separator of two members that share bytes, or that explicit padding separates.
+    /// Returns whether a note was added; `noted` says whether there is one already.
     fn between(
         &mut self,
         last: &Last<'_>,
@@ -302,7 +302,7 @@ impl Printer<'_> {
         noted
     }
 
-    /// What is free inside a member that is a struct.
+    /// Notes the unused bytes inside a member that is a struct.
     fn note_on_type(&mut self, id: RecordId, frame: &Frame<'_>, sums: &mut Sums) -> bool {
         self.packed.infer(self.types, id);
         let summary = self.summary(id);
@@ -351,7 +351,7 @@ impl Printer<'_> {
     }
 }
 
-/// Who may use a member where nothing is said.
+/// Returns the default access of a record's members.
 fn default_access(record: &Record) -> Access {
     match record.kind {
         RecordKind::Class if record.language.is_cpp() => Access::Private,

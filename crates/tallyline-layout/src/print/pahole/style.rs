@@ -1,4 +1,4 @@
-//! How to print.
+//! Options of the printed format.
 
 /// The options of the format.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Style {
     pub offsets: bool,
     /// Alignments that were asked for, or are inferred.
     pub aligned: bool,
-    /// What is packed.
+    /// The `packed` attributes of structs.
     pub packed: bool,
     /// The pseudo-members that stand for padding which nothing explains.
     pub force_padding: bool,

@@ -4,7 +4,7 @@ use super::{Printer, frame::Frame};
 use crate::query::{Coverage, Gap, Summary, first_biggest_member};
 use tallyline_debuginfo::model::{Member, MemberKind, RecordId};
 
-/// What is noted about a member whose type is a struct.
+/// The notes on a member whose type is a struct.
 pub(super) struct Inner {
     pub(super) summary: Summary,
     pub(super) ends_flexibly: bool,
@@ -12,13 +12,13 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Whether there is nothing to note.
+    /// Returns whether there is nothing to note.
     pub(super) fn is_plain(&self) -> bool {
         self.summary == Summary::default() && !self.ends_flexibly && !self.holds_flexible
     }
 }
 
-/// How many of something, and how much in all.
+/// A count and a sum.
 #[derive(Default)]
 struct Tally {
     count: u64,
@@ -32,7 +32,7 @@ impl Tally {
     }
 }
 
-/// What is added up over the members.
+/// The sums over the members.
 #[derive(Default)]
 pub(super) struct Sums {
     bytes: u64,
@@ -62,7 +62,7 @@ impl Sums {
         self.hole_bytes = self.hole_bytes.saturating_add(u64::try_from(gap.bytes).unwrap_or(0));
     }
 
-    /// What the members of variants use together.
+    /// Adds the bytes that the members of variants cover together.
     pub(super) fn count_coverage(&mut self, coverage: &Coverage) {
         self.bytes = coverage.bytes();
         self.hole_bytes = coverage.gaps().fold(0, |sum: u64, gap| sum.saturating_add(gap.1));
@@ -256,7 +256,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What is free inside the members' own types.
+    /// Prints the unused bytes inside the members' own types.
     fn sums_of_types(&mut self, sums: &Sums, frame: &Frame<'_>) {
         let Sums { holes, bit_holes, paddings, bit_paddings, .. } = sums;
         let tallies = [
@@ -293,7 +293,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What is free inside a member that is a struct: the parts that apply, each after a blank.
+    /// Prints the unused bytes inside a member that is a struct: the parts that apply, each after a blank.
     pub(super) fn inner_text(&mut self, inner: &Inner) {
         let Summary { holes, bit_holes, padding, bit_padding } = inner.summary;
         let plural = |number: u64| if number == 1 { &b""[..] } else { b"s" };

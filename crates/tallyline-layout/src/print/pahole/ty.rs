@@ -5,7 +5,7 @@ use super::{Printer, frame::Frame};
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{ArrayId, Pointer, Qualifier, Type, TypeId};
 
-/// What stands inside of a declaration: the pointers before the name, and the array or function that
+/// The inner part of a declaration: the pointers before the name, and the array or function that
 /// they point to.
 pub(super) struct Inner {
     pub(super) points: Vec<u8>,
@@ -153,7 +153,7 @@ impl Printer<'_> {
         self.put(name.unwrap_or_default());
     }
 
-    /// What a pointer to an array or a function points to, through further pointers.
+    /// Returns the array or function that a pointer leads to, through further pointers.
     pub(super) fn pointed_array_or_function(&self, mut id: TypeId) -> Option<Inner> {
         let mut points: Vec<&[u8]> = Vec::new();
         for _ in 0..super::DEPTH_LIMIT {

@@ -49,7 +49,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What comes before the brace: a prefix, the keyword and the name.
+    /// Prints the text before the brace: a prefix, the keyword and the name.
     pub(super) fn head(&mut self, keyword: &str, record: &Record, frame: &Frame<'_>) {
         if let Some(prefix) = frame.prefix {
             self.put(prefix);

@@ -28,14 +28,14 @@ use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 pub struct Source {
     /// The C source.
     pub text: String,
-    /// What is checked in it, one for each proposal.
+    /// The checks in the source, one for each proposal.
     pub checks: Vec<Check>,
     shared: Vec<Shared>,
     // by line, counted from 0: what it belongs to
     lines: Vec<Owner>,
 }
 
-/// What is checked about one proposal.
+/// The check of one proposal.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     /// The name of the struct as it is.
@@ -47,7 +47,7 @@ pub struct Check {
     uses: Vec<usize>,
 }
 
-/// Where a bitfield is said to lie.
+/// The expected position of a bitfield.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitCheck {
     /// Its name in the source.
@@ -56,7 +56,7 @@ pub struct BitCheck {
     pub old: u64,
     /// Its first bit as proposed.
     pub new: u64,
-    /// How many bits.
+    /// The width in bits.
     pub width: u32,
 }
 

@@ -1,4 +1,4 @@
-//! How C spells scalars.
+//! C spellings of scalars.
 
 /// C's name for a base type: the program's own words where they are C's, else a type as wide. None
 /// where C has nothing as wide.

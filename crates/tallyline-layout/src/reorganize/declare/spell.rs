@@ -1,17 +1,17 @@
-//! How C spells the types of members.
+//! C spellings of the types of members.
 
 use super::{Owner, Shared, Writer, scalar};
 use crate::reorganize::replay::Manner;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, Qualifier, Type, TypeId};
 
-/// How deep types nest before size and alignment stand for them.
+/// The nesting depth at which size and alignment replace a type.
 pub(super) const DEPTH_LIMIT: usize = 60;
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// What no keyword names in every compiler.
+/// The types that no keyword names in every compiler.
 pub(super) const PRELUDE: &str = "typedef float quadruple __attribute__((mode(TF)));";
 
 /// A type in front of a name, and what goes behind the name.
