@@ -6,25 +6,25 @@ use std::path::PathBuf;
 /// A file that belongs to the one that is read, and holds types or names of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Companion<'a> {
-    /// What the compiler split off from one unit (`.dwo`).
+    /// The part that the compiler split off from one unit (`.dwo`).
     Split {
         /// Its name, as the unit has it: absolute, or relative to the folder.
         name: &'a [u8],
         /// The folder in which the unit was compiled; empty if the unit does not say.
         folder: &'a [u8],
     },
-    /// What was split off from all units of a program, in one file (`.dwp`).
+    /// The parts that were split off from all units of a program, in one file (`.dwp`).
     Package,
-    /// What dwz took out of several files because all of them had it.
+    /// The supplementary file into which dwz moved what several files share.
     Alternate {
         /// Its name: absolute, or relative to the file that names it.
         name: &'a [u8],
-        /// What identifies its build.
+        /// The identifier of its build.
         build_id: &'a [u8],
     },
 }
 
-/// What there is to read of a companion.
+/// The readable contents of a companion.
 #[derive(Debug)]
 pub enum Contents {
     /// An open file, of which only the needed parts are read.
@@ -33,7 +33,7 @@ pub enum Contents {
     Bytes(Vec<u8>),
 }
 
-/// Who can open companions.
+/// A source of companions.
 ///
 /// Whether a file belongs to the one that names it is checked by the reader, where the format has
 /// something to check it by.

@@ -19,12 +19,12 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether bytes start like ELF.
+/// Returns whether bytes start like ELF.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// How the sections of DWARF are called.
+/// The naming of DWARF's sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`
@@ -74,7 +74,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Ok(File { object: object::File::parse(headers)?, input })
     }
 
-    /// Whether numbers are stored low byte first.
+    /// Returns whether numbers are little-endian.
     pub(crate) fn is_little_endian(&self) -> bool {
         self.object.is_little_endian()
     }
@@ -90,18 +90,18 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Target { machine, big_endian: !self.is_little_endian() }
     }
 
-    /// How the sections with units of DWARF are called; none if there are none.
+    /// Returns the naming of the sections that have units of DWARF; none if there are none.
     pub(crate) fn naming(&self) -> Option<Naming> {
         [Naming::Plain, Naming::Split, Naming::Lto].into_iter().find(|naming| self.has_units(*naming))
     }
 
-    /// Whether there are units of DWARF in sections that are called so.
+    /// Returns whether sections with such names have units of DWARF.
     pub(crate) fn has_units(&self, naming: Naming) -> bool {
         let has = |section| naming.name(section).is_some_and(|name| self.sections(&name).next().is_some());
         has(gimli::SectionId::DebugInfo) || has(gimli::SectionId::DebugTypes)
     }
 
-    /// Whether there is BTF.
+    /// Returns whether there is BTF.
     pub(crate) fn has_btf(&self) -> bool {
         self.object.section_by_name(".BTF").is_some()
     }
@@ -120,7 +120,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// Whether a linker was asked to put equal strings of a section into one place.
+    /// Returns whether a linker was asked to merge equal strings of a section.
     pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
         const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
         let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
@@ -195,12 +195,12 @@ impl<'a> Part<'a> {
         Part { input, range, relocations: Vec::new(), little_endian: true }
     }
 
-    /// Whether it has to be inflated.
+    /// Returns whether it has to be inflated.
     pub(crate) fn is_compressed(&self) -> bool {
         self.range.format != object::CompressionFormat::None
     }
 
-    /// How many bytes there are when they are inflated.
+    /// Returns the inflated size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.range.uncompressed_size
     }
@@ -253,7 +253,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Whether its bytes can be read from an open file, at any offset, as they are.
+    /// Returns whether its bytes can be read from an open file, at any offset, as they are.
     pub(crate) fn is_in_place(&self) -> bool {
         !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, said once and with the place in the file.
+//! The errors of this crate, each with its position in the file.
 
 use thiserror::Error;
 
@@ -33,7 +33,7 @@ pub enum Error {
         section: &'static str,
         /// The offset in it.
         offset: u64,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
     },
 
@@ -50,7 +50,7 @@ pub enum Error {
     Btf {
         /// The offset from the start of the BTF.
         offset: u64,
-        /// What is wrong there.
+        /// The reason.
         reason: &'static str,
     },
 
@@ -61,7 +61,7 @@ pub enum Error {
     /// A stated limit was reached; such a file is taken for a hostile one.
     #[error("{what}: more than {limit}")]
     Limit {
-        /// What there is too much of.
+        /// The quantity that exceeds its limit.
         what: &'static str,
         /// The limit.
         limit: u64,

@@ -1,4 +1,4 @@
-//! Which units of a program to look at: by the language they are written in, and by name.
+//! Filters of a program's units, by language and by name.
 
 use gimli::constants::{self, DwLang};
 
@@ -52,7 +52,7 @@ pub fn language(name: &str) -> Option<u64> {
     known.map(|(_, number)| u64::from(number.0))
 }
 
-/// Which units to look at; all of them by default. BTF has no units: its types all pass.
+/// A filter of units; all pass by default. BTF has no units: its types all pass.
 #[derive(Clone, Debug, Default)]
 pub struct UnitFilter {
     /// Only those in these languages, by DWARF's numbers; all where there are none.
@@ -64,12 +64,12 @@ pub struct UnitFilter {
 }
 
 impl UnitFilter {
-    /// Whether every unit passes.
+    /// Returns whether every unit passes.
     pub(crate) fn is_everything(&self) -> bool {
         self.languages.is_empty() && self.not_languages.is_empty() && self.exclude.is_none()
     }
 
-    /// Whether a unit passes.
+    /// Returns whether a unit passes.
     pub(crate) fn accepts(&self, name: &[u8], language: u64) -> bool {
         (self.languages.is_empty() || self.languages.contains(&language))
             && !self.not_languages.contains(&language)

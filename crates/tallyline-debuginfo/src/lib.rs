@@ -63,7 +63,7 @@ pub enum Format {
     Btf,
 }
 
-/// Which types to read. Others are read too where these need them.
+/// The types to read. Others are read too where these need them.
 #[derive(Clone, Debug, Default)]
 pub enum Wanted {
     /// Every named struct, class and union at the top of a unit, equal ones once.
@@ -85,16 +85,16 @@ impl Wanted {
     }
 }
 
-/// What to read, and how.
+/// The types and details to read.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Which types.
+    /// The types to read.
     pub wanted: Wanted,
-    /// Which format; none for DWARF if there is any, else BTF.
+    /// The format; none for DWARF if there is any, else BTF.
     pub format: Option<Format>,
     /// The size of a cache line in bytes: what alignment is inferred to in BTF.
     pub cacheline: u64,
-    /// Which units to look at.
+    /// The filter of units.
     pub units: UnitFilter,
     /// Of records, also those inside functions, namespaces and other types.
     pub inner: bool,
@@ -107,14 +107,13 @@ pub struct Request {
     pub pointed_to: bool,
     /// Of types that others point to, everything; so also of what those point to.
     pub pointees: bool,
-    /// Whether sizes and holes are all that is asked about: classes that other units define are then not
-    /// read from there, and are as large as there.
+    /// `true` if only sizes and holes are needed: classes that other units define are then not read from
+    /// there, but have their size.
     pub sizes_only: bool,
-    /// Whether of what types are made of it is enough to know how large it is: what their members' types
-    /// are called and hold may be left out, and what these and others point to. The types of one unit may
-    /// then come in several parts.
+    /// `true` if the sizes of members' types are enough: their names and contents may be left out, and the
+    /// targets of pointers. The types of one unit may then come in several parts.
     pub shallow: bool,
-    /// Whether to read in which file, line and unit types are declared.
+    /// `true` to read the file, line and unit that declare each type.
     pub positions: bool,
 }
 
@@ -137,7 +136,7 @@ impl Default for Request {
     }
 }
 
-/// Whether bytes start like a file that this crate can read.
+/// Returns whether bytes start like a file that this crate can read.
 pub fn is_readable(bytes: &[u8]) -> bool {
     elf::is_elf(bytes) || btf::is_btf(bytes)
 }
@@ -191,7 +190,8 @@ pub fn explore<T>(
     explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// The same as [`explore`] without the sections that say lines: units are opened by [`DebugInfo::open`].
+/// Opens the debug information of a file like [`explore`], but without line tables: units are opened by
+/// [`DebugInfo::open`].
 pub fn explore_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -201,7 +201,7 @@ pub fn explore_without_lines<T>(
     explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
-/// The same as [`explore`], of bytes in memory.
+/// Opens debug information in memory like [`explore`].
 pub fn explore_bytes<T>(
     bytes: &[u8],
     companions: &dyn Companions,
@@ -246,7 +246,7 @@ pub fn read_parts(
     Ok(())
 }
 
-/// Which formats a file has, DWARF first. Only its headers are read.
+/// Returns the formats of a file, DWARF first. Only its headers are read.
 pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
@@ -259,10 +259,10 @@ pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     Ok(dwarf.into_iter().chain(elf.has_btf().then_some(Format::Btf)).collect())
 }
 
-/// Where the debug information of a file may be that was stripped of it.
+/// The references of a stripped file to its debug information.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What identifies the build; the debug file has the same.
+    /// The build-id; the debug file has the same.
     pub build_id: Option<Vec<u8>>,
     /// The name of the debug file.
     pub link: Option<Vec<u8>>,
@@ -270,7 +270,7 @@ pub struct Elsewhere {
     pub checksum: Option<u32>,
 }
 
-/// What an ELF file says about where its debug information is; nothing for other files.
+/// Returns the references of an ELF file to its debug information; none for other files.
 pub fn elsewhere(file: &std::fs::File) -> Result<Elsewhere> {
     elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
 }

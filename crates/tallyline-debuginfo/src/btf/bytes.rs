@@ -18,7 +18,7 @@ impl<'a> Bytes<'a> {
         Bytes { slice, position: 0, origin, big_endian }
     }
 
-    /// Whether everything was read.
+    /// Returns whether everything was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.position >= self.slice.len()
     }
@@ -28,7 +28,7 @@ impl<'a> Bytes<'a> {
         self.origin + self.position as u64
     }
 
-    /// Where in the slice the next is read.
+    /// Returns the offset of the next byte to be read in the slice.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
@@ -38,7 +38,7 @@ impl<'a> Bytes<'a> {
         self.position = position.min(self.slice.len());
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes that are left.
     pub(crate) fn left(&self) -> usize {
         self.slice.len() - self.position
     }

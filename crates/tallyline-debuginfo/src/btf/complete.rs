@@ -1,4 +1,4 @@
-//! What BTF leaves to its reader: sizes of members, units of bitfields, and alignments.
+//! Completion of BTF's types: sizes of members, units of bitfields, and alignments.
 //!
 //! BTF records no alignment. Where a member starts later than the one before it ends, and later
 //! than its own type asks for, an alignment that explains the gap is inferred, as pahole does it.

@@ -42,7 +42,7 @@ pub(super) struct Entry {
     pub(super) word: u32,
 }
 
-/// How a name is told from others.
+/// The way in which equal names are told apart.
 #[derive(Debug)]
 enum Naming {
     /// By its offset among the strings, of which no two are equal. What says so may find an offset
@@ -167,7 +167,7 @@ impl<'a> Decoder<'a> {
         self.skipped(each * entry.count)
     }
 
-    /// Whether the name at an offset among the strings is this one.
+    /// Returns whether the name at an offset of the string section is this one.
     pub(super) fn is_called(&self, offset: u32, name: &[u8]) -> bool {
         let text = self.text(offset).and_then(|text| text.strip_prefix(name));
         text.is_some_and(|rest| rest.first() == Some(&0))

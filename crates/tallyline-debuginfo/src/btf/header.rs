@@ -3,7 +3,7 @@
 use super::Bytes;
 use crate::error::{Error, Result};
 
-/// Where the types and the strings are.
+/// The ranges of the type and string sections.
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     /// The entries of the types.
@@ -12,7 +12,7 @@ pub(crate) struct Header<'a> {
     pub(crate) types_offset: u64,
     /// The strings, each ended by a zero.
     pub(crate) strings: &'a [u8],
-    /// Whether numbers are stored high byte first.
+    /// `true` if numbers are big-endian.
     pub(crate) big_endian: bool,
 }
 

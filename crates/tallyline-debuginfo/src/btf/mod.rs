@@ -24,7 +24,7 @@ use header::Header;
 /// Up to so many names are compared with that of every entry.
 const FEW: usize = 64;
 
-/// Whether bytes start like BTF, in either byte order.
+/// Returns whether bytes start like BTF, in either byte order.
 pub(crate) fn is_btf(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x9f, 0xeb]) || bytes.starts_with(&[0xeb, 0x9f])
 }

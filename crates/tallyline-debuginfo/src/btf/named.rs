@@ -5,17 +5,17 @@ use super::decode::{Decoder, Entry, kind};
 use crate::error::Result;
 use crate::model::{Type, TypeId, Types};
 
-/// How much of a type is needed.
+/// The part of a type that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Nothing,
-    /// What it is called.
+    /// Its name.
     Name,
-    /// How it is laid out.
+    /// Its layout.
     Layout,
 }
 
-/// What is needed, and what is still to be read.
+/// The types that are needed, and those still to be read.
 struct Needs {
     // by id
     known: Vec<Need>,

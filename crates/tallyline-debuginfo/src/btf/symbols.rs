@@ -1,4 +1,4 @@
-//! What BTF says besides types: the prototypes of functions, and the types of variables.
+//! BTF's functions and variables: the prototypes of functions, and the types of variables.
 
 use super::decode::{Decoder, kind};
 use super::header::Header;

@@ -6,7 +6,7 @@ use gimli::constants::{self, DwAt, DwForm, DwTag};
 use gimli::{Encoding, Error, Reader, Result};
 use rustc_hash::FxHashMap;
 
-/// What a unit's entries can look like.
+/// The abbreviations of a unit.
 pub(super) struct Abbreviations {
     // by code: compilers count from 1
     dense: Vec<Abbreviation>,
@@ -16,18 +16,18 @@ pub(super) struct Abbreviations {
     others: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Attribute>,
     members: Vec<Fields>,
-    /// What the sizes of values depend on.
+    /// The encoding on which the sizes of values depend.
     pub(super) encoding: Encoding,
 }
 
-/// What entries with one code look like.
+/// An abbreviation: the shape of all DIEs with one code.
 #[derive(Clone, Copy)]
 pub(super) struct Abbreviation {
     pub(super) tag: DwTag,
     pub(super) has_children: bool,
-    /// How many bytes all values take together; none if that is not the same for all entries.
+    /// The size of all values together in bytes, if it is the same for all DIEs.
     pub(super) size: Option<u32>,
-    /// Which attribute says where the next entry is that is not a child.
+    /// The attribute with the offset of the next sibling.
     pub(super) sibling: Option<Sibling>,
     start: u32,
     end: u32,
@@ -37,7 +37,7 @@ pub(super) struct Abbreviation {
     member: u32,
 }
 
-/// What tells members apart, in this order: numbers by the names of their attributes.
+/// The attributes that tell members apart, in this order, if they are numbers.
 pub(super) const PLACES: [DwAt; 4] = [
     constants::DW_AT_data_member_location,
     constants::DW_AT_data_bit_offset,
@@ -45,7 +45,7 @@ pub(super) const PLACES: [DwAt; 4] = [
     constants::DW_AT_bit_size,
 ];
 
-/// Where all entries of an abbreviation have what tells members apart.
+/// The offsets of the attributes that tell members apart, for all DIEs of an abbreviation.
 #[derive(Clone, Copy)]
 pub(super) struct Fields {
     /// The bytes before the name, which is an offset of a string in `.debug_str`.
@@ -65,17 +65,17 @@ pub(super) enum Field {
     At(u32, u32),
 }
 
-/// Where an entry says where the next one is that is not a child.
+/// The attribute with the offset of a DIE's next sibling.
 #[derive(Clone, Copy)]
 pub(super) struct Sibling {
-    /// Which attribute it is.
+    /// The index of the attribute.
     pub(super) index: u32,
-    /// How many bytes are before it; none if that is not the same for all entries.
+    /// The number of bytes before it, if it is the same for all DIEs.
     pub(super) before: Option<u32>,
 }
 
-/// How far it is from an entry behind its code to the next one, where that is the same for all, and whether
-/// that one is a child.
+/// The distance from the end of a DIE's code to the next DIE, where it is the same for all DIEs of the
+/// abbreviation, and whether that DIE is a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stride(u32);
 
@@ -213,18 +213,18 @@ impl Abbreviations {
         })
     }
 
-    /// How far it is from an entry with a code to the next one.
+    /// Returns the distance from a DIE with a code to the next one, and its change of depth.
     #[inline]
     pub(super) fn stride(&self, code: usize) -> Option<(usize, isize)> {
         self.strides.get(code.wrapping_sub(1))?.get()
     }
 
-    /// What the values of such entries are made of, if they are not all of one size.
+    /// Returns the runs of values of such DIEs, if they are not all of one size.
     pub(super) fn runs(&self, of: &Abbreviation) -> &[Run] {
         self.runs.get(of.runs[0] as usize..of.runs[1] as usize).unwrap_or(&[])
     }
 
-    /// What entries with a code look like.
+    /// Returns the abbreviation with a code.
     pub(super) fn get(&self, code: u64) -> Option<&Abbreviation> {
         match usize::try_from(code.wrapping_sub(1)).ok().and_then(|index| self.dense.get(index)) {
             None if !self.others.is_empty() => self.others.get(&code),
@@ -232,7 +232,7 @@ impl Abbreviations {
         }
     }
 
-    /// Where such entries have what tells members apart, if all have it in one place.
+    /// Returns the offsets of the attributes that tell members apart, if they are the same for all such DIEs.
     pub(super) fn fields(&self, of: &Abbreviation) -> Option<&Fields> {
         self.members.get((of.member as usize).checked_sub(1)?)
     }
@@ -243,7 +243,7 @@ impl Abbreviations {
     }
 }
 
-/// Where members with these attributes have what tells them apart; none if it has to be read.
+/// Returns the offsets of the attributes that tell members apart; none if they have to be read.
 fn fields(attributes: &[Attribute], encoding: Encoding) -> Option<Fields> {
     let mut fields = Fields { name: None, numbers: [Field::Absent; 4] };
     let mut before = 0;
@@ -267,7 +267,7 @@ fn fields(attributes: &[Attribute], encoding: Encoding) -> Option<Fields> {
     Some(fields)
 }
 
-/// How many bytes a value takes; none if it is not always as many.
+/// Returns the size of a value in bytes; none if it varies.
 fn size_of(form: DwForm, encoding: Encoding) -> Option<u32> {
     use constants as c;
     Some(match form {

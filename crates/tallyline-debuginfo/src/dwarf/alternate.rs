@@ -1,4 +1,4 @@
-//! What dwz took out of a file because others have it too.
+//! The alternate file, into which dwz moves what several files share.
 
 use super::entry::{Entries, Entry, Step};
 use super::sections::{Reading, Sections};
@@ -51,13 +51,13 @@ impl Opened {
         None
     }
 
-    /// How the file is called.
+    /// Returns the name of the file.
     pub(super) fn name(&self) -> String {
         self.wanted.name()
     }
 }
 
-/// How deep anonymous records are looked into.
+/// The depth to which anonymous records are searched.
 const DEPTH: usize = 16;
 
 /// Takes from the list what has members whose types are in the missing file: their sizes would be

@@ -146,7 +146,7 @@ fn length(entry: &Entry<'_>, default: i64) -> u64 {
     }
 }
 
-/// What an expression has on its stack, as far as it matters.
+/// A value on the stack of an expression, as far as it matters.
 #[derive(Clone, Copy)]
 enum Value {
     /// An address in the object.

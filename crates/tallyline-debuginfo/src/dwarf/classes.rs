@@ -1,4 +1,4 @@
-//! What only C++ has: classes that take no bytes, and virtual bases.
+//! Features of C++ alone: classes that take no bytes, and virtual bases.
 
 use super::hierarchy::Hierarchy;
 use crate::model::{Member, MemberKind, Types};

@@ -1,4 +1,5 @@
-//! What types are made of, down to numbers: whether two of one name are one type, seen from two units.
+//! The contents of types, down to base types: they decide whether two types of one name in different units
+//! are the same.
 
 use super::Slice;
 use super::entry::{Entries, Entry, Interest, Step};
@@ -12,10 +13,10 @@ use rustc_hash::FxHashMap;
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How deep types nest before the answer is cut short; real programs stay below thirty.
+/// The nesting depth of types at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many steps are taken from a pointer to a name.
+/// The number of steps that are taken from a pointer to a name.
 const POINTER_LIMIT: usize = 16;
 
 /// Of how many units what is needed to read them is kept: entries of one mostly refer to each other.
@@ -41,7 +42,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         Contents { units, known: FxHashMap::default(), contexts: Vec::new(), budget }
     }
 
-    /// How many entries all workers together may read.
+    /// Returns the number of DIEs that all workers together may read.
     pub(super) fn budget_of(units: &Units<'_>) -> AtomicUsize {
         AtomicUsize::new(units.total_bytes().saturating_mul(2).saturating_add(1000))
     }
@@ -217,7 +218,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         Ok(())
     }
 
-    /// What a pointer leads to, up to the first name.
+    /// Hashes the target of a pointer, up to the first name.
     fn write_pointee(&mut self, mut place: Option<Place>, hash: &mut Hash) -> Result<()> {
         let mut entry = Entry::default();
         for _ in 0..POINTER_LIMIT {
@@ -283,7 +284,7 @@ impl<'u, 'a> Contents<'u, 'a> {
     }
 }
 
-/// Whether what a type without a name is made of says what it is.
+/// Returns whether the contents of a type without a name identify it.
 fn leads_on(tag: DwTag) -> bool {
     use constants as c;
     matches!(

@@ -11,7 +11,7 @@ use gimli::constants;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// Where the classes of all units are defined, by name.
+/// The definitions of the classes of all units, by name.
 #[derive(Default)]
 pub(super) struct Definitions(FxHashMap<Key, Place>);
 
@@ -52,8 +52,8 @@ const UNITS: usize = 32;
 pub(super) type Names = FxHashMap<usize, FxHashMap<Place, Key>>;
 
 impl Loader<'_, '_> {
-    /// Where the class is defined that a unit only declares at a place; none if that is not known.
-    /// Before it is known where classes are defined, that is noted.
+    /// Returns the DIE that defines a class which its unit only declares; none if it is not known. Before
+    /// definitions are known, the need of one is noted.
     pub(super) fn defined_elsewhere(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
         if self.definitions.is_none() {
             self.units.note_undefined();
@@ -61,7 +61,7 @@ impl Loader<'_, '_> {
         self.definition_of(unit, place)
     }
 
-    /// Where the class at a place is defined for all units, so that it is one class in all of them.
+    /// Returns the one definition, for all units, of a class, so that it is one class in all of them.
     pub(super) fn one_for_all(&mut self, place: Option<Place>) -> Result<Option<Place>> {
         let unit = place.and_then(|place| self.units.index_of(place));
         let (Some(unit), Some(there)) = (unit, place) else { return Ok(place) };
@@ -77,7 +77,7 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// What stands for the name of the class at a place.
+    /// Returns the key that stands for the name of a class.
     fn key_of(&mut self, unit: usize, place: Place) -> Result<Option<Key>> {
         if !self.names.contains_key(&unit) {
             if self.names.len() >= UNITS {
@@ -89,7 +89,8 @@ impl Loader<'_, '_> {
         Ok(self.names.get(&unit).and_then(|names| names.get(&place)).copied())
     }
 
-    /// Whether the arguments of a template are part of the name of a class: otherwise two may share it.
+    /// Returns whether the arguments of a template are part of the name of a class: otherwise two may share
+    /// it.
     fn is_named_in_full(&mut self, place: Place) -> Result<bool> {
         if !self.units.has(place) {
             return Ok(false);
@@ -116,7 +117,7 @@ impl Loader<'_, '_> {
     }
 }
 
-/// Whether an entry is an argument of the template that the one above it was made of.
+/// Returns whether a tag is that of a template argument, of the template that the parent is an instance of.
 pub(super) fn is_template_argument(tag: constants::DwTag) -> bool {
     matches!(
         tag,

@@ -28,12 +28,12 @@ pub(super) struct Entry<'a> {
     pub(super) traits: Traits<'a>,
 }
 
-/// What tells a member from others, whatever its type is.
+/// The attributes that tell a member from others, whatever its type is.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Traits<'a> {
     /// Its name, as it is stored.
     pub(super) name: Option<AttributeValue<Slice<'a>>>,
-    /// Where it is, as [`PLACES`] have it.
+    /// The numbers of the attributes of [`PLACES`].
     pub(super) numbers: [Trait; 4],
 }
 
@@ -69,7 +69,7 @@ impl Default for Entry<'_> {
     }
 }
 
-/// What to do about an entry, by its tag.
+/// The treatment of a DIE, by its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {
     /// Read its attributes.
@@ -95,12 +95,12 @@ impl<'u, 'a> Entries<'u, 'a> {
         Place(self.end - self.input.len())
     }
 
-    /// How deep the next entry is below the first.
+    /// Returns the depth of the next DIE below the first.
     pub(super) fn depth(&self) -> isize {
         self.depth
     }
 
-    /// Whether there is nothing more in the unit.
+    /// Returns whether the unit has no more DIEs.
     pub(super) fn is_empty(&self) -> bool {
         self.input.is_empty()
     }
@@ -144,7 +144,7 @@ impl<'u, 'a> Entries<'u, 'a> {
         Ok(Step::Other)
     }
 
-    /// What the next entry looks like; none for the end of a list of children.
+    /// Returns the abbreviation of the next DIE; none for the end of a list of children.
     #[inline]
     fn abbreviation(&mut self) -> gimli::Result<Option<&'u Abbreviation>> {
         let code = self.input.read_uleb128()?;
@@ -284,7 +284,7 @@ impl<'u, 'a> Entries<'u, 'a> {
         self.input.skip(next).is_ok() && !self.is_empty() && depth >= until
     }
 
-    /// The same of an entry in another one, as far as that needs no walk.
+    /// Skips the children of a DIE inside another one, as far as that needs no walk.
     fn leave_below(&mut self, abbreviation: &Abbreviation) -> gimli::Result<()> {
         let start = self.input;
         if let Some(sibling) = abbreviation.sibling
@@ -403,7 +403,7 @@ fn block<'a>(
     Ok(AttributeValue::Block(input.split(size)?))
 }
 
-/// What the next entry was.
+/// The kind of the next DIE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The end of a list of children.
@@ -425,7 +425,7 @@ impl<'a> Entry<'a> {
         &self.attributes
     }
 
-    /// Whether there is such an attribute.
+    /// Returns whether the DIE has an attribute.
     pub(super) fn has(&self, name: DwAt) -> bool {
         self.attributes.iter().any(|(own, _)| *own == name)
     }
@@ -462,7 +462,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Where a reference leads.
+    /// Returns the target of a reference.
     pub(super) fn target(&self, units: &Units<'a>, unit: usize, name: DwAt) -> Option<Place> {
         units.target(unit, &self.value(name)?)
     }
@@ -498,7 +498,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What tells a member that was read from others.
+    /// Returns the attributes that tell a member that was read from others.
     pub(super) fn find_traits(&self) -> Traits<'a> {
         Traits { name: self.value(constants::DW_AT_name), numbers: PLACES.map(|name| self.number_of(name)) }
     }

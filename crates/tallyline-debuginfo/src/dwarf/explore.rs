@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What gimli reads from: a slice of a section, with the byte order of the file.
+/// The reader that gimli reads from: a slice of a section, with the byte order of the file.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
 /// Opens the debug information of an ELF file, and hands it on with what is missing of it.
@@ -57,7 +57,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
-    /// The same of a unit of which at least the first entry is wanted and perhaps no more was read.
+    /// Returns the header of a unit and gimli's sections. At least its first DIE is wanted, and perhaps no
+    /// more was read.
     pub(crate) fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
@@ -149,7 +150,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         self.units.own_sections(unit)
     }
 
-    /// Whether a unit is in what dwz took out of several files: addresses are not known there.
+    /// Returns whether a unit is in the alternate file: addresses are not known there.
     pub fn is_alternate(&self, unit: usize) -> bool {
         self.units.role(unit) == Role::Alternate
     }
@@ -195,7 +196,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         self.units.index_of(place).map(|_| place.0 as u64)
     }
 
-    /// What is needed to read the entries of a unit.
+    /// Returns the abbreviations and encoding with which to read the DIEs of a unit.
     pub(crate) fn entries(&self, unit: usize) -> Result<UnitEntries> {
         let (context, abbreviations) = (self.units.context(unit)?, self.units.abbreviations(unit)?);
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
@@ -294,7 +295,7 @@ impl VariablesOf {
     }
 }
 
-/// What is needed to read the entries of a unit.
+/// The context in which the DIEs of a unit are read.
 #[derive(Clone)]
 pub(crate) struct UnitEntries {
     context: Context,
@@ -342,7 +343,7 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Where the entry of a type is.
+    /// Returns the offset of the DIE of a type.
     pub fn place(&self, id: TypeId) -> Option<u64> {
         self.loader.place_of(id).map(|place| place.0 as u64)
     }

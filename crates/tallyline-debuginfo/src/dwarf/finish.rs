@@ -1,10 +1,10 @@
-//! What can be computed only when every type is known: sizes of members, and units of bitfields.
+//! The completion of types when all are known: sizes of members, and units of bitfields.
 
 use super::classes;
 use crate::abi::{Alignments, is_atomic, size_of};
 use crate::model::{Bitfield, Member, MemberKind, Range, Type, TypeId, Types};
 
-/// What a bitfield's offset holds when its place is counted from the start of the record.
+/// The value of a bitfield's offset whose position is counted from the start of the record.
 pub(super) const FROM_RECORD: u32 = u32::MAX;
 
 /// Completes the members from a position on, and the records that have them.
@@ -44,7 +44,7 @@ fn find_least_size(types: &mut Types, record: usize) {
     record.size = placed.map(|member| member.offset.saturating_add(member.size)).max().unwrap_or(0);
 }
 
-/// What rustc and Zig write of types without a size: a function's own type takes nothing as a
+/// Completes types without a size as rustc and Zig mean them: a function's own type takes nothing as a
 /// member, and Rust's unsized tail `[T]` is written as one `T`.
 fn complete_unsized(types: &mut Types, record: usize) {
     let record = types.records[record];
@@ -114,8 +114,8 @@ fn order(types: &mut Types, record: usize) {
     members.iter_mut().zip(keyed).for_each(|(slot, (_, member))| *slot = member);
 }
 
-/// Whether so many bits are those of an atomic that is padded to a power of two. Before DWARF 5 nothing
-/// says that it is atomic, but a record is no bitfield in C.
+/// Returns whether so many bits are those of an atomic that is padded to a power of two. Before DWARF 5
+/// nothing says that it is atomic, but a record is no bitfield in C.
 fn is_padded_atomic(types: &Types, id: TypeId, bits: u64) -> bool {
     let own = size_of(types, id).saturating_mul(8);
     let is_record = types.as_record(types.strip(id)).is_some();

@@ -4,14 +4,13 @@ use crate::abi::Alignments;
 use crate::model::{Member, MemberKind, RecordId, Type, TypeId, Types};
 use rustc_hash::FxHashMap;
 
-/// How deep classes derive from each other before the answer is cut short; real programs stay below
-/// thirty.
+/// The depth of inheritance at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
 /// The most bases that are looked at for one class.
 const WALK_LIMIT: usize = 1000;
 
-/// What is known about classes so far. A class that is its own base is damaged, and has none.
+/// The facts about classes that are known so far. A class that is its own base is damaged, and has none.
 #[derive(Default)]
 pub(super) struct Hierarchy {
     empty: FxHashMap<RecordId, bool>,
@@ -23,8 +22,8 @@ pub(super) struct Hierarchy {
     scalars: Option<Alignments>,
 }
 
-/// Whether the tail of a class without bases and virtual functions can hold what follows it: where
-/// the class is "plain old data" it cannot, and DWARF does not say what is.
+/// The use of the tail padding of a class without bases and virtual functions: in "plain old data" nothing
+/// may lie in it, and DWARF does not say what is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Tail {
     Kept,
@@ -32,7 +31,7 @@ pub(super) enum Tail {
 }
 
 impl Hierarchy {
-    /// Whether a type is a class without data.
+    /// Returns whether a type is a class without data.
     pub(super) fn is_empty(&mut self, types: &Types, ty: TypeId) -> bool {
         record_of(types, ty).is_some_and(|id| self.is_empty_class(types, id, 0))
     }
@@ -59,7 +58,7 @@ impl Hierarchy {
         empty
     }
 
-    /// Whether objects of a class have a pointer to a virtual table.
+    /// Returns whether objects of a class have a pointer to a virtual table.
     pub(super) fn is_dynamic(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
         if let Some(known) = self.dynamic.get(&id) {
             return *known;
@@ -77,7 +76,7 @@ impl Hierarchy {
         dynamic
     }
 
-    /// Whether a class has virtual bases, of its own or by its bases.
+    /// Returns whether a class has virtual bases, of its own or by its bases.
     pub(super) fn has_virtual_bases(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
         if let Some(known) = self.virtual_bases.get(&id) {
             return *known;
@@ -126,7 +125,7 @@ impl Hierarchy {
         })
     }
 
-    /// Whether a class is nothing but a pointer to a virtual table, virtual bases aside.
+    /// Returns whether a class is nothing but a pointer to a virtual table, virtual bases aside.
     fn is_nearly_empty(&mut self, types: &Types, id: RecordId) -> bool {
         let mut members = types.members(types.record(id)).iter();
         self.is_dynamic(types, id, 0)
@@ -134,7 +133,7 @@ impl Hierarchy {
             && self.end(types, id, Tail::Shared, 0) <= types.pointer_size()
     }
 
-    /// Where a class ends without its virtual bases: the place from which on others may lie.
+    /// Returns the offset at which a class ends without its virtual bases, and from which on others may lie.
     pub(super) fn end(&mut self, types: &Types, id: RecordId, tail: Tail, depth: usize) -> u64 {
         let record = types.record(id);
         let members = types.members(record);
@@ -258,7 +257,7 @@ pub(super) fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
     Some(found)
 }
 
-/// Whether a member is the pointer to the virtual table.
+/// Returns whether a member is the pointer to the virtual table.
 fn is_table_pointer(types: &Types, member: &Member) -> bool {
     member.artificial && member.kind == MemberKind::Data && types.name(member.name).starts_with(b"_vptr")
 }

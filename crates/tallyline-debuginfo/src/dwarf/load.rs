@@ -16,14 +16,14 @@ use gimli::constants::{self, DwAt, DwTag};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// How much of a type is needed.
+/// The part of a type that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
-    /// What it is called, for what only points to it.
+    /// Its name, for types that only point to it.
     Name,
-    /// How large it is, for what is made of it, and nothing else is asked about that.
+    /// Its size, for types that contain it, if nothing else is asked about them.
     Size,
-    /// How it is laid out.
+    /// Its layout.
     Layout,
 }
 
@@ -36,7 +36,7 @@ struct Known {
 /// Contexts of units that were read last; entries of one unit mostly refer to each other.
 const CONTEXTS: usize = 8;
 
-/// How many bytes an entry that is left out with others counts: as many as entries have or more.
+/// The number of bytes that a skipped DIE counts: at most as many as DIEs have.
 const BYTES_AN_ENTRY: usize = 16;
 
 /// One worker's types.
@@ -68,14 +68,14 @@ pub(super) struct Loader<'u, 'a> {
     pub(super) names: Names,
 }
 
-/// What is known about the classes that a unit only declares.
+/// The definitions of classes that a unit only declares.
 #[derive(Clone, Copy)]
 pub(super) enum Classes<'u> {
     /// Nothing.
     OfTheirUnits,
-    /// Where they are defined.
+    /// The DIEs that define them.
     Defined(&'u Definitions),
-    /// How large they are comes later: what needs them is left unfinished.
+    /// Their sizes come later: types that need them are left unfinished.
     Later,
 }
 
@@ -130,7 +130,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         }
     }
 
-    /// The same, which knows more about classes.
+    /// Sets the definitions of classes.
     pub(super) fn with(self, classes: Classes<'u>) -> Loader<'u, 'a> {
         match classes {
             Classes::OfTheirUnits => self,
@@ -195,7 +195,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(id)
     }
 
-    /// Where the entry of a type is; nowhere for what the reader made, and in a file that is not there.
+    /// Returns the DIE of a type; none for types that the reader made, and in a file that is missing.
     pub(super) fn place_of(&self, id: TypeId) -> Option<Place> {
         self.by_id.get(id.index()).copied().filter(|place| *place != Place::MISSING)
     }
@@ -323,14 +323,14 @@ impl<'u, 'a> Loader<'u, 'a> {
         if need == Need::Size { Ok(NameId::NONE) } else { self.name(cursor) }
     }
 
-    /// Whether nobody asks for more than the sizes of what types in this unit are made of. In other
-    /// languages how a type is laid out depends on what is in its members.
+    /// Returns whether only the sizes of the types are needed that types in this unit contain. In other
+    /// languages a type's layout depends on the contents of its members.
     fn is_shallow(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         let language = cursor.context.language();
         self.shallow && (language.is_rust() || language.is_c())
     }
 
-    /// What is needed of the type of a member.
+    /// Returns the part that is needed of the type of a member.
     pub(super) fn need_of_part(&self, cursor: &Cursor<'_, '_, 'a>) -> Need {
         if self.is_shallow(cursor) { Need::Size } else { Need::Layout }
     }
@@ -345,7 +345,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         self.refer(place, need)
     }
 
-    /// Where a type is defined that may be declared here and defined in a unit of its own.
+    /// Returns the definition of a type that may be declared here and defined in a unit of its own.
     pub(super) fn definition(&mut self, place: Place) -> Result<Place> {
         if self.known.contains_key(&place) {
             return Ok(place);
@@ -462,7 +462,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(Type::Enum(self.types.push_enum(item)?))
     }
 
-    /// Whether the type that an enumeration is based on is signed.
+    /// Returns whether the type that an enumeration is based on is signed.
     pub(super) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
         Ok(self.underlying(cursor)?.is_some_and(|under| under.signed))
     }

@@ -141,7 +141,7 @@ impl<'a> Loader<'_, 'a> {
         })
     }
 
-    /// Whether the unit is Rust's.
+    /// Returns whether the unit is Rust's.
     pub(super) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         cursor.context.language == u64::from(constants::DW_LANG_Rust.0)
     }
@@ -160,7 +160,7 @@ fn fill_bits(members: &mut [Member], all: u64) {
     }
 }
 
-/// Who may use a member: where it is not said, it is as the kind of the record has it.
+/// Returns the access to a member: the default of the record's kind where there is no attribute.
 fn access(cursor: &Cursor<'_, '_, '_>, record: RecordKind) -> Access {
     let said = cursor.entry.number(constants::DW_AT_accessibility);
     match said.and_then(|access| u8::try_from(access).ok()).map(constants::DwAccess) {

@@ -122,15 +122,15 @@ fn read_whole<'a, R: ReadRef<'a>>(
     Ok(types)
 }
 
-/// What was made of a file's units, and what was not there.
+/// The result of reading a file's units, and the files that were missing.
 struct Opened<T> {
-    /// What was made of them.
+    /// The result.
     result: T,
-    /// What is to be said about the file that dwz put things into.
+    /// Warnings about the alternate file.
     warnings: Vec<String>,
-    /// Whether there is no such file.
+    /// `true` if the alternate file is missing.
     without_alternate: bool,
-    /// Which split units are missing.
+    /// A message about the missing split units.
     missing: Option<String>,
 }
 
@@ -211,7 +211,7 @@ fn load_found(
     chunks(found, parts).into_par_iter().map(load).collect()
 }
 
-/// Where what was found may be cut into parts.
+/// The division of the found types into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parts {
     /// Between units: entries of one unit share types, which have one id then, and say of each other

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// A section is read as a whole if it is not larger: that takes a millisecond.
 const WHOLE: u64 = if cfg!(fuzzing) { 0 } else { 1 << 20 };
 
-/// How much is read of each unit to know where the next one is: with the first entry, mostly.
+/// The number of bytes that are read of each unit to know where the next one is: mostly the first DIE too.
 const HEAD: usize = 128;
 
 /// The units of a file that is open.
@@ -26,7 +26,7 @@ pub(super) struct OnDemand<'a> {
     bytes: Vec<OnceLock<Vec<u8>>>,
 }
 
-/// Where a unit is.
+/// The range of a unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stub {
     pub(super) start: usize,
@@ -79,7 +79,7 @@ impl<'a> OnDemand<'a> {
         Some(())
     }
 
-    /// How many bytes the section has.
+    /// Returns the size of the section in bytes.
     pub(super) fn size(&self) -> usize {
         self.stubs.last().map_or(0, |stub| stub.start.saturating_add(stub.size))
     }
@@ -148,7 +148,7 @@ fn parse(bytes: &[u8], endian: RunTimeEndian, offset: usize) -> Option<UnitHeade
     ))
 }
 
-/// How a unit of 64 bits starts: its length follows.
+/// The first word of a unit in the 64-bit format: its length follows.
 const LONG: u32 = u32::MAX;
 
 /// The size of a unit, with the length that it starts with.

@@ -1,5 +1,5 @@
-//! What sizes need of classes that other units define: how large they are. It is kept of every class
-//! of a program, so that its units need not be at hand together.
+//! The outlines of classes: the sizes that other units need to know. They are kept for every class of a
+//! program, so that its units need not be in memory together.
 
 use super::definitions::is_template_argument;
 use super::entry::{Entries, Entry, Interest, Step};
@@ -13,7 +13,7 @@ use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, Recor
 use gimli::constants;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How deep classes derive from each other; real programs stay below thirty.
+/// The limit to the depth of inheritance; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
 /// A class, as far as others need it that are laid out around it.
@@ -33,7 +33,7 @@ pub(super) struct Outlines(FxHashMap<Key, Outline>);
 /// The classes that some units declare or define.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Where they are declared, by place.
+    /// The DIEs that declare them, and their keys, sorted by offset.
     declared: Vec<(Place, Key)>,
     outlines: Vec<(Key, Outline)>,
     known: FxHashSet<Key>,
@@ -66,7 +66,7 @@ impl Seen {
         self.outlines.extend(later.outlines);
     }
 
-    /// What stands for the class that is declared at a place.
+    /// Returns the key of the class that a DIE declares.
     pub(super) fn key_at(&self, place: Place) -> Option<Key> {
         let index = self.declared.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(self.declared[index].1)
@@ -86,7 +86,7 @@ impl Outlines {
         self.0.get(&key)
     }
 
-    /// Whether a class has no data of its own or of its bases.
+    /// Returns whether a class has no data of its own or of its bases.
     fn is_empty(&self, outline: &Outline, depth: usize) -> bool {
         outline.size == 1
             && !outline.has_data
@@ -98,7 +98,7 @@ impl Outlines {
                 .all(|base| self.get(*base).is_some_and(|base| self.is_empty(base, depth + 1)))
     }
 
-    /// Whether a class has virtual bases, or may have.
+    /// Returns whether a class has virtual bases, or may have.
     fn is_open(&self, outline: &Outline, depth: usize) -> bool {
         outline.is_open
             || depth > DEPTH_LIMIT
@@ -109,8 +109,7 @@ impl Outlines {
     }
 }
 
-/// What there is to know about one of a unit's classes; none for a template whose arguments are not in
-/// its name.
+/// Returns the outline of one of a unit's classes; none for a template whose arguments are not in its name.
 fn outline(
     units: &Units<'_>,
     unit: usize,
@@ -210,8 +209,8 @@ impl Outlines {
     }
 }
 
-/// Whether a class has virtual bases, and one of which only the outline is known: where they lie
-/// cannot be told then.
+/// Returns whether a class has virtual bases, and one of which only the outline is known: their offsets are
+/// unknown then.
 fn needs_more(types: &Types, records: &[usize], outlined: &FxHashMap<RecordId, bool>) -> bool {
     if outlined.is_empty() {
         return false;

@@ -1,4 +1,4 @@
-//! Where types come from: the unit, and the file and line of a declaration.
+//! The origins of types: the unit, and the file and line of a declaration.
 
 use super::Slice;
 use super::entry::{Entries, Entry};
@@ -10,7 +10,7 @@ use crate::model::{NameId, Position, Source};
 use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
 use rustc_hash::FxHashMap;
 
-/// What a unit says about itself.
+/// The attributes of a unit's first DIE.
 #[derive(Default)]
 pub(super) struct About<'a> {
     pub(super) name: Option<&'a [u8]>,
@@ -75,7 +75,7 @@ pub(super) struct Paths<'a> {
 }
 
 impl<'a> Loader<'_, 'a> {
-    /// Where the entry that was read is declared; nowhere if positions are not wanted.
+    /// Returns the file and line that declare the DIE that was read; none if positions are not wanted.
     pub(super) fn position(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Position> {
         self.position_of(cursor.unit, &cursor.entry)
     }

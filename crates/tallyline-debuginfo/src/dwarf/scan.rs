@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) named: bool,
     /// The first typedef of a record without a name.
     pub(super) alias: Option<Place>,
-    /// How many units define it.
+    /// The number of units that define it.
     pub(super) definitions: u32,
     /// Equal for equal types of the same name: two hashes, as one may collide.
     pub(super) key: (u64, u64),
@@ -56,7 +56,7 @@ pub(super) struct Sought<'n> {
     by_ending: FxHashMap<Vec<u8>, Vec<usize>>,
     // of the endings, what stands before the arguments of a template: in that spellings do not differ
     stems: FxHashSet<Vec<u8>>,
-    /// Whether one of each name is enough.
+    /// `true` if one type of each name is enough.
     pub(super) first: bool,
 }
 
@@ -77,12 +77,12 @@ impl<'n> Sought<'n> {
         Sought { names, by_ending, stems, first }
     }
 
-    /// Whether an entry of this name may be meant, wherever it is.
+    /// Returns whether a DIE of this name may be wanted, in whatever scope.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
         self.stems.contains(&*canonical(stem(name))) && self.by_ending.contains_key(&*canonical(name))
     }
 
-    /// Which of the names an entry's is.
+    /// Returns the index of the wanted name that is a DIE's.
     pub(super) fn find(&self, path: &[u8], name: &[u8]) -> Option<usize> {
         if !self.stems.contains(&*canonical(stem(name))) {
             return None;
@@ -92,13 +92,13 @@ impl<'n> Sought<'n> {
     }
 }
 
-/// How many units a worker takes at a time, at most: what they repeat is found once.
+/// The largest number of units that a worker takes at a time: what they repeat is found once.
 const BATCH: usize = 16;
 
 /// The types that are known: what tells them from others.
 pub(super) type Known = FxHashSet<(u64, u64)>;
 
-/// What a scan finds.
+/// The result of a scan.
 #[derive(Default)]
 pub(super) struct Scanned {
     /// The wanted types, in the order of the file.
@@ -107,11 +107,11 @@ pub(super) struct Scanned {
     pub(super) classes: Seen,
     /// The definitions of C++ classes that were not known before, if they were asked for.
     pub(super) defined: Vec<Class>,
-    /// Where units have the names of their compilers.
+    /// The offsets at which units have the names of their compilers.
     pub(super) producers: FxHashSet<usize>,
 }
 
-/// What is known from units that were looked at before.
+/// The types and names that are known from units that were scanned before.
 #[derive(Clone, Copy)]
 pub(super) struct Before<'k> {
     /// The types: what tells them from others.
@@ -235,7 +235,7 @@ pub(super) fn is_named_type(tag: DwTag) -> bool {
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
-    /// Whether types of a unit are wanted.
+    /// Returns whether types of a unit are wanted.
     fn accepts(&self, unit: usize, filter: &UnitFilter) -> Result<bool> {
         let about = self.units.about(unit)?;
         Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
@@ -251,7 +251,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         !is_searchable || presence.may_be_in(entries.slice())
     }
 
-    /// Whether a type is known that is told from others so. If it is, it is counted.
+    /// Returns whether a type with this key is known, and counts it if it is.
     pub(super) fn knows(&mut self, key: (u64, u64)) -> bool {
         if let Some(index) = self.seen.get(&key) {
             let found = &mut self.result.found[*index];
@@ -345,7 +345,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         Ok(())
     }
 
-    /// What tells a type from others of its name: nothing if the first of each is enough.
+    /// Returns the key that tells a type from others of its name; its index alone if the first of each is enough.
     pub(super) fn key_of_named(
         &mut self,
         sought: &Sought<'_>,
@@ -361,7 +361,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         self.key_with_content(hash, place)
     }
 
-    /// What tells a type from others: what is known of it so far, and what it is made of.
+    /// Completes the key of a type: the hash so far, and one of its contents.
     pub(super) fn key_with_content(&mut self, mut hash: Hash, place: Place) -> Result<(u64, u64)> {
         let (one, other) = self.contents.of(place)?;
         hash.write_u64(one);
@@ -400,7 +400,7 @@ pub(super) fn walk_children<'a>(
     Ok(())
 }
 
-/// What is of interest of a record's children.
+/// Returns the treatment of a record's children.
 pub(super) fn part(tag: DwTag) -> Interest {
     match tag {
         constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Compare,
@@ -408,7 +408,7 @@ pub(super) fn part(tag: DwTag) -> Interest {
     }
 }
 
-/// What makes two members equal, whatever their types are.
+/// Hashes the attributes by which two members are equal, whatever their types are.
 pub(super) fn hash_member<'a>(
     units: &Units<'a>,
     unit: usize,

@@ -14,7 +14,7 @@ use std::hash::Hasher;
 struct Open {
     place: Place,
     depth: isize,
-    /// Whether it is declared at the top of its unit, or of a module.
+    /// `true` if it is declared at the top of its unit, or of a module.
     is_global: bool,
 }
 

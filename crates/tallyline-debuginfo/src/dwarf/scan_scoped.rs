@@ -11,7 +11,7 @@ use gimli::constants::{self, DwTag};
 use std::hash::Hasher;
 use std::sync::Arc;
 
-/// What stands in a path for a namespace without a name.
+/// The name of an anonymous namespace in a path.
 const ANONYMOUS: &[u8] = b"(anonymous namespace)";
 
 /// The most bytes of a path: real ones stay below a thousand.
@@ -37,7 +37,7 @@ struct Scope<'a> {
     depth: u32,
     name: Option<Name<'a>>,
     key: Key,
-    /// Whether other units cannot mean what is in it.
+    /// `true` if other units cannot name what is in it.
     is_private: bool,
 }
 
@@ -56,7 +56,7 @@ struct Open<'a> {
     record: Option<(Closed<'a>, Hash)>,
     /// Records inside are what its variants hold.
     variants: bool,
-    /// Whether there is nothing in it that is known by its scope.
+    /// `true` if nothing in it is known by its scope.
     is_leaf: bool,
 }
 
@@ -96,7 +96,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         self.open.last().map(|open| open.scope)
     }
 
-    /// What stands for a name in a scope, and whether there is a name.
+    /// Returns the hash of a name in a scope, and whether there is a name.
     fn hash(&self, outer: Option<usize>, name: Option<AttributeValue<Slice<'a>>>) -> (Hash, bool) {
         let mut hash = Hash::default();
         let (one, other) = outer.map_or((0, 0), |outer| self.scopes[outer].key);
@@ -112,7 +112,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         usize::try_from(depth).is_ok_and(|depth| depth == self.open.len() + 1)
     }
 
-    /// Whether other units cannot mean what is in a scope.
+    /// Returns whether other units cannot name what is in a scope.
     fn is_private(&self, scope: Option<usize>) -> bool {
         scope.is_some_and(|scope| self.scopes[scope].is_private)
     }
@@ -214,7 +214,8 @@ impl<'u, 'a> Scopes<'u, 'a> {
         self.shared.clone()
     }
 
-    /// What follows the path in a name that has it: Zig's own backend writes names with their scopes.
+    /// Returns the part behind the path in a name that starts with it: Zig's own backend writes names with
+    /// their scopes.
     fn after_path<'n>(&self, path: &[u8], name: &'n [u8]) -> Option<&'n [u8]> {
         let rest = name.strip_prefix(path).filter(|_| self.separator == b".");
         rest.filter(|rest| !path.is_empty() && (rest.is_empty() || rest.starts_with(b".")))
@@ -225,8 +226,8 @@ fn is_scope(tag: DwTag) -> bool {
     matches!(tag, constants::DW_TAG_namespace | constants::DW_TAG_module)
 }
 
-/// What is of interest in a unit whose records are looked for: those in functions only if the inner
-/// ones are wanted too.
+/// Returns the treatment of a DIE in a unit whose records are sought: those in functions only if inner ones
+/// are wanted too.
 fn interest(tag: DwTag, inner: bool) -> Interest {
     match tag {
         _ if is_record(tag) || is_scope(tag) => Interest::Read,
@@ -339,7 +340,7 @@ struct Walk<'u, 'a> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// What is only gone into, or left out.
+    /// Enters a DIE, or skips it.
     fn pass(&mut self, tag: DwTag) {
         if tag == constants::DW_TAG_variant_part
             && let Some(last) = self.scopes.open.last_mut()
@@ -407,7 +408,7 @@ impl Scoped<'_> {
     }
 }
 
-/// Which types are meant.
+/// The types that are sought.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     /// All, also those inside of functions.

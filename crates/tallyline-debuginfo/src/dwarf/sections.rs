@@ -33,17 +33,17 @@ const NEEDED: [SectionId; 15] = [
     SectionId::DebugRngLists,
 ];
 
-/// How files are read, the same for all that belong together.
+/// The way in which files are read, one for all that belong together.
 pub(super) struct Reading {
-    /// Whether the units and their strings are left out, as they are read a piece at a time.
+    /// `true` if the units and their strings are left out, as they are read a piece at a time.
     pub(super) in_windows: bool,
-    /// Whether sections that only positions need are read too.
+    /// `true` if sections that only positions need are read too.
     pub(super) positions: bool,
-    /// Whether sections that only code needs are read too.
+    /// `true` if sections that only code needs are read too.
     pub(super) code: bool,
-    /// Whether those of code are read that say its lines.
+    /// `true` if, of those, the sections with line numbers are read.
     pub(super) lines: bool,
-    /// How many bytes may still be inflated.
+    /// The number of bytes that may still be inflated.
     pub(super) budget: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ impl Reading {
 pub(super) struct Sections<'a> {
     bytes: Vec<Cow<'a, [u8]>>,
     endian: RunTimeEndian,
-    /// What those that name this file know it by.
+    /// The identifier by which other files refer to this one.
     pub(super) id: Option<Vec<u8>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Sections<'a> {
         Self::load_without(&[], file, naming, reading)
     }
 
-    /// The same without some of them.
+    /// Loads the sections without some of them.
     pub(super) fn load_without<R: ReadRef<'a>>(
         left_out: &[SectionId],
         file: &File<'a, R>,
@@ -121,14 +121,14 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// The same, without borrowing from what headers were read by.
+    /// Returns the sections without a borrow of the parsed headers.
     fn owned<'b>(self) -> Sections<'b> {
         let owned = |bytes: Cow<'a, [u8]>| Cow::Owned(bytes.into_owned());
         let bytes = self.bytes.into_iter().map(owned).collect();
         Sections { bytes, endian: self.endian, id: self.id }
     }
 
-    /// Whether numbers are stored low byte first.
+    /// Returns whether numbers are little-endian.
     pub(super) fn is_little_endian(&self) -> bool {
         self.endian == RunTimeEndian::Little
     }
@@ -138,7 +138,7 @@ impl<'a> Sections<'a> {
         self.dwarf_with(self.slice(SectionId::DebugInfo).slice())
     }
 
-    /// The same with these units.
+    /// Returns gimli's sections with these units.
     pub(super) fn dwarf_with<'s>(&'s self, units: &'s [u8]) -> gimli::Dwarf<Slice<'s>> {
         let section = |id| -> std::result::Result<Slice<'s>, std::convert::Infallible> {
             Ok(match id {
@@ -152,8 +152,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Where a package has what belongs to which unit: of units, and of units that are types. Both
-    /// are empty in a file that is no package.
+    /// Returns a package's indices of units and of type units. Both are empty in a file that is no package.
     pub(super) fn indices(&self) -> Result<[UnitIndex<Slice<'_>>; 2]> {
         let at = |section: SectionId| {
             move |error: gimli::Error| Error::Dwarf {

@@ -8,14 +8,14 @@ use crate::error::Result;
 use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a file is to the one that is read.
+/// The relation of a file to the one that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The file itself.
     Main,
-    /// What was split off from units of it: a `.dwo` file or a package of them.
+    /// A file with units that were split off from it: a `.dwo` file or a package of them.
     Split,
-    /// What dwz took out of it.
+    /// The alternate file that dwz wrote.
     Alternate,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Role {
 pub(super) struct Source<'a> {
     pub(super) dwarf: gimli::Dwarf<Slice<'a>>,
     pub(super) role: Role,
-    /// How the file is called in messages; empty for the one that is read.
+    /// The name of the file in messages; empty for the one that is read.
     pub(super) name: String,
     /// The place of the first byte of `.debug_info`, or of the window of it that is there.
     pub(super) base: usize,
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
-    /// The same where the section of the units is not there but has this size.
+    /// Makes a source whose section of units is not in memory but has this size.
     pub(super) fn without_units(sections: &'a Sections<'_>, role: Role, size: usize) -> Result<Self> {
         let source = Source::new(sections, role, String::new(), 0)?;
         let end = size.saturating_add(source.end);
@@ -111,12 +111,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// How many bytes `.debug_str` has.
+    /// Returns the size of `.debug_str` in bytes.
     pub(super) fn strings_len(&self) -> usize {
         self.strings.map_or_else(|| self.dwarf.debug_str.reader().slice().len(), Strings::len)
     }
 
-    /// Whether there is more of the file than this, and an entry has referred to it.
+    /// Returns whether a DIE has referred to a part of the file outside this one.
     pub(super) fn refers_outside(&self) -> bool {
         self.refers_outside.load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where the other sections of a unit start in theirs.
+    /// Returns the offsets at which a unit's parts of the other sections start.
     pub(super) fn contribution(&self, header: &UnitHeader<Slice<'a>>) -> Contribution {
         match header.debug_types_offset() {
             Some(offset) => self.contributions.types.at(offset.0),
@@ -138,7 +138,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where a unit's part of other sections starts: 0 in anything but a package.
+/// The offsets of a unit's parts of other sections: 0 in anything but a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contribution {
     pub(super) abbreviations: usize,
@@ -149,7 +149,7 @@ pub(super) struct Contribution {
     pub(super) range_lists: usize,
 }
 
-/// What a package's indices say.
+/// The contents of a package's indices.
 struct Contributions {
     units: Spans,
     types: Spans,

@@ -36,8 +36,8 @@ pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
     Ok(skeletons)
 }
 
-/// Whether the first entry of a unit has an attribute with the name of a file. Says so from that
-/// entry's abbreviation alone, as there are thousands of units and few of them have one.
+/// Returns whether the first DIE of a unit names a file, by its abbreviation alone, as there are thousands of
+/// units and few of them name one.
 fn names_a_file(units: &Units<'_>, unit: usize) -> gimli::Result<bool> {
     let header = &units.head(unit).header;
     let code = header.range_from(header.root_offset()..)?.read_uleb128()?;
@@ -91,7 +91,7 @@ fn number(value: &AttributeValue<super::Slice<'_>>) -> Option<u64> {
     }
 }
 
-/// What tells which unit was split off from which, where the header says it.
+/// Returns the identifier that connects a skeleton and its split unit, where the header has it.
 fn header_id(units: &Units<'_>, unit: usize) -> Option<u64> {
     match units.get(unit).header.type_() {
         UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id.0),
@@ -111,7 +111,7 @@ pub(super) struct Loaded<'a> {
     name: String,
 }
 
-/// What could not be had.
+/// The split units that are missing.
 #[derive(Default)]
 pub(super) struct Missing {
     files: Vec<(String, Vec<PathBuf>)>,
@@ -223,7 +223,7 @@ pub(super) fn add<'a>(
     Ok(())
 }
 
-/// What tells which unit one was split off from.
+/// Returns the identifier that connects a split unit and its skeleton.
 fn split_id(units: &Units<'_>, unit: usize) -> Result<Option<u64>> {
     let header = &units.get(unit).header;
     if header.version() >= 5 || header.type_() != UnitType::Compilation {

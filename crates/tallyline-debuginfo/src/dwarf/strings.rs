@@ -12,10 +12,11 @@ use std::io::Read;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
-/// How the names start that only linkers ask for, of C++ and of Rust. Whatever else starts so is found, too.
+/// The prefixes of C++'s and Rust's linkage names, for which only linkers ask. Any other name with such a
+/// prefix is found, too.
 const LINKAGE: [&[u8]; 5] = [b"_ZN", b"_ZS", b"_ZT", b"_RN", b"_RI"];
 
-/// How much is looked at at a time.
+/// The number of bytes that are searched at a time.
 const PIECE: usize = 256 << 10;
 
 /// A section of strings.
@@ -31,7 +32,7 @@ pub(super) struct Strings<'a> {
     whole: OnceLock<Vec<u8>>,
 }
 
-/// How many strings of a section will be asked for.
+/// The number of a section's strings that will be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Many,
@@ -58,14 +59,14 @@ const BYTES_A_SLOT: usize = 512;
 /// The most tables.
 const TABLES: usize = 3;
 
-/// How many bytes are read of what may be a string: nearly all are shorter, and more reads take longer than
+/// The number of bytes that are read for a string: nearly all are shorter, and more reads take longer than
 /// more bytes.
 const MOSTLY: usize = 1 << 10;
 
 /// Strings longer than this are looked for in all of the section.
 const LONG: usize = 1 << 20;
 
-/// How many slots are looked at for one string.
+/// The number of slots that are probed for one string.
 const PROBES: usize = 16;
 
 impl<'a> Asked<'a> {
@@ -109,7 +110,7 @@ impl<'a> Asked<'a> {
         None
     }
 
-    /// What a slot has of the string at an offset.
+    /// Returns a slot's copy of the string at an offset.
     fn read(&self, key: u32) -> Option<Box<[u8]>> {
         let with_key = |string: &[u8]| [&key.to_ne_bytes(), string].concat().into_boxed_slice();
         let mut near = [0; MOSTLY];
@@ -135,7 +136,7 @@ impl<'a> Asked<'a> {
 #[derive(Clone, Copy)]
 struct Run {
     offset: u32,
-    /// Where they are in what was kept; they end where the next ones start.
+    /// Their offset in the kept bytes; they end where the next ones start.
     kept: u32,
 }
 
@@ -199,12 +200,12 @@ impl<'a> Strings<'a> {
         self.size += bytes.len();
     }
 
-    /// How many bytes the section has.
+    /// Returns the size of the section in bytes.
     pub(super) fn len(&self) -> usize {
         self.size
     }
 
-    /// Whether the section ends with the end of a string.
+    /// Returns whether the section ends with the end of a string.
     pub(super) fn end(&self) -> bool {
         self.size.checked_sub(1).is_some_and(|last| self.get(last).is_some())
     }

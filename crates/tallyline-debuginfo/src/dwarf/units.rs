@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The language of a unit without its version, which gimli has no name for.
 const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
 
-/// Where an entry is: an offset that counts through `.debug_info` and `.debug_types` of the file,
-/// and then through those of its companions.
+/// The offset of a DIE, counted through `.debug_info` and `.debug_types` of the file, and then through those
+/// of its companions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(pub(super) usize);
 
@@ -67,13 +67,13 @@ pub(super) struct Units<'a> {
     missing: Option<Mutex<BTreeSet<Place>>>,
 }
 
-/// What an entry of one unit needs to be read.
+/// The context in which the DIEs of one unit are read.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) abbreviations: Arc<Abbreviations>,
     strings_base: DebugStrOffsetsBase<usize>,
     pub(super) language: u64,
-    /// Where the name of the compiler is in `.debug_str`, if it is there.
+    /// The offset of the compiler's name in `.debug_str`, if it is there.
     pub(super) producer: Option<usize>,
 }
 
@@ -83,12 +83,12 @@ impl Context {
         Language(u16::try_from(self.language).unwrap_or(0))
     }
 
-    /// Whether the unit's types are declared in scopes.
+    /// Returns whether the unit's types are declared in scopes.
     pub(super) fn has_scopes(&self) -> bool {
         self.language().has_scopes()
     }
 
-    /// Whether the unit is C++'s.
+    /// Returns whether the unit is C++'s.
     pub(super) fn is_cpp(&self) -> bool {
         self.language().is_cpp()
     }
@@ -221,12 +221,12 @@ impl<'a> Units<'a> {
         self.slots.as_ref().and_then(|slots| slots.get(index, read)).unwrap_or(unit)
     }
 
-    /// The same without what has to be read for it: its header, and at least its first bytes.
+    /// Returns a unit of which only the header, and at least its first bytes, may have been read.
     pub(super) fn head(&self, index: usize) -> &Unit<'a> {
         &self.units[index]
     }
 
-    /// Which file a unit is from.
+    /// Returns the role of the file that a unit is from.
     pub(super) fn role(&self, unit: usize) -> Role {
         self.source(unit).role
     }
@@ -301,7 +301,7 @@ impl<'a> Units<'a> {
         gimli::UnitOffset(place.0.saturating_sub(self.units[unit].start))
     }
 
-    /// Where a reference of an entry leads; nowhere if it leads to no type unit that is there.
+    /// Returns the target of a DIE's reference; none if it refers to a type unit that is missing.
     pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<Place> {
         match *value {
             AttributeValue::UnitRef(offset) => Some(self.place(unit, offset)),
@@ -327,7 +327,7 @@ impl<'a> Units<'a> {
         self.sources.iter().take(2).find(|source| source.role == Role::Alternate)
     }
 
-    /// Whether these are units of a window, and an entry has referred to others.
+    /// Returns whether these are units of a window, and a DIE has referred to others.
     pub(super) fn refers_outside(&self) -> bool {
         self.sources.iter().any(Source::refers_outside)
     }
@@ -337,7 +337,7 @@ impl<'a> Units<'a> {
         self.undefined.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a class was needed that its unit only declares.
+    /// Returns whether a class was needed that its unit only declares.
     pub(super) fn has_undefined(&self) -> bool {
         self.undefined.load(Ordering::Relaxed)
     }
@@ -363,12 +363,12 @@ impl<'a> Units<'a> {
         self.units.iter().map(|unit| (unit.start, unit.size))
     }
 
-    /// Whether types may be defined in units of their own.
+    /// Returns whether types may be defined in units of their own.
     pub(super) fn has_type_units(&self) -> bool {
         !self.signatures.is_empty()
     }
 
-    /// Whether a unit is a type's, and another one before it is the same type's.
+    /// Returns whether a unit is a type unit, and another one before it has the same type.
     pub(super) fn repeats(&self, unit: usize) -> bool {
         match self.units[unit].header.type_() {
             UnitType::Type { type_signature, .. } | UnitType::SplitType { type_signature, .. } => {

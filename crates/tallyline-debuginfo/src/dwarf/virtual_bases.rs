@@ -1,4 +1,4 @@
-//! Where virtual bases lie in an object of a class.
+//! The offsets of virtual bases in an object of a class.
 //!
 //! DWARF says it with an expression that reads the object's virtual table, so it cannot be told
 //! from the types alone. But the common C++ ABI (Itanium, 2.4) says where compilers put them: behind
@@ -10,7 +10,7 @@ use super::hierarchy::{Hierarchy, Tail, declared_bases, record_of, virtual_bases
 use crate::model::{Member, MemberKind, NameId, RecordId, TypeId, Types, UNPLACED};
 use rustc_hash::FxHashMap;
 
-/// How many bases are looked at for one class, and how deep.
+/// The limit to the number of bases that are visited for one class, and to their depth.
 const WALK_LIMIT: usize = 1000;
 const DEPTH_LIMIT: usize = 64;
 
@@ -85,7 +85,7 @@ fn size_as_base(types: &Types, hierarchy: &mut Hierarchy, id: RecordId, ty: Type
     }
 }
 
-/// Where the virtual bases lie: both readings of tails have to agree, where both fit the size.
+/// Returns the offsets of the virtual bases: both readings of tails have to agree, where both fit the size.
 fn agreed(
     types: &Types,
     hierarchy: &mut Hierarchy,
@@ -111,7 +111,7 @@ struct Walk<'h, 't> {
 }
 
 impl Walk<'_, '_> {
-    /// Where the virtual bases lie, if that fits the size of the class.
+    /// Returns the offsets of the virtual bases, if they fit the size of the class.
     fn places(mut self, id: RecordId, bases: &[(RecordId, TypeId)]) -> Option<Places> {
         let types = self.types;
         self.start_of(id, 0, 0)?;
@@ -156,7 +156,7 @@ impl Walk<'_, '_> {
         align
     }
 
-    /// Whether an object of a class has one of another class at its start, virtual bases aside.
+    /// Returns whether an object of a class starts with one of another class, virtual bases aside.
     fn lies_at_start(&mut self, id: RecordId, wanted: RecordId, depth: usize) -> Option<bool> {
         self.spend(depth)?;
         for member in self.types.members(self.types.record(id)) {

@@ -1,4 +1,4 @@
-//! Where the bytes of a file are taken from.
+//! The sources of a file's bytes.
 
 use crate::error::{Error, Result};
 use rayon::prelude::*;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufReader};
 
-/// How much of a file one thread reads at a time.
+/// The number of bytes that one thread reads at a time.
 const PIECE: usize = 4 << 20;
 
 /// A file's bytes, or an open file.

@@ -1,4 +1,4 @@
-//! What a file says about other files that belong to it.
+//! References of an ELF file to other files that belong to it.
 
 use super::{File, Part};
 use crate::error::Result;
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Alternate {
     /// Its name.
     pub(crate) name: Vec<u8>,
-    /// What identifies its build.
+    /// The identifier of its build.
     pub(crate) build_id: Vec<u8>,
 }
 
@@ -23,7 +23,8 @@ impl Alternate {
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// What files that name this one know it by: a checksum if dwz has made it, else its build.
+    /// Returns the identifier by which other files refer to this one: a checksum if dwz made the file, else
+    /// its build-id.
     pub(crate) fn id(&self) -> Result<Option<Vec<u8>>> {
         match self.supplementary()? {
             Some(Supplementary { itself: true, checksum, .. }) => Ok(Some(checksum)),
@@ -31,7 +32,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// Where the debug information is if it is in another file.
+    /// Returns the references to the file with the debug information.
     pub(crate) fn elsewhere(&self) -> Result<Elsewhere> {
         let link = self.object.gnu_debuglink()?;
         Ok(Elsewhere {
@@ -61,7 +62,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     }
 }
 
-/// What DWARF 5 says about another file.
+/// The contents of DWARF 5's section about a supplementary file.
 #[derive(Debug, PartialEq, Eq)]
 struct Supplementary {
     // whether this is the other file

@@ -41,8 +41,8 @@ impl Drop for Cut<'_> {
     }
 }
 
-/// How many windows may wait for their turn. To inflate takes longer than to look, so what is compressed
-/// is best never waited for; the more there is of it the less it matters.
+/// Returns the number of windows that may wait for their turn. Inflating takes longer than scanning, so it is
+/// best never to wait for compressed data; the more there is of it, the less it matters.
 fn ahead(info: &Part<'_>) -> usize {
     let size = usize::try_from(info.size()).unwrap_or(usize::MAX);
     match info.is_compressed() {
@@ -150,7 +150,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Where the last whole unit ends, and where the one after it would.
+/// Returns the offsets at which the last whole unit ends, and at which the one after it would.
 fn whole_units(bytes: &[u8], little_endian: bool) -> (usize, usize) {
     let mut end = 0;
     loop {
@@ -165,7 +165,7 @@ fn whole_units(bytes: &[u8], little_endian: bool) -> (usize, usize) {
     }
 }
 
-/// How long the unit at the start of some bytes is, its length included.
+/// Returns the size of the unit at the start of some bytes, with its length field.
 fn unit_length(bytes: &[u8], little_endian: bool) -> Option<usize> {
     let start: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     let short = if little_endian { u32::from_le_bytes(start) } else { u32::from_be_bytes(start) };

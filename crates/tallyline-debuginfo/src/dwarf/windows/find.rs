@@ -15,13 +15,13 @@ use std::sync::mpsc::{Receiver, SyncSender};
 /// A window, and what was found in it.
 pub(super) struct Window {
     pub(super) bytes: Vec<u8>,
-    /// Where it starts in the section.
+    /// The offset of its start in the section.
     pub(super) start: usize,
     pub(super) found: Vec<Found>,
     pub(super) classes: Seen,
 }
 
-/// What comes next.
+/// The next window, or the end.
 pub(super) enum Next {
     Window(Window),
     /// It cannot be read so.
@@ -103,7 +103,7 @@ impl<'r> Finder<'r> {
         Ok(Next::Window(Window { bytes, start, found, classes }))
     }
 
-    /// What is found in units; nothing if equal strings turn out to be several.
+    /// Finds types in units; returns none if equal strings turn out to have several copies.
     fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, Seen)>> {
         let definitions = self.program.as_ref().map(|program| &program.definitions);
         let presence = self.inputs.presence;
@@ -121,7 +121,7 @@ impl<'r> Finder<'r> {
         Ok(Some((found, classes)))
     }
 
-    /// Whether the names of compilers, which units repeat, are one string each.
+    /// Returns whether the names of compilers, which units repeat, are one string each.
     fn are_merged(&mut self, units: &Units<'_>, producers: FxHashSet<usize>) -> bool {
         producers.into_iter().all(|offset| {
             let name = units.string_at(offset).unwrap_or_default();

@@ -32,8 +32,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-/// How many bytes of units are looked at at once: of the first window, as what is sought by name is
-/// mostly found early, and of the last.
+/// The sizes of windows: of the first one, as what is sought by name is mostly found early, and of the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     pub(super) first: usize,
@@ -51,14 +50,14 @@ impl Default for Windows {
 }
 
 impl Windows {
-    /// The same, with less at once of a section that is small itself.
+    /// Returns smaller windows for a section that is small itself.
     fn for_section(self, size: u64) -> Windows {
         let share = usize::try_from(size / 32).unwrap_or(usize::MAX);
         Windows { most: self.most.min(share.max(self.first)), ..self }
     }
 }
 
-/// How far reading came.
+/// The result of reading in windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// To the end, or to where no more was wanted.
@@ -134,7 +133,7 @@ fn can_read_again(request: &Request) -> bool {
     matches!(request.wanted, Wanted::Named(_)) && request.units.is_everything()
 }
 
-/// How far a reader came.
+/// The end of a reader's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
@@ -144,7 +143,7 @@ enum End {
     NotMerged,
 }
 
-/// What windows are read with.
+/// The inputs for reading windows.
 #[derive(Clone, Copy)]
 struct Inputs<'r> {
     sections: &'r Sections<'r>,
@@ -302,7 +301,7 @@ impl Reader<'_> {
 }
 
 impl Wanted {
-    /// Whether so many types are all that there can be.
+    /// Returns whether so many types are all that there can be.
     pub(super) fn is_complete(&self, found: usize) -> bool {
         match self {
             Wanted::Records | Wanted::Enumerator(_) | Wanted::Named(_) => false,

@@ -7,7 +7,7 @@ use crate::model::Record;
 use crate::type_text::type_text;
 use crate::{abi::size_of, lookup::Met};
 
-/// What is listed, in order: names, sizes and holes.
+/// Returns the names, sizes and holes of the listed records, in order.
 fn lines(parts: &[Types]) -> Vec<String> {
     let mut met = Met::default();
     let mut lines = Vec::new();
@@ -58,7 +58,7 @@ fn windows_of_any_size_have_the_same_types_as_the_whole() {
     }
 }
 
-/// What a linker does with equal strings.
+/// The copies of equal strings that a linker keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strings {
     Merged,
