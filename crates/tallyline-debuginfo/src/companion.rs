@@ -35,7 +35,7 @@ pub enum Contents {
 
 /// A source of companions.
 ///
-/// Whether a file belongs to the one that names it is checked by the reader, where the format has
+/// The reader checks that a file belongs to the one that names it, where the format has
 /// something to check it by.
 pub trait Companions: Sync {
     /// Opens a companion. If there is none: the places where it was looked for, for the message.

@@ -261,7 +261,7 @@ pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
 
 /// The references of a stripped file to its debug information.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct DebugFileRef {
     /// The build-id; the debug file has the same.
     pub build_id: Option<Vec<u8>>,
     /// The name of the debug file.
@@ -271,7 +271,7 @@ pub struct Elsewhere {
 }
 
 /// Returns the references of an ELF file to its debug information; none for other files.
-pub fn elsewhere(file: &std::fs::File) -> Result<Elsewhere> {
+pub fn elsewhere(file: &std::fs::File) -> Result<DebugFileRef> {
     elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
 }
 

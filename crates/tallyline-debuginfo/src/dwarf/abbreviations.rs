@@ -88,7 +88,7 @@ impl Stride {
         known.map_or(Stride::UNKNOWN, |size| Stride(size << 1 | u32::from(abbreviation.has_children)))
     }
 
-    /// The bytes, and how much deeper the next entry is.
+    /// The bytes, and the change of depth to the next DIE.
     #[inline]
     pub(super) fn get(self) -> Option<(usize, isize)> {
         (self != Stride::UNKNOWN).then_some(((self.0 >> 1) as usize, (self.0 & 1) as isize))

@@ -4,7 +4,7 @@
 use super::Slice;
 use super::entry::{Entries, Entry, Interest, Step};
 use super::scan::{Hash, hash_member, is_record};
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use crate::error::{Error, Result};
 use crate::lookup::naming::canonical;
 use gimli::AttributeValue;
@@ -29,7 +29,7 @@ type Key = (u64, u64);
 /// only declared.
 pub(super) struct Contents<'u, 'a> {
     units: &'u Units<'a>,
-    known: FxHashMap<Place, Key>,
+    known: FxHashMap<GlobalDieOffset, Key>,
     contexts: Vec<(usize, Context)>,
     /// Entries that may still be read, by all workers: a damaged file can have the same ones read again
     /// and again.
@@ -48,11 +48,11 @@ impl<'u, 'a> Contents<'u, 'a> {
     }
 
     /// The content of the type at a place.
-    pub(super) fn of(&mut self, place: Place) -> Result<Key> {
+    pub(super) fn of(&mut self, place: GlobalDieOffset) -> Result<Key> {
         self.nested(Some(place), 0)
     }
 
-    fn nested(&mut self, place: Option<Place>, depth: usize) -> Result<Key> {
+    fn nested(&mut self, place: Option<GlobalDieOffset>, depth: usize) -> Result<Key> {
         let Some(place) = place.filter(|_| depth < DEPTH_LIMIT) else { return Ok(Key::default()) };
         if let Some(key) = self.known.get(&place) {
             return Ok(*key);
@@ -211,7 +211,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         Ok(())
     }
 
-    fn write_content(&mut self, place: Option<Place>, depth: usize, hash: &mut Hash) -> Result<()> {
+    fn write_content(&mut self, place: Option<GlobalDieOffset>, depth: usize, hash: &mut Hash) -> Result<()> {
         let (one, other) = self.nested(place, depth + 1)?;
         hash.write_u64(one);
         hash.write_u64(other);
@@ -219,7 +219,7 @@ impl<'u, 'a> Contents<'u, 'a> {
     }
 
     /// Hashes the target of a pointer, up to the first name.
-    fn write_pointee(&mut self, mut place: Option<Place>, hash: &mut Hash) -> Result<()> {
+    fn write_pointee(&mut self, mut place: Option<GlobalDieOffset>, hash: &mut Hash) -> Result<()> {
         let mut entry = Entry::default();
         for _ in 0..POINTER_LIMIT {
             let Some(there) = place else { return Ok(()) };
@@ -272,7 +272,7 @@ impl<'u, 'a> Contents<'u, 'a> {
 
     /// The unit of a place, and what is needed to read it; none for what is in a file that is not there,
     /// or beyond every unit: who loads it complains.
-    fn context(&mut self, place: Place) -> Result<Option<(usize, Context)>> {
+    fn context(&mut self, place: GlobalDieOffset) -> Result<Option<(usize, Context)>> {
         let Some(unit) = self.units.index_of(place) else { return Ok(None) };
         if let Some((_, context)) = self.contexts.iter().find(|(index, _)| *index == unit) {
             return Ok(Some((unit, context.clone())));

@@ -5,7 +5,7 @@
 use super::entry::{Entries, Entry};
 use super::load::Loader;
 use super::scan_scoped::{Class, Key, classes};
-use super::units::{Place, Units};
+use super::units::{GlobalDieOffset, Units};
 use crate::error::Result;
 use gimli::constants;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 /// The definitions of the classes of all units, by name.
 #[derive(Default)]
-pub(super) struct Definitions(FxHashMap<Key, Place>);
+pub(super) struct Definitions(FxHashMap<Key, GlobalDieOffset>);
 
 impl Definitions {
     /// Adds the definitions of later units; the first one of each name stays.
@@ -49,12 +49,16 @@ fn all_classes(units: &Units<'_>, unit: usize) -> Result<Vec<Class>> {
 const UNITS: usize = 32;
 
 /// The names of the records of units that were asked about last.
-pub(super) type Names = FxHashMap<usize, FxHashMap<Place, Key>>;
+pub(super) type Names = FxHashMap<usize, FxHashMap<GlobalDieOffset, Key>>;
 
 impl Loader<'_, '_> {
     /// Returns the DIE that defines a class which its unit only declares; none if it is not known. Before
     /// definitions are known, the need of one is noted.
-    pub(super) fn defined_elsewhere(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
+    pub(super) fn defined_elsewhere(
+        &mut self,
+        unit: usize,
+        place: GlobalDieOffset,
+    ) -> Result<Option<GlobalDieOffset>> {
         if self.definitions.is_none() {
             self.units.note_undefined();
         }
@@ -62,13 +66,13 @@ impl Loader<'_, '_> {
     }
 
     /// Returns the one definition, for all units, of a class, so that it is one class in all of them.
-    pub(super) fn one_for_all(&mut self, place: Option<Place>) -> Result<Option<Place>> {
+    pub(super) fn one_for_all(&mut self, place: Option<GlobalDieOffset>) -> Result<Option<GlobalDieOffset>> {
         let unit = place.and_then(|place| self.units.index_of(place));
         let (Some(unit), Some(there)) = (unit, place) else { return Ok(place) };
         Ok(self.definition_of(unit, there)?.or(place))
     }
 
-    fn definition_of(&mut self, unit: usize, place: Place) -> Result<Option<Place>> {
+    fn definition_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Option<GlobalDieOffset>> {
         let Some(definitions) = self.definitions else { return Ok(None) };
         let there = self.key_of(unit, place)?.and_then(|key| definitions.0.get(&key).copied());
         match there {
@@ -78,7 +82,7 @@ impl Loader<'_, '_> {
     }
 
     /// Returns the key that stands for the name of a class.
-    fn key_of(&mut self, unit: usize, place: Place) -> Result<Option<Key>> {
+    fn key_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Option<Key>> {
         if !self.names.contains_key(&unit) {
             if self.names.len() >= UNITS {
                 self.names.clear();
@@ -91,7 +95,7 @@ impl Loader<'_, '_> {
 
     /// Returns whether the arguments of a template are part of the name of a class: otherwise two may share
     /// it.
-    fn is_named_in_full(&mut self, place: Place) -> Result<bool> {
+    fn is_named_in_full(&mut self, place: GlobalDieOffset) -> Result<bool> {
         if !self.units.has(place) {
             return Ok(false);
         }

@@ -1,7 +1,7 @@
 //! One debugging information entry, and how its attributes are understood.
 
 use super::abbreviations::{Abbreviation, Abbreviations, Attribute, Field, PLACES, Run, skip, usize_of};
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use super::{Slice, damaged};
 use crate::error::Result;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
@@ -84,15 +84,20 @@ pub(super) enum Interest {
 
 impl<'u, 'a> Entries<'u, 'a> {
     /// The entries from a place on; the first is at depth 0.
-    pub(super) fn at(units: &'u Units<'a>, unit: usize, context: &'u Context, place: Place) -> Result<Self> {
+    pub(super) fn at(
+        units: &'u Units<'a>,
+        unit: usize,
+        context: &'u Context,
+        place: GlobalDieOffset,
+    ) -> Result<Self> {
         let (offset, end) = (units.offset(unit, place), units.end_of(unit));
         let input = units.get(unit).header.range_from(offset..).map_err(|error| damaged(place.0, error))?;
         Ok(Entries { input, end, depth: 0, abbreviations: &context.abbreviations, unit, units })
     }
 
     /// The place of the next entry.
-    pub(super) fn place(&self) -> Place {
-        Place(self.end - self.input.len())
+    pub(super) fn place(&self) -> GlobalDieOffset {
+        GlobalDieOffset(self.end - self.input.len())
     }
 
     /// Returns the depth of the next DIE below the first.
@@ -463,7 +468,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Returns the target of a reference.
-    pub(super) fn target(&self, units: &Units<'a>, unit: usize, name: DwAt) -> Option<Place> {
+    pub(super) fn target(&self, units: &Units<'a>, unit: usize, name: DwAt) -> Option<GlobalDieOffset> {
         units.target(unit, &self.value(name)?)
     }
 

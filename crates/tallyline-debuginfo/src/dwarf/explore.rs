@@ -6,7 +6,7 @@ use super::load::{Loader, Need};
 use super::position::Paths;
 use super::sections::Reading;
 use super::source::Role;
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use super::with_units;
 use crate::Request;
 use crate::companion::Companions;
@@ -185,7 +185,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 
     /// The unit that a place is in, and the offset there.
     pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
-        let place = Place(usize::try_from(place).ok()?);
+        let place = GlobalDieOffset(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
@@ -316,7 +316,7 @@ impl UnitEntries {
 
 /// Reads types one at a time into one model.
 ///
-/// What a type needs to be laid out is read with it; what it only points to is a name until
+/// The types that a layout needs are read with it; a type that it only points to is a name until
 /// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
 pub struct TypeReader<'u, 'a> {
     loader: Loader<'u, 'a>,
@@ -327,7 +327,7 @@ pub struct TypeReader<'u, 'a> {
 impl TypeReader<'_, '_> {
     /// The type whose entry is at a place.
     pub fn at(&mut self, place: u64) -> Result<TypeId> {
-        let place = Place(usize::try_from(place).unwrap_or(usize::MAX));
+        let place = GlobalDieOffset(usize::try_from(place).unwrap_or(usize::MAX));
         let place = self.loader.definition(place)?;
         let id = self.loader.refer(Some(place), Need::Layout)?;
         self.read()?;

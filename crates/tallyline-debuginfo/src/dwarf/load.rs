@@ -4,7 +4,7 @@ use super::definitions::{Definitions, Names};
 use super::entry::{Entries, Entry, Interest, Step};
 use super::position::Paths;
 use super::scan::{Found, is_record};
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use super::{damaged, finish, variant};
 use crate::Request;
 use crate::error::{Error, Result};
@@ -43,10 +43,10 @@ const BYTES_AN_ENTRY: usize = 16;
 pub(super) struct Loader<'u, 'a> {
     pub(super) units: &'u Units<'a>,
     pub(super) types: Types,
-    known: FxHashMap<Place, Known>,
+    known: FxHashMap<GlobalDieOffset, Known>,
     // where the types are, by id
-    by_id: Vec<Place>,
-    pending: VecDeque<Place>,
+    by_id: Vec<GlobalDieOffset>,
+    pending: VecDeque<GlobalDieOffset>,
     contexts: VecDeque<(usize, Context)>,
     // entries that may still be read: a damaged file can have the same ones read again and again
     budget: usize,
@@ -64,7 +64,7 @@ pub(super) struct Loader<'u, 'a> {
     pub(super) definitions: Option<&'u Definitions>,
     // or that they are looked for later: the types that are only declared so far, and where
     later: bool,
-    wanted: Vec<(TypeId, Place)>,
+    wanted: Vec<(TypeId, GlobalDieOffset)>,
     pub(super) names: Names,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Loaded {
     /// The records that are not completed, as they need what is wanted.
     pub(super) records: Vec<usize>,
     /// The classes that are only declared, and where.
-    pub(super) wanted: Vec<(TypeId, Place)>,
+    pub(super) wanted: Vec<(TypeId, GlobalDieOffset)>,
 }
 
 /// The number that an enumeration or a record of bits is based on.
@@ -101,7 +101,7 @@ pub(super) struct Cursor<'c, 'u, 'a> {
     pub(super) context: &'c Context,
     pub(super) entries: Entries<'c, 'a>,
     pub(super) entry: Entry<'a>,
-    pub(super) place: Place,
+    pub(super) place: GlobalDieOffset,
     marker: std::marker::PhantomData<&'u ()>,
 }
 
@@ -174,7 +174,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// The id of the type at a place, which is read later; void without a place.
-    pub(super) fn refer(&mut self, place: Option<Place>, need: Need) -> Result<TypeId> {
+    pub(super) fn refer(&mut self, place: Option<GlobalDieOffset>, need: Need) -> Result<TypeId> {
         let Some(place) = place else { return Ok(TypeId::VOID) };
         if let Some(known) = self.known.get_mut(&place) {
             if known.need < need {
@@ -184,10 +184,10 @@ impl<'u, 'a> Loader<'u, 'a> {
             return Ok(known.id);
         }
         let id = self.types.push(Type::Missing)?;
-        self.by_id.resize(id.index(), Place::MISSING);
+        self.by_id.resize(id.index(), GlobalDieOffset::MISSING);
         self.by_id.push(place);
         // what is in a file that is not there stays missing, whatever is needed of it
-        let is_there = place != Place::MISSING;
+        let is_there = place != GlobalDieOffset::MISSING;
         self.known.insert(place, Known { id, need: if is_there { need } else { Need::Layout } });
         if is_there {
             self.pending.push_back(place);
@@ -196,8 +196,8 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns the DIE of a type; none for types that the reader made, and in a file that is missing.
-    pub(super) fn place_of(&self, id: TypeId) -> Option<Place> {
-        self.by_id.get(id.index()).copied().filter(|place| *place != Place::MISSING)
+    pub(super) fn place_of(&self, id: TypeId) -> Option<GlobalDieOffset> {
+        self.by_id.get(id.index()).copied().filter(|place| *place != GlobalDieOffset::MISSING)
     }
 
     /// Counts entries that are read.
@@ -227,13 +227,13 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(context)
     }
 
-    fn read(&mut self, place: Place, id: TypeId, need: Need) -> Result<()> {
+    fn read(&mut self, place: GlobalDieOffset, id: TypeId, need: Need) -> Result<()> {
         self.read_at(place, id, need, false)
     }
 
     /// Reads an entry, or where it only declares a class the definition. `is_found` says that this is
     /// the definition.
-    fn read_at(&mut self, place: Place, id: TypeId, need: Need, is_found: bool) -> Result<()> {
+    fn read_at(&mut self, place: GlobalDieOffset, id: TypeId, need: Need, is_found: bool) -> Result<()> {
         let unit =
             self.units.index_of(place).ok_or_else(|| damaged(place.0, "a reference beyond every unit"))?;
         let context = self.context(unit)?;
@@ -346,7 +346,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns the definition of a type that may be declared here and defined in a unit of its own.
-    pub(super) fn definition(&mut self, place: Place) -> Result<Place> {
+    pub(super) fn definition(&mut self, place: GlobalDieOffset) -> Result<GlobalDieOffset> {
         if self.known.contains_key(&place) {
             return Ok(place);
         }

@@ -6,7 +6,7 @@ use super::entry::{Entries, Entry, Interest, Step};
 use super::hierarchy::all_bases;
 use super::load::Loaded;
 use super::scan_scoped::{Class, Key};
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use super::{finish, variant};
 use crate::error::Result;
 use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, RecordKind, Type, TypeId, Types};
@@ -34,7 +34,7 @@ pub(super) struct Outlines(FxHashMap<Key, Outline>);
 #[derive(Default)]
 pub(super) struct Seen {
     /// The DIEs that declare them, and their keys, sorted by offset.
-    declared: Vec<(Place, Key)>,
+    declared: Vec<(GlobalDieOffset, Key)>,
     outlines: Vec<(Key, Outline)>,
     known: FxHashSet<Key>,
 }
@@ -67,7 +67,7 @@ impl Seen {
     }
 
     /// Returns the key of the class that a DIE declares.
-    pub(super) fn key_at(&self, place: Place) -> Option<Key> {
+    pub(super) fn key_at(&self, place: GlobalDieOffset) -> Option<Key> {
         let index = self.declared.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(self.declared[index].1)
     }
@@ -114,7 +114,7 @@ fn outline(
     units: &Units<'_>,
     unit: usize,
     context: &Context,
-    place: Place,
+    place: GlobalDieOffset,
     classes: &[Class],
 ) -> Result<Option<Outline>> {
     let mut entry = Entry::default();

@@ -4,7 +4,7 @@ use super::Slice;
 use super::entry::{Entries, Entry};
 use super::load::{Cursor, Loader};
 use super::scan::Found;
-use super::units::{Place, Units};
+use super::units::{GlobalDieOffset, Units};
 use crate::error::Result;
 use crate::model::{NameId, Position, Source};
 use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
@@ -119,7 +119,7 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Returns where the type of an entry is defined, if positions are wanted.
-    pub(super) fn source_of(&mut self, unit: usize, place: Place) -> Result<Source> {
+    pub(super) fn source_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Source> {
         let name = self.units.about(unit)?.name;
         let context = self.units.context(unit)?;
         let mut entry = Entry::default();

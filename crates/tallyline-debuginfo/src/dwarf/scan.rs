@@ -6,7 +6,7 @@ use super::entry::{Entries, Entry, Interest, Step, Traits};
 use super::outlines::{Outlines, Seen};
 use super::presence::Presence;
 use super::scan_scoped::Class;
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use crate::error::Result;
 use crate::lookup::naming::{canonical, endings, is_called, stem};
 use crate::{Request, UnitFilter, Wanted};
@@ -22,13 +22,13 @@ use std::sync::{Arc, LazyLock};
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) unit: usize,
-    pub(super) place: Place,
+    pub(super) place: GlobalDieOffset,
     pub(super) top_level: bool,
     /// The scopes that it is declared in, where its language has them.
     pub(super) path: Option<Arc<[u8]>>,
     pub(super) named: bool,
     /// The first typedef of a record without a name.
-    pub(super) alias: Option<Place>,
+    pub(super) alias: Option<GlobalDieOffset>,
     /// The number of units that define it.
     pub(super) definitions: u32,
     /// Equal for equal types of the same name: two hashes, as one may collide.
@@ -39,7 +39,7 @@ impl Default for Found {
     fn default() -> Found {
         Found {
             unit: 0,
-            place: Place::default(),
+            place: GlobalDieOffset::default(),
             top_level: true,
             path: None,
             named: true,
@@ -296,7 +296,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         &mut self,
         unit: usize,
         context: &'_ Context,
-        place: Place,
+        place: GlobalDieOffset,
         entries: &mut Entries<'_, 'a>,
         entry: &mut Entry<'a>,
     ) -> Result<Option<Found>> {
@@ -351,7 +351,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         sought: &Sought<'_>,
         index: usize,
         path: &[u8],
-        place: Place,
+        place: GlobalDieOffset,
     ) -> Result<(u64, u64)> {
         if sought.first {
             return Ok((index as u64, 0));
@@ -362,7 +362,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
     }
 
     /// Completes the key of a type: the hash so far, and one of its contents.
-    pub(super) fn key_with_content(&mut self, mut hash: Hash, place: Place) -> Result<(u64, u64)> {
+    pub(super) fn key_with_content(&mut self, mut hash: Hash, place: GlobalDieOffset) -> Result<(u64, u64)> {
         let (one, other) = self.contents.of(place)?;
         hash.write_u64(one);
         hash.write_u64(other);

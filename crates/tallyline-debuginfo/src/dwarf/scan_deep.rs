@@ -3,7 +3,7 @@
 
 use super::entry::{Entries, Entry, Step};
 use super::scan::{Found, Hash, Scanner, is_record, walk_children};
-use super::units::{Context, Place};
+use super::units::{Context, GlobalDieOffset};
 use crate::Request;
 use crate::error::Result;
 use gimli::constants;
@@ -12,7 +12,7 @@ use std::hash::Hasher;
 
 /// A record that is being looked at, and how deep it is.
 struct Open {
-    place: Place,
+    place: GlobalDieOffset,
     depth: isize,
     /// `true` if it is declared at the top of its unit, or of a module.
     is_global: bool,
@@ -24,7 +24,7 @@ impl Scanner<'_, '_> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
         let mut entries = Entries::at(self.units, unit, context, root)?;
-        let mut aliases: FxHashMap<Place, Place> = FxHashMap::default();
+        let mut aliases: FxHashMap<GlobalDieOffset, GlobalDieOffset> = FxHashMap::default();
         let mut open: Vec<Open> = Vec::new();
         let mut closed: Vec<Open> = Vec::new();
         // modules of Fortran add no depth: what they declare is global
@@ -69,7 +69,7 @@ impl Scanner<'_, '_> {
         context: &Context,
         item: &Open,
         request: &Request,
-        aliases: &FxHashMap<Place, Place>,
+        aliases: &FxHashMap<GlobalDieOffset, GlobalDieOffset>,
     ) -> Result<()> {
         let mut entry = Entry::default();
         let mut entries = Entries::at(self.units, unit, context, item.place)?;

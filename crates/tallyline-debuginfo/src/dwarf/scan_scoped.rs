@@ -3,7 +3,7 @@
 use super::Slice;
 use super::entry::{Entries, Entry, Interest, Step};
 use super::scan::{Found, Hash, Scanner, Sought, hash_member, is_named_type, is_record};
-use super::units::{Context, Place, Units};
+use super::units::{Context, GlobalDieOffset, Units};
 use crate::error::Result;
 use crate::model::Language;
 use gimli::AttributeValue;
@@ -63,7 +63,7 @@ struct Open<'a> {
 /// A record that was left.
 #[derive(Clone, Copy)]
 struct Closed<'a> {
-    place: Place,
+    place: GlobalDieOffset,
     top_level: bool,
     declared: Declared<'a>,
     key: Key,
@@ -79,7 +79,7 @@ struct Scopes<'u, 'a> {
     scopes: Vec<Scope<'a>>,
     open: Vec<Open<'a>>,
     // types that were declared, by place
-    declared: Vec<(Place, Declared<'a>)>,
+    declared: Vec<(GlobalDieOffset, Declared<'a>)>,
     // a path as it was last shared
     shared: Option<Arc<[u8]>>,
 }
@@ -161,7 +161,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
     }
 
     /// Notes a type that is only declared here, and where one is declared that is defined here.
-    fn declare(&mut self, entry: &Entry<'a>, place: Place) -> (Declared<'a>, bool) {
+    fn declare(&mut self, entry: &Entry<'a>, place: GlobalDieOffset) -> (Declared<'a>, bool) {
         self.note_inner();
         let mut own = Declared { outer: self.current(), name: entry.value(constants::DW_AT_name) };
         let is_declaration =
@@ -340,7 +340,7 @@ struct Walk<'u, 'a> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Enters a DIE, or skips it.
+    /// Notes a variant part in the innermost scope; nothing is noted of other DIEs here.
     fn pass(&mut self, tag: DwTag) {
         if tag == constants::DW_TAG_variant_part
             && let Some(last) = self.scopes.open.last_mut()
@@ -349,7 +349,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    fn step(&mut self, entry: &Entry<'a>, place: Place, depth: isize) {
+    fn step(&mut self, entry: &Entry<'a>, place: GlobalDieOffset, depth: isize) {
         if is_record(entry.tag) {
             self.open_record(entry, place, depth);
         } else if matches!(entry.tag, constants::DW_TAG_member | constants::DW_TAG_inheritance) {
@@ -364,7 +364,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Goes into a record, and finds out whether it is wanted.
-    fn open_record(&mut self, entry: &Entry<'a>, place: Place, depth: isize) {
+    fn open_record(&mut self, entry: &Entry<'a>, place: GlobalDieOffset, depth: isize) {
         let scopes = &mut self.scopes;
         let (declared, is_declaration) = scopes.declare(entry, place);
         let current = scopes.current();
@@ -387,14 +387,14 @@ impl<'a> Walk<'_, 'a> {
 /// A class that other units can mean.
 #[derive(Clone, Copy)]
 pub(super) struct Class {
-    pub(super) place: Place,
+    pub(super) place: GlobalDieOffset,
     pub(super) key: Key,
     pub(super) is_declaration: bool,
 }
 
 /// A type with a name, and where it is declared.
 pub(super) struct Scoped<'a> {
-    place: Place,
+    place: GlobalDieOffset,
     depth: isize,
     declared: Declared<'a>,
     is_declaration: bool,

@@ -3,7 +3,7 @@
 use super::Slice;
 use super::sections::Sections;
 use super::strings::Strings;
-use super::units::Place;
+use super::units::GlobalDieOffset;
 use crate::error::Result;
 use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,12 +93,12 @@ impl<'a> Source<'a> {
 
     /// The place of an offset in `.debug_info`; nowhere beyond its end, so that one file's damage does
     /// not lead into another.
-    pub(super) fn place(&self, offset: usize) -> Place {
+    pub(super) fn place(&self, offset: usize) -> GlobalDieOffset {
         match self.origin.checked_add(offset) {
-            Some(place) if (self.base..self.types_start).contains(&place) => Place(place),
+            Some(place) if (self.base..self.types_start).contains(&place) => GlobalDieOffset(place),
             _ => {
                 self.refers_outside.fetch_or(self.strings.is_some(), Ordering::Relaxed);
-                Place::NOWHERE
+                GlobalDieOffset::NOWHERE
             }
         }
     }

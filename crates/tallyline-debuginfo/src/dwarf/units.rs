@@ -25,13 +25,13 @@ const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
 /// The offset of a DIE, counted through `.debug_info` and `.debug_types` of the file, and then through those
 /// of its companions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place(pub(super) usize);
+pub(super) struct GlobalDieOffset(pub(super) usize);
 
-impl Place {
+impl GlobalDieOffset {
     /// In a file that is not there.
-    pub(super) const MISSING: Place = Place(usize::MAX);
+    pub(super) const MISSING: GlobalDieOffset = GlobalDieOffset(usize::MAX);
     /// Beyond the end of a file.
-    pub(super) const NOWHERE: Place = Place(usize::MAX - 1);
+    pub(super) const NOWHERE: GlobalDieOffset = GlobalDieOffset(usize::MAX - 1);
 }
 
 /// One unit.
@@ -53,7 +53,7 @@ pub(super) struct Units<'a> {
     // the units that types are looked for in, in the order of the file that is read
     order: Vec<usize>,
     // of type units: where the type is
-    signatures: FxHashMap<u64, Place>,
+    signatures: FxHashMap<u64, GlobalDieOffset>,
     pub(super) little_endian: bool,
     // whether a class was needed that its unit only declares
     undefined: AtomicBool,
@@ -64,7 +64,7 @@ pub(super) struct Units<'a> {
     // the file's lists of places, where they are not in its sections
     lists: Option<&'a Lists<'a>>,
     // of a choice of a file's units: the places in others that were asked for
-    missing: Option<Mutex<BTreeSet<Place>>>,
+    missing: Option<Mutex<BTreeSet<GlobalDieOffset>>>,
 }
 
 /// The context in which the DIEs of one unit are read.
@@ -180,7 +180,7 @@ impl<'a> Units<'a> {
         | UnitType::SplitType { type_signature, type_offset } = header.type_()
         {
             // the first one: companions repeat those of others
-            let place = Place(start.saturating_add(type_offset.0));
+            let place = GlobalDieOffset(start.saturating_add(type_offset.0));
             self.signatures.entry(type_signature.0).or_insert(place);
         }
         let contribution = self.sources[source].contribution(&header);
@@ -279,15 +279,15 @@ impl<'a> Units<'a> {
     }
 
     /// The unit that a place is in.
-    pub(super) fn index_of(&self, place: Place) -> Option<usize> {
+    pub(super) fn index_of(&self, place: GlobalDieOffset) -> Option<usize> {
         let index = self.units.partition_point(|unit| unit.start <= place.0).checked_sub(1)?;
         let unit = &self.units[index];
         (place.0 - unit.start < unit.size).then_some(index)
     }
 
     /// The place of an entry of a unit.
-    pub(super) fn place(&self, unit: usize, offset: gimli::UnitOffset<usize>) -> Place {
-        Place(self.units[unit].start.saturating_add(offset.0))
+    pub(super) fn place(&self, unit: usize, offset: gimli::UnitOffset<usize>) -> GlobalDieOffset {
+        GlobalDieOffset(self.units[unit].start.saturating_add(offset.0))
     }
 
     /// The first place behind a unit.
@@ -297,20 +297,20 @@ impl<'a> Units<'a> {
     }
 
     /// The offset in its unit of a place.
-    pub(super) fn offset(&self, unit: usize, place: Place) -> gimli::UnitOffset<usize> {
+    pub(super) fn offset(&self, unit: usize, place: GlobalDieOffset) -> gimli::UnitOffset<usize> {
         gimli::UnitOffset(place.0.saturating_sub(self.units[unit].start))
     }
 
     /// Returns the target of a DIE's reference; none if it refers to a type unit that is missing.
-    pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<Place> {
+    pub(super) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<GlobalDieOffset> {
         match *value {
             AttributeValue::UnitRef(offset) => Some(self.place(unit, offset)),
-            AttributeValue::DebugInfoRef(offset) if self.missing.is_some() => {
-                Some(Place(offset.0)).filter(|place| self.has(*place)).or(Some(Place::NOWHERE))
-            }
+            AttributeValue::DebugInfoRef(offset) if self.missing.is_some() => Some(GlobalDieOffset(offset.0))
+                .filter(|place| self.has(*place))
+                .or(Some(GlobalDieOffset::NOWHERE)),
             AttributeValue::DebugInfoRef(offset) => Some(self.source(unit).place(offset.0)),
             AttributeValue::DebugInfoRefSup(offset) => {
-                Some(self.alternate().map_or(Place::MISSING, |source| source.place(offset.0)))
+                Some(self.alternate().map_or(GlobalDieOffset::MISSING, |source| source.place(offset.0)))
             }
             AttributeValue::DebugTypesRef(signature) => self.signatures.get(&signature.0).copied(),
             _ => None,
@@ -343,7 +343,7 @@ impl<'a> Units<'a> {
     }
 
     /// Returns whether the unit of a place is there; among some of a file's units a missing one is noted.
-    pub(super) fn has(&self, place: Place) -> bool {
+    pub(super) fn has(&self, place: GlobalDieOffset) -> bool {
         let is_there = self.index_of(place).is_some();
         if let (false, Some(missing)) = (is_there, &self.missing) {
             missing.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
@@ -352,7 +352,7 @@ impl<'a> Units<'a> {
     }
 
     /// Returns the noted places, whose units are missing.
-    pub(super) fn missing(self) -> BTreeSet<Place> {
+    pub(super) fn missing(self) -> BTreeSet<GlobalDieOffset> {
         let missing =
             self.missing.map(|missing| missing.into_inner().unwrap_or_else(PoisonError::into_inner));
         missing.unwrap_or_default()

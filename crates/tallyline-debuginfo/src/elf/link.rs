@@ -2,7 +2,7 @@
 
 use super::{File, Part};
 use crate::error::Result;
-use crate::{Elsewhere, INFLATED_LIMIT};
+use crate::{DebugFileRef, INFLATED_LIMIT};
 use object::{Object, ReadRef};
 use std::sync::atomic::AtomicU64;
 
@@ -33,9 +33,9 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     }
 
     /// Returns the references to the file with the debug information.
-    pub(crate) fn elsewhere(&self) -> Result<Elsewhere> {
+    pub(crate) fn elsewhere(&self) -> Result<DebugFileRef> {
         let link = self.object.gnu_debuglink()?;
-        Ok(Elsewhere {
+        Ok(DebugFileRef {
             build_id: self.object.build_id()?.map(<[u8]>::to_vec),
             link: link.map(|(name, _)| name.to_vec()),
             checksum: link.map(|(_, checksum)| checksum),

@@ -2,7 +2,7 @@
 
 use super::companions::Beside;
 use super::debuginfod::{self, Artifact};
-use crate::{Companions, Elsewhere, Error, Result, elsewhere};
+use crate::{Companions, DebugFileRef, Error, Result, elsewhere};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -81,7 +81,7 @@ pub fn find(
     Some(Err(looked.join(", ")))
 }
 
-fn candidates(program: &Path, said: &Elsewhere, root: Option<&Path>) -> Vec<PathBuf> {
+fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let within = said.build_id.as_deref().and_then(within);
     paths.extend(within.as_ref().map(|within| folder().join(within)));
@@ -109,7 +109,7 @@ fn candidates(program: &Path, said: &Elsewhere, root: Option<&Path>) -> Vec<Path
 }
 
 /// Whether a debug file is of the build that a program says.
-fn is_of(mut file: &File, said: &Elsewhere) -> bool {
+fn is_of(mut file: &File, said: &DebugFileRef) -> bool {
     let Ok(own) = elsewhere(file) else { return false };
     let same = match (&own.build_id, &said.build_id) {
         (Some(own), Some(said)) => own == said,

@@ -5,7 +5,7 @@ use super::super::definitions::Definitions;
 use super::super::load::{Classes, Loaded};
 use super::super::scan::Found;
 use super::super::source::Source;
-use super::super::units::{Place, Units};
+use super::super::units::{GlobalDieOffset, Units};
 use super::super::{Parts, load_found};
 use super::Inputs;
 use crate::Request;
@@ -109,7 +109,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Returns the unit that a place is in.
-    fn unit_of(&self, place: Place) -> Option<(usize, usize)> {
+    fn unit_of(&self, place: GlobalDieOffset) -> Option<(usize, usize)> {
         let next = self.units.partition_point(|(start, _)| *start <= place.0);
         let unit = self.units[next.checked_sub(1)?];
         (place.0 - unit.0 < unit.1).then_some(unit)
@@ -138,7 +138,7 @@ impl<'r> Again<'r> {
 
     /// Loads found types, with the classes that other units define; none where that takes too much.
     pub(super) fn load(&mut self, request: &Request, mut found: Vec<Found>) -> Result<Option<Vec<Loaded>>> {
-        let mut wanted: BTreeSet<Place> = found.iter().map(|found| found.place).collect();
+        let mut wanted: BTreeSet<GlobalDieOffset> = found.iter().map(|found| found.place).collect();
         for _ in 0..ROUNDS {
             if !self.read(&wanted)? {
                 return Ok(None);
@@ -166,7 +166,7 @@ impl<'r> Again<'r> {
     }
 
     /// Reads the units of places; false where that cannot be done, or is too much.
-    fn read(&mut self, places: &BTreeSet<Place>) -> Result<bool> {
+    fn read(&mut self, places: &BTreeSet<GlobalDieOffset>) -> Result<bool> {
         let mut units = BTreeMap::new();
         for place in places {
             // beyond every unit: who reads all says what is wrong
