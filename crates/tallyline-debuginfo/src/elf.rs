@@ -55,12 +55,12 @@ pub(crate) struct File<'a, R: ReadRef<'a>> {
 pub(crate) struct Part<'a> {
     input: Input<'a>,
     range: CompressedFileRange,
-    relocations: Vec<Place>,
+    relocations: Vec<PendingRelocation>,
     little_endian: bool,
 }
 
-/// A place that a linker would fill in.
-struct Place {
+/// A relocation that a linker would apply.
+struct PendingRelocation {
     offset: usize,
     size: usize,
     value: u64,
@@ -155,7 +155,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
 
     /// The places that refer to other sections. Those that cannot be understood stay as they are,
     /// as they are addresses of code.
-    fn places(&self, section: &object::Section<'a, '_, R>) -> Vec<Place> {
+    fn places(&self, section: &object::Section<'a, '_, R>) -> Vec<PendingRelocation> {
         let place = |(offset, relocation): (u64, object::Relocation)| {
             let size = match relocation.size() {
                 32 => 4,
@@ -170,7 +170,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
             };
             let value = base.wrapping_add(relocation.addend() as u64);
             let adds = relocation.has_implicit_addend();
-            Some(Place { offset: usize::try_from(offset).ok()?, size, value, adds })
+            Some(PendingRelocation { offset: usize::try_from(offset).ok()?, size, value, adds })
         };
         section.relocations().filter_map(place).collect()
     }
