@@ -1,4 +1,4 @@
-//! How freed memory goes back to the system.
+//! The return of freed memory to the system.
 
 #![allow(unsafe_code, reason = "the C library's allocator has no other interface")]
 

@@ -27,7 +27,7 @@ use tallyline_support::output::{Color, Output};
 #[command(name = "tallyline", version, after_help = EXAMPLES, propagate_version = true)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// When to use colours
+    /// Use of colours
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     color: Color,
 
@@ -104,7 +104,7 @@ enum Command {
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
-        /// What pahole takes; see `tallyline pahole --help`
+        /// pahole's arguments; see `tallyline pahole --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION… FILE")]
         words: Vec<std::ffi::OsString>,
     },

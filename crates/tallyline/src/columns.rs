@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands for the middle of a text that was left out.
+/// The replacement of the omitted middle of a text.
 const ELLIPSIS: char = '…';
 
 /// The widest that a column is made for the sake of its rows where nothing limits lines.
@@ -19,7 +19,7 @@ const LEAST: usize = 8;
 /// The blanks between columns.
 const GAP: usize = 2;
 
-/// How wide lines may be.
+/// The limits on the width of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The width of the terminal; none where lines may have any width.
@@ -53,13 +53,13 @@ impl Fit {
 pub(crate) struct Column {
     /// Its head.
     pub(crate) title: String,
-    /// Whether it is a text, which starts at the left and can be shortened; else a number.
+    /// `true` for text, which is left-aligned and may be shortened; `false` for a number.
     pub(crate) is_text: bool,
     /// The least width.
     pub(crate) least: usize,
 }
 
-/// How many columns of a terminal a text takes.
+/// Returns the width of a text in terminal columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Which signal it was that came last.
+/// The last signal received.
 static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 /// From now on Ctrl-C is remembered.
@@ -25,7 +25,7 @@ pub(crate) fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Whether Ctrl-C was pressed.
+/// Returns whether Ctrl-C was pressed.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

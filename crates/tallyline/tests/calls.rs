@@ -64,7 +64,7 @@ int main(int count, char **words)
 }
 ";
 
-/// Where the program's first byte is in memory.
+/// The address of the program's first byte in memory.
 const BASE: u64 = 0x5555_0000_0000;
 
 /// The program, compiled.
@@ -110,7 +110,7 @@ impl Program {
         Body::decode(&self.image, std::slice::from_ref(&range), symbol.address)
     }
 
-    /// Where the first call of a function returns to.
+    /// Returns the return address of a function's first call.
     fn behind_call(&self, function: &str) -> u64 {
         let body = self.body(function);
         let call = body.instructions().iter().find(|one| matches!(one.flow, Flow::Call(_)));

@@ -39,7 +39,7 @@ impl Program {
         run_in(&self.folder, &[&["check", "./program.o"], more].concat())
     }
 
-    /// What is found: the rule, the subject and the message.
+    /// Returns the findings: the rule, the subject and the message.
     fn findings(&self, policy: &str) -> Vec<(String, String, String)> {
         let output = self.check(policy, &["--format", "json"]);
         let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-/// What `--json` prints, after looking at how the program ended.
+/// Checks the exit status and parses the output of `--json`.
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -18,7 +18,7 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value[name].as_array().map(Vec::as_slice).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Whether a folder holds these files and nothing else: no half a page either.
+/// Returns whether a folder holds these files and nothing else: no half a page either.
 fn holds(folder: &Path, names: &[&str]) -> bool {
     let entries = fs::read_dir(folder).expect("folder");
     let mut found: Vec<String> =

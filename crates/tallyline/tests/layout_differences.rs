@@ -1,4 +1,4 @@
-//! Where `tallyline layout` differs from pahole: each difference that the documentation lists, shown
+//! The differences of `tallyline layout` from pahole: each one that the documentation lists, shown
 //! on a struct that is compiled here, and its text by compiling it again. Without a C compiler there is
 //! nothing to show, and the tests say so.
 
@@ -21,7 +21,7 @@ fn object(folder: &Path, compiler: &str, flags: &[&str], source: &str) -> Option
     Some(output.to_str().expect("a plain path").to_string())
 }
 
-/// Whether a text with assertions is what the compiler agrees with.
+/// Asserts that the compiler agrees with a text's assertions.
 fn compiles(folder: &Path, text: &str, assertions: &str) {
     let file: PathBuf = folder.join("again.c");
     fs::write(&file, format!("{text}\n{assertions}\n")).expect("written");

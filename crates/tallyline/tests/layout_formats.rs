@@ -51,7 +51,7 @@ fn tool(folder: &Path, command: &str) -> bool {
     works
 }
 
-/// What is shown of a file; it must be shown without a word about problems.
+/// Returns the output for a file; fails if there is a message about a problem.
 fn shown(folder: &Path, args: &[&str]) -> String {
     let args: Vec<&str> = std::iter::once("layout").chain(args.iter().copied()).collect();
     let output = run_in(folder, &args);
@@ -90,7 +90,7 @@ fn same_as_plain(compiler: &str, flags: &str, order: Order, then: &[&str]) -> bo
 /// In which order types come.
 #[derive(Clone, Copy)]
 enum Order {
-    /// As in the plain build.
+    /// The result of the plain build.
     AsPlain,
     /// In one of their own, since the tool moves them to other units.
     Own,

@@ -44,7 +44,7 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
     shorter.iter().flat_map(|order| (0..count).map(move |at| insert(order, at))).collect()
 }
 
-/// What a command says of a program in a folder, without the program's name, and its exit code.
+/// Returns a command's output on a program in a folder, without the program's name, and its exit code.
 fn said(folder: &Path, program: &str, args: &[&str]) -> (String, Option<i32>) {
     let path = format!("./{program}");
     let args: Vec<&str> =
@@ -63,7 +63,7 @@ fn without_ids(text: &str) -> String {
     parts.fold(first, |text, part| text + &behind(part))
 }
 
-/// What a command says of every program, which has to be the same.
+/// Returns a command's output on every program, which must not differ.
 fn said_of_all(folder: &Path, programs: &[String], args: &[&str]) -> (String, Option<i32>) {
     let first = said(folder, &programs[0], args);
     for program in &programs[1..] {
@@ -212,7 +212,7 @@ fn a_policy_with_a_pattern_still_knows_typedefs_and_types_inside_functions() {
     assert!(places.is_sorted(), "in the order of the rules: {text}");
 }
 
-/// What `check --suggest` writes for a file, and what a check by it says.
+/// Returns the output of `check --suggest` for a file, and of a check by it.
 fn suggested(folder: &Path, file: &str, types: &[&str]) -> (String, String, Option<i32>) {
     let output = run(&[&["check", "--suggest"], types, &[file]].concat());
     assert!(output.status.success(), "{output:?}");
@@ -271,7 +271,7 @@ fn what_is_suggested_holds() {
     }
 }
 
-/// What is suggested for a file is held by it, without a warning.
+/// Asserts that a file satisfies its suggested policy without a warning.
 fn holds(folder: &Path, file: &str, types: &[&str]) {
     let (policy, said, status) = suggested(folder, file, types);
     assert!(policy.contains("[[type]]"), "{file}");

@@ -29,7 +29,7 @@ fn folder() -> Option<PathBuf> {
 /// Samples by event, how many were lost, what is said beside, and the status.
 type Shown = (Vec<(String, u64)>, u64, Vec<String>, Option<i32>);
 
-/// What `report` shows of a file: samples by event, lost ones; what it says beside, without the file's name; its status.
+/// Runs `report` on a file: samples by event, lost ones; the messages without the file's name; the status.
 fn report(folder: &Path, name: &str) -> Shown {
     let path = folder.join(format!("perf.data.{name}"));
     let path = path.to_str().expect("a path");

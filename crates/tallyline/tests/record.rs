@@ -15,7 +15,7 @@ use tallyline_perf_data::{AddressSpaces, Recording};
 /// Keeps a shell busy for some tenths of a second.
 const BUSY: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
 
-/// Whether the kernel lets us sample; says so where it does not.
+/// Returns whether the kernel permits sampling; prints a message if it does not.
 fn permitted(folder: &Path) -> bool {
     let output = run_in(folder, &["record", "-e", "cpu-clock:u", "-o", "probe.data", "--", "true"]);
     if !output.status.success() {
@@ -268,7 +268,7 @@ fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) ->
         .collect()
 }
 
-/// What a real perf says of a file, where the variable PERF names one.
+/// Returns a real perf's output on a file, where the variable PERF names one.
 fn perf(words: &[&str]) -> Option<String> {
     let output = Command::new(std::env::var_os("PERF")?).args(words).output().ok()?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -129,7 +129,7 @@ fn check(file: &str, options: &[&str]) {
     assert!(hidden * 50 < STRUCTS, "{hidden} of {STRUCTS} are not explained");
 }
 
-/// What is printed of them compiles to what is promised, whatever it takes to say it.
+/// Asserts that every printed definition compiles to the promised layout.
 fn check_texts(file: &str) {
     let names: Vec<String> = (0..STRUCTS).step_by(4).map(|at| format!("s{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

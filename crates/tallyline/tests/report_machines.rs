@@ -175,7 +175,7 @@ fn named(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
-/// How far the kernel was moved when it was started.
+/// The displacement of the kernel by KASLR.
 const MOVED: u64 = 0x1c00_0000;
 
 #[test]

@@ -45,7 +45,7 @@ fn program(folder: &Path) -> Option<(PathBuf, Image)> {
     Some((program, image.expect("ELF")))
 }
 
-/// Where the program's data is: at the start of a line.
+/// The address of the program's data: at the start of a line.
 const OBJECT: u64 = 0xaaaa_0010_0000;
 
 /// Two CPUs: one reads, the other one writes the same line. None without a compiler.

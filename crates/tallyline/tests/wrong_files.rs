@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = "struct record { char a; long b; }; union both { int i; char c[9]; };\n\
                        struct record r; union both b;\n";
 
-/// What each command that reads types says of a file.
+/// Returns each type-reading command's messages about a file.
 fn complaints(folder: &Path, file: &str) -> Vec<(String, Option<i32>)> {
     fs::write(folder.join("layout.toml"), "[[type]]\nname = \"foo\"\nmax-size = 1\n").expect("written");
     let commands: [&[&str]; 8] = [

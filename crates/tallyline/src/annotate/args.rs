@@ -59,12 +59,12 @@ pub(crate) struct AnnotateArgs {
 }
 
 impl AnnotateArgs {
-    /// How wide lines may be.
+    /// Returns the limits on the width of lines.
     pub(super) fn fit(&self) -> Fit {
         Fit::of_terminal(self.wide, self.output.is_some())
     }
 
-    /// Whether nothing but the types is asked for, which may as well be browsed.
+    /// Returns whether only the types are requested, so that they may be browsed.
     pub(super) fn is_browsable(&self) -> bool {
         let is_text = self.stdio || self.plain || self.code || self.type_stat;
         !is_text && self.output.is_none() && self.data_type_json.is_none()

@@ -17,7 +17,7 @@ use tallyline_support::output::printable;
 
 /// A function, line by line.
 pub(crate) struct Function {
-    /// What it is, and the heads of the columns.
+    /// The title and the heads of the columns.
     pub(crate) head: [String; 2],
     /// Its instructions, with the share of those that have samples, and what is between them.
     pub(crate) lines: Vec<Line>,
@@ -141,7 +141,7 @@ fn plain(text: String) -> Line {
     Line { text, percent: None, bytes: 0..0, fixed: 0 }
 }
 
-/// Where a jump leads to.
+/// Returns the target address of a jump.
 fn target(instruction: &Instruction) -> Option<u64> {
     match instruction.flow {
         Flow::Jump(target) => target,

@@ -45,7 +45,7 @@ struct OfType {
     #[serde(rename = "type")]
     name: String,
     size: u64,
-    /// Where it is defined, if there are others of its name; perf's documents have none.
+    /// The place of the definition, if several types have this name; perf's documents have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     place: Option<String>,
     #[serde(default)]
@@ -83,7 +83,7 @@ struct Offset {
     period_store: u64,
 }
 
-/// How many samples a document has no place for: its format has one offset for each, and these are at
+/// Counts the samples that a document cannot hold: its format has one offset for each, and these are at
 /// one of two.
 pub(super) fn left_out(types: &[TypeUse]) -> u64 {
     types.iter().flat_map(|of_type| of_type.either.values()).map(|one| one.samples).sum()

@@ -96,7 +96,7 @@ fn found(types: &[TypeUse], file: &Path) {
     }
 }
 
-/// How many of the places that samples are charged to have a type.
+/// Prints the number of charged instructions, and of those that have a type.
 fn statistics(profile: &Profile, out: &mut dyn Write) -> Result<()> {
     let mut places: Vec<u32> = profile.points.iter().map(|point| point.charged).collect();
     places.sort_unstable();

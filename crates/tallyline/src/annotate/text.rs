@@ -19,7 +19,7 @@ pub(crate) struct Line {
     pub(crate) percent: Option<f64>,
     /// The bytes of the type that it is about.
     pub(crate) bytes: Range<u64>,
-    /// How many bytes at its start are numbers, which are never left out.
+    /// The length in bytes of the prefix with numbers, which is never left out.
     pub(crate) fixed: usize,
 }
 
@@ -188,7 +188,7 @@ impl Page<'_> {
         }
     }
 
-    /// Where the data of each member came from.
+    /// Appends the data sources of each member.
     fn sources(&mut self, members: &[Member]) {
         let is_said = self.whole.sources.keys().any(|source| DataSource(*source).level_text() != "N/A");
         if self.plain || !is_said {

@@ -1,4 +1,4 @@
-//! What a page looks like: rows of text in styles. No terminal is needed for that.
+//! Rendering of pages as styled rows of text, independent of a terminal.
 
 use super::{Browser, Prompt};
 use crate::columns::{self, Fit};

@@ -13,13 +13,13 @@ pub(crate) use terminal::{is_wanted, run};
 
 use keys::Key;
 
-/// Where pages come from.
+/// A source of pages.
 pub(crate) trait Source {
-    /// How many pages there are to start with: one for each event.
+    /// Returns the number of root pages: one for each event.
     fn roots(&self) -> usize;
     /// One of them.
     fn root(&self, index: usize) -> Page;
-    /// What a line leads to: types and their fields, or the code with `code`.
+    /// Opens a line's page: types and their fields, or the code with `code`.
     fn open(&self, target: Target, code: bool) -> Option<Page>;
     /// The sort keys of the first pages; none where they have none.
     fn sort_keys(&self) -> Option<String>;
@@ -30,7 +30,7 @@ pub(crate) trait Source {
     fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String>;
 }
 
-/// What the first pages are narrowed down to.
+/// The restriction of the first pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zoom {
     /// The thread of a line; all threads if it is one already.
@@ -41,7 +41,7 @@ pub(crate) enum Zoom {
     Out,
 }
 
-/// What is to be done after a key.
+/// The action that a key requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Draw,
@@ -50,7 +50,7 @@ enum Action {
     Write,
 }
 
-/// What is being typed.
+/// The purpose of the text being typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prompt {
     Filter,
@@ -65,15 +65,15 @@ struct Browser<'s> {
     pages: Vec<Page>,
     typing: Option<(Prompt, String)>,
     message: String,
-    /// How far the lines are moved to the left.
+    /// The number of columns that lines are scrolled to the left.
     shift: usize,
-    /// Whether names are shown whole, although lines are longer than the terminal then.
+    /// `true` if names are shown whole, even where lines become longer than the terminal.
     is_wide: bool,
     /// Rows for lines in the last frame: what a page key moves by.
     rows: usize,
 }
 
-/// What one key moves lines to the side.
+/// The number of columns that one key scrolls.
 const SHIFT: usize = 8;
 
 const HELP: [&str; 24] = [

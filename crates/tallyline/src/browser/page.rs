@@ -3,7 +3,7 @@
 use crate::columns::{self, Column, Fit};
 use std::borrow::Cow;
 
-/// What pressing Enter on a line leads to, as the browser's source numbers it.
+/// The page that Enter opens on a line, as the browser's source numbers it.
 pub(crate) type Target = usize;
 
 /// A line.
@@ -14,12 +14,12 @@ pub(crate) struct Line {
     pub(crate) text: String,
     /// Its cells, in place of a text, where the page has columns.
     pub(crate) cells: Vec<String>,
-    /// How many bytes at the start of the text are never left out of it.
+    /// The length in bytes of the prefix that is never left out.
     pub(crate) fixed: usize,
     pub(crate) target: Option<Target>,
-    /// How deep in a tree.
+    /// The depth in a tree.
     pub(crate) depth: usize,
-    /// Whether what is below it in the tree is hidden.
+    /// `true` if its children in the tree are hidden.
     pub(crate) is_closed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Page {
         page
     }
 
-    /// Whether its lines have cells.
+    /// Returns whether its lines have cells.
     pub(super) fn has_columns(&self) -> bool {
         !self.columns.is_empty()
     }

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// How long a read waits, in tenths of a second: so late a new size of the terminal is seen.
+/// The timeout of a read in tenths of a second, and so the delay until a resized terminal is noticed.
 const PATIENCE: u8 = 2;
 
-/// Whether somebody looks who can press keys.
+/// Returns whether input and output are an interactive terminal.
 pub(crate) fn is_wanted() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()

@@ -40,7 +40,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
     pub(super) cacheline_size: u64,
 
-    /// How to show what is found
+    /// Output format of the findings
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
@@ -83,7 +83,7 @@ A policy:
 
 Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings, 2 for an error.";
 
-/// How findings are shown.
+/// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For people

@@ -28,7 +28,7 @@ use tallyline_support::output::{Color, Output};
 /// The policy where none is named.
 const POLICY: &str = "layout.toml";
 
-/// What was found by the rules of one file.
+/// The findings of one file's rules.
 struct Checked {
     /// The policy or the table.
     rules: String,
@@ -41,7 +41,7 @@ struct Shown<'c> {
     finding: &'c Finding,
     /// The name of the policy or the table.
     rules: &'c str,
-    /// Where the type is declared, as far as it is known: the file and the line.
+    /// The file and line of the type's declaration, if known.
     declared_at: Option<(String, u32)>,
 }
 
@@ -180,7 +180,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Where to look: the declaration, or the rule where that is not known.
+    /// Returns the location to report: the declaration, or the rule if that is not known.
     fn place(&self) -> (&str, u32) {
         match &self.declared_at {
             Some((file, line)) => (file, *line),

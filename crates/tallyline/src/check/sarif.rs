@@ -85,7 +85,7 @@ fn result(one: &Shown<'_>, has_root: bool) -> Value {
     result
 }
 
-/// Where an artifact lies: relative paths from the root.
+/// Returns an artifact's location; relative paths start at the root.
 fn location(path: &str, has_root: bool) -> Value {
     if has_root && !path.starts_with('/') {
         json!({"uri": uri(path), "uriBaseId": ROOT})

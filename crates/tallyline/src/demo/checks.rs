@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// Whether what was read is what was counted, counter by counter.
+/// The comparison of counted with read values, counter by counter.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Exactness {
     /// The way's key.
@@ -17,7 +17,7 @@ pub(crate) struct Exactness {
     pub(crate) packets: u64,
     /// Counters that were compared.
     pub(crate) counters: usize,
-    /// How many of them were not what they had to be.
+    /// The number of counters with a wrong value.
     pub(crate) wrong: usize,
     /// By how much, all together, they were too small.
     pub(crate) lost: u64,
@@ -45,28 +45,28 @@ impl Exactness {
         result
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether every value is correct.
     pub(crate) fn holds(&self) -> bool {
         self.wrong == 0
     }
 }
 
-/// What a reader saw while threads counted and moved from CPU to CPU.
+/// A reader's observations while threads count and migrate between CPUs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Watched {
     /// The way's key.
     pub(crate) case: String,
     /// Threads that counted.
     pub(crate) writers: usize,
-    /// How often they moved to another CPU.
+    /// The number of migrations to another CPU.
     pub(crate) moves: u64,
-    /// How often the reader read all four counters of an interface.
+    /// The number of reads of all four counters of an interface.
     pub(crate) reads: u64,
     /// Counters that were smaller than the time before.
     pub(crate) went_down: u64,
     /// Reads in which packets and bytes did not fit together, received or sent.
     pub(crate) misfits: u64,
-    /// Whether this way promises that they always fit.
+    /// `true` if this method guarantees that pairs always match.
     pub(crate) pairs_promised: bool,
     /// Reads in which what was received was not what was sent. Nobody promises that it is: the
     /// figure is measured.
@@ -76,7 +76,7 @@ pub(crate) struct Watched {
     pub(crate) ring_rounds: u64,
 }
 
-/// How often a thread carries its ring round before it moves on to the next CPU.
+/// The number of turns of a thread's ring before the thread migrates to the next CPU.
 const STAY: u64 = 2000;
 
 /// Watches one way for some time, while `writers` threads count.

@@ -56,7 +56,7 @@ pub(crate) fn bytes(value: usize) -> String {
     }
 }
 
-/// As [`short`], without zeros behind the point.
+/// Formats three significant digits without trailing zeros.
 fn three(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value}") } else { short(value) }
 }

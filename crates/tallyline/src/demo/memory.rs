@@ -1,4 +1,4 @@
-//! What the counters take: the demo's own, and a million on a large machine that is made up.
+//! Memory of the counters: the demo's own, and a million on a large synthetic machine.
 
 use super::Stopped;
 use super::figures::plural;
@@ -9,7 +9,7 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{CounterArray, Placement, Pool};
 use tallyline_support::cpus;
 
-/// What a pool takes.
+/// The memory of a pool.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Footprint {
     /// Counters in use.
@@ -31,12 +31,12 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Whether each CPU that counts does so in memory of its own.
+    /// Returns whether each counting CPU has memory of its own.
     pub(crate) fn is_apart(&self) -> bool {
         self.counting_cpus > 0
     }
 
-    /// Who counted where: `2 of 192 CPUs`, or `one word each` where nobody has memory of its own.
+    /// Describes the CPUs that counted: `2 of 192 CPUs`, or `one word each` where none has memory of its own.
     pub(crate) fn counted(&self) -> String {
         if self.is_apart() {
             format!("{} of {}", self.counting_cpus, plural(self.possible_cpus, "CPU"))
@@ -46,7 +46,7 @@ impl Footprint {
     }
 }
 
-/// What `pool` takes, in which `counters` counters are in use.
+/// Measures the memory of `pool`, in which `counters` counters are in use.
 pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     let (cost, memory) = (pool.cost(), pool.memory().context("cannot find out what the counters take")?);
     Ok(Footprint {

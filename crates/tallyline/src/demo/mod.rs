@@ -68,7 +68,7 @@ Examples:
 
 `tallyline bench` measures single updates and reads more closely.";
 
-/// Where the page goes if nobody says otherwise.
+/// The default path of the page.
 const PAGE: &str = "tallyline-demo.html";
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -142,7 +142,7 @@ fn show(args: &DemoArgs, color: Color) -> Result<()> {
     Ok(())
 }
 
-/// What is measured, and for how long.
+/// The measurements and their durations.
 struct Plan {
     quick: bool,
     /// CPUs that threads are kept on, in this order.
@@ -154,7 +154,7 @@ struct Plan {
     watch: Duration,
     /// For how long one read is repeated in one round.
     read: Duration,
-    /// How many counters *many* are.
+    /// The number of counters in the *many* case.
     many: usize,
 }
 
@@ -162,7 +162,7 @@ struct Plan {
 /// short enough for many rounds.
 const SLICE: f64 = 0.02;
 
-/// What `--quick` takes, in seconds.
+/// The duration of `--quick` in seconds.
 const QUICK: f64 = 1.2;
 
 impl Plan {
@@ -289,7 +289,7 @@ impl Plan {
         Ok(results)
     }
 
-    /// Which part of the watch a way gets; none for what does not count.
+    /// Returns a method's share of the observation time; none for one that does not count.
     fn share_of_watch(label: &workload::Label) -> Option<f64> {
         match label.family {
             workload::Family::Nobody => None,
@@ -298,7 +298,7 @@ impl Plan {
         }
     }
 
-    /// How long it will take.
+    /// Returns the expected duration.
     fn time(&self) -> Duration {
         let slices = (self.race.rounds + 1) * LABELS.len() * self.threads.len();
         self.race.slice * slices as u32 + self.watch + self.read * reading::slices()

@@ -10,13 +10,13 @@ use tallyline_layout::print::html::escape;
 /// The width of all plots, in the units of their view box; heights follow from what they show.
 const WIDTH: f64 = 760.0;
 
-/// What a screen reader says about a plot.
+/// A plot's text for screen readers.
 pub(crate) struct Words<'w> {
     /// A name for the elements, unique on the page.
     pub(crate) id: &'w str,
-    /// What is shown.
+    /// The title.
     pub(crate) title: &'w str,
-    /// What there is to see.
+    /// The description of the data.
     pub(crate) description: &'w str,
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Pa
 pub(crate) struct Series {
     /// Its name, at its end.
     pub(crate) name: String,
-    /// What is written behind the name.
+    /// The text after the name.
     pub(crate) value: String,
     /// The class that colours it.
     pub(crate) class: &'static str,
@@ -148,7 +148,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What marks a point.
+/// The marker of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Disc,
@@ -161,13 +161,13 @@ pub(crate) enum Mark {
 
 /// The axes of [`lines`].
 pub(crate) struct Axes<'a> {
-    /// What x is, with its unit.
+    /// The label of x, with its unit.
     pub(crate) x: &'a str,
-    /// What y is, with its unit.
+    /// The label of y, with its unit.
     pub(crate) y: &'a str,
-    /// Where x has a tick.
+    /// The values of x with a tick.
     pub(crate) ticks: &'a [f64],
-    /// Whether y is logarithmic; x always is.
+    /// `true` if y is logarithmic; x always is.
     pub(crate) log: bool,
     /// Values of x that mean something.
     pub(crate) landmarks: &'a [(f64, &'a str)],
@@ -331,7 +331,7 @@ impl Scale {
     }
 }
 
-/// Where a logarithmic scale can begin: nothing to show is shown on some scale.
+/// Returns a positive start of a logarithmic scale, also for empty data.
 fn positive(low: f64) -> f64 {
     if low.is_finite() && low > 0.0 { low } else { 1.0 }
 }

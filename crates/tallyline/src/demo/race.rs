@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// How long and how often to measure.
+/// The duration and the number of measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each way runs once.
@@ -21,19 +21,19 @@ pub(crate) struct Settings {
     pub(crate) slice: Duration,
 }
 
-/// What one way came to.
+/// The result of one method.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     /// Nanoseconds of one thread per packet, round by round.
     pub(crate) nanoseconds: Vec<f64>,
     /// Packets per second, all threads together, round by round.
     pub(crate) rates: Vec<f64>,
-    /// How often the threads carried their rings round, all slices together: what the counters
+    /// The number of turns of the threads' rings over all slices: the value that the counters
     /// must come to.
     pub(crate) ring_rounds: u64,
 }
 
-/// What a race came to.
+/// The results of a race.
 #[derive(Debug)]
 pub(crate) struct Race {
     /// The ways, in the order given.
@@ -42,7 +42,7 @@ pub(crate) struct Race {
     pub(crate) unpinned: Option<String>,
 }
 
-/// How often a thread carries its ring round before it looks whether to stop: some microseconds.
+/// The number of turns of the ring between two checks of the stop flag: some microseconds.
 const BATCH: u64 = 64;
 
 /// Lets all ways count, on threads that are kept on `cpus`. `tick` is called after each slice.
@@ -110,11 +110,11 @@ impl Race {
 #[derive(Debug, Clone, Copy)]
 struct Job {
     way: usize,
-    /// How many threads must have arrived, since the race began, before this job begins.
+    /// The number of threads that must have arrived since the race began before this job begins.
     gate: u64,
 }
 
-/// What one thread did in one slice.
+/// The work of one thread in one slice.
 struct Slice {
     elapsed: Duration,
     ring_rounds: u64,

@@ -1,4 +1,4 @@
-//! What reading costs: on this machine, and on a larger one that is made up.
+//! Cost of reading: on this machine, and on a larger synthetic one.
 //!
 //! All reads take turns, round after round, as the ways to count do in [`super::race`].
 
@@ -19,7 +19,7 @@ pub(crate) const POSSIBLE: u32 = 192;
 /// CPUs that are plugged into it.
 pub(crate) const PRESENT: u32 = 32;
 
-/// What is read at once.
+/// The object of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
@@ -52,14 +52,14 @@ impl What {
     }
 }
 
-/// What one read costs.
+/// The cost of one read.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cost {
     /// Whose counters: `shared-atomic` or `statctr`.
     pub(crate) case: &'static str,
-    /// What is read.
+    /// The object of the read.
     pub(crate) what: What,
-    /// Whether the CPUs are made up: then the memory is real, and the CPUs are not.
+    /// `true` if the CPUs are synthetic; the memory is real even then.
     pub(crate) made_up: bool,
     /// CPUs that counted, which a read walks.
     pub(crate) cpus: usize,
@@ -76,10 +76,10 @@ pub(crate) struct Cost {
     series: Vec<f64>,
 }
 
-/// How much more it costs to walk all possible CPUs of the made-up machine than those present.
+/// The cost of walking all possible CPUs of the synthetic machine, relative to those present.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct WalkRatio {
-    /// What is read.
+    /// The object of the read.
     pub(crate) what: What,
     /// CPUs in the longer walk.
     pub(crate) over_cpus: usize,
@@ -102,10 +102,10 @@ pub(crate) const SHARED: &str = "shared-atomic";
 /// The key of ours.
 pub(crate) const STATCTR: &str = "statctr";
 
-/// How many CPUs of the made-up machine have counted when it is measured.
+/// The numbers of CPUs of the synthetic machine that have counted at each measurement.
 const STEPS: [u32; 10] = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
 
-/// How many slices of time all of this takes.
+/// Returns the number of time slices of all these measurements.
 pub(crate) fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
@@ -142,7 +142,7 @@ pub(crate) fn measure(
     Ok(reads.into_iter().map(Read::end).collect())
 }
 
-/// What it costs to walk all possible CPUs over those that are present.
+/// Returns the cost of walking all possible CPUs relative to those present.
 pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)

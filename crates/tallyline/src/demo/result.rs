@@ -1,4 +1,4 @@
-//! What the demo found: the numbers behind the table, the page and the JSON.
+//! The demo's results: the numbers behind the table, the page and the JSON.
 
 use super::checks::{Exactness, Watched};
 use super::figures::{count, plural, ratio, short};
@@ -15,17 +15,17 @@ use tallyline_support::{Machine, Summary};
 pub(crate) struct Results {
     /// Version of this structure.
     pub(crate) schema: u32,
-    /// What was counted.
+    /// The object of the counting.
     pub(crate) demo: &'static str,
-    /// Whether the rounds were few and short: then figures mean little.
+    /// `true` if the rounds were few and short, so that figures mean little.
     pub(crate) quick: bool,
-    /// When it was over, in seconds since 1970.
+    /// The end of the run, in seconds since 1970.
     pub(crate) unix_time: u64,
-    /// How long it took.
+    /// The duration in seconds.
     pub(crate) seconds: f64,
     /// The machine.
     pub(crate) machine: Machine,
-    /// How ours were updated: `rseq`, or what else was possible here.
+    /// The update method of our counters: `rseq`, or the fallback on this machine.
     pub(crate) mode: String,
     /// Bytes of the widest store that commits an event here.
     pub(crate) vector_bytes: usize,
@@ -37,27 +37,27 @@ pub(crate) struct Results {
     pub(crate) threads: Vec<usize>,
     /// Every way to count at every number of threads.
     pub(crate) cases: Vec<Case>,
-    /// How much each of the others costs over one commit.
+    /// The cost of each other method relative to one commit.
     pub(crate) ratios: Vec<Ratio>,
-    /// Whether every count of every way was found again.
+    /// `true` if every method's counts were read back exactly.
     pub(crate) exact: bool,
-    /// The same, way by way.
+    /// The exactness of each method.
     pub(crate) exactness: Vec<Exactness>,
-    /// What a reader saw meanwhile.
+    /// A reader's observations during the run.
     pub(crate) watched: Vec<Watched>,
-    /// What reading costs.
+    /// The cost of reading.
     pub(crate) reads: Vec<Cost>,
-    /// What walking all possible CPUs costs over walking those present, made up.
+    /// The cost of walking all possible CPUs relative to those present, on a synthetic machine.
     pub(crate) read_ratios: Vec<WalkRatio>,
-    /// What the counters of the demo take.
+    /// The memory of the demo's counters.
     pub(crate) memory: Footprint,
-    /// What a million counters take on a made-up machine.
+    /// The memory of a million counters on a synthetic machine.
     pub(crate) memory_of_many: Footprint,
-    /// What should be known about the figures.
+    /// Remarks on the figures.
     pub(crate) notes: Vec<String>,
     /// All of it in a sentence.
     pub(crate) headline: String,
-    /// Where the page is.
+    /// The path of the page.
     pub(crate) page: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Case {
     pub(crate) label: &'static Label,
 }
 
-/// How much more one way costs than another, at the same number of threads.
+/// The cost of one method relative to another, at the same number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) over: &'static str,
@@ -113,7 +113,7 @@ pub(crate) fn cases(threads: usize, outcomes: &[Outcome]) -> Vec<Case> {
     LABELS.iter().zip(outcomes).filter_map(case).collect()
 }
 
-/// What each of the other ways costs over one commit.
+/// Returns the cost of each other method relative to one commit.
 pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
     let under = |over: &Case| {
         cases.iter().find(|case| case.threads == over.threads && *case.label == LABELS[ONE_COMMIT])
@@ -188,18 +188,18 @@ impl Results {
         format!("{costs}; {}.", self.verdict())
     }
 
-    /// How many times less ours cost than the better atomics, with all threads.
+    /// Returns the cost of the better atomics relative to ours, with all threads.
     fn factor(&self) -> Option<f64> {
         let threads = self.most_threads();
         Some(self.ratio(self.best_atomics(threads)?.label, threads)?.median)
     }
 
-    /// The same in words: `32 times less at 2 threads`.
+    /// Describes that ratio: `32 times less at 2 threads`.
     pub(crate) fn comparison(&self) -> Option<String> {
         Some(format!("{} at {}", compare(self.factor()?), plural(self.most_threads(), "thread")))
     }
 
-    /// Whether anything was lost, in words.
+    /// Says whether any count was lost.
     pub(crate) fn verdict(&self) -> String {
         if self.exact {
             format!("no count was lost in {} packets", count(self.packets()))
@@ -220,7 +220,7 @@ fn compare(factor: f64) -> String {
     }
 }
 
-/// What the reader must know about how our counters are updated here, if anything.
+/// Returns a remark on the update method of our counters, if one is needed.
 pub(crate) fn note_about(mode: Mode) -> Option<String> {
     let reason = statctr::fallback_reason().filter(|reason| *reason != FallbackReason::NotRegistered);
     if let (Mode::AtomicFallback, Some(reason)) = (mode, reason) {

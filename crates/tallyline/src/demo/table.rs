@@ -29,7 +29,7 @@ pub(crate) fn write_json(out: &mut dyn Write, results: &Results) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// Whether the terminal is believed to show more than ASCII: only a locale that says otherwise
+/// Returns whether the terminal is assumed to show more than ASCII: only a locale that says otherwise
 /// speaks against it.
 pub(crate) fn unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -220,7 +220,7 @@ impl Table<'_> {
     }
 }
 
-/// How many of how many, for a narrow column.
+/// Formats a part of a whole for a narrow column.
 fn part_of(some: u64, all: u64) -> String {
     let percent = 100.0 * some as f64 / all.max(1) as f64;
     match some {

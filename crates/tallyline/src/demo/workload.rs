@@ -9,10 +9,10 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many interfaces the packets go round.
+/// The number of interfaces that the packets go round.
 pub(crate) const INTERFACES: usize = 16;
 
-/// How many counters a packet raises.
+/// The number of counters that a packet raises.
 pub(crate) const COUNTERS: usize = 4;
 
 /// The length of the packets on each interface, in bytes: small, middle and large ones at about
@@ -23,7 +23,7 @@ pub(crate) const LENGTHS: [u64; INTERFACES] =
 /// The values of one interface's counters, in the order of declaration.
 pub(crate) type Values = [u64; COUNTERS];
 
-/// What the counters of an interface hold after `packets` packets.
+/// Returns the values of an interface's counters after `packets` packets.
 pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
     let bytes = packets.wrapping_mul(LENGTHS[interface]);
     [packets, bytes, packets, bytes]
@@ -74,7 +74,7 @@ pub(crate) trait Way: Sync {
     fn read(&self, interface: usize) -> Values;
 }
 
-/// What a way does for one packet.
+/// A method's update for one packet.
 trait Count: Sync {
     fn count(&self, interface: usize, length: u64);
     fn read(&self, interface: usize) -> Values;
@@ -215,7 +215,7 @@ pub(crate) enum Family {
     Statctr,
 }
 
-/// What a way is called.
+/// The names of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
     /// In JSON.

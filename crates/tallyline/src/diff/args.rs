@@ -36,7 +36,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
-    /// How to show the differences
+    /// Output format of the differences
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
@@ -54,7 +54,7 @@ Examples:
 
 Exit status: 0 if nothing differs, 1 with differences, 2 for an error.";
 
-/// How differences are shown.
+/// The output format of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For people

@@ -80,7 +80,7 @@ fn members(change: &TypeChange, detail: &mut String) {
     }
 }
 
-/// What a name must not bring into a message: line breaks and the like.
+/// Replaces line breaks and other control characters in a name for use in a message.
 fn clean(name: &str) -> String {
     tallyline_support::output::printable(name.as_bytes()).into_owned()
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::diff::{Counts, Shape, TypeChange};
 
-/// How many members are named in a cell.
+/// The number of members named in a cell.
 const NAMED: usize = 6;
 
 /// A table with a row for each type.

@@ -45,7 +45,7 @@ pub(crate) struct GroupsArgs {
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["brief", "format"])]
     pub(super) asserts: Option<DialectArg>,
 
-    /// How to show the groups
+    /// Output format of the groups
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
@@ -64,7 +64,7 @@ Examples:
 
 Exit status: 0 for success, 2 for an error. A rule that groups have to keep: tallyline check.";
 
-/// How groups are shown.
+/// The output format of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A table

@@ -22,7 +22,7 @@ use tallyline_support::output::{Color, Output, printable};
 struct Grouped<'t> {
     types: &'t Types,
     record: &'t Record,
-    /// Where it is defined, if there are others of its name.
+    /// The place of the definition, if several types have this name.
     place: Option<String>,
     found: Found,
 }

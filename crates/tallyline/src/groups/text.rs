@@ -12,7 +12,7 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
-/// How many members that are beside a group are named.
+/// The number of members beside a group that are named.
 const BESIDE: usize = 8;
 
 /// Writes a table for each struct, and what is in each group.

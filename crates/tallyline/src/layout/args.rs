@@ -29,7 +29,7 @@ pub(crate) struct LayoutArgs {
     #[arg(short = 'F', long, alias = "format_path", value_enum, value_name = "FORMAT")]
     format_path: Option<FormatArg>,
 
-    /// How to show the types
+    /// Output format of the types
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     #[arg(conflicts_with_all = ["contains", "find_pointers_to", "contains_enumerator"])]
     pub(super) format: Format,
@@ -54,7 +54,7 @@ pub(crate) struct LayoutArgs {
     #[command(flatten)]
     columns: ColumnArgs,
 
-    /// What stands between the columns of sizes and numbers
+    /// Separator between the columns of sizes and numbers
     #[arg(short = 't', long, value_name = "CHARACTER", default_value = "\t", hide_default_value = true)]
     separator: char,
 
@@ -111,7 +111,7 @@ pub(crate) struct LayoutArgs {
     filter: FilterArgs,
 }
 
-/// What is shown of a type instead of its definition.
+/// The properties shown of a type instead of its definition.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "Instead of definitions")]
@@ -157,7 +157,7 @@ enum FormatArg {
     Btf,
 }
 
-/// How types are shown.
+/// The output format of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// As pahole does
@@ -169,7 +169,7 @@ pub(super) enum Format {
 }
 
 impl LayoutArgs {
-    /// What it comes down to.
+    /// Returns the job that these arguments describe.
     pub(super) fn job(&self) -> Result<Job> {
         let (file, names) = self.file_and_names()?;
         if self.format != Format::Text && self.compile {

@@ -73,7 +73,7 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// What to show.
+    /// Returns the filter of types.
     pub(super) fn filter(&self) -> Filter {
         let bytes = |text: &Option<String>| text.as_ref().map(|text| text.clone().into_bytes());
         Filter {
@@ -93,7 +93,7 @@ impl FilterArgs {
         }
     }
 
-    /// Which units to look at.
+    /// Returns the filter of compilation units.
     pub(super) fn units(&self) -> Result<UnitFilter> {
         let numbers = |list: &Option<String>| list.as_deref().map_or(Ok(Vec::new()), languages);
         Ok(UnitFilter {

@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, available_parallelism};
 
-/// How many pieces a worker may be ahead of what is written.
+/// The number of pieces that a worker may be ahead of the writer.
 const AHEAD: usize = 4;
 
 /// The most text that one piece is kept for its turn.
 pub(super) const TEXT_LIMIT: usize = 8 << 20;
 
-/// What became of a piece.
+/// The result of a piece.
 pub(super) enum Done<P> {
     /// The text to write.
     Text(Vec<u8>),
@@ -70,7 +70,7 @@ fn work<P>(
     }
 }
 
-/// What is finished, and what it waits for.
+/// The finished pieces and the next one to write.
 struct Waiting<P> {
     results: Receiver<(usize, Done<P>)>,
     done: BTreeMap<usize, Done<P>>,

@@ -1,4 +1,4 @@
-//! What a command line comes down to: which types to read from where, and what to show of them.
+//! The job that a command line describes: the types to read, their files, and the output.
 
 use super::select::Names;
 use super::source;
@@ -12,12 +12,12 @@ use tallyline_layout::query::Filter;
 /// The kernel's own description of its types.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
-/// What is asked.
+/// The query.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// The types of these names, or all.
     Types(Names),
-    /// Which records have a member of a type.
+    /// Records with a member of a type.
     Containers {
         /// The type.
         name: String,
@@ -26,13 +26,13 @@ pub(crate) enum Ask {
         /// And how many.
         counted: bool,
     },
-    /// Which members point to a type.
+    /// Members that point to a type.
     PointersTo(String),
-    /// Which enumerations have a constant.
+    /// Enumerations with a constant.
     Enumerator(String),
 }
 
-/// What is shown of a type.
+/// The output for a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Its definition.
@@ -67,7 +67,7 @@ pub(crate) struct Job {
     pub(crate) units: UnitFilter,
     /// Before each definition, where it is.
     pub(crate) positions: bool,
-    /// Where definitions are is read, but not shown before each.
+    /// `true` if declarations' places are read, though not shown before each type.
     pub(crate) with_places: bool,
     /// Also types without a name that a typedef names.
     pub(crate) anonymous: bool,
@@ -143,7 +143,7 @@ impl Job {
         Ok(types)
     }
 
-    /// Whether what is shown are definitions, as C writes them.
+    /// Returns whether the output consists of definitions in C.
     pub(crate) fn shows_definitions(&self) -> bool {
         let of_types = matches!(self.ask, Ask::Types(_) | Ask::Enumerator(_));
         of_types && matches!(self.show, Show::Definition | Show::Compilable)
@@ -166,7 +166,7 @@ impl Job {
         }
     }
 
-    /// What is read of the files.
+    /// Returns the parts of the files to read.
     pub(super) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => names.wanted(),

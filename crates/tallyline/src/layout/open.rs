@@ -17,7 +17,7 @@ use tallyline_debuginfo::{Error, is_readable};
 /// The most bytes that are taken from a pipe: what a file may inflate to.
 const PIPE_LIMIT: u64 = tallyline_debuginfo::INFLATED_LIMIT;
 
-/// How much of a file tells what it is.
+/// The length of the prefix that identifies a file's format.
 const START: u64 = 512;
 
 /// Pipes that were copied, as there is nothing in them a second time.
@@ -35,7 +35,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What a path that exists leads to, if that is nothing with types.
+/// Describes the file at an existing path, if it has no types.
 pub(crate) fn describe(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -121,7 +121,7 @@ fn special(file_type: FileType) -> &'static str {
     }
 }
 
-/// What a file is that has no types, by its first bytes.
+/// Names the format of a file without types, by its first bytes.
 fn kind(start: &[u8]) -> &'static str {
     const MAGICS: [(&[u8], &str); 21] = [
         (b"!<arch>\n", "is an archive: extract its members (ar x) and name one"),
@@ -159,13 +159,13 @@ fn kind(start: &[u8]) -> &'static str {
     if text && start.iter().all(is_plain) { "is text" } else { "is no file with types" }
 }
 
-/// What files with types are called, and others that are taken for one.
+/// The extensions of files with types, and of others that are taken for one.
 const EXTENSIONS: [&str; 26] = [
     "o", "ko", "so", "a", "debug", "dwo", "dwp", "btf", "elf", "bin", "out", "exe", "dll", "obj", "lib",
     "dylib", "pdb", "gz", "xz", "zst", "deb", "rpm", "data", "c", "txt", "toml",
 ];
 
-/// Whether a name can only be that of a file.
+/// Returns whether a name can only be that of a file.
 pub(crate) fn looks_like_a_file(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str);
     name == "-"

@@ -26,7 +26,7 @@ pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<S
     }
 }
 
-/// Whether an operand without a slash is a file with types, and not the name of a type.
+/// Returns whether an operand without a slash is a file with types rather than the name of a type.
 pub(crate) fn opens_as_types(operand: &str) -> bool {
     // a pipe would be empty behind this
     if !Path::new(operand).is_file() {

@@ -17,12 +17,12 @@ pub(crate) struct Names {
 pub(crate) struct Name {
     text: String,
     is_pattern: bool,
-    /// Whether one type of this name is enough, as for pahole.
+    /// `true` if one type of this name suffices, as for pahole.
     first: bool,
 }
 
 impl Name {
-    /// What was asked for.
+    /// Returns the text of the pattern.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -46,7 +46,7 @@ impl Name {
 }
 
 impl Names {
-    /// Whether every type is meant.
+    /// Returns whether every type is selected.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -91,7 +91,7 @@ impl Names {
         lines.into_iter().try_for_each(|name| self.add_one(name))
     }
 
-    /// What a reader has to look for.
+    /// Returns the types that a reader has to look for.
     pub(crate) fn wanted(&self) -> Wanted {
         if self.is_empty() || self.names.iter().any(|name| name.is_pattern) {
             return Wanted::Records;
@@ -103,7 +103,7 @@ impl Names {
         }
     }
 
-    /// Whether one of the names has several types.
+    /// Returns whether one of the names has several types.
     pub(crate) fn are_ambiguous(&self, types: &Types) -> bool {
         let mut definitions = Definitions::new(types);
         self.names.iter().any(|name| !name.is_pattern && name.find(types, &mut definitions).len() > 1)

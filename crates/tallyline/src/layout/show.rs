@@ -16,13 +16,13 @@ use tallyline_debuginfo::model::{NameId, RecordId, Source, TypeId, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
 use tallyline_layout::query::{self, Packed};
 
-/// How much text is collected before it is written.
+/// The number of bytes of text collected before a write.
 const FLUSH: usize = 1 << 16;
 
-/// How many types one worker shows at a time.
+/// The number of types that one worker shows at a time.
 const PIECE: usize = 64;
 
-/// How deep what holds a type is shown; nothing in practice nests deeper.
+/// The maximum depth of the tree of containing types; nothing in practice nests deeper.
 const DEPTH_LIMIT: usize = 64;
 
 /// Shows what is asked; the names that there is no type of.

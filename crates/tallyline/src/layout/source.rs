@@ -37,7 +37,7 @@ pub(crate) fn read_parts(
     parts.with_context(|| file.display().to_string())
 }
 
-/// Whether the types of a file come in parts: those of DWARF do, and of a stripped file nobody knows.
+/// Returns whether a file's types come in parts: those of DWARF do, and of a stripped file nobody knows.
 pub(crate) fn has_parts(file: &Path, wanted: &[Format], base: Option<&Path>) -> bool {
     let Some(formats) = open(file).ok().and_then(|open| formats(&open).ok()) else { return false };
     let dwarf = match wanted {

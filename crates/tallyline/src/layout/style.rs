@@ -55,7 +55,7 @@ pub(super) struct StyleArgs {
 }
 
 impl StyleArgs {
-    /// How to print.
+    /// Returns the style of printing.
     pub(super) fn style(&self, cacheline: u64) -> Style {
         let style = Style {
             cacheline,

@@ -1,4 +1,4 @@
-//! What to say where there is no type of a name: with the names that are nearest to it.
+//! Messages for unknown type names, with the names that are nearest to them.
 
 use super::job::{Ask, Job, Show};
 use super::open::describe;
@@ -59,7 +59,7 @@ pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     Ok(near.into_iter().zip(names).map(nearest).collect())
 }
 
-/// What is to be said about names of types that are files, or look like one.
+/// Returns a message about names of types that are files, or look like one.
 pub(crate) fn files_among(missing: &[&str]) -> String {
     let mut text = String::new();
     for name in missing {

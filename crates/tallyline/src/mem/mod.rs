@@ -29,7 +29,7 @@ Examples:
 
 Exit status: 0 for success, 2 for an error, also where the recording has no memory accesses.";
 
-/// What kind of access.
+/// The kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OperationArg {
     /// Those that read

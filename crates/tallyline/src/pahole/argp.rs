@@ -3,7 +3,7 @@
 
 use super::options::Key;
 
-/// Whether an option takes an argument, and what that is called.
+/// An option's argument: none, or one with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Argument {
     None,
@@ -28,7 +28,7 @@ pub(super) struct Given {
     pub(super) key: Key,
     /// Empty where there is none.
     pub(super) value: String,
-    /// How it is called in messages.
+    /// The option's name in messages.
     pub(super) name: &'static str,
 }
 

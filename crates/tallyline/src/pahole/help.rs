@@ -7,10 +7,10 @@ use std::fmt::Write;
 /// The version that scripts ask for: that of the pahole whose output this is.
 pub(super) const VERSION: &str = "v1.32";
 
-/// The same as a number.
+/// The version that options are compatible with, as a number.
 pub(super) const NUMERIC_VERSION: &str = "132";
 
-/// Where the descriptions start.
+/// The column of the descriptions.
 const COLUMN: usize = 34;
 
 const EXAMPLES: &str = "

@@ -47,7 +47,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Whether this program is called `pahole`.
+/// Returns whether this program was started as `pahole`.
 pub(crate) fn is_called(program: &OsString) -> bool {
     Path::new(program).file_name() == Some("pahole".as_ref())
 }
@@ -93,7 +93,7 @@ fn try_run(words: &[OsString]) -> Result<(), Failure> {
     show_all(&line(&options, operands)?)
 }
 
-/// What another program has to do.
+/// Returns the first option that another program has to handle.
 fn elsewhere(given: &Given) -> Option<(&Given, &'static str)> {
     match given.key {
         Key::Elsewhere(does) => Some((given, does)),
@@ -101,7 +101,7 @@ fn elsewhere(given: &Given) -> Option<(&Given, &'static str)> {
     }
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 struct Line {
     job: Job,
     smaller: Option<Smaller>,
@@ -395,7 +395,7 @@ impl Building {
     }
 }
 
-/// Whether an operand is a file and not the name of a type.
+/// Returns whether an operand is a file rather than the name of a type.
 fn is_file(operand: &str) -> bool {
     operand.contains('/') && PathBuf::from(operand).exists() || opens_as_types(operand)
 }

@@ -2,7 +2,7 @@
 
 use super::argp::{Argument, Opt};
 
-/// What an option does.
+/// The meaning of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Help,

@@ -1,4 +1,4 @@
-//! What is not done here is passed on to the next `pahole` on the PATH.
+//! Options without an implementation here are passed on to the next `pahole` on the PATH.
 
 use std::convert::Infallible;
 use std::env;

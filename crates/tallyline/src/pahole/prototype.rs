@@ -56,7 +56,7 @@ fn members(entry: &str, arguments: &str) -> Result<Vec<(&'static str, String)>, 
     Ok(members)
 }
 
-/// What of the prototypes is not in the types, in pahole's words.
+/// Returns the prototypes' types and members that do not exist, in pahole's words.
 pub(super) fn check(prototypes: &[Prototype], types: &Types) -> Result<(), String> {
     for Prototype { name, members } in prototypes {
         let Some(id) = lookup::find(types, name.as_bytes()) else { continue };

@@ -10,7 +10,7 @@ use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
 use tallyline_layout::reorganize::{Options, Outcome, Proposal, Reorganizer, print};
 
-/// What is shown of smaller layouts.
+/// The output for smaller layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Smaller {
     /// The structs of `-C`, reorganised; with `steps` also the moves.

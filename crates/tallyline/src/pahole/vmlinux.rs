@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::elsewhere;
 
-/// What identifies the running kernel, among other notes.
+/// The notes of the running kernel, its build ID among them.
 const NOTES: &str = "/sys/kernel/notes";
 
 /// The type of a note with a build id, of the owner `GNU`.

@@ -12,7 +12,7 @@ use tallyline_report::pattern::NameKind;
 use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Filter, Profile};
 
-/// Which recording, which programs, which samples.
+/// The recording, the programs and the filters of samples.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// The recording, or the folder that perf record --threads writes; - for standard input
@@ -31,7 +31,7 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "FILE", help_heading = "Programs")]
     pub(crate) kallsyms: Option<PathBuf>,
 
-    /// Find all types anew, and keep none: those of programs with a build-id are kept for the next report
+    /// Bypass the type cache, which keeps the types of programs with a build ID for the next report
     /// in ~/.cache/tallyline, or where XDG_CACHE_HOME or TALLYLINE_CACHE say (TALLYLINE_CACHE=off: nowhere)
     #[arg(long, help_heading = "Programs")]
     pub(crate) no_cache: bool,
@@ -69,7 +69,7 @@ pub(crate) struct InputArgs {
     types: Vec<Patterns>,
 }
 
-/// What is done about skid.
+/// The treatment of skid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SkidArg {
     /// Correct it, but for precise events and emulated machines
@@ -79,7 +79,7 @@ enum SkidArg {
 }
 
 impl InputArgs {
-    /// Whether samples are charged to the instruction before.
+    /// Returns whether samples are charged to the preceding instruction.
     pub(crate) fn corrects_skid(&self) -> bool {
         self.skid == SkidArg::Auto
     }
@@ -118,7 +118,7 @@ impl InputArgs {
         Ok(filter)
     }
 
-    /// What the filters have to know.
+    /// Returns the attributes that the filters need.
     pub(crate) fn needs(&self) -> Needs {
         let needs = Needs { symbols: !self.symbol.is_empty(), types: !self.types.is_empty(), ..Needs::NONE };
         if self.cpu.is_some() { needs.and(Needs::CPUS) } else { needs }

@@ -14,7 +14,7 @@ const VARIABLE: &str = "TALLYLINE_CACHE";
 /// The most bytes that all files may take together; those that were used last stay.
 const LIMIT: u64 = 512 << 20;
 
-/// How the files' names end.
+/// The extension of the files' names.
 const EXTENSION: &str = "types";
 
 /// The folder with the files.
@@ -38,7 +38,7 @@ impl Cache {
         Some(Cache { folder, maker: maker()? })
     }
 
-    /// Where the tables of one build are kept; none where nothing says which build it is.
+    /// Returns the path of a build's tables; none where the build is unknown.
     pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<Kept> {
         let id = build_id.filter(|id| !id.is_empty())?;
         let path = self.folder.join(tallyline_inference::cache::file_of_build(id));
@@ -52,7 +52,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What tells this build of the program from others: its version, size and time.
+/// Identifies this build of the program by its version, size and time.
 fn maker() -> Option<String> {
     let own = fs::metadata(std::env::current_exe().ok()?).ok()?;
     let time = own.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -132,7 +132,7 @@ fn trim(folder: &Path, keep: &Path, limit: u64) {
     }
 }
 
-/// Whether a file is one of the cache, whole or not: the folder may be one with other files.
+/// Returns whether a file belongs to the cache, complete or not: the folder may hold other files.
 fn is_ours(path: &Path) -> bool {
     let is_id = |stem: &str| stem.len() >= 2 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_kind = |kind: &str| kind == EXTENSION || kind.starts_with(&format!("{EXTENSION}-"));

@@ -1,4 +1,4 @@
-//! Where the programs of a recording are on this machine.
+//! Locations of a recording's programs on this machine.
 
 use super::{Cache, InputArgs};
 use std::fs::File;
@@ -50,7 +50,7 @@ impl Files {
         }
     }
 
-    /// Where the file of a recording may be, the best place first.
+    /// Returns the candidate paths of a recorded file, the best first.
     fn places(&self, dso: &Dso) -> Vec<PathBuf> {
         if dso.kind == DsoKind::Kernel {
             return self.kernels(dso);
@@ -76,7 +76,7 @@ impl Files {
         places
     }
 
-    /// Where the kernel's own file may be: as named, or where distributions and builds put it.
+    /// Returns the candidate paths of the kernel: as named, or where distributions and builds put it.
     fn kernels(&self, dso: &Dso) -> Vec<PathBuf> {
         if let Some(vmlinux) = &self.vmlinux {
             return vec![vmlinux.clone()];
@@ -104,7 +104,7 @@ impl Files {
         places
     }
 
-    /// Where perf's folder of builds has a file: the user's own, or that of an archive.
+    /// Returns the path in perf's build-id cache: the user's own, or that of an archive.
     fn in_archive(&self, dso: &Dso) -> Option<PathBuf> {
         let id = dso.build_id.as_ref()?.to_string();
         let (first, rest) = id.split_at_checked(2)?;
@@ -130,7 +130,7 @@ impl Files {
         file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()).into())
     }
 
-    /// Whether somebody says that this is the file; others have to say their build.
+    /// Returns whether the user named this file; others must have the build ID of the recording.
     fn is_named(&self, path: &Path, dso: &Dso) -> bool {
         match dso.kind {
             DsoKind::Kernel => self.vmlinux.is_some(),

@@ -1,4 +1,4 @@
-//! What to do where a recording has no samples, or a program no debug information.
+//! Hints for recordings without samples and programs without debug information.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn build_id(profile: &Profile, binaries: &Binaries, dso: &Dso) -> Option<String>
     })
 }
 
-/// How to get the debug information of a file of a package, or of somebody's own.
+/// Returns a hint on how to get the debug information of a packaged or a locally built file.
 fn advice(package: Option<&str>, build_id: Option<String>) -> String {
     let fetched = "let debuginfod fetch it (DEBUGINFOD_URLS=https://debuginfod.elfutils.org)";
     let build = build_id.as_deref().map_or_else(String::new, |id| format!(", build-id {id}"));
@@ -152,7 +152,7 @@ fn debug_package(package: &str) -> String {
     }
 }
 
-/// What a command prints; none where it is not there, or finds nothing at all.
+/// Returns a command's output; none if the command is missing or prints nothing.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! What all reports on recordings share: the recording, the programs in it, which samples.
+//! Common parts of all reports on recordings: the recording, its programs, the filters of samples.
 
 mod args;
 mod cache;

@@ -105,7 +105,7 @@ fn word(kind: NameKind) -> &'static str {
     }
 }
 
-/// Where the names are that there are: here if they are few, else in a report.
+/// Lists the existing names if they are few, else names the report that lists them.
 fn advice(kind: NameKind, names: &BTreeSet<&str>) -> String {
     let key = match kind {
         NameKind::Type => "type",

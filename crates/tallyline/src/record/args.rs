@@ -25,7 +25,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long)]
     pub(super) all_cpus: bool,
 
-    /// What to sample: cpu-clock, cycles:u, mem-loads, sched:sched_switch, PMU/TERMS/, {GROUP,…}; see below
+    /// Events to sample: cpu-clock, cycles:u, mem-loads, sched:sched_switch, PMU/TERMS/, {GROUP,…}; see below
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(super) events: Vec<String>,
 
@@ -118,7 +118,7 @@ impl RecordArgs {
         self.output.as_deref().unwrap_or(Path::new(default))
     }
 
-    /// Whether the recording goes to standard output.
+    /// Returns whether the recording goes to standard output.
     pub(super) fn is_stream(&self) -> bool {
         self.output() == Path::new("-")
     }
@@ -148,7 +148,7 @@ Examples:
 
 perf report, perf script and perf annotate read the file, too. A recording that is there is kept, with .old behind its name.";
 
-/// How callers are recorded, as perf's users write it.
+/// Parses the method of recording callers, with perf's syntax.
 fn call_graph(text: &str) -> Result<CallChains, String> {
     /// As much as perf copies.
     const USUAL: u32 = 8192;

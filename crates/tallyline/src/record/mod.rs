@@ -72,7 +72,7 @@ fn options(args: &RecordArgs) -> Result<Options> {
     })
 }
 
-/// How many programs are named that could not be kept.
+/// The number of named programs that could not be kept.
 const FAILURES_SHOWN: usize = 5;
 
 /// Diagnostics: what was sampled, and what came of it.

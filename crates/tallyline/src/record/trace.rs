@@ -17,7 +17,7 @@ use tallyline_trace::emulator::{self, Emulation, Options};
 use tallyline_trace::samples::{About, write_samples};
 use tallyline_trace::{Trace, plugin};
 
-/// What only concerns traces.
+/// Options of traces.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {
@@ -45,13 +45,13 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub(super) emulator: Option<PathBuf>,
 
-    /// Where a whole machine's kernel has its symbol _text; without KASLR (nokaslr) it is where it was linked
+    /// Address of a whole machine's kernel symbol _text; without KASLR (nokaslr) it is where it was linked
     #[arg(long, value_name = "ADDRESS", requires = "trace", value_parser = address)]
     pub(super) kernel_text: Option<u64>,
 }
 
 impl TraceArgs {
-    /// Whether the output is a trace, not samples.
+    /// Returns whether the output is a trace rather than samples.
     pub(super) fn is_whole(&self) -> bool {
         self.trace && self.every == 1 && !self.samples
     }
@@ -133,7 +133,7 @@ fn run_emulator(emulation: &Emulation) -> std::io::Result<ExitStatus> {
     }
 }
 
-/// How often to look whether the emulator has ended.
+/// The interval between checks whether the emulator has ended.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A file without a trace in it means that the emulator did not come as far as the plugin.
@@ -169,7 +169,7 @@ fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) ->
     file.finish().with_context(cannot)
 }
 
-/// What was not traced: how many programs were started, and the names of those that were most often.
+/// Describes the untraced programs: their number, and the most frequent names.
 fn untraced<'t>(paths: impl Iterator<Item = &'t str>) -> Option<String> {
     const SHOWN: usize = 8;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

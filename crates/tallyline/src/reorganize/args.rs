@@ -45,7 +45,7 @@ pub(crate) struct ReorganizeArgs {
     #[arg(long)]
     all: bool,
 
-    /// How many there are of each type, to rank by: lines `TYPE COUNT`, or /proc/slabinfo
+    /// Number of instances of each type, to rank by: lines `TYPE COUNT`, or /proc/slabinfo
     #[arg(long, value_name = "FILE")]
     pub(super) instances: Option<PathBuf>,
 
@@ -114,12 +114,12 @@ impl ReorganizeArgs {
         })
     }
 
-    /// Whether types are ranked, and not shown one by one.
+    /// Returns whether types are ranked rather than shown one by one.
     pub(super) fn ranks(&self, named: bool) -> bool {
         self.all || !named
     }
 
-    /// What may be moved.
+    /// Returns the permitted moves.
     pub(super) fn options(&self) -> Options {
         let freed = |end: &str| self.unpin.iter().any(|name| name == end || name == "ends");
         let bytes = |names: &[String]| names.iter().map(|name| name.clone().into_bytes()).collect();

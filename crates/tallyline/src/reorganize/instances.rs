@@ -1,4 +1,4 @@
-//! How many there are of each type.
+//! Numbers of instances of types.
 
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ impl Instances {
         parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// How many there are of a type.
+    /// Returns the number of instances of a type.
     pub(super) fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(1)
     }

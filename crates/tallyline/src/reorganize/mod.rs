@@ -23,18 +23,18 @@ use tallyline_support::output::{Color, Output, printable};
 use together::Applied;
 use verify::{Verdict, Verifier};
 
-/// What came of one type.
+/// The result for one type.
 struct Found {
     id: TypeId,
     name: String,
-    /// Where it is defined, if there are others of its name.
+    /// The place of the definition, if several types have this name.
     place: Option<String>,
     instances: u64,
     outcome: Outcome,
     verdict: Verdict,
     /// True if the text was compiled as it is printed; only C's is.
     text_verified: bool,
-    /// What it would save if its ends could move; none if they can, or nothing can.
+    /// The savings if its pinned ends could move; none if they can, or nothing can.
     freed: Option<pinned::Saved>,
 }
 
@@ -179,7 +179,7 @@ fn smaller(outcome: &Outcome) -> Option<&Proposal> {
     }
 }
 
-/// What cannot be done is an error: a proposal that does not hold, and a named type that is not for
+/// Fails if something cannot be done: a proposal that does not hold, or a named type that is not for
 /// this.
 fn complain(found: &[Found], together: Option<&Applied>, ranks: bool) -> Result<()> {
     let wrong = |found: &Found| match &found.verdict {

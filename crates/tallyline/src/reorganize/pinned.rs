@@ -1,4 +1,4 @@
-//! What it costs that the first and the last member stay: what could be saved with them free.
+//! The cost of keeping the first and the last member in place: the savings with them free.
 
 use super::Found;
 use tallyline_debuginfo::model::TypeId;
@@ -9,10 +9,10 @@ use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
 pub(super) const FREED: [(&str, &str, bool); 2] =
     [("last", "the last member may move", true), ("ends", "both ends may", false)];
 
-/// What a type saves with each of [`FREED`], in bytes.
+/// The savings of a type with each of [`FREED`], in bytes.
 pub(super) type Saved = [u64; FREED.len()];
 
-/// What each type would save if its ends were free, if that is not so already.
+/// Returns each type's savings with free ends, unless they are free already.
 pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) -> Vec<Option<Saved>> {
     let options = by.options();
     if !options.pin_last {
@@ -35,7 +35,7 @@ pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) 
     all
 }
 
-/// What the proposal saves as it is; nothing for a type that is not for this.
+/// Returns the savings of the proposal as it is; nothing for a type that cannot be reorganized.
 fn before(outcome: &Outcome) -> Option<u64> {
     match outcome {
         Outcome::Smaller(proposal) => Some(proposal.saved()),
@@ -44,7 +44,7 @@ fn before(outcome: &Outcome) -> Option<u64> {
     }
 }
 
-/// What to say about one type: the first freed end that saves more.
+/// Returns a hint for one type: the first freed end that saves more.
 pub(super) fn hint(found: &Found) -> Option<String> {
     let kept = found.proposal().map_or(0, |proposal| proposal.saved());
     let freed = found.freed?;

@@ -1,4 +1,4 @@
-//! What all proposals save when they are applied together: structs that hold others shrink with them.
+//! The savings of all proposals applied together: structs that hold others shrink with them.
 
 use super::Verdict;
 use super::instances::Instances;
@@ -8,13 +8,13 @@ use tallyline_debuginfo::model::{RecordId, TypeId};
 use tallyline_layout::reorganize::{Outcome, Reorganizer};
 use tallyline_support::output::printable;
 
-/// What came of it.
+/// The result of applying all proposals.
 pub(super) struct Applied {
     /// The bytes that all of the types that were asked about are smaller by, times their instances.
     pub(super) saved: u64,
-    /// How many of them are smaller.
+    /// The number of types that become smaller.
     pub(super) smaller: usize,
-    /// What a compiler says to all of it.
+    /// The compiler's verdict on all of them.
     pub(super) verdict: Verdict,
 }
 
@@ -48,7 +48,7 @@ impl Applied {
         Ok(Applied { saved, smaller, verdict })
     }
 
-    /// What is wrong with it.
+    /// Describes the reason for a negative verdict.
     pub(super) fn complaint(&self) -> Option<String> {
         match &self.verdict {
             Verdict::Wrong(why) => Some(format!("all proposals together do not hold: {why}")),

@@ -15,11 +15,11 @@ pub(crate) struct ReplayArgs {
     #[arg(value_name = "TRACE", default_value = "perf.trace")]
     trace: PathBuf,
 
-    /// The same, by the name that the other reports have for it
+    /// Trace file, by the other reports' name for the option
     #[arg(short, long, value_name = "TRACE", conflicts_with = "trace")]
     input: Option<PathBuf>,
 
-    /// How many cores the modelled machine has; without it as many as there are threads
+    /// Number of cores of the modelled machine [default: the number of threads]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) cores: Option<u16>,
 
@@ -31,7 +31,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "SIZE", value_parser = tallyline_support::parse_size, default_value = "1M")]
     pub(super) cache: u64,
 
-    /// How many lines of a set the cache holds
+    /// Associativity: the number of lines in a set of the cache
     #[arg(long, value_name = "WAYS", default_value_t = 16)]
     pub(super) ways: u32,
 
@@ -56,14 +56,14 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(super) symfs: Option<PathBuf>,
 
-    /// Find all types anew, and keep none, as with tallyline report
+    /// Bypass the type cache, as with tallyline report
     #[arg(long)]
     pub(super) no_cache: bool,
 
     #[command(flatten)]
     pub(super) processor: super::processor::ProcessorArgs,
 
-    /// How many cache lines to show
+    /// Number of cache lines to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) lines: usize,
 

@@ -1,4 +1,4 @@
-//! What a replay found, put together for people: totals, types and fields, lines with their conflicts.
+//! The findings of a replay, for people: totals, types and fields, lines with their conflicts.
 
 use super::places::{Place, Places, Programs, places};
 use std::collections::{BTreeMap, HashSet};
@@ -30,7 +30,7 @@ pub(super) struct Findings {
 /// Instructions that never miss and do less than one access of so many are not looked up.
 const RARE: u64 = 10_000;
 
-/// What comes of other turns than those that are asked for.
+/// The results with other turns than those requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
     /// The instructions that a thread runs before the next one's turn.
@@ -41,7 +41,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// What came of a replay.
+    /// Returns the results of a replay.
     pub(super) fn of(quantum: u64, total: &Counts) -> Self {
         Turns { quantum, accesses: total.accesses, sharing: total.lines.sharing() }
     }
@@ -52,15 +52,15 @@ impl Turns {
     }
 }
 
-/// What is asked for.
+/// The requested output.
 pub(super) struct Shown<'a> {
-    /// How many lines.
+    /// The number of lines.
     pub(super) lines: usize,
-    /// Where programs are looked for.
+    /// The lookup of programs.
     pub(super) programs: Programs<'a>,
 }
 
-/// What was done to a field, by all instructions.
+/// The accesses to a field by all instructions.
 pub(super) struct FieldRow {
     pub(super) ty: String,
     pub(super) field: String,
@@ -74,7 +74,7 @@ pub(super) struct FieldRow {
 pub(super) struct LineRow {
     pub(super) address: u64,
     pub(super) counts: LineCounts,
-    /// Whether only the runtime's own code contends for it.
+    /// `true` if only the runtime's own code contends for it.
     pub(super) is_runtime: bool,
     pub(super) conflicts: Vec<ConflictRow>,
 }

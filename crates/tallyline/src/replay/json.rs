@@ -1,4 +1,4 @@
-//! What a replay found, for programs.
+//! The findings of a replay as JSON.
 //!
 //! ```json
 //! {"schema":1,"model":"MESI","trace":{"machine":"x86_64","process":1,"accesses":9},

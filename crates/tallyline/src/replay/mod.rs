@@ -20,7 +20,7 @@ use tallyline_support::output::{Color, Output};
 use tallyline_trace::Trace;
 use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
 
-/// How much longer and shorter the turns are that a replay is compared with.
+/// The factor between the turns of a replay and the shorter and longer ones that it is compared with.
 const STEP: u64 = 10;
 
 /// Does what the command line says.

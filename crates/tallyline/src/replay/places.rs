@@ -1,4 +1,4 @@
-//! Where instructions are and what they touch: function, type and field.
+//! The function of each instruction, and the type and field that it accesses.
 
 use crate::profile::{Cache, open};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
 use tallyline_trace::{Source, Trace};
 
-/// What is known of an instruction.
+/// The known facts about an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// Its address as the program had it.
@@ -24,13 +24,13 @@ pub(super) struct Place {
     pub(super) file: String,
     /// `function+0x1f`, or the address in the file.
     pub(super) code: String,
-    /// What it touches: a type, or in brackets why there is none.
+    /// The accessed type, or in brackets the reason why there is none.
     pub(super) ty: String,
     /// The offset in the type and the field's name; empty where there is none.
     pub(super) field: String,
     /// The variable that it touches, with the element or the field, if it is always the same one; else empty.
     pub(super) variable: String,
-    /// Whether it is code of the C library or of another part of every program, or was compiled without debug
+    /// `true` if it is code of the C library or of another part of every program, or was compiled without debug
     /// information while the rest of its file has some.
     pub(super) is_runtime: bool,
 }
@@ -43,7 +43,7 @@ struct Object {
     bias: u64,
 }
 
-/// What is known of the instructions and the data of a trace.
+/// The known facts about the instructions and the data of a trace.
 pub(super) struct Places {
     by_instruction: BTreeMap<u32, Place>,
     objects: Vec<Object>,
@@ -53,7 +53,7 @@ pub(super) struct Places {
 type Wanted = (u32, u64, u64);
 
 impl Places {
-    /// What is known of an instruction, with the variable between two addresses that it accessed.
+    /// Describes an instruction, with the variable between two addresses that it accessed.
     pub(super) fn get(&self, instruction: u32, first: u64, last: u64) -> Option<Place> {
         let place = self.by_instruction.get(&instruction)?;
         Some(Place { variable: self.variable(first, last), ..place.clone() })
@@ -83,7 +83,7 @@ fn is_runtime(file: &str) -> bool {
     RUNTIME.iter().any(|start| file.starts_with(start))
 }
 
-/// Where programs are looked for, and what was kept of them.
+/// The lookup of programs, with a cache of its results.
 pub(super) struct Programs<'p> {
     /// The folder that they are under.
     pub(super) symfs: Option<&'p Path>,
@@ -216,13 +216,13 @@ impl Object {
     }
 }
 
-/// What stands for a type where there is no debug information.
+/// The label of accesses without debug information, in place of a type.
 const NO_DEBUG_INFORMATION: &str = "(no debug information)";
 
-/// How deep arrays nest before the rest is left out.
+/// The maximum depth of nested arrays; the rest is left out.
 const DEPTH_LIMIT: usize = 8;
 
-/// What is at a byte of a variable: elements of arrays by their number, then the field.
+/// Describes the part of a variable at a byte: indexes of elements, then the field.
 fn part(types: &Types, ty: TypeId, offset: u64) -> String {
     let (mut text, mut ty, mut offset) = (String::new(), ty, offset);
     for _ in 0..DEPTH_LIMIT {

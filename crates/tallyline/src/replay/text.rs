@@ -1,4 +1,4 @@
-//! What a replay found, for people.
+//! The findings of a replay as text.
 
 use super::findings::{Findings, LineRow};
 use super::places::Place;
@@ -11,7 +11,7 @@ use tallyline_trace::coherence::Atomics;
 /// Fields and conflicts of a line that are shown; the JSON has all.
 const ROWS: usize = 20;
 
-/// What a line has in front of the names of who lost and who took it.
+/// The width of a line's columns before the names of the victim and the culprit.
 const BEFORE_NAMES: usize = 24;
 
 /// The most threads whose cores are named one by one.
@@ -40,7 +40,7 @@ pub(super) fn write(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Resu
     findings.lines.iter().try_for_each(|line| one_line(line, fit, out))
 }
 
-/// How much the figures depend on the turns.
+/// Prints the dependence of the figures on the turns.
 fn turns(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     let [_, _, ..] = findings.turns.as_slice() else {
         let quantum = findings.plan.quantum;

@@ -17,7 +17,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
 
-    /// What rows are made of: perf's sort keys, with commas between
+    /// Comma-separated sort keys (perf's names)
     #[arg(short, long, value_name = "KEY,…", value_parser = Columns::parse)]
     pub(super) sort: Option<Columns>,
 
@@ -29,7 +29,7 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub(super) mem_mode: bool,
 
-    /// Whether samples without a data source are an error: those of `tallyline mem`.
+    /// `true` if samples without a data source are an error: those of `tallyline mem`.
     #[arg(skip)]
     pub(super) needs_source: bool,
 
@@ -41,7 +41,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(super) percent_limit: f64,
 
-    /// What shares are of: all samples of the event, or those that the filters let through
+    /// Base of percentages: all samples of the event, or those that the filters let through
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Percentage::Absolute)]
     pub(super) percentage: Percentage,
 
@@ -92,13 +92,13 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// How wide lines and columns of text may be.
+    /// Returns the limits on the width of lines and of text columns.
     pub(super) fn fit(&self) -> Fit {
         let is_wide = self.wide || !self.column_widths.is_empty();
         Fit { columns: self.column_widths.clone(), ..Fit::of_terminal(is_wide, self.output.is_some()) }
     }
 
-    /// Whether nothing but text for people is asked for, which may as well be browsed.
+    /// Returns whether only text is requested, so that it may be browsed.
     pub(super) fn is_text(&self) -> bool {
         let is_form = self.stdio || self.json || self.csv || self.html;
         !is_form && self.output.is_none() && self.diff.is_none() && self.explain.is_none()
@@ -138,7 +138,7 @@ impl Columns {
     }
 }
 
-/// What shares are of.
+/// The base of percentages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Percentage {
     /// All samples of the event

@@ -21,13 +21,13 @@ use tallyline_report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 
-/// Where the pages of a report come from.
+/// The source of a report's pages.
 pub(crate) struct Pages<'p> {
     profile: &'p Profile,
     binaries: &'p Binaries,
     weighing: Weighing,
     start: Start<'p>,
-    /// What the command line lets through.
+    /// The filter of the command line.
     filter: Filter,
     state: RefCell<State<'p>>,
     subjects: RefCell<Vec<Subject>>,
@@ -41,7 +41,7 @@ pub(crate) enum Start<'p> {
     Types,
 }
 
-/// What keys change.
+/// The state that keys change.
 struct State<'p> {
     columns: Vec<Column>,
     zooms: Vec<Zoomed>,
@@ -49,14 +49,14 @@ struct State<'p> {
     views: Option<Rc<Views<'p>>>,
 }
 
-/// What is looked at alone.
+/// The current zoom.
 #[derive(Clone)]
 enum Zoomed {
     Thread { tid: i32, comm: String },
     File { path: String },
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone)]
 enum Subject {
     Row(Rc<Scope>),
@@ -147,7 +147,7 @@ impl<'p> Pages<'p> {
         Some(subjects.len() - 1)
     }
 
-    /// What is looked at alone, in words.
+    /// Describes the current zoom.
     fn zoomed(&self) -> String {
         self.state.borrow().zooms.iter().map(|zoomed| format!(", {}", zoomed.text())).collect()
     }
@@ -209,7 +209,7 @@ impl<'p> Pages<'p> {
         })
     }
 
-    /// What some samples access: types, and what has none. All of them are there.
+    /// Lists everything that some samples access: types, and the places without one.
     fn accessed(&self, title: String, scope: &Rc<Scope>, is_all: bool) -> Page {
         let found = self.annotated(scope);
         let mut rows: Vec<(u64, u64, String, String, Subject)> = found
@@ -249,7 +249,7 @@ impl<'p> Pages<'p> {
         Page::of_columns(title, of_heads(&heads), rows.into_iter().map(line).collect())
     }
 
-    /// What stands for a type where there is none.
+    /// Returns the label of a sample without a type.
     fn untyped(&self, point: &SampleGroup) -> Option<String> {
         match self.profile.outcome(point) {
             Outcome::Typed(_) => None,
@@ -353,7 +353,7 @@ impl<'p> Pages<'p> {
         Some(page)
     }
 
-    /// What most of some samples have.
+    /// Returns the most frequent value among some samples.
     fn most<'s, T: Ord + std::hash::Hash + Copy>(
         points: impl Iterator<Item = &'s SampleGroup>,
         of: impl Fn(&SampleGroup) -> Option<T>,
@@ -368,7 +368,7 @@ impl<'p> Pages<'p> {
         largest.map(|(value, _)| value)
     }
 
-    /// What a row leads to: its type as its other keys see it, or what its samples access.
+    /// Opens a row's page: its type by its other keys, or the accesses of its samples.
     fn row(&self, scope: &Rc<Scope>) -> Option<Page> {
         let title = || format!("Accesses of {}{}", scope.text(self.profile), self.zoomed());
         if !scope.has_types() {
@@ -400,13 +400,13 @@ impl<'p> Pages<'p> {
         })
     }
 
-    /// Whether a sample is, or may be, at some bytes of a type.
+    /// Returns whether a sample is, or may be, at some bytes of a type.
     fn is_at(&self, point: &SampleGroup, ty: &str, bytes: &Range<u64>) -> bool {
         let operand = self.profile.outcome(point).operand();
         operand.is_some_and(|found| self.profile.text(found.object()) == ty && found.may_be_in(bytes))
     }
 
-    /// What is to be looked at alone: what most samples of a line have.
+    /// Returns the zoom onto the value that most samples of a line have.
     fn zoom_of(&self, scope: &Scope, zoom: Zoom) -> Option<Zoomed> {
         match zoom {
             Zoom::Thread => {

@@ -23,7 +23,7 @@ struct Change {
     noise: bool,
 }
 
-/// How many standard errors a difference has to be larger than.
+/// The minimum difference in standard errors.
 const ERRORS: f64 = 2.0;
 
 /// Writes what changed, the largest changes first.

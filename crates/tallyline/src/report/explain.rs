@@ -14,7 +14,7 @@ use tallyline_report::profile::{NONE, SampleGroup};
 use tallyline_report::{Binaries, Filter, Profile};
 use tallyline_support::output::printable;
 
-/// What is to be explained.
+/// The subject of an explanation.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// A sample by its number, from 0, in the order of time.
@@ -150,7 +150,7 @@ fn why_same(profile: &Profile, point: &SampleGroup) -> &'static str {
     }
 }
 
-/// What the instruction that the sample was taken at accesses itself.
+/// Describes the access of the sampled instruction itself.
 fn binaries_answer(profile: &Profile, place: u32) -> String {
     let (at, file) = (profile.at(place), profile.places.get(place as usize).map(|place| place.dso));
     let table = file.and_then(|dso| profile.joined.tables.get(&dso));

@@ -64,7 +64,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// How far behind what it counts the samples of a counter are, and the samples by which that is known.
+/// Returns a counter's skid, and the samples by which it is known.
 fn shift(profile: &Profile, shift: &EventShift) -> Value {
     let name = profile.events.get(shift.event as usize).map_or("", |event| event.name.as_str());
     let mut about = json!({"event": name, "instructions": shift.instructions});

@@ -28,7 +28,7 @@ use tallyline_support::output::{Color, Output};
 pub(crate) const MEMORY_KEYS: &str =
     "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
 
-/// What may be asked for while browsing.
+/// The attributes that browsing may need.
 const BROWSED: Needs = Needs {
     symbols: true,
     data_symbols: true,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
     show(args, None, color)
 }
 
-/// The same in memory mode, as `tallyline mem` has it.
+/// Runs `tallyline mem`: the report in memory mode.
 pub(crate) fn run_memory(args: &mut ReportArgs, operation: Option<Operation>, color: Color) -> Result<()> {
     args.mem_mode = true;
     args.show_nr_samples = true;

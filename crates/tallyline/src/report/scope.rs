@@ -14,13 +14,13 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Whether a sample is one of them.
+    /// Returns whether a sample belongs to the scope.
     pub(super) fn accepts(&self, profile: &Profile, point: &SampleGroup) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(&(point.event as usize)))
             && self.keys.iter().all(|(key, value)| (key.value)(profile, point) == *value)
     }
 
-    /// Whether a key is one of types: such lines are about a type.
+    /// Returns whether a key is one of types: such lines are about a type.
     pub(super) fn has_types(&self) -> bool {
         self.keys.iter().any(|(key, _)| key.needs.types)
     }

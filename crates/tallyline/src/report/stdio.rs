@@ -44,7 +44,7 @@ pub(super) struct Grid {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// What a table is about, in one line.
+/// Returns the one-line title of a table.
 pub(super) fn title(views: &Views<'_>, view: &View) -> String {
     let mut title = samples(views, view);
     if views.has_types() {

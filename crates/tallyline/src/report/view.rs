@@ -1,4 +1,4 @@
-//! What is shown, whatever the form: tables of rows, and how the samples are accounted for.
+//! The contents of a report in any format: tables of rows, and the account of the samples.
 
 use std::collections::HashMap;
 use tallyline_report::keys::Column;
@@ -10,7 +10,7 @@ pub(crate) struct Views<'p> {
     pub(crate) profile: &'p Profile,
     pub(crate) columns: Vec<Column>,
     pub(crate) views: Vec<View>,
-    /// Whether a column says the number of samples.
+    /// `true` if a column shows the number of samples.
     pub(crate) samples_column: bool,
     /// Rows below this share are left out.
     pub(crate) limit: f64,
@@ -21,13 +21,13 @@ pub(crate) struct Views<'p> {
 pub(crate) struct View {
     pub(crate) events: Vec<usize>,
     pub(crate) table: Table,
-    /// What shares are of.
+    /// The base of percentages.
     pub(crate) whole: Counts,
     pub(crate) whole_events: Vec<Counts>,
     pub(crate) account: Account,
 }
 
-/// How samples are accounted for.
+/// The account of the samples.
 #[derive(Default)]
 pub(crate) struct Account {
     /// In code with debug information, accessing memory that can have a type.
@@ -83,7 +83,7 @@ impl Views<'_> {
         self.columns.iter().map(text).collect()
     }
 
-    /// What percentages weigh, in words.
+    /// Names the weight behind percentages.
     pub(crate) fn weighs(&self) -> &'static str {
         match self.weighing {
             Weighing::Period => "period",
@@ -91,7 +91,7 @@ impl Views<'_> {
         }
     }
 
-    /// Whether types were looked for.
+    /// Returns whether types were looked for.
     pub(crate) fn has_types(&self) -> bool {
         self.columns.iter().filter_map(Column::key).any(|key| key.needs.types)
     }

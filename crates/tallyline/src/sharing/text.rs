@@ -68,7 +68,7 @@ fn heading(title: &str, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out, "{RULE}\n{title:^width$}\n{RULE}", width = RULE.len())?)
 }
 
-/// How a line is shared, in a word.
+/// Names the kind of sharing of a line.
 pub(super) fn kind(line: &Line) -> &'static str {
     match (line.is_true, line.is_false) {
         (true, true) => "true and false",

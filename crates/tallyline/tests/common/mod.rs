@@ -24,12 +24,12 @@ pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Output {
     tallyline().args(args).current_dir(folder).output().expect("the program runs")
 }
 
-/// What it wrote as its result.
+/// Returns the text on standard output.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-/// What it complained about.
+/// Returns the text on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
@@ -56,7 +56,7 @@ pub(crate) fn object(folder: &Path, name: &str, source: &str) -> Option<String> 
     compiles(Command::new("cc").args(["-g", "-c", "-o", &to]).arg(&from)).then_some(to)
 }
 
-/// Whether a compiler accepts a program; a compiler that is not there makes it false, with a message.
+/// Returns whether a compiler accepts a program; `false`, with a message, if there is no compiler.
 pub(crate) fn compiles(compiler: &mut Command) -> bool {
     match compiler.output() {
         Ok(output) if output.status.success() => true,

@@ -24,7 +24,7 @@ long nothing(long v) { return v; }
 int main(void) { set_b(&shared_pair, nothing(2)); return (int)get_a(&shared_pair) + get_y(&shared_pair); }
 ";
 
-/// Where the program's first byte is in memory.
+/// The address of the program's first byte in memory.
 const BASE: u64 = 0x5555_0000_0000;
 
 /// A function of the program, and how it accesses memory with its first instruction.
@@ -72,7 +72,7 @@ pub(crate) fn record(name: &str, is_precise: bool, accesses: &[Access]) -> Optio
     record_program(name, PROGRAM, &["-g"], is_precise, accesses)
 }
 
-/// The same of another program with the same functions, compiled with these options, too.
+/// Records another program with these functions, compiled with additional options.
 pub(crate) fn record_program(
     name: &str,
     text: &str,

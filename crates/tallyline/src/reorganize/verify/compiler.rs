@@ -1,4 +1,4 @@
-//! Which C compiler there is, and for which machine it compiles.
+//! Detection of the C compiler and of its target machine.
 
 use std::process::{Command, Stdio};
 use tallyline_debuginfo::model::Types;
@@ -86,7 +86,7 @@ impl Compiler {
     }
 }
 
-/// What a compiler says about itself.
+/// A compiler's predefined macros.
 struct Macros(String);
 
 impl Macros {
@@ -111,7 +111,7 @@ impl Macros {
         Some(format!("{name} {}", parts?.join(".")))
     }
 
-    /// What it compiles for, if that is not what the types are for.
+    /// Describes the compiler's target, if it is not the machine of the types.
     fn mismatch(&self, types: &Types) -> Option<String> {
         let machine = MACHINES.iter().find(|(_, name)| self.has(name));
         let pointer = self.value("__SIZEOF_POINTER__").and_then(|size| size.parse::<u64>().ok());

@@ -15,10 +15,10 @@ use tallyline_debuginfo::model::{RecordId, Types};
 use tallyline_layout::reorganize::declare::{self, Source};
 use tallyline_layout::reorganize::{Checkable, Proposal, Reorganizer, Together};
 
-/// How many proposals go into one source: enough to share the types that they hold.
+/// The number of proposals in one source: enough to share the types that they hold.
 const BATCH: usize = 200;
 
-/// What a compiler says to a proposal.
+/// A compiler's verdict on a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was not asked.

@@ -49,7 +49,7 @@ fn first_error(output: &Output) -> String {
     error.unwrap_or_else(|| "the compiler failed".to_string())
 }
 
-/// Where a member starts, in bits, and how many bytes or bits it takes.
+/// A member's offset in bits, and its size in bytes or bits.
 type Place = (u64, u64);
 
 fn places(members: &[Member]) -> Vec<(&Member, Place)> {
