@@ -4,9 +4,9 @@
 //! Whatever is found early is asked for again when all samples are known, and what is missing then is
 //! analysed; so a report is the same as without. A program that turns out to be another one is left.
 
-use super::join::{self, Answers};
+use super::answers::{Answers, answers};
+use super::binaries::Addresses;
 use super::programs::{Program, Programs};
-use super::resolve::Addresses;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
                 let addresses = Addresses::of(&file, &program);
                 let code = offsets.iter().map(|offset| addresses.at(*offset)).collect();
                 let first = Asked { code, data: Vec::new() };
-                Some(join::answers(&program, &mut iter::once(first).chain(asked)))
+                Some(answers(&program, &mut iter::once(first).chain(asked)))
             };
             // without a thread it is done later
             if let Ok(answers) = thread::Builder::new().spawn_scoped(self.scope, work) {

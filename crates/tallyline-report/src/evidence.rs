@@ -6,15 +6,14 @@
 //! told apart: where two types claim the same bytes neither is believed.
 
 use super::attribution::SECOND_OPERAND;
-use super::join::operand;
-use super::operand::{Operand, Outcome, Reason};
+use super::binaries::Binaries;
+use super::operand::{Operand, Outcome, Reason, operand};
 use super::profile::{NONE, Place, Profile, SampleGroup};
-use super::resolve::Binaries;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId};
-use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory, Register};
+use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory};
 use tallyline_inference::{TypeTable, Typed, effective_address};
 use tallyline_perf_data::Result;
 use tallyline_perf_data::file::{Body as Said, Records};
@@ -26,57 +25,6 @@ const BY_EVIDENCE: i32 = i32::MIN + 1;
 
 /// The longest instruction, in bytes.
 const LENGTH_LIMIT: u64 = 16;
-
-/// The general registers of samples, for those samples whose types may depend on them.
-#[derive(Clone, Debug, Default)]
-pub struct Held {
-    // of each sample that says it: the point, and the position of the record
-    points: Vec<u32>,
-    positions: Vec<u64>,
-    values: FxHashMap<u32, Box<[u64]>>,
-}
-
-impl Held {
-    /// Notes where a sample of a point has its registers.
-    pub(super) fn note(&mut self, point: u32, position: u64) -> u32 {
-        self.points.push(point);
-        self.positions.push(position);
-        u32::try_from(self.points.len() - 1).unwrap_or(NONE)
-    }
-
-    /// Makes room for more samples.
-    pub(super) fn reserve(&mut self, samples: usize) {
-        self.points.reserve(samples);
-        self.positions.reserve(samples);
-    }
-
-    /// Gives the records of points that became several to those: of each so many as it has samples.
-    pub(super) fn divide(&mut self, heirs: &mut FxHashMap<u32, Vec<(u32, u64)>>) {
-        if heirs.is_empty() {
-            return;
-        }
-        for point in &mut self.points {
-            let Some(own) = heirs.get_mut(point) else { continue };
-            while own.len() > 1 && own.last().is_some_and(|(_, left)| *left == 0) {
-                own.pop();
-            }
-            if let Some((heir, left)) = own.last_mut() {
-                *left = left.saturating_sub(1);
-                *point = *heir;
-            }
-        }
-    }
-
-    /// Returns whether no sample has registers.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty() && self.values.is_empty()
-    }
-
-    /// Returns the value of a register in a sample.
-    pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
-        self.values.get(&sample)?.get(usize::from(register.0)).copied()
-    }
-}
 
 /// Returns whether a sample has these registers, taken at its own address.
 pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {

@@ -1,6 +1,7 @@
 //! Rows as a tree: a level for each key.
 
-use super::aggregate::{Counts, Row};
+use super::aggregate::Row;
+use super::counts::Counts;
 
 /// A row of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]

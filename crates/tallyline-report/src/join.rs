@@ -4,45 +4,18 @@
 //! what stalled before: see [`attribution`].
 
 use super::ahead::EagerAnalysis;
+use super::answers::{All, answers};
 use super::attribution::{self, CALL_OR_RETURN, Calls, INDIRECT_CALL, SECOND_OPERAND};
+use super::binaries::Binaries;
 use super::evidence;
-use super::names::Names;
-use super::operand::{Operand, Outcome, Reason, Within};
-use super::profile::{NONE, Profile};
-use super::programs::Program;
-use super::resolve::Binaries;
+use super::operand::{Joined, Operand, Outcome, Reason, Within, operand};
+use super::profile::Profile;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::type_text;
-use tallyline_inference::{self as infer, Asked, Pseudo, TypeTable, Wanted, field_path, place_text};
+use tallyline_inference::{self as infer, Asked, Pseudo, TypeTable};
 use tallyline_perf_data::file::Records;
 use tallyline_perf_data::spaces::DsoKind;
-
-/// The types of all programs of a profile.
-#[derive(Debug, Default)]
-pub struct Joined {
-    /// A table for each file that has debug information, by the file's index.
-    pub tables: FxHashMap<u32, TypeTable>,
-    /// The types that operands have: the file, and the type in its table.
-    pub types: Vec<(u32, TypeId)>,
-    ids: FxHashMap<(u32, TypeId), u32>,
-    /// Samples that have a type by the address of their data, or by registers.
-    pub by_evidence: u64,
-    /// The debug information that is missing, one line each.
-    pub warnings: Vec<String>,
-}
-
-/// One program's answers.
-pub(super) struct Answers {
-    table: TypeTable,
-}
-
-impl Answers {
-    pub(super) fn table(&self) -> &TypeTable {
-        &self.table
-    }
-}
 
 /// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
 pub(super) fn join(
@@ -78,9 +51,6 @@ pub(super) fn join(
     profile.joined = joined;
     profile.joined.by_evidence = evidence::apply(profile, records, binaries);
 }
-
-/// The answers of each program, by the file's index.
-pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Analyses the functions with samples of each program that has debug information.
 fn analyse(
@@ -128,26 +98,6 @@ fn analyse(
     let mut all: All = answered.collect();
     all.extend(asking.into_iter().map(|(dso, asking)| (dso, asking.wait())));
     all
-}
-
-/// Answers queries about a program's addresses one by one.
-pub(super) fn answers(program: &Program, asked: &mut dyn Iterator<Item = Asked>) -> Result<Answers, String> {
-    let table = match (&program.debug, &program.btf) {
-        (Some(debug), _) => {
-            let (image, file) = (&program.image, infer::Debug::File(&debug.file));
-            let companions = debug.companions.as_ref();
-            match &program.store {
-                Some(store) => infer::cache::infer_cached(image, file, companions, asked, store.as_ref()),
-                None => infer::infer_asked(image, file, companions, asked),
-            }
-        }
-        (None, Some(btf)) => {
-            let all: Vec<u64> = asked.flat_map(|asked| asked.code).collect();
-            infer::infer_by_btf(&program.image, btf, Wanted::At(&all))
-        }
-        (None, None) => return Err("no debug information".to_owned()),
-    };
-    Ok(Answers { table: table.map_err(|error| error.to_string())? })
 }
 
 fn outcome(
@@ -206,39 +156,5 @@ fn of_instruction(
             });
             Outcome::Typed(Operand { within, ..operand(&mut profile.names, table, ty, &typed) })
         }
-    }
-}
-
-pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &infer::Typed) -> Operand {
-    let name = type_text(table.types(), typed.ty);
-    let field = field_path(table.types(), typed);
-    let text = format!("{name} {}", place_text(table.types(), typed));
-    Operand {
-        ty,
-        name: names.intern(&name),
-        offset: typed.offset.into(),
-        or: typed.or.map(|or| or.offset.into()),
-        within: None,
-        field: names.intern(&field),
-        text: names.intern(&text),
-        size: typed.size,
-        candidates: typed.candidates,
-        reads: typed.access.reads(),
-        writes: typed.access.writes(),
-    }
-}
-
-impl Joined {
-    pub(super) fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
-        *self.ids.entry((dso, ty)).or_insert_with(|| {
-            self.types.push((dso, ty));
-            u32::try_from(self.types.len() - 1).unwrap_or(NONE)
-        })
-    }
-
-    /// The table that a type is in, and the type.
-    pub fn get(&self, ty: u32) -> Option<(&TypeTable, TypeId)> {
-        let (dso, id) = self.types.get(ty as usize)?;
-        Some((self.tables.get(dso)?, *id))
     }
 }

@@ -1,9 +1,9 @@
 //! Source lines of places, from the line tables of those units that hold one.
 
+use super::binaries::Binaries;
 use super::names::NameId;
 use super::profile::Profile;
 use super::programs::{Debug, Program};
-use super::resolve::Binaries;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::program;

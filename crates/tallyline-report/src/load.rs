@@ -1,13 +1,14 @@
 //! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
 
 use super::ahead::{EagerAnalysis, First};
+use super::binaries::Binaries;
 use super::evidence::has_registers;
 use super::keys::Needs;
 use super::names::NameId;
 use super::operand::Outcome;
-use super::profile::{EventInfo, NONE, Place, Profile, Resolved, SampleGroup};
+use super::places::{Places, place_of};
+use super::profile::{EventInfo, MergeGranularity, NONE, Place, Profile, Resolved, SampleGroup};
 use super::programs::Programs;
-use super::resolve::Binaries;
 use super::returns::ReturnAddresses;
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
@@ -16,7 +17,7 @@ use tallyline_perf_data::abi::{read_format, sample as bit};
 use tallyline_perf_data::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
-use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
+use tallyline_perf_data::spaces::AddressSpaces;
 use tallyline_perf_data::{Error, Result};
 
 /// The name of the event of accesses in hardware traces, as in perf.
@@ -77,18 +78,6 @@ impl Profile {
             Ok(Some((profile, binaries)))
         })
     }
-}
-
-/// The granularity at which equal samples merge into one [`SampleGroup`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MergeGranularity {
-    /// All equal samples merge.
-    #[default]
-    None,
-    /// Samples of one CPU merge.
-    Cpus,
-    /// Each sample is a group of its own, in the order of time.
-    Samples,
 }
 
 /// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
@@ -323,22 +312,6 @@ struct Known {
 impl Known {
     fn may_have_changed(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-    }
-}
-
-/// Places, each once.
-#[derive(Default)]
-pub(super) struct Places {
-    list: Vec<Place>,
-    ids: FxHashMap<Place, u32>,
-}
-
-impl Places {
-    pub(super) fn intern(&mut self, place: Place) -> u32 {
-        *self.ids.entry(place).or_insert_with(|| {
-            self.list.push(place);
-            (self.list.len() - 1) as u32
-        })
     }
 }
 
@@ -653,22 +626,6 @@ impl Loader<'_> {
         };
         self.known.comms.insert(tid, (generation, comm));
         comm
-    }
-}
-
-pub(super) fn place_of(
-    spaces: &AddressSpaces,
-    location: Option<Location>,
-    pid: i32,
-    mode: CpuMode,
-    address: u64,
-) -> Place {
-    match location {
-        Some(found) => {
-            let has_file = spaces.dso(found.dso).kind != DsoKind::Anonymous;
-            Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
-        }
-        None => Place { dso: NONE, offset: address, mode, pid: 0 },
     }
 }
 

@@ -1,8 +1,12 @@
 //! The memory operand of a sample's instruction, in the form that reports need.
 
-use super::names::NameId;
+use super::index::NONE;
+use super::names::{NameId, Names};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
-use tallyline_inference::Pseudo;
+use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::type_text;
+use tallyline_inference::{Pseudo, TypeTable, Typed, field_path, place_text};
 
 /// The type of an instruction's operand, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub enum Outcome {
 /// A part of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The type as an index into the types that were joined, see [`Joined`](super::join::Joined).
+    /// The type as an index into the types that were joined, see [`Joined`].
     pub ty: u32,
     /// The type's name.
     pub name: NameId,
@@ -122,5 +126,55 @@ impl Reason {
             Reason::IndirectCall => "entered by an indirect call".to_owned(),
             Reason::NoInstruction => "no instruction at the address".to_owned(),
         }
+    }
+}
+
+/// The types of all programs of a profile.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// A table for each file that has debug information, by the file's index.
+    pub tables: FxHashMap<u32, TypeTable>,
+    /// The types that operands have: the file, and the type in its table.
+    pub types: Vec<(u32, TypeId)>,
+    ids: FxHashMap<(u32, TypeId), u32>,
+    /// Samples that have a type by the address of their data, or by registers.
+    pub by_evidence: u64,
+    /// The debug information that is missing, one line each.
+    pub warnings: Vec<String>,
+}
+
+impl Joined {
+    /// Returns the index of a type.
+    pub(super) fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
+        *self.ids.entry((dso, ty)).or_insert_with(|| {
+            self.types.push((dso, ty));
+            u32::try_from(self.types.len() - 1).unwrap_or(NONE)
+        })
+    }
+
+    /// Returns the table that a type is in, and the type.
+    pub fn get(&self, ty: u32) -> Option<(&TypeTable, TypeId)> {
+        let (dso, id) = self.types.get(ty as usize)?;
+        Some((self.tables.get(dso)?, *id))
+    }
+}
+
+/// Returns the operand of an instruction, with its texts.
+pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &Typed) -> Operand {
+    let name = type_text(table.types(), typed.ty);
+    let field = field_path(table.types(), typed);
+    let text = format!("{name} {}", place_text(table.types(), typed));
+    Operand {
+        ty,
+        name: names.intern(&name),
+        offset: typed.offset.into(),
+        or: typed.or.map(|or| or.offset.into()),
+        within: None,
+        field: names.intern(&field),
+        text: names.intern(&text),
+        size: typed.size,
+        candidates: typed.candidates,
+        reads: typed.access.reads(),
+        writes: typed.access.writes(),
     }
 }

@@ -1,20 +1,29 @@
 //! The samples of a recording, and the code and data addresses that they were at, each once.
 
-use super::attribution::{CallCounts, EventShift, FusionRules, Rule};
-use super::evidence::Held;
-use super::join::Joined;
+pub use super::index::NONE;
 use super::names::{NameId, Names};
-use super::operand::Outcome;
+use super::operand::{Joined, Outcome};
+use super::registers::SampleRegisters;
+use super::skid::{CallCounts, EventShift, FusionRules, Rule};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::Dso;
 use tallyline_perf_data::spe::Tally;
 
-/// The index or number that stands for a CPU, place or time that the recording does not have.
-pub const NONE: u32 = u32::MAX;
+/// The granularity at which equal samples merge into one [`SampleGroup`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MergeGranularity {
+    /// All equal samples merge.
+    #[default]
+    None,
+    /// Samples of one CPU merge.
+    Cpus,
+    /// Each sample is a group of its own, in the order of time.
+    Samples,
+}
 
-/// One sample, or several that are equal but for what [`MergeGranularity`](super::MergeGranularity) ignores.
+/// One sample, or several that are equal but for what [`MergeGranularity`] ignores.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleGroup {
     /// The event, by index.
@@ -177,7 +186,7 @@ pub struct Profile {
     /// The address of each of `data_places` in its file, as the linker gave it.
     pub data_addresses: Vec<u64>,
     /// The registers of samples.
-    pub held: Held,
+    pub held: SampleRegisters,
     /// The return addresses of samples at a function's first instruction, read from the word at the stack
     /// pointer: a sample group, and an index into `places`, for each sample whose word is an address of code.
     pub returns: Vec<(u32, u32)>,

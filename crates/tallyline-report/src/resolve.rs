@@ -1,36 +1,19 @@
 //! The resolution of a profile's addresses to files, symbols and source lines.
 
 use super::ahead::EagerAnalysis;
+use super::binaries::{Addresses, Binaries};
 use super::demangle::demangle;
 use super::keys::Needs;
 use super::lines;
 use super::names::NameId;
 use super::profile::{NONE, Place, Profile, Symbol};
-use super::programs::{Program, Programs};
+use super::programs::Programs;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tallyline_perf_data::file::Records;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::{Dso, DsoKind};
-
-/// The files of a profile: open, or why not.
-#[derive(Default)]
-pub struct Binaries {
-    list: Vec<Option<Result<Arc<Program>, String>>>,
-}
-
-impl Binaries {
-    /// The program of a file.
-    pub fn get(&self, dso: u32) -> Option<&Arc<Program>> {
-        self.list.get(dso as usize)?.as_ref()?.as_ref().ok()
-    }
-
-    /// Why there is none.
-    pub fn why_not(&self, dso: u32) -> Option<&str> {
-        self.list.get(dso as usize)?.as_ref()?.as_ref().err().map(String::as_str)
-    }
-}
 
 impl Profile {
     /// Opens the programs, and looks up what is needed of each place. Each file is read once; of the
@@ -120,40 +103,6 @@ fn address(all: &[Option<Addresses<'_>>], place: &Place) -> u64 {
         Some(Some(addresses)) => addresses.at(place.offset),
         _ => place.offset,
     }
-}
-
-/// The map from a file's offsets to the addresses that the linker assigned.
-pub(super) struct Addresses<'p> {
-    kind: DsoKind,
-    program: &'p Program,
-    // how far the kernel was moved when it was started
-    slide: u64,
-}
-
-impl<'p> Addresses<'p> {
-    /// Those of a file, with its program.
-    pub(super) fn of(dso: &Dso, program: &'p Program) -> Addresses<'p> {
-        Addresses { kind: dso.kind, program, slide: slide(dso, program) }
-    }
-
-    /// The address of an offset.
-    pub(super) fn at(&self, offset: u64) -> u64 {
-        match self.kind {
-            DsoKind::File | DsoKind::Vdso => self.program.image.address_of(offset).unwrap_or(offset),
-            DsoKind::Kernel => offset.wrapping_sub(self.slide),
-            _ => offset,
-        }
-    }
-}
-
-/// Returns the distance by which the kernel was relocated at boot.
-fn slide(dso: &Dso, program: &Program) -> u64 {
-    if dso.kind != DsoKind::Kernel {
-        return 0;
-    }
-    let Some((name, address)) = &dso.reference else { return 0 };
-    // it names a place, not a function
-    program.symbols().address_of_symbol(name).map_or(0, |own| address.wrapping_sub(own))
 }
 
 /// Makes symbols, each once.

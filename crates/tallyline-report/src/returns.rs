@@ -4,7 +4,7 @@
 //! instruction, where it is the return address, is known when programs are open. Until then what is an address of
 //! code is kept, and no more is.
 
-use super::load::{Places, place_of};
+use super::places::{Places, place_of};
 use super::profile::NONE;
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;

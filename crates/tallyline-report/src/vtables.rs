@@ -1,10 +1,10 @@
 //! Classes of virtual calls: a table of functions has no type in the debug information, but the object that its address
 //! was loaded from has one.
 
-use super::join::All;
+use super::answers::All;
+use super::binaries::Binaries;
 use super::operand::Outcome;
 use super::profile::Profile;
-use super::resolve::Binaries;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::type_text;
 use tallyline_inference::code::{Body, Effect, Register};

@@ -7,13 +7,13 @@
 //! with samples that can have been is assumed, and of several none.
 
 use super::candidates::FunctionSamples;
-use super::{CALL_OR_RETURN, Division, Rule, Sampled, is_precise};
-use crate::join;
+use super::{CALL_OR_RETURN, Division, Sampled, is_precise};
+use crate::answers::All;
+use crate::binaries::Binaries;
 use crate::profile::{Place, Profile, Resolved};
-use crate::resolve::Binaries;
+use crate::skid::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 use tallyline_inference::code::{Body, Flow, Predecessors, Symbol, addresses_taken};
 
@@ -31,28 +31,6 @@ const OUTSTANDING: f64 = 4.0;
 
 /// The part of the samples of the block with most of them below which the calls of another one are left out: `1 / 20`.
 const LEFT_OUT: u64 = 20;
-
-/// Samples at functions' first instructions, by what is known of the call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts {
-    /// Charged to the call or jump that the return address on the stack leads to.
-    pub by_return_address: u64,
-    /// Charged to the only indirect call with samples that may have been it.
-    pub assumed: u64,
-    /// Entered by an indirect call of which is not known which.
-    pub unknown: u64,
-}
-
-impl fmt::Display for CallCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallCounts { by_return_address, assumed, unknown } = self;
-        write!(
-            f,
-            "{by_return_address} samples charged by the return address, {assumed} to the only call that may have \
-             been it (assumed), {unknown} entered by an indirect call that is not known"
-        )
-    }
-}
 
 /// A call or jump through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +205,7 @@ impl<'c> Charging<'c> {
         &mut self,
         profile: &mut Profile,
         index: u32,
-        answers: &join::All,
+        answers: &All,
         made: &mut FxHashMap<Place, u32>,
     ) -> (Vec<(u32, u64)>, u64) {
         let (mut given, mut divided) = (Vec::new(), 0);
@@ -252,7 +230,7 @@ fn divide(
     profile: &mut Profile,
     taken: u32,
     sites: &Sites,
-    answers: &join::All,
+    answers: &All,
     made: &mut FxHashMap<Place, u32>,
 ) -> Division {
     let answer = |site: &Site| answers.get(&site.place.dso)?.as_ref().ok()?.table().outcome(site.address);

@@ -1,8 +1,8 @@
 //! The instructions that a sample may be charged to, and how likely each of them stalled.
 
-use super::Rule;
-use super::fusion::PairCounts;
 use super::lines::Lines;
+use crate::skid::Rule;
+use crate::skid::fusion::PairCounts;
 use rustc_hash::FxHashMap;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{

@@ -2,31 +2,26 @@
 //!
 //! The clock's interrupt is taken when an instruction retires, and the sample has the address of the next one:
 //! what took long is an instruction that control came from. That is one instruction in the middle of a block,
-//! one of several at a join, and both halves of a pair that the CPU retires as one (`fusion`). Counters without
-//! precision may be further behind (`shift`). Of several
+//! one of several at a join, and both halves of a pair that the CPU retires as one (`skid::fusion`). Counters without
+//! precision may be further behind (`skid::shift`). Of several
 //! those are left out that cannot have stalled (`candidates`); between what remains samples are divided.
 
 mod calls;
 mod candidates;
-mod fusion;
 mod lines;
-mod shift;
-mod vendors;
 
-pub use calls::CallCounts;
+pub use super::skid::{CallCounts, EventShift, FusionRules, PairRule, Rule, RuleSource};
 pub(super) use calls::Calls;
-pub use fusion::{FusionRules, PairRule, RuleSource};
-pub use shift::EventShift;
 
-use super::join::Answers;
+use super::answers::{All, Answers};
+use super::binaries::Binaries;
 use super::profile::{Place, Profile, Resolved, SampleGroup, Skid};
-use super::resolve::Binaries;
+use super::skid::fusion::PairCounts;
+use super::skid::shift::{self, SHIFTS, ShiftCounts};
 use calls::{Charging, Entered, InFunction};
 use candidates::{Candidates, FunctionSamples, Origin};
-use fusion::PairCounts;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use shift::{SHIFTS, ShiftCounts};
 use std::ops::Range;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{Body, FusiblePair};
@@ -40,59 +35,6 @@ pub(super) const SECOND_OPERAND: i32 = i32::MIN + 2;
 
 /// The process of places that stand for an indirect call of which is not known which.
 pub(super) const INDIRECT_CALL: i32 = i32::MIN + 3;
-
-/// The rule by which samples at a place are charged to other instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// The instruction in front, which is the only one that control comes from.
-    Previous,
-    /// The first half of a pair that this CPU retires as one.
-    FusedPair,
-    /// The only instruction of several that control comes from which can have stalled.
-    OnlyStall,
-    /// Several instructions that control comes from and that can have stalled: samples are divided.
-    Divided,
-    /// The string instruction at the place itself, which is interrupted between its turns.
-    Repeated,
-    /// The store that the one in front only waits for.
-    StoreWaitedFor,
-    /// A call or a return.
-    CallOrReturn,
-    /// The call through memory in front of the return address.
-    Call,
-    /// A jump through memory in the function that the call in front of the return address entered.
-    TailCall,
-    /// The only call or jump through memory with samples that can have entered this function.
-    AssumedCall,
-    /// An indirect call of which is not known which.
-    IndirectCall,
-}
-
-impl Rule {
-    /// Returns the rule as a sentence for people.
-    pub fn text(self) -> &'static str {
-        match self {
-            Rule::Previous => "the instruction that retired before it",
-            Rule::FusedPair => "the compare that this CPU retires together with the jump in front",
-            Rule::OnlyStall => "the only instruction that leads here and can have stalled",
-            Rule::Divided => "samples here are divided among the instructions that lead here",
-            Rule::Repeated => "the string instruction itself, which is interrupted between its turns",
-            Rule::StoreWaitedFor => {
-                "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
-            }
-            Rule::CallOrReturn => "a call or a return came before",
-            Rule::Call => "the call through memory in front of the return address on the stack",
-            Rule::TailCall => {
-                "a jump through memory that leaves the function which the call in front of the return address entered"
-            }
-            Rule::AssumedCall => {
-                "the only call through memory with samples that can have entered this function, as the recording \
-                 has no return address (assumed)"
-            }
-            Rule::IndirectCall => "the function was entered by an indirect call, and it is not known which",
-        }
-    }
-}
 
 /// The origin that samples at one address are charged to, with its share of them.
 struct Share {
@@ -136,12 +78,7 @@ struct Verdicts {
 }
 
 /// Charges samples of imprecise events to what stalled.
-pub(super) fn attribute(
-    profile: &mut Profile,
-    binaries: &Binaries,
-    answers: &super::join::All,
-    calls: &Calls,
-) {
+pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &All, calls: &Calls) {
     let sampled = sampled(profile, answers);
     let views: Vec<View<'_>> =
         sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
@@ -184,7 +121,7 @@ pub(super) fn attribute(
 }
 
 /// Groups samples of imprecise events by the function that they are in.
-fn sampled(profile: &Profile, answers: &super::join::All) -> Vec<Sampled> {
+fn sampled(profile: &Profile, answers: &All) -> Vec<Sampled> {
     let mut by_place: Vec<u64> = vec![0; profile.places.len()];
     let mut of_counters: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     for point in profile.points.iter().filter(|point| !is_precise(profile, point)) {
@@ -223,7 +160,7 @@ fn entry(answers: &Answers, address: u64) -> Option<u64> {
 }
 
 /// Decodes a function, and finds where its samples may come from.
-fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &super::join::All) -> Option<View<'s>> {
+fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option<View<'s>> {
     let program = binaries.get(function.dso)?;
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
     let ranges = &answers.table().function_at(function.entry)?.ranges;
@@ -292,7 +229,7 @@ impl Division {
 }
 
 /// Charges samples as the verdicts on their addresses say.
-fn charge(profile: &mut Profile, answers: &super::join::All, calls: &Calls, verdicts: &Verdicts) {
+fn charge(profile: &mut Profile, answers: &All, calls: &Calls, verdicts: &Verdicts) {
     let mut charging = Charging::new(calls);
     let mut made: FxHashMap<Place, u32> = FxHashMap::default();
     let mut by_event: Vec<u8> = vec![1; profile.events.len()];
@@ -395,7 +332,7 @@ fn division(
 }
 
 /// Charges samples of stores, as the hardware says, to the second operands of string moves: the first one is read.
-pub(super) fn charge_second_operands(profile: &mut Profile, answers: &super::join::All) {
+pub(super) fn charge_second_operands(profile: &mut Profile, answers: &All) {
     let has_seconds = |answers: &Result<Answers, String>| {
         answers.as_ref().is_ok_and(|answers| answers.table().has_second_operands())
     };

@@ -1,8 +1,9 @@
+use super::Division;
 use super::candidates::{Candidates, FunctionSamples, Origin};
-use super::fusion::{FusionRules, PairCounts, RuleSource};
 use super::lines::Lines;
-use super::shift::{self, ShiftCounts};
-use super::{Division, Rule};
+use crate::skid::Rule;
+use crate::skid::fusion::{FusionRules, PairCounts, RuleSource};
+use crate::skid::shift::{self, ShiftCounts};
 use rustc_hash::FxHashMap;
 use std::process::Command;
 use tallyline_inference::code::{Body, Image, Machine, Register};

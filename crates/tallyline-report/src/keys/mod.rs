@@ -10,9 +10,8 @@ mod memory;
 mod task;
 mod types;
 
-use super::aggregate::Counts;
-use super::load::MergeGranularity;
-use super::profile::{Profile, SampleGroup};
+use super::counts::Counts;
+use super::profile::{MergeGranularity, Profile, SampleGroup};
 use std::fmt;
 
 /// One sort key.

@@ -24,24 +24,24 @@ const BEHIND_PER_BETWEEN: u64 = 150;
 
 /// Samples around pairs of each kind.
 #[derive(Debug, Default)]
-pub(super) struct PairCounts {
+pub(crate) struct PairCounts {
     // between the halves, behind the jump
     counts: FxHashMap<FusiblePair, (u64, u64)>,
 }
 
 impl PairCounts {
     /// Adds samples between the halves of a pair.
-    pub(super) fn between(&mut self, pair: FusiblePair, samples: u64) {
+    pub(crate) fn between(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().0 += samples;
     }
 
     /// Adds samples behind a pair.
-    pub(super) fn behind(&mut self, pair: FusiblePair, samples: u64) {
+    pub(crate) fn behind(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().1 += samples;
     }
 
     /// Adds all of another.
-    pub(super) fn add(&mut self, other: &PairCounts) {
+    pub(crate) fn add(&mut self, other: &PairCounts) {
         for (pair, (between, behind)) in &other.counts {
             let own = self.counts.entry(*pair).or_default();
             own.0 += between;
@@ -83,7 +83,7 @@ pub struct FusionRules {
 
 impl FusionRules {
     /// Decides for each kind of pair. `cpu_id` is perf's: vendor, family, model, stepping.
-    pub(super) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
+    pub(crate) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
         let generation = cpu_id.and_then(Generation::of);
         let assumed = |pair: &FusiblePair| generation.is_some_and(|rules| rules.is_fused(pair));
         let rule = |(pair, (between, behind)): (&FusiblePair, &(u64, u64))| {

@@ -19,9 +19,9 @@ struct Pairs {
 
 /// CPUs with the same rules.
 #[derive(Debug)]
-pub(super) struct Generation {
+pub(crate) struct Generation {
     /// The name that reports say.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The vendor as CPUs say it.
     vendor: &'static str,
     family: u32,
@@ -115,7 +115,7 @@ const fn row(
 
 impl Generation {
     /// Finds the rules for a CPU by perf's name of it: vendor, family, model, stepping.
-    pub(super) fn of(cpu_id: &str) -> Option<&'static Generation> {
+    pub(crate) fn of(cpu_id: &str) -> Option<&'static Generation> {
         // headers have commas, tables of events hyphens
         let mut parts = cpu_id.split([',', '-']);
         let vendor = parts.next()?;
@@ -128,7 +128,7 @@ impl Generation {
     }
 
     /// Returns whether pairs of a kind retire as one.
-    pub(super) fn is_fused(&self, pair: &FusiblePair) -> bool {
+    pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         self.pairs.iter().any(|row| {
             row.operations.contains(&pair.producer.operation)
                 && row.operands.contains(&pair.producer.operands)

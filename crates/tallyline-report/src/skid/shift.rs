@@ -10,7 +10,7 @@ use std::fmt;
 use tallyline_inference::code::{Body, Memory, Register};
 
 /// The most instructions that samples are taken to be behind, and one.
-pub(super) const SHIFTS: usize = 4;
+pub(crate) const SHIFTS: usize = 4;
 
 /// The fewest samples at one distance by which the shift is known.
 const ENOUGH: u64 = 128;
@@ -20,7 +20,7 @@ const STANDS_OUT: f64 = 1.5;
 
 /// Samples of one event by their distance from loads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ShiftCounts {
+pub(crate) struct ShiftCounts {
     // samples with a load so many instructions in front
     loads: [u64; SHIFTS],
     // how many there would be if loads did not matter
@@ -54,7 +54,7 @@ impl fmt::Display for EventShift {
 }
 
 /// Counts the samples of one event in one function by their distance from loads.
-pub(super) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) -> ShiftCounts {
+pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) -> ShiftCounts {
     let is_load = |position: usize| {
         let is_likely =
             |memory: &Memory| memory.access.reads() && !memory.implicit && memory.base != Some(stack);
@@ -85,7 +85,7 @@ pub(super) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
 
 impl ShiftCounts {
     /// Adds another function's.
-    pub(super) fn add(&mut self, other: &ShiftCounts) {
+    pub(crate) fn add(&mut self, other: &ShiftCounts) {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;
         }
@@ -94,7 +94,7 @@ impl ShiftCounts {
     }
 
     /// Decides how far behind samples are.
-    pub(super) fn decide(&self, event: u32) -> EventShift {
+    pub(crate) fn decide(&self, event: u32) -> EventShift {
         let best = (0..SHIFTS).max_by_key(|shift| (self.loads[*shift], *shift == 1)).unwrap_or(1);
         let most = self.loads[best];
         let others = (0..SHIFTS).filter(|shift| *shift != best).map(|shift| self.loads[shift]);
@@ -108,7 +108,7 @@ impl ShiftCounts {
 
 /// Returns the address of the instruction that samples at an address would be at if they were one instruction behind,
 /// given by how many they are; none where that is not in the same block.
-pub(super) fn as_if_one(body: &Body, address: u64, shift: usize) -> Option<u64> {
+pub(crate) fn as_if_one(body: &Body, address: u64, shift: usize) -> Option<u64> {
     let position = body.position(address)?;
     let start = body.blocks()[body.block_of(position)?].instructions.start as usize;
     let moved = position.checked_sub(shift.checked_sub(1)?)?;

@@ -1,0 +1,40 @@
+//! Places of code and data, each once.
+
+use super::profile::{NONE, Place};
+use rustc_hash::FxHashMap;
+use tallyline_perf_data::sample::CpuMode;
+use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
+
+/// Places, each once.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) list: Vec<Place>,
+    ids: FxHashMap<Place, u32>,
+}
+
+impl Places {
+    /// Returns the index of a place.
+    pub(super) fn intern(&mut self, place: Place) -> u32 {
+        *self.ids.entry(place).or_insert_with(|| {
+            self.list.push(place);
+            (self.list.len() - 1) as u32
+        })
+    }
+}
+
+/// Returns the place of an address, with the file that is mapped there.
+pub(super) fn place_of(
+    spaces: &AddressSpaces,
+    location: Option<Location>,
+    pid: i32,
+    mode: CpuMode,
+    address: u64,
+) -> Place {
+    match location {
+        Some(found) => {
+            let has_file = spaces.dso(found.dso).kind != DsoKind::Anonymous;
+            Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
+        }
+        None => Place { dso: NONE, offset: address, mode, pid: 0 },
+    }
+}

@@ -1,0 +1,85 @@
+//! Rules by which samples lie behind the instruction that caused them: learnt from a recording, or its vendor's.
+
+pub(crate) mod fusion;
+pub(crate) mod shift;
+mod vendors;
+
+pub use fusion::{FusionRules, PairRule, RuleSource};
+pub use shift::EventShift;
+
+use std::fmt;
+
+/// The rule by which samples at a place are charged to other instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The instruction in front, which is the only one that control comes from.
+    Previous,
+    /// The first half of a pair that this CPU retires as one.
+    FusedPair,
+    /// The only instruction of several that control comes from which can have stalled.
+    OnlyStall,
+    /// Several instructions that control comes from and that can have stalled: samples are divided.
+    Divided,
+    /// The string instruction at the place itself, which is interrupted between its turns.
+    Repeated,
+    /// The store that the one in front only waits for.
+    StoreWaitedFor,
+    /// A call or a return.
+    CallOrReturn,
+    /// The call through memory in front of the return address.
+    Call,
+    /// A jump through memory in the function that the call in front of the return address entered.
+    TailCall,
+    /// The only call or jump through memory with samples that can have entered this function.
+    AssumedCall,
+    /// An indirect call of which is not known which.
+    IndirectCall,
+}
+
+impl Rule {
+    /// Returns the rule as a sentence for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Rule::Previous => "the instruction that retired before it",
+            Rule::FusedPair => "the compare that this CPU retires together with the jump in front",
+            Rule::OnlyStall => "the only instruction that leads here and can have stalled",
+            Rule::Divided => "samples here are divided among the instructions that lead here",
+            Rule::Repeated => "the string instruction itself, which is interrupted between its turns",
+            Rule::StoreWaitedFor => {
+                "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
+            }
+            Rule::CallOrReturn => "a call or a return came before",
+            Rule::Call => "the call through memory in front of the return address on the stack",
+            Rule::TailCall => {
+                "a jump through memory that leaves the function which the call in front of the return address entered"
+            }
+            Rule::AssumedCall => {
+                "the only call through memory with samples that can have entered this function, as the recording \
+                 has no return address (assumed)"
+            }
+            Rule::IndirectCall => "the function was entered by an indirect call, and it is not known which",
+        }
+    }
+}
+
+/// Samples at functions' first instructions, by what is known of the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Charged to the call or jump that the return address on the stack leads to.
+    pub by_return_address: u64,
+    /// Charged to the only indirect call with samples that may have been it.
+    pub assumed: u64,
+    /// Entered by an indirect call of which is not known which.
+    pub unknown: u64,
+}
+
+impl fmt::Display for CallCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallCounts { by_return_address, assumed, unknown } = self;
+        write!(
+            f,
+            "{by_return_address} samples charged by the return address, {assumed} to the only call that may have \
+             been it (assumed), {unknown} entered by an indirect call that is not known"
+        )
+    }
+}
