@@ -1,4 +1,4 @@
-//! How the outcome of one instruction came about.
+//! The derivation of one instruction's outcome.
 
 use super::flow::Analysis;
 use super::outcome::Outcome;
@@ -7,7 +7,7 @@ use crate::code::Register;
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::type_text;
 
-/// How the outcome of one instruction came about.
+/// The derivation of one instruction's outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
     /// The function.
@@ -26,7 +26,7 @@ pub struct Explanation {
     pub answer: String,
 }
 
-/// What is known before one instruction.
+/// The state before one instruction.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Its address.

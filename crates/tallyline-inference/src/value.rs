@@ -5,7 +5,7 @@ use super::tags::Tags;
 use crate::code::{REGISTERS, Register};
 use tallyline_debuginfo::model::TypeId;
 
-/// What is known about a value.
+/// The abstract value of a register or stack slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Nothing: lost at an instruction, by position from 1; 0 for never known.
@@ -104,7 +104,7 @@ impl Value {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     pub(super) fn is_unknown(self) -> bool {
         matches!(self, Value::Unknown(_))
     }
@@ -145,7 +145,7 @@ impl State {
         State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0, tags: None }
     }
 
-    /// What a register holds.
+    /// Returns the value of a register.
     pub(super) fn get(&self, register: Register) -> Value {
         self.registers.get(usize::from(register.0)).copied().unwrap_or(Value::Unknown(0))
     }

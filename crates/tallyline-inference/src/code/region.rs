@@ -16,11 +16,11 @@ const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 /// A part of the program that is loaded as it is in the file.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Where it is loaded.
+    /// The address at which it is loaded.
     pub address: u64,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
-    /// Whether it is code.
+    /// `true` if it is executable.
     pub code: bool,
     bytes: Bytes,
 }
@@ -44,7 +44,7 @@ impl Region {
         Region { address, size, code, bytes: Bytes::InFile { file: file.clone(), offset, chunks } }
     }
 
-    /// Whether an address is in it.
+    /// Returns whether the region contains an address.
     pub(super) fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.address) < self.size
     }
