@@ -16,6 +16,7 @@ mod evlist;
 mod groups;
 mod interrupt;
 mod layout;
+mod listing;
 mod manual;
 mod mem;
 mod pahole;

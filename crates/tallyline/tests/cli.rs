@@ -4,7 +4,8 @@ mod common;
 
 use common::{folder, run, stderr, stdout, tallyline};
 use std::io::Read;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn what_cannot_be_understood_ends_with_status_2_and_a_reason() {
@@ -86,4 +87,47 @@ fn every_sub_command_has_a_manual_page() {
     let wrong = run(&["man", "layuot"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is"), "{wrong:?}");
+}
+
+/// Returns `tallyline bench` as a program in a folder of its own, with `search_path` as the search path.
+fn bench_in(folder: &Path, search_path: &Path) -> Command {
+    let program = folder.join("tallyline");
+    let _ = std::fs::remove_file(&program);
+    let built = env!("CARGO_BIN_EXE_tallyline");
+    // a symbolic link would lead back to the build folder
+    std::fs::hard_link(built, &program).expect("the test folder is in the build folder");
+    let mut command = Command::new(program);
+    command.arg("bench").env("PATH", search_path).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn bench_hands_arguments_and_status_to_the_program_beside_it_or_on_the_search_path() {
+    let (own, other) = (folder("bench-own"), folder("bench-other"));
+    // a shell in the place of the benchmarks shows what they are started with
+    let shell_as_bench = |folder: &Path| {
+        let link = folder.join("tallyline-bench");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink("/bin/sh", link).expect("linked");
+    };
+    let script = ["-c", "echo $1; exit 7", "sh", "--quick"];
+    shell_as_bench(&other);
+    let on_search_path = bench_in(&own, &other).args(script).output().expect("started");
+    assert_eq!(stdout(&on_search_path), "--quick\n", "{on_search_path:?}");
+    assert_eq!(on_search_path.status.code(), Some(7));
+
+    shell_as_bench(&own);
+    std::fs::remove_file(other.join("tallyline-bench")).expect("removed");
+    let beside = bench_in(&own, &other).args(script).output().expect("started");
+    assert_eq!(stdout(&beside), "--quick\n", "{beside:?}");
+    assert_eq!(beside.status.code(), Some(7));
+}
+
+#[test]
+fn bench_without_its_program_says_how_to_build_it() {
+    let (own, empty) = (folder("bench-missing"), folder("bench-empty"));
+    let output = bench_in(&own, &empty).args(["update", "--quick"]).output().expect("started");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(stderr(&output).contains("cargo build --release -p tallyline-bench"), "{output:?}");
 }

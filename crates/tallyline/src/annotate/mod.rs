@@ -1,14 +1,12 @@
 //! `tallyline annotate`: types field by field, functions instruction by instruction.
 
 mod args;
-pub(crate) mod code;
 mod exchange;
-mod source;
-pub(crate) mod text;
 
 pub(crate) use args::AnnotateArgs;
 
 use crate::browser;
+use crate::listing::{code, text};
 use crate::profile;
 use crate::report::browse;
 use anyhow::{Context, Result};
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
             types.retain(|of_type| wanted.contains(&of_type.name));
         }
         found(&types, path);
-        return output.write(|out| text::write(args, &types, line, &args.fit(), out));
+        return output.write(|out| text::write(args.plain, &types, line, &args.fit(), out));
     }
     let is_browsed = args.is_browsable() && browser::is_wanted();
     let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
@@ -81,7 +79,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         if args.type_stat {
             statistics(&profile, out)?;
         }
-        text::write(args, &types, profile.line_size.into(), &args.fit(), out)
+        text::write(args.plain, &types, profile.line_size.into(), &args.fit(), out)
     });
     profile::keep_to_the_end(profile, binaries);
     written

@@ -1,7 +1,7 @@
 //! Command lines as the C library's `argp` takes them apart: short options bundled, long ones
 //! abbreviated as long as only one fits, options and operands in any order.
 
-use super::options::Key;
+use super::key::Key;
 
 /// An option's argument: none, or one with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

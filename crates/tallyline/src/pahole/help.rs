@@ -1,7 +1,8 @@
 //! `--help`, `--usage` and the version.
 
 use super::argp::{Argument, Opt};
-use super::options::{Key, OPTIONS};
+use super::key::Key;
+use super::options::OPTIONS;
 use std::fmt::Write;
 
 /// The version that scripts ask for: that of the pahole whose output this is.

@@ -4,6 +4,7 @@
 
 mod argp;
 mod help;
+mod key;
 mod options;
 mod pass_on;
 mod prototype;
@@ -16,7 +17,8 @@ use crate::layout::operands::opens_as_types;
 use crate::layout::select::Names;
 use crate::layout::show;
 use argp::{Given, Parsed};
-use options::{Key, OPTIONS};
+use key::Key;
+use options::OPTIONS;
 use prototype::Prototype;
 use reorganize::Smaller;
 use std::ffi::OsString;

@@ -1,75 +1,7 @@
 //! pahole's options: their names, and what each does here.
 
 use super::argp::{Argument, Opt};
-
-/// The meaning of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    Help,
-    Usage,
-    Version,
-    NumericVersion,
-    AnonInclude,
-    NestedAnonInclude,
-    BitHoles,
-    BtfBase,
-    CachelineSize,
-    ClassName,
-    ClassesAsStructs,
-    Compile,
-    Contains,
-    ContainsEnumerator,
-    CuExclude,
-    DeclExclude,
-    DefinedIn,
-    ExpandPointers,
-    ExpandTypes,
-    FindPointersTo,
-    Fixup,
-    FlatArrays,
-    FormatPath,
-    Hex,
-    HoleSize,
-    Holes,
-    Lang,
-    LangExclude,
-    NameLength,
-    NrDefinitions,
-    NrMembers,
-    OnlyData,
-    Packable,
-    Packed,
-    Reorganize,
-    Steps,
-    Padding,
-    PaddingAtLeast,
-    Positions,
-    Prefix,
-    Exclude,
-    Private,
-    Quiet,
-    Recursive,
-    RelativeOffsets,
-    RunningVmlinux,
-    Separator,
-    FirstBiggest,
-    Sizes,
-    SkipAtomic,
-    SkipMissing,
-    Sort,
-    Structs,
-    SuppressAligned,
-    SuppressForcePadding,
-    SuppressPacked,
-    Unions,
-    Verbose,
-    WithFlexibleArray,
-    WithEmbeddedFlexibleArray,
-    /// Changes nothing about what is printed here.
-    Nothing,
-    /// Only together with what another program does.
-    Elsewhere(&'static str),
-}
+use super::key::Key;
 
 const ENCODING: &str = "encodes BTF";
 const PRETTY: &str = "prints raw data";

@@ -1,6 +1,6 @@
 //! The command line of `tallyline record`.
 
-use super::trace::TraceArgs;
+use super::trace_args::TraceArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

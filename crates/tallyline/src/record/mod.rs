@@ -2,6 +2,7 @@
 
 mod args;
 mod trace;
+mod trace_args;
 
 pub(crate) use args::RecordArgs;
 

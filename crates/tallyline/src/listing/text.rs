@@ -1,6 +1,5 @@
 //! Types as text: perf's format, with more columns.
 
-use super::AnnotateArgs;
 use crate::columns::{self, Fit};
 use anyhow::Result;
 use std::borrow::Cow;
@@ -37,15 +36,9 @@ impl Line {
 }
 
 /// Writes types, those most accessed first.
-pub(super) fn write(
-    args: &AnnotateArgs,
-    types: &[TypeUse],
-    line: u64,
-    fit: &Fit,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(crate) fn write(plain: bool, types: &[TypeUse], line: u64, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     for of_type in types {
-        for line in lines(of_type, args.plain, line) {
+        for line in lines(of_type, plain, line) {
             writeln!(out, "{}", line.fitted(fit))?;
         }
         writeln!(out)?;

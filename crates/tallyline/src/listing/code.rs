@@ -24,7 +24,7 @@ pub(crate) struct Function {
 }
 
 /// Writes the functions that have samples, those with the most first.
-pub(super) fn write(
+pub(crate) fn write(
     profile: &Profile,
     binaries: &Binaries,
     filter: &Filter,
