@@ -26,6 +26,7 @@
 
 pub mod check;
 pub mod diff;
+mod explain;
 pub mod groups;
 pub mod print;
 pub mod query;

@@ -1,7 +1,7 @@
 //! Alignments in effect: what was asked for, what the members need, and what packing takes away, as
 //! the rules that lay the records out have it.
 
-use crate::reorganize::explain;
+use crate::explain::{InEffect, explain};
 use tallyline_debuginfo::abi::{Rules, type_align};
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
@@ -10,14 +10,6 @@ use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 pub struct Effective {
     rules: Rules,
     records: Vec<InEffect>,
-}
-
-/// The alignment of a record.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InEffect {
-    pub(crate) align: u64,
-    /// `true` if it was declared packed, or with a limit (`#pragma pack`).
-    pub(crate) packed: bool,
 }
 
 impl Effective {

@@ -1,6 +1,6 @@
 //! Holes and padding of a struct.
 
-use super::Coverage;
+use super::{Coverage, Summary};
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
 /// The unused bytes and bits behind a member.
@@ -10,19 +10,6 @@ pub struct Gap {
     pub bytes: i64,
     /// Bits of the unit that holds a bitfield.
     pub bits: u8,
-}
-
-/// The unused bytes and bits of a struct, in numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Holes of whole bytes.
-    pub holes: u32,
-    /// Holes of bits.
-    pub bit_holes: u32,
-    /// Bytes behind the last member.
-    pub padding: u64,
-    /// Bits behind the last bitfield, if it is the last member.
-    pub bit_padding: u8,
 }
 
 /// The holes of a struct.

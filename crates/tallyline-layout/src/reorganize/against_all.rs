@@ -1,9 +1,9 @@
 //! Tests: what the searches find, against every order there is.
 
-use super::bits::Bits;
 use super::item::{Body, Item};
 use super::moves::{fewest, kept};
 use super::smallest::smallest;
+use crate::explain::Bits;
 
 /// Numbers that are the same in every run.
 struct Random(u64);

@@ -1,8 +1,8 @@
 //! Items, which move as one: a member, or a run of bitfields.
 
-use super::bits::Bits;
-use super::replay::{Placed, Replay};
 use super::{Options, is_marker};
+use crate::explain::Bits;
+use crate::explain::{Placed, Replay};
 use crate::query::ends_flexibly;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 

@@ -29,28 +29,20 @@
 //! few kinds, which nearly all are; time and memory of the searches are bounded, to about a second
 //! for a type made to be bad.
 
-mod abi;
 #[cfg(test)]
 mod against_all;
-mod bits;
-mod declaration;
 pub mod declare;
 mod item;
 mod moves;
 mod proposal;
-mod replay;
 mod smallest;
 mod together;
 
-pub(crate) use declaration::{Declaration, Declarations};
 pub use proposal::{Checkable, Extent, Move, Proposal, Proven, checkable, print};
 pub use together::Together;
 
-use crate::query::InEffect;
-use abi::Abi;
-use replay::{Manner, Unexplained, replay};
+use crate::explain::{Abi, Manner, Unexplained, replay};
 use std::fmt;
-use tallyline_debuginfo::abi::Rules;
 use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
 /// So many members between two fences are always reorganised exactly.
@@ -325,13 +317,6 @@ fn has_standard_layout(types: &Types, record: &Record) -> bool {
     let mut data = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
     let access = data.clone().next().map(|member| member.access);
     data.all(|member| !member.is_base() && !member.artificial && Some(member.access) == access)
-}
-
-/// Returns how every record is aligned, and the rules of the machine that explain most of it.
-pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
-    let abi = Abi::new(types);
-    let records = types.record_ids().map(|id| abi.in_effect(id));
-    (abi.rules, records.collect())
 }
 
 /// Returns whether a header is part of a kernel's user interface.

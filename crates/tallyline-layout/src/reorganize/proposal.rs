@@ -1,8 +1,8 @@
 //! A proposed layout: laid out anew, with the moves that lead to it, and printed.
 
 use super::item::{Body, Item};
-use super::{Declaration, Declarations};
 use super::{Reorganizer, moves};
+use crate::explain::{Declaration, Declarations};
 use crate::print::pahole::{Printer, Style};
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::Original;

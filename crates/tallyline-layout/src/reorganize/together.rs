@@ -7,8 +7,8 @@
 //! it in which its members would be smaller.
 
 use super::proposal::place;
-use super::replay::{Placed, Replay, replay};
 use super::{Outcome, Reorganizer, item, refuse_language, smallest};
+use crate::explain::{Placed, Replay, replay};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, RecordId, Type, TypeId};

@@ -3,7 +3,7 @@
 use super::atomic::value_type;
 use super::name::skip_annotations;
 use super::{DEPTH_LIMIT, Frame, Printer};
-use crate::reorganize::Declarations;
+use crate::explain::Declarations;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use tallyline_debuginfo::model::{EnumId, FunctionId, NameId, Pointer, RecordId, Type, TypeId};

@@ -26,8 +26,8 @@ mod variant;
 pub use order::{Order, Start};
 pub use style::Style;
 
+use crate::explain::{Declaration, Declarations};
 use crate::query::{Flexible, Packed, Summary, summary};
-use crate::reorganize::{Declaration, Declarations};
 use frame::Frame;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;

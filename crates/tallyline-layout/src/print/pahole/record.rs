@@ -2,8 +2,8 @@
 
 use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
+use crate::explain::Declaration;
 use crate::query::{Gap, Layout, Summary, ends_flexibly, layout};
-use crate::reorganize::Declaration;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{
     Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type,

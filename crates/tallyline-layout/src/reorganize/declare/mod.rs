@@ -14,9 +14,9 @@
 mod scalar;
 mod spell;
 
-use super::replay::{Manner, Placed, replay};
 use super::together::Layout;
 use super::{Proposal, Reorganizer, Together};
+use crate::explain::{Manner, Placed, replay};
 use rustc_hash::FxHashMap;
 use spell::Speller;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! C spellings of the types of members.
 
 use super::{Owner, Shared, Writer, scalar};
-use crate::reorganize::replay::Manner;
+use crate::explain::Manner;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, Qualifier, Type, TypeId};
 

@@ -1,10 +1,9 @@
 //! Alignments by the rules of a machine's ABI: what a compiler would use, not what a file shows.
 
-use crate::query::InEffect;
 use tallyline_debuginfo::abi::{Rules, member_align, rules, type_align};
 use tallyline_debuginfo::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
 
-use super::replay::{Manner, Shape, Unexplained, replay};
+use super::replay::{Alignments, Manner, Shape, Unexplained, replay};
 use tallyline_debuginfo::abi::is_alignment;
 
 /// The nesting depth at which a struct counts as unexplained; real programs stay below thirty.
@@ -13,10 +12,18 @@ const DEPTH_LIMIT: usize = 128;
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
+/// The alignment of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InEffect {
+    pub(crate) align: u64,
+    /// `true` if it was declared packed, or with a limit (`#pragma pack`).
+    pub(crate) packed: bool,
+}
+
 /// The layouts of all records of a set of types, and the alignments that follow.
 pub(crate) struct Abi<'t> {
-    pub(super) types: &'t Types,
-    pub(super) rules: Rules,
+    pub(crate) types: &'t Types,
+    pub(crate) rules: Rules,
     shapes: Vec<Option<Shape>>,
     // records that others show to be packed
     packed: Vec<bool>,
@@ -24,7 +31,7 @@ pub(crate) struct Abi<'t> {
 
 impl<'t> Abi<'t> {
     /// Explains every record that is here: time in proportion to their members.
-    pub(super) fn new(types: &'t Types) -> Abi<'t> {
+    pub(crate) fn new(types: &'t Types) -> Abi<'t> {
         let all = rules(types.target());
         let mut best = Abi::by(types, all[0]);
         // which of them a compiler followed shows in what they explain
@@ -63,24 +70,24 @@ impl<'t> Abi<'t> {
     }
 
     /// Returns the alignment of a record.
-    pub(super) fn in_effect(&self, id: RecordId) -> InEffect {
+    pub(crate) fn in_effect(&self, id: RecordId) -> InEffect {
         let shape = self.shape(id);
         let packed = shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_));
         InEffect { align: shape.align.max(1), packed }
     }
 
     /// Returns the layout of a record.
-    pub(super) fn shape(&self, id: RecordId) -> Shape {
+    pub(crate) fn shape(&self, id: RecordId) -> Shape {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }
 
     /// The alignment of a type, in bytes.
-    pub(super) fn align_of(&self, id: TypeId) -> u64 {
+    pub(crate) fn align_of(&self, id: TypeId) -> u64 {
         type_align(self.types, id, self.rules, &mut |record| self.shape(record).align)
     }
 
     /// The alignment of the type of a member, in bytes.
-    pub(super) fn align_of_member(&self, member: &Member) -> u64 {
+    pub(crate) fn align_of_member(&self, member: &Member) -> u64 {
         member_align(self.types, member, self.rules, &mut |record| self.shape(record).align)
     }
 
@@ -127,7 +134,7 @@ impl<'t> Abi<'t> {
     }
 
     /// The record that a member's type holds by value.
-    pub(super) fn held(&self, mut id: TypeId) -> Option<RecordId> {
+    pub(crate) fn held(&self, mut id: TypeId) -> Option<RecordId> {
         for _ in 0..CHAIN_LIMIT {
             id = self.types.strip(id);
             match self.types.get(id) {
@@ -214,6 +221,27 @@ impl<'t> Abi<'t> {
         }
         found
     }
+}
+
+impl Alignments for Abi<'_> {
+    fn types(&self) -> &Types {
+        self.types
+    }
+
+    fn align_of(&self, id: TypeId) -> u64 {
+        Abi::align_of(self, id)
+    }
+
+    fn align_of_member(&self, member: &Member) -> u64 {
+        Abi::align_of_member(self, member)
+    }
+}
+
+/// Returns how every record is aligned, and the rules of the machine that explain most of it.
+pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
+    let abi = Abi::new(types);
+    let records = types.record_ids().map(|id| abi.in_effect(id));
+    (abi.rules, records.collect())
 }
 
 /// Returns whether there are types about which compilers for a machine do not agree.

@@ -5,17 +5,16 @@
 //! [`Manner`], put every member exactly where the file says that it is. Only what is explained is
 //! reorganised.
 
-use super::abi::Abi;
 use super::bits::Bits;
 use tallyline_debuginfo::abi::{is_alignment, size_of};
-use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type};
+use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
 /// Larger than any struct: sizes beyond are a damaged file's.
-pub(super) const SIZE_LIMIT: u64 = 1 << 40;
+pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 
 /// Under which attributes a record was declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// None that change where its members go.
     #[default]
     Natural,
@@ -29,7 +28,7 @@ pub(super) enum Manner {
 
 /// The reason why no rule explains a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unexplained {
+pub(crate) enum Unexplained {
     /// The members are not known.
     Unknown,
     /// A member (by index) lies before the place that its alignment gives it.
@@ -44,15 +43,15 @@ pub(super) enum Unexplained {
 
 /// The explanation of a record's layout.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Its alignment in bytes.
-    pub(super) align: u64,
+    pub(crate) align: u64,
     /// The attributes of its declaration.
-    pub(super) manner: Manner,
+    pub(crate) manner: Manner,
     /// `true` if an alignment was guessed from a gap.
-    pub(super) guessed: bool,
+    pub(crate) guessed: bool,
     /// Why it cannot be explained, if it cannot.
-    pub(super) unexplained: Option<Unexplained>,
+    pub(crate) unexplained: Option<Unexplained>,
 }
 
 impl Default for Shape {
@@ -63,7 +62,7 @@ impl Default for Shape {
 
 /// The placement of one member.
 #[derive(Clone, Debug)]
-pub(super) enum Placed {
+pub(crate) enum Placed {
     /// It takes no place: a static member.
     Nowhere,
     /// Whole bytes.
@@ -84,29 +83,39 @@ pub(super) enum Placed {
 
 /// A record's layout, replayed.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(crate) struct Replay {
     /// Each member of the record.
-    pub(super) members: Vec<Placed>,
+    pub(crate) members: Vec<Placed>,
     /// The unnamed bits behind members that are bitfields, by the member's index.
-    pub(super) behind: Vec<(usize, Bits)>,
+    pub(crate) behind: Vec<(usize, Bits)>,
     /// Its alignment in bytes.
-    pub(super) align: u64,
+    pub(crate) align: u64,
     /// `true` if an alignment was guessed from a gap.
-    pub(super) guessed: bool,
+    pub(crate) guessed: bool,
+}
+
+/// The types of a file and their alignments, as far as they are known.
+pub(crate) trait Alignments {
+    /// Returns the types.
+    fn types(&self) -> &Types;
+    /// Returns the alignment of a type in bytes.
+    fn align_of(&self, id: TypeId) -> u64;
+    /// Returns the alignment of a member in bytes.
+    fn align_of_member(&self, member: &Member) -> u64;
 }
 
 /// Replays a record. With `guess`, a gap that nothing else explains is taken for an alignment.
-pub(super) fn replay(
-    abi: &Abi<'_>,
+pub(crate) fn replay(
+    abi: &dyn Alignments,
     id: RecordId,
     manner: Manner,
     guess: bool,
 ) -> Result<Replay, Unexplained> {
-    let record = abi.types.record(id);
+    let record = abi.types().record(id);
     if record.size > SIZE_LIMIT || (record.align != 0 && !is_alignment(record.align)) {
         return Err(Unexplained::Odd);
     }
-    let members = abi.types.members(record);
+    let members = abi.types().members(record);
     let mut walk =
         Walk { abi, manner, guess, position: 0, align: 1, last_field: None, replay: empty(members) };
     if record.is_union() {
@@ -125,8 +134,8 @@ fn empty(members: &[Member]) -> Replay {
     Replay { members: Vec::with_capacity(members.len()), behind: Vec::new(), align: 1, guessed: false }
 }
 
-struct Walk<'a, 't> {
-    abi: &'a Abi<'t>,
+struct Walk<'a> {
+    abi: &'a dyn Alignments,
     manner: Manner,
     guess: bool,
     // in bits: everything before is taken
@@ -136,7 +145,7 @@ struct Walk<'a, 't> {
     replay: Replay,
 }
 
-impl Walk<'_, '_> {
+impl Walk<'_> {
     fn step(&mut self, index: usize, member: &Member, next: Option<&Member>) -> Result<Placed, Unexplained> {
         match member.kind {
             MemberKind::Static => return Ok(Placed::Nowhere),
@@ -184,7 +193,7 @@ impl Walk<'_, '_> {
         member: &Member,
     ) -> Result<u64, Unexplained> {
         // what BTF's reader inferred
-        if self.abi.types.origin() == Origin::Btf && member.align > align && is_alignment(member.align) {
+        if self.abi.types().origin() == Origin::Btf && member.align > align && is_alignment(member.align) {
             let inferred = member.align;
             if filled.next_multiple_of(inferred) == at {
                 self.replay.guessed = true;
@@ -208,7 +217,7 @@ impl Walk<'_, '_> {
     }
 
     fn field(&mut self, index: usize, member: &Member, width: u64) -> Result<Placed, Unexplained> {
-        let unit = size_of(self.abi.types, self.abi.types.strip(member.ty)).saturating_mul(8);
+        let unit = size_of(self.abi.types(), self.abi.types().strip(member.ty)).saturating_mul(8);
         if width == 0 || width > unit || unit > 128 {
             return Err(Unexplained::Odd);
         }
@@ -221,7 +230,7 @@ impl Walk<'_, '_> {
         if let Manner::Most(most) = self.manner {
             align = align.min(most * 8);
         }
-        let asked = match self.abi.types.origin() {
+        let asked = match self.abi.types().origin() {
             Origin::Dwarf if member.align != 0 => self.checked(member.align)? * 8,
             // BTF's are inferred from bytes, and these are bits
             _ => 1,
@@ -265,9 +274,9 @@ impl Walk<'_, '_> {
         let end = self.position.div_ceil(8);
         let nothing = self.replay.members.iter().all(|placed| matches!(placed, Placed::Nowhere));
         if asked != 0
-            && (self.abi.types.origin() == Origin::Dwarf || end.next_multiple_of(self.align) != size)
+            && (self.abi.types().origin() == Origin::Dwarf || end.next_multiple_of(self.align) != size)
         {
-            self.replay.guessed |= self.abi.types.origin() == Origin::Btf;
+            self.replay.guessed |= self.abi.types().origin() == Origin::Btf;
             self.align = self.align.max(asked);
         }
         let expected = end.next_multiple_of(self.align);
@@ -301,9 +310,9 @@ impl Walk<'_, '_> {
         if let (MemberKind::Base, Some(next)) = (member.kind, next) {
             size = size.min(next.offset.saturating_sub(member.offset)).max(1);
         } else if size == 0
-            && let Type::Record(record) = self.abi.types.get(self.abi.types.strip(member.ty))
+            && let Type::Record(record) = self.abi.types().get(self.abi.types().strip(member.ty))
         {
-            size = self.abi.types.record(record).size;
+            size = self.abi.types().record(record).size;
         }
         if size > SIZE_LIMIT { Err(Unexplained::Odd) } else { Ok(size) }
     }
@@ -311,7 +320,7 @@ impl Walk<'_, '_> {
     /// The alignment of a member under the manner. In DWARF the one of the member itself is final.
     fn align_of(&self, member: &Member) -> Result<u64, Unexplained> {
         let natural = self.abi.align_of_member(member);
-        if self.abi.types.origin() == Origin::Dwarf && member.align != 0 {
+        if self.abi.types().origin() == Origin::Dwarf && member.align != 0 {
             return self.checked(member.align);
         }
         Ok(match self.manner {

@@ -2,24 +2,24 @@
 
 /// One bitfield, or the unnamed bits before one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Bits {
+pub(crate) struct Bits {
     /// The width in bits; 0 starts a new unit (`int : 0`).
-    pub(super) width: u64,
+    pub(crate) width: u64,
     /// The bits of the declared type.
-    pub(super) unit: u64,
+    pub(crate) unit: u64,
     /// The alignment of the declared type in bits; 1 where it is packed.
-    pub(super) align: u64,
+    pub(crate) align: u64,
     /// The alignment that was asked for, in bits; 1 where none was.
-    pub(super) asked: u64,
+    pub(crate) asked: u64,
     /// `true` if it is packed: it may lie across units.
-    pub(super) packed: bool,
+    pub(crate) packed: bool,
     /// `true` if it has a name. An unnamed bitfield does not align the struct.
-    pub(super) named: bool,
+    pub(crate) named: bool,
 }
 
 impl Bits {
     /// The first bit that it takes when everything before `position` is taken.
-    pub(super) fn start(&self, position: u64) -> u64 {
+    pub(crate) fn start(&self, position: u64) -> u64 {
         if self.width == 0 {
             return position.next_multiple_of(self.unit_align());
         }
@@ -28,7 +28,7 @@ impl Bits {
     }
 
     /// The first bit behind it.
-    pub(super) fn end(&self, position: u64) -> u64 {
+    pub(crate) fn end(&self, position: u64) -> u64 {
         self.start(position) + self.width
     }
 
