@@ -17,6 +17,7 @@
 //! files behind addresses, [`jit`] the names of code without a file. [`writer`] makes such files, [`recorder`] fills them.
 
 pub mod abi;
+mod accuracy;
 pub mod attr;
 mod bytes;
 mod error;
@@ -29,6 +30,7 @@ pub mod spaces;
 pub mod spe;
 pub mod writer;
 
+pub use accuracy::Accuracy;
 pub use attr::Attr;
 pub use bytes::{ByteOrder, Cursor, Words};
 pub use error::{Error, Result};

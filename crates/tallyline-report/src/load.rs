@@ -12,13 +12,12 @@ use super::programs::Programs;
 use super::returns::ReturnAddresses;
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
-use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{read_format, sample as bit};
-use tallyline_perf_data::file::{Body, Events, Pieces, Read, Record, Recording, Records, Seen};
+use tallyline_perf_data::file::{Body, Events, Features, Pieces, Read, Record, Recording, Records, Seen};
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
 use tallyline_perf_data::spaces::AddressSpaces;
-use tallyline_perf_data::{Error, Result};
+use tallyline_perf_data::{Accuracy, Attr, Error, Result};
 
 /// The name of the event of accesses in hardware traces, as in perf.
 const MEMORY: &str = "memory";
@@ -187,12 +186,11 @@ impl Losses {
 /// Everything but samples.
 fn described(recording: &Recording<'_>) -> Profile {
     let features = &recording.features;
-    let arch = features.arch.as_deref().unwrap_or_default();
     let events = recording.events.iter().map(|event| {
         let has = |field: u64| event.attr.sample_type & field != 0;
         EventInfo {
             name: event.name.clone(),
-            is_precise: is_precise(&event.attr, arch),
+            is_precise: is_precise(&event.attr, features),
             is_counter: is_counter(&event.attr),
             has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
             has_source: has(bit::DATA_SRC),
@@ -213,15 +211,11 @@ fn described(recording: &Recording<'_>) -> Profile {
     }
 }
 
-/// Returns whether samples of an event have the address of the very instruction: as the hardware was asked for it,
-/// or as the instruction is what raises the event.
-fn is_precise(attr: &Attr, arch: &str) -> bool {
-    // page faults, of both kinds and together, and faults of alignment and of emulation
-    const FAULTS: [u64; 5] = [2, 5, 6, 7, 8];
-    let is_fault = attr.kind == SOFTWARE && FAULTS.contains(&attr.config);
-    // on x86 a watchpoint's trap comes behind the instruction, on aarch64 in front of it
-    let is_watchpoint = attr.kind == BREAKPOINT && arch == "aarch64";
-    attr.precise() > 0 || is_fault || is_watchpoint
+/// Returns whether samples of an event have the address of the instruction that caused it, or no instruction did.
+fn is_precise(attr: &Attr, features: &Features) -> bool {
+    let pmu = features.pmus.iter().find(|(kind, _)| *kind == attr.kind);
+    let arch = features.arch.as_deref().unwrap_or_default();
+    Accuracy::of(attr, arch, pmu.map_or("", |(_, name)| name)) == Accuracy::Exact
 }
 
 /// Returns whether an event is a counter of the hardware.
@@ -642,15 +636,24 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_precise_and_watchpoints_where_they_trap_in_front() {
+    fn faults_and_tracepoints_are_precise_and_watchpoints_where_they_trap_in_front() {
         let event = |kind: u32, config: u64| Attr { kind, config, ..Attr::default() };
-        for config in [2, 5, 6] {
-            assert!(is_precise(&event(SOFTWARE, config), "x86_64"));
+        let on = |arch: &str| {
+            let mut features = Features::default();
+            features.arch = Some(arch.to_owned());
+            features.pmus = vec![(9, "uprobe".to_owned()), (10, "ibs_op".to_owned())];
+            features
+        };
+        let (x86, arm) = (on("x86_64"), on("aarch64"));
+        // faults; context switches, migrations, output of BPF programs
+        for config in [2, 5, 6, 3, 4, 10] {
+            assert!(is_precise(&event(SOFTWARE, config), &x86), "{config}");
         }
-        // the clock, a tracepoint
-        assert!(!is_precise(&event(SOFTWARE, 0), "x86_64") && !is_precise(&event(TRACEPOINT, 2), "x86_64"));
+        // a tracepoint and a probe report their own place, the clock where its interrupt came
+        assert!(is_precise(&event(TRACEPOINT, 2), &x86) && is_precise(&event(9, 0), &x86));
+        assert!(!is_precise(&event(SOFTWARE, 0), &x86) && !is_precise(&event(10, 0), &x86));
         let watchpoint = event(BREAKPOINT, 0);
-        assert_eq!((is_precise(&watchpoint, "x86_64"), is_precise(&watchpoint, "aarch64")), (false, true));
+        assert_eq!((is_precise(&watchpoint, &x86), is_precise(&watchpoint, &arm)), (false, true));
         assert!(is_counter(&event(0, 0)) && is_counter(&event(4, 0x1d3)));
         assert!(!is_counter(&event(SOFTWARE, 0)) && !is_counter(&watchpoint));
     }

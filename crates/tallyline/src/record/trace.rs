@@ -193,11 +193,4 @@ mod tests {
         let line = untraced(many.iter().map(String::as_str)).expect("twenty programs");
         assert!(line.contains(", 12 more;"), "{line}");
     }
-
-    #[test]
-    fn addresses_are_hexadecimal() {
-        assert_eq!(address("0xffffffff81000000"), Ok(0xffff_ffff_8100_0000));
-        assert_eq!(address("ff"), Ok(0xff));
-        assert!(address("").is_err() && address("0x").is_err() && address("g").is_err());
-    }
 }

@@ -47,3 +47,15 @@ fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is no address: hexadecimal digits"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hexadecimal() {
+        assert_eq!(address("0xffffffff81000000"), Ok(0xffff_ffff_8100_0000));
+        assert_eq!(address("ff"), Ok(0xff));
+        assert!(address("").is_err() && address("0x").is_err() && address("g").is_err());
+    }
+}
