@@ -92,7 +92,7 @@ Examples:
   tallyline record --trace -- ./server && tallyline replay
   tallyline replay -n 64 --cache 2M -c 128 server.trace   64 cores and larger lines
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
-  tallyline replay --cost server.trace                    what accesses to each field cost, by a model
+  tallyline replay --cost server.trace           what accesses to each field cost, by a model
 
 The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
 
