@@ -190,8 +190,7 @@ pub fn explore<T>(
     explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// Opens the debug information of a file like [`explore`], but without line tables: units are opened by
-/// [`DebugInfo::open`].
+/// Opens the debug information of a file like [`explore`], but without line tables.
 pub fn explore_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
