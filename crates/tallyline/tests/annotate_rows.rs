@@ -21,18 +21,7 @@ long either(struct holder *p) { return p->e.number; }
 int main(void) { return 0; }
 ";
 
-const ENUM: &str = "\
-#[repr(u64)]
-pub enum Shape { Circle(u64), Square(u64), Oblong(u32, u32) }
-use Shape::*;
-#[no_mangle] pub extern \"C\" fn is_oblong(p: &Shape) -> bool { matches!(p, Oblong(..)) }
-#[no_mangle] pub extern \"C\" fn even(p: &Shape) -> u64 {
-    match p { Circle(x) | Square(x) => *x, _ => unsafe { std::hint::unreachable_unchecked() } }
-}
-#[no_mangle] pub extern \"C\" fn width(p: &Shape) -> u32 {
-    match p { Oblong(x, _) => *x, _ => unsafe { std::hint::unreachable_unchecked() } }
-}
-";
+const ENUM: &str = include_str!("../../tallyline-inference/tests/programs/shapes.rs");
 
 /// A row: its depth, its samples and its text.
 struct Row {
