@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
-use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_debuginfo::{Companion, Companions, Contents, Format, Request, Wanted, read_with};
+use tallyline_layout::print::pahole::{Printer, Style};
 
 struct Same<'b>(&'b [u8]);
 

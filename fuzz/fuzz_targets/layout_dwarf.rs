@@ -3,10 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_layout::print::pahole::{Printer, Style};
-use tallyline_debuginfo::{Format, Request, Wanted, read};
-use tallyline_layout::query;
 use tallyline_debuginfo::lookup;
+use tallyline_debuginfo::{Format, Request, Wanted, read};
+use tallyline_layout::print::pahole::{Printer, Style};
 
 fuzz_target!(|bytes: &[u8]| {
     let named = Wanted::named(["nested", "arrays", "holes", "simple", "row_t", "signs"]);

@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use tallyline_layout::check::{Table, check_table};
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, read};
+use tallyline_layout::check::{Table, check_table};
 
 static TYPES: LazyLock<Types> = LazyLock::new(|| {
     let bytes = include_bytes!("../../crates/tallyline-layout/tests/data/holes.o");

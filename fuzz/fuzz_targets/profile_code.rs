@@ -5,14 +5,12 @@
 use libfuzzer_sys::fuzz_target;
 use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
-use tallyline_inference::{Debug, Wanted, explain, field_path, infer, infer_by_btf, Outcome};
+use tallyline_inference::{Debug, Outcome, Wanted, explain, field_path, infer, infer_by_btf};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(image) = Image::parse(bytes) else { return };
-    let tables = [
-        infer(&image, Debug::Bytes(bytes), &Alone, Wanted::All),
-        infer_by_btf(&image, bytes, Wanted::All),
-    ];
+    let tables =
+        [infer(&image, Debug::Bytes(bytes), &Alone, Wanted::All), infer_by_btf(&image, bytes, Wanted::All)];
     for table in tables.into_iter().flatten() {
         for (address, outcome) in table.rows().iter().take(100) {
             if let Outcome::Typed(typed) = outcome {

@@ -60,6 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = sample.read.map(|read| read.iter().count());
         let _ = sample.branches.map(|stack| stack.iter().count());
         let _ = sample.user_registers.map(|registers| registers.iter().count());
-        let _ = sample.data_source.map(|source| (source.level_text(), source.snoop_text(), source.tlb_text()));
+        let _ =
+            sample.data_source.map(|source| (source.level_text(), source.snoop_text(), source.tlb_text()));
     }
 });

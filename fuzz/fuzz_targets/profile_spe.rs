@@ -38,7 +38,9 @@ fn recording(trace: &[u8], size: usize) -> Vec<u8> {
     writer.records(Encoder::time_conversion(&clock).finish()).expect("memory");
     for (index, bytes) in trace.chunks(size).enumerate() {
         let offset = (index * size) as u64;
-        writer.trace(&Part { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]]).expect("memory");
+        writer
+            .trace(&Part { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]])
+            .expect("memory");
     }
     writer.finish(&Machine::default(), &[]).expect("memory").into_inner()
 }

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
 use tallyline_trace::Trace;
+use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = Trace::open(bytes) else { return };
