@@ -281,7 +281,7 @@ fn the_recorder_samples_return_addresses_of_the_clock() {
     let entry = program.address("handle") & 0xfff;
     for (options, has_words) in [
         (&[][..], true),
-        (&["-g"][..], true),
+        (&["-g"][..], false),
         (&["--call-graph", "dwarf,64"], true),
         (&["--no-return-address"], false),
     ] {

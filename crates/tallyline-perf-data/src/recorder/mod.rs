@@ -122,8 +122,8 @@ pub struct Options {
     pub rate: Rate,
     /// How callers are recorded.
     pub call_chains: CallChains,
-    /// Whether samples of the clock have the word on top of the stack: at a function's first instruction the return
-    /// address.
+    /// `true` if samples of the clock without call chains have the word on top of the stack: at a function's first
+    /// instruction the return address.
     pub return_addresses: bool,
     /// Whether mappings of data are recorded: so reports know which object an address is in. Memory events have them
     /// anyway.

@@ -271,9 +271,12 @@ const WORD: u32 = 8;
 
 /// Adds the word on top of the stack to the samples of an event of which it tells more. It is not among the fields by
 /// which records of different events are told apart. On aarch64 the registers have the return address.
+///
+/// An event with call chains does without: of a sample that has registers and a piece of the stack, `perf script`
+/// unwinds what it can and appends it to the chain, so that the innermost function stood in it twice.
 fn add_return_address(attr: &mut Attr, options: &Options) {
-    let has_stack = attr.sample_type & bit::STACK_USER != 0;
-    if options.return_addresses && !has_stack && cfg!(target_arch = "x86_64") && is_imprecise_time(attr) {
+    let has_callers = attr.sample_type & (bit::STACK_USER | bit::CALLCHAIN) != 0;
+    if options.return_addresses && !has_callers && cfg!(target_arch = "x86_64") && is_imprecise_time(attr) {
         attr.sample_type |= bit::STACK_USER;
         attr.user_stack = WORD;
     }

@@ -58,7 +58,8 @@ pub(crate) struct RecordArgs {
 
     /// Leave out the word on top of the stack, by which a call's stall is charged to what the call read
     ///
-    /// Samples of the clock have it, on x86-64: 24 bytes each.
+    /// Samples of the clock have it, on x86-64: 24 bytes each. Samples with call chains do not: perf would append
+    /// what it unwinds from that word to the chain.
     #[arg(long)]
     pub(super) no_return_address: bool,
 
