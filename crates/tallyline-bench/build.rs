@@ -53,9 +53,10 @@ fn build() -> Result<String, String> {
     Ok(version)
 }
 
+/// The folder of statctr.h, which the build script of statctr-capi names.
 fn include_folder() -> Result<PathBuf, String> {
-    let here = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest folder")?;
-    let folder = Path::new(&here).parent().ok_or("no crates folder")?.join("statctr-capi").join("include");
+    let folder =
+        PathBuf::from(std::env::var_os("DEP_STATCTR_INCLUDE").ok_or("statctr-capi names no headers")?);
     if folder.join("statctr.h").is_file() { Ok(folder) } else { Err("statctr.h not found".into()) }
 }
 

@@ -208,7 +208,7 @@ fn results_go_to_the_file_that_is_named() {
 
 #[test]
 fn layouts_are_compared_by_time_and_memory() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tallyline-layout/tests/data/holes.o");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/holes.o");
     let args = ["layout", "--quick", "--pahole", "./no such program", "--json", "--file", file];
     let output = run(&args);
     assert!(output.status.success(), "{output:?}");

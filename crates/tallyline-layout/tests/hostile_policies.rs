@@ -51,7 +51,7 @@ fn damaged(seed: &str, count: u64) -> impl Iterator<Item = String> {
 fn damaged_policies_are_read_or_refused_with_a_line_of_theirs() {
     let types = types();
     let (mut read, mut refused) = (0, 0);
-    for text in damaged(&data("../../fuzz/seeds/layout_policy/all.toml"), 1500) {
+    for text in damaged(&data("tests/seeds/layout_policy/all.toml"), 1500) {
         match Policy::parse(&text) {
             Ok(policy) => {
                 check(&types, &policy);
@@ -72,7 +72,7 @@ fn damaged_tables_are_read_or_refused() {
     let types = types();
     let mut read = 0;
     for format in ["plain", "lines"] {
-        for text in damaged(&data(&format!("../../fuzz/seeds/layout_table/{format}.rst")), 2000) {
+        for text in damaged(&data(&format!("tests/seeds/layout_table/{format}.rst")), 2000) {
             if let Ok(table) = Table::parse(&text) {
                 assert!(table.entries.len() <= text.lines().count());
                 check_table(&types, &table, 64);

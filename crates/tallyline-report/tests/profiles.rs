@@ -1,6 +1,6 @@
 //! Profiles of the recordings that the tests of `tallyline-perf-data` describe.
 
-#[path = "../../tallyline-perf-data/tests/spe/stream.rs"]
+#[path = "spe/stream.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod stream;
 
@@ -13,7 +13,7 @@ use tallyline_perf_data::spe::Tally;
 use tallyline_report::{MergeGranularity, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
-    let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -43,7 +43,7 @@ fn samples_that_become_one_point_are_all_there() {
         let together = Profile::load(&recording, MergeGranularity::None).expect("well-formed");
         assert_eq!(found(&together), found(&apart), "{name}");
         // a file a piece at a time has the same, where it can be read so
-        let path = format!("{}/../tallyline-perf-data/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
         let file = std::fs::File::open(path).expect("there");
         let pieces = Pieces::open(&file).expect("readable");
         let pieces = pieces

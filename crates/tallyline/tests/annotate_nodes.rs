@@ -9,7 +9,7 @@ use std::process::Command;
 #[test]
 fn a_node_is_one_object_with_its_base_and_its_element() {
     let folder = folder("annotate-nodes");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tallyline-inference/tests/programs/nodes.cc");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/nodes.cc");
     let (program, data) = (folder.join("nodes"), folder.join("nodes.data"));
     if !compiles(Command::new("g++").args(["-O2", "-g", "-std=c++17", "-o"]).arg(&program).arg(source)) {
         return;

@@ -21,7 +21,7 @@ long either(struct holder *p) { return p->e.number; }
 int main(void) { return 0; }
 ";
 
-const ENUM: &str = include_str!("../../tallyline-inference/tests/programs/shapes.rs");
+const ENUM: &str = include_str!("programs/shapes.rs");
 
 /// A row: its depth, its samples and its text.
 struct Row {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn data(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tallyline-layout/tests/data").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout").join(name);
     path.to_str().expect("a plain path").to_string()
 }
 

@@ -2,7 +2,7 @@
 //! it that is made up.
 
 mod common;
-#[path = "../../tallyline-perf-data/tests/spe/stream.rs"]
+#[path = "spe/stream.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod stream;
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// Returns the files under version control that match patterns of `git ls-files`, relative to the root.
+/// Returns the files under version control that match patterns of `git ls-files`, relative to the root. Links are left
+/// out: crates share test data by them, and their targets are files of their own.
 pub(crate) fn files(root: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
@@ -28,7 +29,7 @@ pub(crate) fn files(root: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
         .split('\0')
         .filter(|name| !name.is_empty())
         .map(PathBuf::from)
-        .filter(|file| root.join(file).is_file())
+        .filter(|file| root.join(file).symlink_metadata().is_ok_and(|found| found.is_file()))
         .collect();
     files.sort();
     files.dedup();

@@ -1,7 +1,7 @@
 //! Test only: delays and aborts at the named points of the sections, and requests to the kernel
 //! that fail.
 //!
-//! Each section has three points (see the specification in [`rseq`](super)): 1 after arming, 2
+//! Each section has three points (see the specification in `rseq`): 1 after arming, 2
 //! after the CPU number was read, 3 right before the commit. A delay there makes it likely that
 //! the kernel interrupts the section at just that instruction; an abort takes the way the kernel
 //! would take.

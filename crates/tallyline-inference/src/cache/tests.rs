@@ -91,12 +91,9 @@ fn outcomes() -> Vec<(u64, Outcome)> {
 /// The types of nothing.
 fn no_types() -> Types {
     let mut out = Packer::default();
-    tallyline_debuginfo::read(
-        include_bytes!("../../../tallyline-layout/tests/data/nesting.btf"),
-        &Default::default(),
-    )
-    .expect("BTF")
-    .pack(&mut out);
+    tallyline_debuginfo::read(include_bytes!("../../tests/data/nesting.btf"), &Default::default())
+        .expect("BTF")
+        .pack(&mut out);
     let bytes = out.into_bytes();
     Types::unpack(&mut Unpacker::new(&bytes)).expect("packed")
 }

@@ -43,7 +43,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 
 /// A file of the layout crate's tests, made by a real compiler, or what pahole prints of it.
 pub(crate) fn data(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tallyline-layout/tests/data").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout").join(name);
     path.to_str().expect("a plain path").to_string()
 }
 

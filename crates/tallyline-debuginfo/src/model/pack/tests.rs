@@ -78,7 +78,7 @@ fn what_was_packed_is_unpacked_as_it_was() {
 
 #[test]
 fn names_of_a_table_that_was_taken_over_come_back() {
-    let bytes = include_bytes!("../../../../tallyline-layout/tests/data/kinds.btf");
+    let bytes = include_bytes!("../../../tests/data/kinds.btf");
     let types = crate::read(bytes, &Request::default()).expect("BTF");
     let bytes = packed(&types);
     let again = Types::unpack(&mut Unpacker::new(&bytes)).expect("well formed");

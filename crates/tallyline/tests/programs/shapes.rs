@@ -1,0 +1,1 @@
+../../../tallyline-inference/tests/programs/shapes.rs

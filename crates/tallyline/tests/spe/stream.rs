@@ -1,0 +1,1 @@
+../../../tallyline-perf-data/tests/spe/stream.rs
