@@ -264,9 +264,9 @@ pub struct DebugFileRef {
     /// The build-id; the debug file has the same.
     pub build_id: Option<Vec<u8>>,
     /// The name of the debug file.
-    pub link: Option<Vec<u8>>,
+    pub(crate) link: Option<Vec<u8>>,
     /// The checksum (CRC-32) of the debug file.
-    pub checksum: Option<u32>,
+    pub(crate) checksum: Option<u32>,
 }
 
 /// Returns the references of an ELF file to its debug information; none for other files.

@@ -19,9 +19,9 @@ pub struct Explanation {
     /// What is known before each instruction of its block, up to it.
     pub steps: Vec<Step>,
     /// What it touches; none if it touches nothing.
-    pub outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
     /// What its second operand touches, if it has one.
-    pub second: Option<Outcome>,
+    pub(crate) second: Option<Outcome>,
     /// The outcome in words.
     pub answer: String,
 }

@@ -167,7 +167,6 @@ mod tests {
             is_counter: false,
             has_weight: true,
             has_source: true,
-            has_address: true,
         };
         profile.events = vec![event("one"), event("two")];
         for index in 0..40 {

@@ -194,7 +194,6 @@ fn described(recording: &Recording<'_>) -> Profile {
             is_counter: is_counter(&event.attr),
             has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
             has_source: has(bit::DATA_SRC),
-            has_address: has(bit::ADDR),
         }
     });
     Profile {
@@ -324,7 +323,6 @@ impl Samples {
                 is_counter: false,
                 has_weight: true,
                 has_source: true,
-                has_address: true,
             });
         }
         index

@@ -49,7 +49,7 @@ pub struct SampleGroup {
     /// The place whose instruction the sample is charged to: `place`, or the one that retired before it.
     pub charged: u32,
     /// The return address of the function; [`NONE`] without call chains.
-    pub caller: u32,
+    pub(crate) caller: u32,
     /// The time of the first sample, in nanoseconds of the recording's clock; 0 where it is not known.
     pub time: u64,
     /// The number of events that all its samples together stand for.
@@ -57,7 +57,7 @@ pub struct SampleGroup {
     /// The address of the data.
     pub address: u64,
     /// The data's location, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
-    pub data_place: u32,
+    pub(crate) data_place: u32,
     /// The recorded registers, as an index into [`Profile::held`]: the lowest of its samples; [`NONE`]
     /// without registers.
     pub held: u32,
@@ -94,7 +94,7 @@ pub struct Resolved {
     /// The function, as an index into [`Profile::symbols`].
     pub symbol: u32,
     /// Source file, and file with line: `file.c`, `file.c:12`.
-    pub source_file: NameId,
+    pub(crate) source_file: NameId,
     /// The line.
     pub source_line: NameId,
 }
@@ -122,13 +122,11 @@ pub struct EventInfo {
     /// `true` if its samples are exact enough to be charged to the instruction that they are at.
     pub is_precise: bool,
     /// `true` if it is a hardware counter, whose samples are taken on overflow.
-    pub is_counter: bool,
+    pub(crate) is_counter: bool,
     /// `true` if samples have weights.
     pub has_weight: bool,
     /// `true` if samples have data sources.
     pub has_source: bool,
-    /// `true` if samples have data addresses.
-    pub has_address: bool,
 }
 
 /// The instruction that samples of imprecise events are charged to.

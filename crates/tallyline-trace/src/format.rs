@@ -37,7 +37,7 @@ pub struct Header {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
     pub whole_machine: bool,
     /// The version of the interface between QEMU and the plugin.
-    pub interface: u32,
+    pub(crate) interface: u32,
     /// One access of so many is in the file, on average.
     pub every: u64,
     /// The first process.
@@ -54,7 +54,7 @@ pub struct Mapping {
     /// The process.
     pub process: u32,
     /// 1 read, 2 write, 4 execute.
-    pub protection: u32,
+    pub(crate) protection: u32,
     /// The first address.
     pub start: u64,
     /// How many bytes.

@@ -55,7 +55,7 @@ pub struct Block {
     /// The points of synchronisation in it.
     pub points: u32,
     /// Nanoseconds of the machine's monotonic clock: of the first event, and when it was written.
-    pub times: (u64, u64),
+    pub(crate) times: (u64, u64),
     offset: u64,
     length: u32,
     now: u64,
@@ -69,7 +69,7 @@ pub struct Thread {
     /// The process.
     pub process: u32,
     /// The thread.
-    pub thread: u32,
+    pub(crate) thread: u32,
     /// What it did, in the order of its time.
     pub blocks: Vec<Block>,
 }

@@ -121,7 +121,7 @@ pub struct PairAt {
     /// The position of the first instruction.
     pub producer: usize,
     /// The position of the jump.
-    pub jump: usize,
+    pub(crate) jump: usize,
 }
 
 impl Body {

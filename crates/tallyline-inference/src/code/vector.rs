@@ -11,7 +11,7 @@ use iced_x86::{EncodingKind, Mnemonic, OpKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaneQuery {
     /// The register.
-    pub register: Register,
+    pub(crate) register: Register,
     /// Bytes of an element.
     pub width: u8,
     /// Bytes of the register, from its lowest on.

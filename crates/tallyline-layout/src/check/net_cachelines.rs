@@ -29,9 +29,9 @@ pub struct TableEntry {
     /// The field's name.
     pub name: String,
     /// The transmit path's access; none if it does not use the field.
-    pub tx: Option<Access>,
+    pub(crate) tx: Option<Access>,
     /// The receive path's access; none if it does not use the field.
-    pub rx: Option<Access>,
+    pub(crate) rx: Option<Access>,
     /// The line in the file.
     pub line: u32,
 }

@@ -24,7 +24,7 @@ pub struct Policy {
     /// The rules, in the order of the file.
     pub rules: Vec<Rule>,
     /// The exceptions.
-    pub allows: Vec<Allow>,
+    pub(crate) allows: Vec<Allow>,
 }
 
 impl Default for Policy {
@@ -37,7 +37,7 @@ impl Default for Policy {
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The name of the type, or a pattern.
-    pub pattern: String,
+    pub(crate) pattern: String,
     /// The severity of a violation.
     pub level: Level,
     /// Why there is this rule.
@@ -67,17 +67,17 @@ pub struct TypeRule {
     /// In bytes.
     pub max_size: Option<u64>,
     /// In cache lines, if it starts on one.
-    pub max_lines: Option<u64>,
+    pub(crate) max_lines: Option<u64>,
     /// Holes of whole bytes.
-    pub max_holes: Option<u64>,
+    pub(crate) max_holes: Option<u64>,
     /// Bytes in holes.
-    pub max_hole_bytes: Option<u64>,
+    pub(crate) max_hole_bytes: Option<u64>,
     /// Bytes behind the last member.
-    pub max_padding: Option<u64>,
+    pub(crate) max_padding: Option<u64>,
     /// The least alignment, in bytes.
     pub align: Option<u64>,
     /// It starts on a line and fills its last one.
-    pub per_cpu: bool,
+    pub(crate) per_cpu: bool,
 }
 
 /// Limits of a group. What is none is not asked for.
@@ -90,24 +90,24 @@ pub struct GroupRule {
     /// In bytes.
     pub max_size: Option<u64>,
     /// The line that it starts on.
-    pub starts_on: Option<u64>,
+    pub(crate) starts_on: Option<u64>,
     /// In cache lines.
-    pub max_lines: Option<u64>,
+    pub(crate) max_lines: Option<u64>,
     /// Bytes in holes.
-    pub max_hole_bytes: Option<u64>,
+    pub(crate) max_hole_bytes: Option<u64>,
     /// It may lie on more lines than its bytes need.
-    pub may_straddle: bool,
+    pub(crate) may_straddle: bool,
     /// Nothing else lies on its lines.
-    pub exclusive: bool,
+    pub(crate) exclusive: bool,
 }
 
 /// Members whose lines matter to each other.
 #[derive(Clone, Debug, Default)]
 pub struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
-    pub sets: Vec<Vec<String>>,
+    pub(crate) sets: Vec<Vec<String>>,
     /// The possible start offsets of the type.
-    pub placement: Placement,
+    pub(crate) placement: Placement,
 }
 
 /// The possible start offsets of a type; see the module.
@@ -126,7 +126,7 @@ pub enum Placement {
 #[derive(Clone, Debug)]
 pub struct Allow {
     /// The name of the type, or a pattern.
-    pub pattern: String,
+    pub(crate) pattern: String,
     /// The rule; every one if there is none.
     pub rule: Option<String>,
     /// The member or group; every one if there is none.

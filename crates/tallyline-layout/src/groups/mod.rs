@@ -20,7 +20,7 @@ pub struct Group {
     /// The group's name.
     pub name: String,
     /// `true` if markers in the struct delimit it.
-    pub marked: bool,
+    pub(crate) marked: bool,
     /// Its first byte.
     pub start: u64,
     /// The byte behind it.

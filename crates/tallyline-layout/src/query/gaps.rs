@@ -11,7 +11,7 @@ pub struct Hole {
     /// The size in bytes.
     pub bytes: u64,
     /// The member before it, by its index; none before the first.
-    pub after: Option<usize>,
+    pub(crate) after: Option<usize>,
 }
 
 /// Unused bits in the unit of a bitfield.
@@ -22,7 +22,7 @@ pub struct BitHole {
     /// The number of bits.
     pub bits: u8,
     /// The member before it, by its index; none before the first.
-    pub after: Option<usize>,
+    pub(crate) after: Option<usize>,
 }
 
 /// The unused bytes and bits of a record, in order.

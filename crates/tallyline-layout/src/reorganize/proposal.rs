@@ -48,7 +48,7 @@ pub struct Proposal {
     /// The struct.
     pub record: RecordId,
     /// The members in the new order, by their index in the old.
-    pub order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
     /// The members in the new order, at their new places.
     pub members: Vec<Member>,
     /// The size of the current layout.

@@ -57,7 +57,7 @@ pub struct Features {
     /// `uname -r`.
     pub os_release: Option<String>,
     /// Which perf, or `tallyline` and its version.
-    pub version: Option<String>,
+    pub(crate) version: Option<String>,
     /// `uname -m`.
     pub arch: Option<String>,
     /// Configured CPUs, and those that were online.
@@ -81,7 +81,7 @@ pub struct Features {
     /// The caches.
     pub caches: Vec<CacheLevel>,
     /// When the first and the last sample were.
-    pub sample_time: Option<(u64, u64)>,
+    pub(crate) sample_time: Option<(u64, u64)>,
 }
 
 impl Features {

@@ -93,11 +93,11 @@ pub struct Task {
     /// The process.
     pub pid: i32,
     /// The process it came from.
-    pub parent_pid: i32,
+    pub(crate) parent_pid: i32,
     /// The thread.
     pub tid: i32,
     /// The thread it came from.
-    pub parent_tid: i32,
+    pub(crate) parent_tid: i32,
 }
 
 /// What was lost.
@@ -117,7 +117,7 @@ pub struct KernelSymbol<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// Whether it left.
-    pub is_unregistered: bool,
+    pub(crate) is_unregistered: bool,
 }
 
 /// Decodes records of known events.

@@ -23,15 +23,15 @@ pub struct EventRequest {
     /// The index of its group's leader, itself included.
     pub leader: usize,
     /// As close to the instruction as the hardware can (`P`).
-    pub most_precise: bool,
+    pub(crate) most_precise: bool,
     /// Whether the text has its own period or frequency.
-    pub has_period: bool,
+    pub(crate) has_period: bool,
     /// Whether samples say where the data came from.
-    pub is_memory: bool,
+    pub(crate) is_memory: bool,
     /// Whether the text says whose code to sample.
-    pub has_scope: bool,
+    pub(crate) has_scope: bool,
     /// Whether the hardware writes packets into a buffer of its own, and no samples into the rings.
-    pub writes_packets: bool,
+    pub(crate) writes_packets: bool,
 }
 
 /// How `mem-loads` is asked for where the text does not say it: loads of 30 cycles and more.

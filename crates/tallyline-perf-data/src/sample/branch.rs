@@ -7,7 +7,7 @@ use crate::bytes::{ByteOrder, Cursor, Words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'a> {
     /// Where in the hardware's ring the latest entry was, if the kernel knew.
-    pub hardware_index: Option<u64>,
+    pub(crate) hardware_index: Option<u64>,
     /// Three words for each branch.
     entries: Words<'a>,
     counters: Option<Words<'a>>,
@@ -33,13 +33,13 @@ pub struct Branch {
     /// `PERF_BR_*`: conditional, call, return and so on.
     pub kind: u8,
     /// How it was speculated.
-    pub speculation: u8,
+    pub(crate) speculation: u8,
     /// `PERF_BR_NEW_*`, where `kind` is `PERF_BR_EXTEND_ABI`.
-    pub new_kind: u8,
+    pub(crate) new_kind: u8,
     /// The privilege after it.
-    pub privilege: u8,
+    pub(crate) privilege: u8,
     /// Occurrences of events since the branch before, with `PERF_SAMPLE_BRANCH_COUNTERS`.
-    pub counters: Option<u64>,
+    pub(crate) counters: Option<u64>,
 }
 
 impl<'a> BranchStack<'a> {

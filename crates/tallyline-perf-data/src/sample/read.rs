@@ -19,9 +19,9 @@ pub struct ReadValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// Nanoseconds that the event was enabled.
-    pub time_enabled: Option<u64>,
+    pub(crate) time_enabled: Option<u64>,
     /// Nanoseconds that it was counting.
-    pub time_running: Option<u64>,
+    pub(crate) time_running: Option<u64>,
     counters: Counters<'a>,
 }
 

@@ -7,7 +7,7 @@ use crate::bytes::{Cursor, Words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers<'a> {
     /// 1 for a 32-bit program, 2 for a 64-bit one.
-    pub abi: u64,
+    pub(crate) abi: u64,
     mask: u64,
     values: Words<'a>,
 }

@@ -139,7 +139,6 @@ impl Made {
             is_counter: false,
             has_weight: false,
             has_source: false,
-            has_address: true,
         };
         let profile = Profile { dsos: vec![dso], events: vec![event], ..Profile::default() };
         Made { profile, image, functions }

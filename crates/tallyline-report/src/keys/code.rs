@@ -9,7 +9,6 @@ pub(super) const DSO: Key = Key {
     aliases: &[],
     title: "Shared Object",
     needs: Needs::NONE,
-    is_memory: false,
     value: |profile, point| profile.places.get(point.charged as usize).map_or(NONE, |place| place.dso).into(),
     text: |profile, value, _| profile.dso_name(value as u32).to_owned(),
 };
@@ -19,7 +18,6 @@ pub(super) const SYMBOL: Key = Key {
     aliases: &["symbol"],
     title: "Symbol",
     needs: Needs::SYMBOLS,
-    is_memory: false,
     value: |profile, point| profile.at(point.charged).symbol.into(),
     text: |profile, value, _| profile.symbol(value as u32).map_or_else(String::new, |s| name(profile, s)),
 };
@@ -30,7 +28,6 @@ pub(super) const SYMBOL_OFFSET: Key = Key {
     aliases: &[],
     title: "Symbol Offset",
     needs: Needs::SYMBOLS,
-    is_memory: false,
     value: |_, point| point.charged.into(),
     text: |profile, value, _| {
         let at = profile.at(value as u32);
@@ -49,7 +46,6 @@ pub(super) const SOURCE_FILE: Key = Key {
     aliases: &[],
     title: "Source File",
     needs: Needs::LINES,
-    is_memory: false,
     value: |profile, point| profile.at(point.charged).source_file.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
@@ -59,7 +55,6 @@ pub(super) const SOURCE_LINE: Key = Key {
     aliases: &[],
     title: "Source:Line",
     needs: Needs::LINES,
-    is_memory: false,
     value: |profile, point| profile.at(point.charged).source_line.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
@@ -70,7 +65,6 @@ pub(super) const CALLER: Key = Key {
     aliases: &[],
     title: "Caller",
     needs: Needs::CALLERS,
-    is_memory: false,
     value: |profile, point| match point.caller {
         NONE => u64::from(NONE),
         place => profile.at(place).symbol.into(),
@@ -89,7 +83,6 @@ pub(super) const ADDRESS: Key = Key {
     aliases: &[],
     title: "Address",
     needs: Needs::NONE,
-    is_memory: false,
     value: |_, point| point.ip,
     text: |_, value, _| format!("{value:#x}"),
 };
@@ -99,7 +92,6 @@ pub(super) const PAGE_SIZE: Key = Key {
     aliases: &[],
     title: "Code Page Size",
     needs: Needs::NONE,
-    is_memory: false,
     value: |_, point| point.code_page_size,
     text: |_, value, _| page_size(value),
 };

@@ -10,7 +10,6 @@ macro_rules! cost {
             aliases: &[],
             title: $local_title,
             needs: Needs::NONE,
-            is_memory: false,
             value: $value,
             text: one,
         };
@@ -19,7 +18,6 @@ macro_rules! cost {
             aliases: &[],
             title: $title,
             needs: Needs::NONE,
-            is_memory: false,
             value: $value,
             text: all,
         };

@@ -9,7 +9,6 @@ pub(super) const LINE: Key = Key {
     aliases: &[],
     title: "Data Cacheline",
     needs: Needs::NONE,
-    is_memory: true,
     value: |profile, point| point.address & !u64::from(profile.line_size - 1),
     text: |_, value, _| format!("{value:#018x}"),
 };
@@ -20,7 +19,6 @@ pub(super) const SYMBOL: Key = Key {
     aliases: &[],
     title: "Data Symbol",
     needs: Needs::DATA,
-    is_memory: true,
     value: |_, point| point.data_place.into(),
     text: |profile, value, _| {
         let Some(place) = profile.data_places.get(value as usize) else { return "(no address)".to_owned() };
@@ -42,7 +40,6 @@ pub(super) const DSO: Key = Key {
     aliases: &[],
     title: "Data Object",
     needs: Needs::NONE,
-    is_memory: true,
     value: |profile, point| {
         profile.data_places.get(point.data_place as usize).map_or(NONE, |place| place.dso).into()
     },
@@ -54,7 +51,6 @@ pub(super) const PHYSICAL: Key = Key {
     aliases: &[],
     title: "Data Physical Address",
     needs: Needs::NONE,
-    is_memory: true,
     // below the bits of an address, whose it is
     value: |_, point| point.physical_address << 1 | u64::from(point.address >> 63 != 0),
     text: |_, value, _| format!("[{}] {:#018x}", if value & 1 != 0 { 'k' } else { '.' }, value >> 1),
@@ -65,7 +61,6 @@ pub(super) const PAGE_SIZE: Key = Key {
     aliases: &[],
     title: "Data Page Size",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| point.data_page_size,
     text: |_, value, _| page_size(value),
 };

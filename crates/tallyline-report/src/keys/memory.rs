@@ -21,7 +21,6 @@ pub(super) const LEVEL: Key = Key {
     aliases: &[],
     title: "Memory access",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| {
         let source = source(point);
         let number = source.level_number();
@@ -40,7 +39,6 @@ pub(super) const SNOOP: Key = Key {
     aliases: &[],
     title: "Snoop",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| source(point).0 & (bits(19, 5) | bits(38, 2)),
     text: |_, value, _| DataSource(value).snoop_text(),
 };
@@ -50,7 +48,6 @@ pub(super) const TLB: Key = Key {
     aliases: &[],
     title: "TLB access",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| source(point).0 & bits(26, 7),
     text: |_, value, _| DataSource(value).tlb_text(),
 };
@@ -60,7 +57,6 @@ pub(super) const LOCKED: Key = Key {
     aliases: &[],
     title: "Locked",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| source(point).0 & bits(24, 2),
     text: |_, value, _| DataSource(value).lock_text().to_owned(),
 };
@@ -70,7 +66,6 @@ pub(super) const BLOCKED: Key = Key {
     aliases: &[],
     title: "Blocked",
     needs: Needs::NONE,
-    is_memory: true,
     value: |_, point| source(point).0 & bits(40, 3),
     text: |_, value, _| DataSource(value).blocked_text().to_owned(),
 };

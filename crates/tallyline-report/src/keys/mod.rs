@@ -19,13 +19,11 @@ pub struct Key {
     /// perf's name for it.
     pub name: &'static str,
     /// Other names for it.
-    pub aliases: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// The head of its column.
     pub title: &'static str,
     /// The information about samples that it needs.
     pub needs: Needs,
-    /// `true` if it is one of perf's memory mode.
-    pub is_memory: bool,
     /// Returns the value that rows are told apart by.
     pub value: fn(&Profile, &SampleGroup) -> u64,
     /// The text of a value, in a row with these counts.

@@ -10,7 +10,6 @@ pub(super) const PID: Key = Key {
     aliases: &[],
     title: "Pid:Command",
     needs: Needs::NONE,
-    is_memory: false,
     value: |_, point| u64::from(point.tid.cast_unsigned()) << 32 | u64::from(point.comm.0),
     text: |profile, value, _| {
         format!("{:>5}:{}", ((value >> 32) as u32).cast_signed(), profile.text(NameId(value as u32)))
@@ -23,7 +22,6 @@ pub(super) const TID: Key = Key {
     aliases: &[],
     title: "Tgid",
     needs: Needs::NONE,
-    is_memory: false,
     value: |_, point| u64::from(point.pid.cast_unsigned()),
     text: |_, value, _| (value as u32).cast_signed().to_string(),
 };
@@ -33,7 +31,6 @@ pub(super) const COMM: Key = Key {
     aliases: &[],
     title: "Command",
     needs: Needs::NONE,
-    is_memory: false,
     value: |_, point| point.comm.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
@@ -43,7 +40,6 @@ pub(super) const CPU: Key = Key {
     aliases: &[],
     title: "CPU",
     needs: Needs::CPUS,
-    is_memory: false,
     value: |_, point| point.cpu.into(),
     text: number,
 };
@@ -53,7 +49,6 @@ pub(super) const SOCKET: Key = Key {
     aliases: &[],
     title: "Socket",
     needs: Needs::CPUS,
-    is_memory: false,
     value: |profile, point| profile.sockets.get(point.cpu as usize).copied().unwrap_or(NONE).into(),
     text: number,
 };

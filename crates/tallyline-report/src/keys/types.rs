@@ -16,7 +16,6 @@ pub(super) const TYPE: Key = Key {
     aliases: &[],
     title: "Data Type",
     needs: Needs::TYPES,
-    is_memory: false,
     value: |profile, point| match profile.outcome(point) {
         Outcome::Typed(operand) => operand.name.0.into(),
         other => untyped(other),
@@ -29,7 +28,6 @@ pub(super) const TYPE_OFFSET: Key = Key {
     aliases: &[],
     title: "Data Type Offset",
     needs: Needs::TYPES,
-    is_memory: false,
     value: |profile, point| match profile.outcome(point) {
         Outcome::Typed(operand) => operand.text.0.into(),
         other => profile.slots.get(&point.charged).map_or_else(|| untyped(other), |slot| slot.0.into()),
@@ -42,7 +40,6 @@ pub(super) const TYPE_LINE: Key = Key {
     aliases: &[],
     title: "Data Type Cacheline",
     needs: Needs::TYPES,
-    is_memory: false,
     value: |profile, point| match profile.outcome(point) {
         Outcome::Typed(operand) => {
             let line = line_in_object(profile, point, operand.offset);

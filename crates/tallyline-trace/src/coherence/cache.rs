@@ -22,7 +22,7 @@ pub struct Way {
     /// The line's number.
     pub line: u64,
     /// What the core wrote since it last took the line for itself, one bit a byte.
-    pub written: u64,
+    pub(crate) written: u64,
     /// When it was last used.
     used: u64,
     /// Accesses since it came.
