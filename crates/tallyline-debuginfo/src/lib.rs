@@ -181,7 +181,7 @@ pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Compa
 
 /// Opens the DWARF of a file for one who reads more of it than types: functions, variables, scopes.
 /// Comes back with what was made of it, and with a line for each thing that is missing.
-pub fn explore<T>(
+pub(crate) fn explore<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,

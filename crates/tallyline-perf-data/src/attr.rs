@@ -60,12 +60,12 @@ impl Attr {
     }
 
     /// `precise_ip`: 0 for an address with arbitrary skid, up to 3 for the exact one.
-    pub fn precise(&self) -> u8 {
+    pub(crate) fn precise(&self) -> u8 {
         (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
     }
 
     /// Whether records that are not samples carry who and when, too.
-    pub fn has_trailer(&self) -> bool {
+    pub(crate) fn has_trailer(&self) -> bool {
         self.flags & attr_flag::SAMPLE_ID_ALL != 0
     }
 

@@ -13,7 +13,7 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// The order of this machine.
-    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
+    pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 
     pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the byte order.
-    pub fn order(&self) -> ByteOrder {
+    pub(crate) fn order(&self) -> ByteOrder {
         self.order
     }
 
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads `count` words of 8 bytes.
     #[inline]
-    pub fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
+    pub(crate) fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
         let len = count.checked_mul(8).ok_or_else(|| self.error(format!("{what}: {count} words")))?;
         Ok(Words { bytes: self.take(len, what)?, order: self.order })
     }

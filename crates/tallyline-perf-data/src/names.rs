@@ -4,13 +4,13 @@ use super::abi::attr_flag;
 use super::attr::Attr;
 
 /// `PERF_TYPE_HARDWARE`.
-pub const HARDWARE: u32 = 0;
+pub(crate) const HARDWARE: u32 = 0;
 /// `PERF_TYPE_SOFTWARE`.
 pub const SOFTWARE: u32 = 1;
 /// `PERF_TYPE_TRACEPOINT`.
 pub const TRACEPOINT: u32 = 2;
 /// `PERF_TYPE_RAW`.
-pub const RAW: u32 = 4;
+pub(crate) const RAW: u32 = 4;
 /// `PERF_TYPE_BREAKPOINT`.
 pub const BREAKPOINT: u32 = 5;
 

@@ -129,14 +129,14 @@ pub struct Row {
 
 impl Row {
     /// Returns the path to the innermost member that surely has the access.
-    pub fn common(&self) -> &[u32] {
+    pub(crate) fn common(&self) -> &[u32] {
         let Some((first, others)) = self.members.split_first() else { return &[] };
         let shared = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
         &first[..others.iter().map(shared).min().unwrap_or(first.len())]
     }
 
     /// Returns whether the access does not tell which of several members it is of.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.members.len() > 1
     }
 }

@@ -16,7 +16,7 @@ pub struct Names {
 
 impl Names {
     /// The number of a text.
-    pub fn intern(&mut self, text: &str) -> NameId {
+    pub(crate) fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {
             return *id;
         }

@@ -251,7 +251,7 @@ impl Profile {
     }
 
     /// The node of memory of a CPU.
-    pub fn node(&self, cpu: u32) -> Option<u32> {
+    pub(crate) fn node(&self, cpu: u32) -> Option<u32> {
         let has = |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
         self.nodes.iter().find(|(_, ranges)| has(ranges)).map(|(node, _)| *node)
     }

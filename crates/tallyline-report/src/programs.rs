@@ -43,7 +43,7 @@ pub struct Debug {
 
 impl Program {
     /// Returns whether any file tells the types of its data.
-    pub fn has_types(&self) -> bool {
+    pub(crate) fn has_types(&self) -> bool {
         self.debug.is_some() || self.btf.is_some()
     }
 

@@ -26,10 +26,10 @@
 //! varints, the distances of its number (in the order of all threads) and of the instructions run.
 
 /// The first bytes.
-pub const MAGIC: [u8; 4] = *b"TLT1";
+pub(crate) const MAGIC: [u8; 4] = *b"TLT1";
 
 /// The longest block that is accepted.
-pub const BLOCK_LIMIT: u32 = 1 << 20;
+pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
 /// What the file says of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Mapping {
 
 impl Mapping {
     /// The offset in the file of an address; none if it is not mapped here.
-    pub fn offset_of(&self, address: u64) -> Option<u64> {
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
         self.offset.checked_add(distance)
     }
@@ -164,7 +164,7 @@ impl Point {
     }
 
     /// Whether the kernel took part: its order is one that the threads waited for.
-    pub fn is_kernels(self) -> bool {
+    pub(crate) fn is_kernels(self) -> bool {
         self != Self::Atomic
     }
 }

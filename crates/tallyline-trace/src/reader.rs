@@ -219,11 +219,6 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// Bytes at the end that are not a whole block.
-    pub fn cut(&self) -> u64 {
-        self.cut
-    }
-
     /// What is in a block. The buffer takes its bytes; [`Events::into_buffer`] gives it back.
     ///
     /// # Errors
@@ -415,7 +410,7 @@ impl<'a> Events<'a> {
     }
 
     /// The buffer, for the next block.
-    pub fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }
 

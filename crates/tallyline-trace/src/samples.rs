@@ -11,7 +11,7 @@ use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_numb
 use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
 
 /// The name of the event: what one sample is.
-pub const EVENT: &str = "memory-accesses";
+pub(crate) const EVENT: &str = "memory-accesses";
 
 /// The number that samples carry.
 const ID: u64 = 1;

@@ -5,7 +5,6 @@ use super::entry::{Entries, Entry, Interest, Step};
 use super::load::{Loader, Need};
 use super::position::Paths;
 use super::sections::Reading;
-use super::source::Role;
 use super::units::{Context, GlobalDieOffset, Units};
 use super::with_units;
 use crate::Request;
@@ -148,11 +147,6 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     /// those of all units lie one after the other.
     pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
-    }
-
-    /// Returns whether a unit is in the alternate file: addresses are not known there.
-    pub fn is_alternate(&self, unit: usize) -> bool {
-        self.units.role(unit) == Role::Alternate
     }
 
     /// The code of units, as the file's table of it says (`.debug_aranges`): ranges by unit, of which

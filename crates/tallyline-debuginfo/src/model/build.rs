@@ -81,7 +81,7 @@ impl Types {
     }
 
     /// Adds a function's type, whose parameters were added.
-    pub fn push_function_of(
+    pub(crate) fn push_function_of(
         &mut self,
         returns: TypeId,
         parameters: Range,

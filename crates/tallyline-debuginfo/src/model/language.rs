@@ -103,7 +103,7 @@ impl Language {
     }
 
     /// Whether it is a version of Fortran.
-    pub fn is_fortran(self) -> bool {
+    pub(crate) fn is_fortran(self) -> bool {
         matches!(
             DwLang(self.0),
             c::DW_LANG_Fortran77

@@ -38,7 +38,7 @@ impl Names {
     }
 
     /// The id of a name, which is added if it is new. None when 4 GiB of names are full.
-    pub fn intern(&mut self, name: &[u8]) -> Option<NameId> {
+    pub(crate) fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         if !self.section.is_empty() && self.table.is_empty() {
             self.resize(64);
         }

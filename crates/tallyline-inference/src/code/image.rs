@@ -30,7 +30,7 @@ pub enum Machine {
 
 impl Machine {
     /// What a register is called.
-    pub fn register_name(self, register: Register) -> String {
+    pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
             "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
             "r14", "r15", "rip",
@@ -276,7 +276,7 @@ impl Image {
     }
 
     /// The region that an address is in.
-    pub fn region(&self, address: u64) -> Option<&Region> {
+    pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
         Some(&self.regions[index]).filter(|region| region.contains(address))
     }
@@ -293,17 +293,17 @@ impl Image {
     }
 
     /// Whether an address is in data that nobody writes.
-    pub fn is_constant(&self, address: u64) -> bool {
+    pub(crate) fn is_constant(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| !region.code)
     }
 
     /// Whether an address is in a table of addresses that the linker makes.
-    pub fn is_table(&self, address: u64) -> bool {
+    pub(crate) fn is_table(&self, address: u64) -> bool {
         self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
     /// The address that the dynamic linker writes at a place, if it is in the program itself.
-    pub fn slot(&self, place: u64) -> Option<u64> {
+    pub(crate) fn slot(&self, place: u64) -> Option<u64> {
         self.slots.get(&place).copied()
     }
 
@@ -318,12 +318,12 @@ impl Image {
     }
 
     /// The variable of another file whose address the dynamic linker writes at a place.
-    pub fn import(&self, place: u64) -> Option<&str> {
+    pub(crate) fn import(&self, place: u64) -> Option<&str> {
         self.imports.get(&place).map(String::as_str)
     }
 
     /// Whether an address is in a section of the linker's own: no variable lies there.
-    pub fn is_of_linker(&self, address: u64) -> bool {
+    pub(crate) fn is_of_linker(&self, address: u64) -> bool {
         self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
@@ -375,12 +375,12 @@ impl Image {
     /// Whether a variable that [`variable_at`](Self::variable_at) has found is one that a function of another C
     /// file than `file` has for itself, by the name that the compiler gave it: code of `file` uses what only
     /// happens to lie there.
-    pub fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
+    pub(crate) fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
         self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
     }
 
     /// All names of a variable that [`variable_at`](Self::variable_at) has found.
-    pub fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s Name> {
+    pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s Name> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
         let first = aliases.partition_point(|alias| key(alias) < key(variable));
@@ -390,7 +390,7 @@ impl Image {
 
     /// The symbols that data at an address may have: the variable's, and those that do not say what they
     /// name, of which there may be several at one place.
-    pub fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
         let labels: &[Symbol] = match self.is_code(address) {
             true => &[],
             false => &self.symbols.ordered().labels,
@@ -402,7 +402,7 @@ impl Image {
     }
 
     /// The variable at an offset in what each thread has, by symbols.
-    pub fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
+    pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
         let all = &self.symbols.ordered().data;
         covering(&all[self.data().len()..], offset)
     }
@@ -414,7 +414,7 @@ impl Image {
 
     /// The offset in the thread-local block of what a program itself has at an offset from the
     /// thread pointer.
-    pub fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
+    pub(crate) fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
         let (size, align) = self.thread_local?;
         let offset = match self.machine {
             // the block lies before the pointer

@@ -276,7 +276,7 @@ pub enum Condition {
 
 impl Condition {
     /// The condition that holds where this one does not.
-    pub fn opposite(self) -> Condition {
+    pub(crate) fn opposite(self) -> Condition {
         match self {
             Condition::Equal => Condition::NotEqual,
             Condition::Below => Condition::NotBelow,

@@ -139,7 +139,7 @@ pub struct Allow {
 
 impl Allow {
     /// Returns whether this exception covers a finding.
-    pub fn covers(&self, finding: &Finding) -> bool {
+    pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {
             finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
         };
@@ -156,7 +156,7 @@ pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wa
 
 impl Rule {
     /// Returns whether the rule applies to all types whose names match a pattern.
-    pub fn is_about_a_pattern(&self) -> bool {
+    pub(crate) fn is_about_a_pattern(&self) -> bool {
         is_pattern(&self.pattern)
     }
 }

@@ -20,7 +20,7 @@ impl Coverage {
     }
 
     /// Returns the bytes in use while a record holds this variant.
-    pub fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
+    pub(crate) fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         Coverage::new(record.size, common.chain(types.variant_members(variant)))
     }
@@ -45,13 +45,8 @@ impl Coverage {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
 
-    /// Returns the number of unused bytes.
-    pub fn unused(&self) -> u64 {
-        self.size.saturating_sub(self.bytes())
-    }
-
     /// Returns the offset and length of each hole before and between the used bytes.
-    pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = std::iter::once(0).chain(self.used.iter().map(|one| one.1));
         let starts = self.used.iter().map(|one| one.0);
         ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
@@ -91,9 +86,9 @@ mod tests {
         let member = |offset, size| Member { size, ..Member::new(NameId::NONE, TypeId::VOID, offset) };
         let members = [member(8, 4), member(2, 2), member(8, 2), member(10, 4), member(4, 0)];
         let coverage = Coverage::new(16, members.iter());
-        assert_eq!((coverage.bytes(), coverage.unused()), (8, 8));
+        assert_eq!(coverage.bytes(), 8);
         assert_eq!(coverage.summary(), Summary { holes: 2, padding: 2, ..Summary::default() });
         assert_eq!(Coverage::new(3, [].iter()).summary().padding, 3);
-        assert_eq!(Coverage::new(3, [member(u64::MAX, u64::MAX)].iter()).unused(), 3);
+        assert_eq!(Coverage::new(3, [member(u64::MAX, u64::MAX)].iter()).bytes(), 0);
     }
 }

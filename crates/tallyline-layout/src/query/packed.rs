@@ -57,7 +57,7 @@ impl Packed {
     }
 
     /// The alignments that this goes by.
-    pub fn alignments(&mut self) -> &mut Alignments {
+    pub(crate) fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
     }
 

@@ -186,7 +186,7 @@ impl<'t> Reorganizer<'t> {
     }
 
     /// Returns whether alignments are inferred, as everywhere in BTF, rather than read from the file.
-    pub fn is_inferred(&self, id: RecordId) -> bool {
+    pub(crate) fn is_inferred(&self, id: RecordId) -> bool {
         self.abi.types.origin() == Origin::Btf || self.abi.shape(id).guessed
     }
 
@@ -196,7 +196,7 @@ impl<'t> Reorganizer<'t> {
     }
 
     /// Proposes an order under other options than [`Self::options`].
-    pub fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
+    pub(crate) fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
         let types = self.types();
         match types.as_record(types.strip(id)) {
             Some((id, _)) => self.propose_record(id, options),

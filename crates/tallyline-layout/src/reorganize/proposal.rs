@@ -211,7 +211,7 @@ impl Proposal {
     }
 
     /// pahole's last line: `/* saved 8 bytes and 1 cacheline! */`.
-    pub fn saved_note(&self) -> String {
+    pub(crate) fn saved_note(&self) -> String {
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!("/* saved {}", plural(self.saved(), "byte"));
         if self.saved_lines() != 0 {
@@ -226,7 +226,7 @@ impl Proposal {
     }
 
     /// Puts the layout after one of the moves in the place of the old.
-    pub fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
+    pub(crate) fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
         let record = types.record(self.record);
         let placed = place(types.members(record), &self.items, &step.order, self.align);
         let (_, members, size) = placed.unwrap_or((Vec::new(), self.members.clone(), self.new.size));

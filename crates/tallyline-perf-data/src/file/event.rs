@@ -4,7 +4,7 @@ use super::build_id::until_nul;
 use super::features::{Feature, Features};
 use super::tracing;
 use crate::Result;
-use crate::abi::{attr_flag, sample as bit};
+use crate::abi::sample as bit;
 use crate::attr::Attr;
 use crate::bytes::{ByteOrder, Cursor, Words};
 use crate::names;
@@ -208,17 +208,5 @@ impl Events {
         self.by_id = (self.list.iter().enumerate())
             .flat_map(|(index, event)| event.ids.iter().map(move |id| (*id, index)))
             .collect();
-    }
-}
-
-impl Event {
-    /// Which code is sampled, as perf's modifiers say it: `u`, `k`, or nothing for both.
-    pub fn scope(&self) -> &'static str {
-        let excludes = |flag: u64| self.attr.flags & flag != 0;
-        match (excludes(attr_flag::EXCLUDE_USER), excludes(attr_flag::EXCLUDE_KERNEL)) {
-            (false, true) => "u",
-            (true, false) => "k",
-            _ => "",
-        }
     }
 }

@@ -107,11 +107,6 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// The byte order of the machine recorded.
-    pub fn byte_order(&self) -> ByteOrder {
-        self.order
-    }
-
     /// Whether this is what `perf record -o -` writes.
     pub fn is_stream(&self) -> bool {
         self.is_stream

@@ -85,7 +85,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What `out` says; an event with more numbers than a record has room for.
-    pub fn stream(
+    pub(crate) fn stream(
         out: W,
         events: Vec<EventDescription>,
         machine: &Machine,
@@ -252,7 +252,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What the file says.
-    pub fn cut_short(&mut self) -> Result<()> {
+    pub(crate) fn cut_short(&mut self) -> Result<()> {
         if self.is_stream {
             return self.out.flush();
         }

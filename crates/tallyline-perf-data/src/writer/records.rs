@@ -70,7 +70,7 @@ impl Encoder {
     }
 
     /// A thread that began.
-    pub fn fork(task: &Task, attr: &Attr, time: u64) -> Self {
+    pub(crate) fn fork(task: &Task, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::FORK, 0);
         record.halves(task.pid, task.parent_pid);
         record.halves(task.tid, task.parent_tid);
@@ -80,7 +80,7 @@ impl Encoder {
     }
 
     /// Samples that an event lost.
-    pub fn lost_samples(lost: &Lost, attr: &Attr, time: u64) -> Self {
+    pub(crate) fn lost_samples(lost: &Lost, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::LOST_SAMPLES, 0);
         record.words(&[lost.count]);
         record.trailer(attr, 0, 0, time);

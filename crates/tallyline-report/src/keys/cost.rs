@@ -13,14 +13,8 @@ macro_rules! cost {
             value: $value,
             text: one,
         };
-        pub(super) const $sum: Key = Key {
-            name: $name,
-            aliases: &[],
-            title: $title,
-            needs: Needs::NONE,
-            value: $value,
-            text: all,
-        };
+        pub(super) const $sum: Key =
+            Key { name: $name, aliases: &[], title: $title, needs: Needs::NONE, value: $value, text: all };
     };
 }
 

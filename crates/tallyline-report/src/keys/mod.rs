@@ -64,7 +64,7 @@ impl Needs {
     /// Source lines, and symbols for code that has none.
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
     /// Functions that called.
-    pub const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
+    pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
     /// Types.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
     /// On which CPU.

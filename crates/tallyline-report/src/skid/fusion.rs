@@ -102,7 +102,7 @@ impl FusionRules {
     }
 
     /// Returns whether a pair retires as one instruction.
-    pub fn is_fused(&self, pair: &FusiblePair) -> bool {
+    pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         let assumed = || self.assumed.is_some_and(|rules| rules.is_fused(pair));
         self.rules.get(pair).map_or_else(assumed, |rule| rule.is_fused)
     }

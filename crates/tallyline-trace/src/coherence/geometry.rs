@@ -76,7 +76,7 @@ impl Geometry {
     }
 
     /// Returns the number of sets.
-    pub fn sets(self) -> u32 {
+    pub(crate) fn sets(self) -> u32 {
         self.sets
     }
 

@@ -134,7 +134,7 @@ impl Machine {
     }
 
     /// What the machine is.
-    pub fn geometry(&self) -> Geometry {
+    pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
     }
 
@@ -144,7 +144,14 @@ impl Machine {
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with too many different lines.
     #[inline]
-    pub fn access(&mut self, core: u16, address: u64, size: u8, store: bool, instruction: u32) -> Result<()> {
+    pub(crate) fn access(
+        &mut self,
+        core: u16,
+        address: u64,
+        size: u8,
+        store: bool,
+        instruction: u32,
+    ) -> Result<()> {
         let core = core % self.geometry.cores();
         let last = address.saturating_add(u64::from(size.max(1)) - 1);
         let (mut line, end) = (self.geometry.line_of(address), self.geometry.line_of(last));

@@ -31,7 +31,7 @@ fn what_was_written_is_read() {
     let bytes = small();
     let trace = Trace::open(bytes.as_slice()).expect("a trace");
     assert_eq!(trace.header().machine, "x86_64");
-    assert_eq!((trace.threads().len(), trace.threads()[0].accesses(), trace.cut()), (1, 4, 0));
+    assert_eq!((trace.threads().len(), trace.threads()[0].accesses(), trace.cut), (1, 4, 0));
     let seen: Vec<_> = events_of(&trace)
         .expect("events")
         .into_iter()
