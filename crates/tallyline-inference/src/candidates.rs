@@ -69,6 +69,11 @@ enum Rank {
 }
 
 impl Candidate {
+    /// Returns whether it is a field of the access's size.
+    pub(super) fn is_field(&self) -> bool {
+        self.rank == Rank::Field && self.bits.is_none()
+    }
+
     /// Whether it is a bitfield.
     pub(super) fn is_bitfield(&self) -> bool {
         self.bits.is_some()

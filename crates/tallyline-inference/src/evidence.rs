@@ -58,7 +58,7 @@ impl TypeTable {
             Outcome::Typed(Typed {
                 ty,
                 offset,
-                or: Some(Choice { offset: other, start: Some(start) }),
+                or: Some(Choice { offset: other, start: Some(start), .. }),
                 ..
             }) => (ty, start, Some([offset, other])),
             _ => return None,
@@ -111,6 +111,7 @@ mod tests {
         size: 4,
         access: Access::Read,
         implicit: false,
+        is_pair: false,
     };
 
     #[test]

@@ -520,6 +520,14 @@ impl Analysis<'_, '_, '_, '_> {
             Operand::Unknown(reason) => return Outcome::Untyped(reason),
         };
         match self.found(pointer, memory.size.into(), position) {
+            Found::At { ty, offset } if self.has_halves(memory, ty, offset) => {
+                let half = Memory { size: memory.size / 2, ..*memory };
+                let or = Choice { offset: offset + u32::from(half.size), start: None, both: true };
+                let candidates = self.candidates(state, position, &half, ty, offset);
+                let within = self.within(state, position, memory, ty, pointer.to);
+                let typed = Typed::at(ty, offset, half.size, memory.access);
+                Outcome::Typed(Typed { or: Some(or), candidates, within, ..typed })
+            }
             Found::At { ty, offset } => {
                 let candidates = self.candidates(state, position, memory, ty, offset);
                 let within = self.within(state, position, memory, ty, pointer.to);
@@ -531,7 +539,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Found::Either { ty, offsets: [offset, other] } => {
                 let start = self.start_of(state, memory, ty);
-                let or = Some(Choice { offset: other, start });
+                let or = Some(Choice { offset: other, start, both: false });
                 self.catalog.ways(ty, other.into());
                 let candidates = self.candidates(state, position, memory, ty, offset);
                 let typed = Typed::at(ty, offset, memory.size, memory.access);
@@ -545,6 +553,31 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
         }
+    }
+
+    /// Returns whether the halves of an access, as a pair of registers makes it, are two fields of an object. They
+    /// are one where a field has the size of both, or where both are elements of one array.
+    fn has_halves(&mut self, memory: &Memory, ty: TypeId, offset: u32) -> bool {
+        let half = memory.size / 2;
+        let Some(second) = offset.checked_add(half.into()).filter(|_| memory.is_pair && half > 0) else {
+            return false;
+        };
+        let is_inside = u64::from(second) < self.catalog.size(ty);
+        // the types there are read when they are first followed
+        for at in [offset, second] {
+            self.catalog.ways(ty, at.into());
+        }
+        let types = self.catalog.types();
+        let is_one_field = || {
+            candidates::candidates(types, ty, offset.into(), memory.size.into())
+                .iter()
+                .any(Candidate::is_field)
+        };
+        let paths = |at: u32| {
+            let all = candidates::candidates(types, ty, at.into(), half.into());
+            all.into_iter().map(|candidate| candidate.path).collect::<Vec<_>>()
+        };
+        is_inside && !is_one_field() && paths(offset) != paths(second)
     }
 
     /// Which of the fields at a place of an object an operand can be: by its size, by the variants that the

@@ -22,9 +22,9 @@ pub struct Typed {
     pub ty: TypeId,
     /// The byte of it that is touched first.
     pub offset: u32,
-    /// Where in the object it may be instead, if a condition chooses between two places.
+    /// The other place in the object, if a condition chooses between two or a pair of registers is accessed.
     pub or: Option<Choice>,
-    /// How many bytes; 0 where it is not known.
+    /// How many bytes at each place; 0 where it is not known.
     pub size: u16,
     /// What is done with them.
     pub access: Access,
@@ -49,6 +49,12 @@ impl Typed {
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
+
+    /// Returns the number of bytes that are accessed, those of both halves of a pair.
+    pub fn bytes(&self) -> u16 {
+        let is_pair = self.or.is_some_and(|or| or.both);
+        if is_pair { self.size.saturating_mul(2) } else { self.size }
+    }
 }
 
 /// The other of two places in an object.
@@ -59,6 +65,8 @@ pub struct Choice {
     /// Where in the object the base of the address is, if that is known: with what registers hold, or with
     /// the address of the data, it tells which of the two places it is.
     pub start: Option<i32>,
+    /// `true` if both places are accessed, by halves of one access: those of a pair of registers.
+    pub both: bool,
 }
 
 /// Memory that has no type in the program.

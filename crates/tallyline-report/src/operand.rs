@@ -28,7 +28,7 @@ pub struct Operand {
     pub name: NameId,
     /// The byte in it.
     pub offset: u64,
-    /// The byte that it may be instead, if a condition chooses between two places.
+    /// The byte of the other place, if a condition chooses between two or both halves of a pair are accessed.
     pub or: Option<u64>,
     /// The node of a container that the type is a part of there.
     pub within: Option<Within>,
@@ -36,7 +36,7 @@ pub struct Operand {
     pub field: NameId,
     /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
     pub text: NameId,
-    /// The number of bytes accessed.
+    /// The number of bytes accessed, those of both halves of a pair.
     pub size: u16,
     /// The fields at this offset that can be meant, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
     pub candidates: u64,
@@ -172,7 +172,7 @@ pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &Typ
         within: None,
         field: names.intern(&field),
         text: names.intern(&text),
-        size: typed.size,
+        size: typed.bytes(),
         candidates: typed.candidates,
         reads: typed.access.reads(),
         writes: typed.access.writes(),

@@ -88,6 +88,7 @@ fn pack_outcome(out: &mut Packer, outcome: &Outcome) {
                 out.number(or.offset.into());
                 out.flag(or.start.is_some());
                 or.start.into_iter().for_each(|start| out.signed(start.into()));
+                out.flag(or.both);
             }
         }
         Outcome::Pseudo(pseudo) => {
@@ -147,7 +148,7 @@ fn unpack_choice(from: &mut Unpacker<'_>) -> Option<Choice> {
         true => Some(signed(from)?),
         false => None,
     };
-    Some(Choice { offset, start })
+    Some(Choice { offset, start, both: from.flag()? })
 }
 
 fn unpack_outcome(from: &mut Unpacker<'_>) -> Option<Outcome> {

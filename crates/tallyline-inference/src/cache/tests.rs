@@ -63,7 +63,7 @@ fn outcomes() -> Vec<(u64, Outcome)> {
     let (ty, register) = (tallyline_debuginfo::model::TypeId::VOID, Register(7));
     let typed = |access| Outcome::Typed(Typed::at(ty, 300, 8, access));
     let either = |start| {
-        let or = Some(Choice { offset: 8, start });
+        let or = Some(Choice { offset: 8, start, both: start.is_none() });
         Outcome::Typed(Typed { or, candidates: 5, ..Typed::at(ty, 0, 4, Access::Read) })
     };
     let mut all: Vec<Outcome> = [Access::Read, Access::Write, Access::ReadWrite].map(typed).to_vec();

@@ -244,6 +244,7 @@ impl Reader<'_> {
             size: u16::from(each) * if pair { 2 } else { 1 },
             access,
             implicit: false,
+            is_pair: pair,
         };
         // what a load writes must not change the base before what comes back to it is added
         for (index, operand) in operands[..at].iter().enumerate().take(if pair { 2 } else { at }) {
@@ -563,12 +564,13 @@ mod tests {
         let (load, effects) = decoded(0xb940_3e60);
         let memory = load.memory.expect("an operand");
         assert_eq!((memory.base, memory.displacement, memory.size), (Some(Register(19)), 60, 4));
+        assert!(!memory.is_pair);
         assert_eq!(effects, [Effect::Load { to: Register(0), size: 4, at: 0 }]);
         // stp x29, x30, [sp, #-32]!
         let (store, effects) = decoded(0xa9be_7bfd);
         let memory = store.memory.expect("an operand");
         assert_eq!((memory.base, memory.displacement, memory.size), (Some(Register(31)), -32, 16));
-        assert_eq!(memory.access, Access::Write);
+        assert_eq!((memory.access, memory.is_pair), (Access::Write, true));
         assert_eq!(effects.len(), 3, "{effects:?}");
         // ldr x1, [x0, x2, lsl #3]
         let memory = decoded(0xf862_7801).0.memory.expect("an operand");

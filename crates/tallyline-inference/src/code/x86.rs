@@ -172,6 +172,7 @@ impl Reader<'_> {
                 size: u16::try_from(used.memory_size().size()).unwrap_or(0),
                 access,
                 implicit,
+                is_pair: false,
             };
             match &found {
                 None => found = Some(memory),
@@ -195,6 +196,7 @@ impl Reader<'_> {
                 size: 1,
                 access: Access::Read,
                 implicit: false,
+                is_pair: false,
             };
             return (Some(prefetched), None);
         }
