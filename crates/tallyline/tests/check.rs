@@ -447,3 +447,93 @@ fn operands_that_mean_nothing_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("types are named in the policy"), "{output:?}");
 }
+
+#[test]
+fn a_baseline_lets_stay_what_is_no_worse() {
+    let folder = folder("check-baseline");
+    let source = |size: u32| format!("struct conn {{ char a; long b; char pad[{size}]; }} conn;");
+    if object(&folder, "program", &source(100)).is_none() {
+        return;
+    }
+    let program = Program { folder };
+    let policy = "[[type]]\nname = \"conn\"\nmax-size = 64\nmax-holes = 0\n";
+    let baseline = program.folder.join("baseline.json");
+    let baseline = baseline.to_str().expect("a plain path");
+    let written = program.check(policy, &["--format", "json", "-o", baseline]);
+    assert_eq!(written.status.code(), Some(1), "{written:?}");
+    let open = |program: &Program| {
+        let output = program.check(policy, &["--baseline", baseline]);
+        let open = stdout(&output).lines().filter(|line| line.starts_with("error: ")).count();
+        assert_eq!(output.status.code(), Some(i32::from(open != 0)), "{output:?}");
+        open
+    };
+    // as it was, and smaller, but still above the limit
+    assert_eq!(open(&program), 0);
+    object(&program.folder, "program", &source(90));
+    assert_eq!(open(&program), 0);
+    // larger: of its two findings only the size is worse
+    object(&program.folder, "program", &source(120));
+    assert_eq!(open(&program), 1);
+    for (text, why) in
+        [("{", "no baseline"), ("{\"schema\": 2}", "schema 2"), ("{\"schema\": 1}", "no findings")]
+    {
+        std::fs::write(baseline, text).expect("written");
+        let output = program.check(policy, &["--baseline", baseline]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{output:?}");
+    }
+}
+
+#[test]
+fn instances_have_a_budget() {
+    let folder = folder("check-instances");
+    if object(&folder, "program", "struct conn { char pad[100]; } conn;").is_none() {
+        return;
+    }
+    let program = Program { folder };
+    let policy =
+        |budget: u32| format!("[[type]]\nname = \"conn\"\ninstances = 1000\nmax-total-size = {budget}\n");
+    assert_eq!(program.rules(&policy(100_000)), [""; 0]);
+    assert_eq!(program.rules(&policy(99_999)), ["max-total-size"]);
+    let text = stdout(&program.check(&policy(99_999), &[]));
+    assert!(text.contains("its 1000 instances take 100000 bytes, 99999 allowed"), "{text}");
+    let alone = program.check("[[type]]\nname = \"conn\"\ninstances = 10\n", &[]);
+    assert!(stderr(&alone).contains("asks for nothing"), "{alone:?}");
+    let alone = program.check("[[type]]\nname = \"conn\"\nmax-total-size = 10\n", &[]);
+    assert!(stderr(&alone).contains("line 3: `max-total-size` needs `instances`"), "{alone:?}");
+}
+
+#[test]
+fn gitlab_gets_a_report_whose_fingerprints_stay() {
+    let folder = folder("check-gitlab");
+    let source = |size: u32| format!("\n\nstruct conn {{ char a; long b; char pad[{size}]; }} conn;");
+    if object(&folder, "program", &source(100)).is_none() {
+        return;
+    }
+    let program = Program { folder };
+    let policy = "[[type]]\nname = \"conn\"\nmax-size = 64\n[[type]]\nname = \"con*\"\nmax-size = 65\nlevel = \"warn\"\n";
+    let report = |program: &Program| {
+        let output = program.check(policy, &["--format", "gitlab"]);
+        serde_json::from_str::<serde_json::Value>(&stdout(&output)).expect("JSON")
+    };
+    let before = report(&program);
+    let severities: Vec<_> = (0..2).map(|at| before[at]["severity"].as_str()).collect();
+    assert_eq!(severities, [Some("major"), Some("minor")]);
+    assert_eq!(before[0]["location"]["lines"]["begin"], 3);
+    assert!(before[0]["description"].as_str().is_some_and(|text| text.contains("64 allowed")), "{before}");
+    assert_ne!(before[0]["fingerprint"], before[1]["fingerprint"]);
+    object(&program.folder, "program", &format!("\n{}", source(120)));
+    let after = report(&program);
+    assert_eq!(before[0]["fingerprint"], after[0]["fingerprint"]);
+}
+
+#[test]
+fn the_reference_of_policies_is_the_one_that_is_printed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/policies.md");
+    let printed = stdout(&run(&["check", "--reference"]));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &printed).expect("written");
+    }
+    let kept = std::fs::read_to_string(&path).expect("docs/policies.md");
+    assert_eq!(printed, kept, "docs/policies.md: write it again with UPDATE=1");
+}

@@ -3,6 +3,7 @@
 //! POSIX threads: a forked child may make them, while the standard library takes a lock of its own
 //! that another thread of the parent may have held at the fork.
 
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Work<'a> = Box<dyn FnOnce() + Send + 'a>;
@@ -18,16 +19,18 @@ extern "C" fn start(work: *mut libc::c_void) -> *mut libc::c_void {
 /// Starts a thread that blocks all signals; `None` where the system has none to give.
 fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
     let argument = Box::into_raw(Box::new(work));
-    let mut thread = 0;
+    // a number in glibc, a pointer in musl
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: `start` takes the box over; where there is no thread, it is taken back.
     unsafe {
-        let create = || libc::pthread_create(&raw mut thread, std::ptr::null(), start, argument.cast());
+        let create = || libc::pthread_create(thread.as_mut_ptr(), std::ptr::null(), start, argument.cast());
         if without_signals(create) != 0 {
             drop(Box::from_raw(argument));
             return None;
         }
+        // where there is a thread, its handle was written
+        Some(thread.assume_init())
     }
-    Some(thread)
 }
 
 /// Starts a thread that nobody waits for. `false` where the system has none to give.

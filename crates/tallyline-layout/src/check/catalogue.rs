@@ -23,6 +23,7 @@ pub const RULES: &[RuleInfo] = &[
     rule("max-holes", "A type has more holes than allowed"),
     rule("max-hole-bytes", "The holes of a type have more bytes than allowed"),
     rule("max-padding", "A type has more padding than allowed"),
+    rule("max-total-size", "The instances of a type take more bytes than allowed"),
     rule("align", "A type is aligned to less than asked for"),
     rule("per-cpu", "Per-CPU data shares cache lines with its neighbours"),
     rule("group-markers", "A cache line group begins or ends without the other"),

@@ -111,7 +111,7 @@ fn limits(group: &Group, asked: &GroupRule, notes: &mut Notes<'_>) {
     let lines = group.line_count(line);
     let mut limit = |rule, value: u64, most: Option<u64>, what: &str, unit: &str| {
         if let Some(most) = most.filter(|most| value > *most) {
-            notes.add(rule, name, at, format!("{what} {}, {most} allowed", plural(value, unit)));
+            notes.add_limit(rule, name, at, value, format!("{what} {}, {most} allowed", plural(value, unit)));
         }
     };
     limit("group-size", group.bytes(), asked.max_size, "the group has", "byte");

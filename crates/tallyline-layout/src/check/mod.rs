@@ -11,6 +11,8 @@
 //! max-holes = 1                   # holes of whole bytes
 //! max-hole-bytes = 8              # in all
 //! max-padding = 4                 # bytes behind the last member
+//! instances = 1000                # objects of it, for
+//! max-total-size = 100_000        # bytes of all of them
 //! align = 64                      # at least
 //! per-cpu = true                  # starts on a line and fills its last one: no neighbour shares a line
 //!
@@ -58,6 +60,7 @@
 
 mod catalogue;
 mod group_rules;
+mod keys;
 mod net_cachelines;
 mod pair_rules;
 mod parse;
@@ -67,6 +70,7 @@ mod suggest;
 mod type_rules;
 
 pub use catalogue::{RULES, RuleInfo};
+pub use keys::reference;
 pub use net_cachelines::{Access, Table, TableEntry, check_table};
 pub use parse::PolicyError;
 pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
@@ -89,6 +93,8 @@ pub struct Finding {
     pub member: Option<String>,
     /// The observed and the required value, in one line.
     pub message: String,
+    /// The observed value of a rule with a limit, where less is better.
+    measured: Option<u64>,
     /// The declaration of the type, group or member; empty if unknown.
     pub declared_at: Position,
     /// The unit that defines the type, where others define another one of this name.
@@ -99,6 +105,13 @@ pub struct Finding {
     pub reason: Option<String>,
     /// Why it may stay, if the policy says so.
     pub allowed: Option<String>,
+}
+
+impl Finding {
+    /// Returns the observed value of a rule with a limit, where less is better.
+    pub fn measured(&self) -> Option<u64> {
+        self.measured
+    }
 }
 
 /// The result of a check.
@@ -205,6 +218,7 @@ pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
                 ty: allow.pattern.clone(),
                 member: allow.member.clone(),
                 message: "nothing is found that this allows: it can go".into(),
+                measured: None,
                 declared_at: Position::default(),
                 unit: None,
                 line: allow.line,
@@ -243,6 +257,21 @@ impl<'a> Notes<'a> {
         self.push(rule, level, member, at, message);
     }
 
+    /// Reports a value that is above its limit.
+    fn add_limit(
+        &mut self,
+        rule: &'static str,
+        member: Option<&str>,
+        at: Position,
+        measured: u64,
+        message: String,
+    ) {
+        self.add(rule, member, at, message);
+        if let Some(finding) = self.findings.last_mut() {
+            finding.measured = Some(measured);
+        }
+    }
+
     /// Reports that the subject of a rule does not exist.
     fn unknown(&mut self, rule: &'static str, member: Option<&str>, message: String) {
         let Some(level) = self.policy.unknown else { return };
@@ -263,6 +292,7 @@ impl<'a> Notes<'a> {
             ty: self.ty.clone(),
             member: member.map(String::from),
             message,
+            measured: None,
             declared_at: if at.line == 0 { self.home } else { at },
             unit: self.unit.clone(),
             line: self.rule.line,

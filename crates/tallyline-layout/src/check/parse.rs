@@ -1,6 +1,7 @@
 //! Reading a policy. Every error says the line; a key that is not known, what it may have meant.
 
 use super::catalogue::RULES;
+use super::keys::{ALLOW, APART, GROUP, KeyInfo, TOGETHER, TOP, TYPE};
 use super::policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
 use tallyline_debuginfo::lookup::distance;
 use thiserror::Error;
@@ -19,35 +20,6 @@ pub struct PolicyError {
 
 type Result<T> = std::result::Result<T, PolicyError>;
 type Value<'i> = Spanned<DeValue<'i>>;
-
-const TOP: &[&str] = &["cacheline", "unknown", "type", "group", "apart", "together", "allow"];
-const TYPE: &[&str] = &[
-    "name",
-    "max-size",
-    "max-lines",
-    "max-holes",
-    "max-hole-bytes",
-    "max-padding",
-    "align",
-    "per-cpu",
-    "level",
-    "reason",
-];
-const GROUP: &[&str] = &[
-    "type",
-    "name",
-    "members",
-    "max-size",
-    "line",
-    "max-lines",
-    "max-hole-bytes",
-    "straddle",
-    "exclusive",
-    "level",
-    "reason",
-];
-const PAIR: &[&str] = &["type", "members", "placement", "level", "reason"];
-const ALLOW: &[&str] = &["type", "rule", "member", "reason"];
 
 impl Policy {
     /// Reads a policy in TOML.
@@ -135,12 +107,13 @@ impl<'i> Table<'i> {
     }
 
     /// Refuses keys that are not known.
-    fn known(&self, keys: &[&str]) -> Result<()> {
+    fn known(&self, keys: &[KeyInfo]) -> Result<()> {
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
-            if !keys.contains(&name) {
+            if !keys.iter().any(|key| key.name == name) {
                 let line = self.source.line(key.span().start);
-                return self.error(line, unknown_word("key", name, keys, &format!(" in {}", self.what)));
+                let keys: Vec<&str> = keys.iter().map(|key| key.name).collect();
+                return self.error(line, unknown_word("key", name, &keys, &format!(" in {}", self.what)));
             }
         }
         Ok(())
@@ -210,8 +183,8 @@ impl<'i> Table<'i> {
         let (what, keys) = match key {
             "type" => ("a [[type]]", TYPE),
             "group" => ("a [[group]]", GROUP),
-            "apart" => ("an [[apart]]", PAIR),
-            "together" => ("a [[together]]", PAIR),
+            "apart" => ("an [[apart]]", APART),
+            "together" => ("a [[together]]", TOGETHER),
             _ => ("an [[allow]]", ALLOW),
         };
         let mut tables = Vec::new();
@@ -239,7 +212,8 @@ impl<'i> Table<'i> {
     }
 
     fn type_rule(&self) -> Result<TypeRule> {
-        if self.table.keys().all(|key| ["name", "level", "reason"].contains(&key.get_ref().as_ref())) {
+        let asks_nothing = ["name", "instances", "level", "reason"];
+        if self.table.keys().all(|key| asks_nothing.contains(&key.get_ref().as_ref())) {
             return self.error(self.line, "a [[type]] that asks for nothing, such as `max-size = 64`");
         }
         Ok(TypeRule {
@@ -248,9 +222,25 @@ impl<'i> Table<'i> {
             max_holes: self.limit("max-holes")?,
             max_hole_bytes: self.limit("max-hole-bytes")?,
             max_padding: self.limit("max-padding")?,
+            instances: self.instances()?,
+            max_total_size: self.limit("max-total-size")?,
             align: self.limit("align")?,
             per_cpu: self.flag("per-cpu")?.unwrap_or(false),
         })
+    }
+
+    /// The number of instances: a budget over all of them needs it, and nothing else does.
+    fn instances(&self) -> Result<u64> {
+        match (self.number("instances")?, self.value("max-total-size")) {
+            (Some((0, line)), _) => self.error(line, "`instances` has to be 1 or more"),
+            (Some((_, line)), None) => {
+                self.error(line, "`instances` needs `max-total-size`, the budget of all of them")
+            }
+            (None, Some((_, line))) => {
+                self.error(line, "`max-total-size` needs `instances`, the number of objects")
+            }
+            (found, _) => Ok(found.map_or(1, |(instances, _)| instances)),
+        }
     }
 
     fn group_rule(&self) -> Result<GroupRule> {

@@ -74,6 +74,10 @@ pub struct TypeRule {
     pub(crate) max_hole_bytes: Option<u64>,
     /// Bytes behind the last member.
     pub(crate) max_padding: Option<u64>,
+    /// The expected number of objects; 1 if the policy does not say it.
+    pub(super) instances: u64,
+    /// In bytes, over all instances.
+    pub(super) max_total_size: Option<u64>,
     /// The least alignment, in bytes.
     pub align: Option<u64>,
     /// It starts on a line and fills its last one.

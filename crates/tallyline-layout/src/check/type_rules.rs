@@ -20,7 +20,7 @@ pub(super) fn check(
     let at = record.declared_at;
     let mut limit = |rule, value: u64, most: Option<u64>, what: &str, unit: &str| {
         if let Some(most) = most.filter(|most| value > *most) {
-            notes.add(rule, None, at, format!("{what} {}, {most} allowed", plural(value, unit)));
+            notes.add_limit(rule, None, at, value, format!("{what} {}, {most} allowed", plural(value, unit)));
         }
     };
     limit("max-size", record.size, asked.max_size, "it has", "byte");
@@ -28,6 +28,17 @@ pub(super) fn check(
     limit("max-holes", found.bytes.len() as u64, asked.max_holes, "it has", "hole");
     limit("max-hole-bytes", hole_bytes, asked.max_hole_bytes, "its holes have", "byte");
     limit("max-padding", found.padding, asked.max_padding, "its padding has", "byte");
+    if let Some(most) = asked.max_total_size {
+        let total = record.size.saturating_mul(asked.instances);
+        if total > most {
+            let message = format!(
+                "its {} take {}, {most} allowed",
+                plural(asked.instances, "instance"),
+                plural(total, "byte")
+            );
+            notes.add_limit("max-total-size", None, at, total, message);
+        }
+    }
     let align = subjects.alignments.of(types, subject.id);
     let inferred = if types.origin() == Origin::Btf { " (as inferred: BTF does not carry it)" } else { "" };
     if let Some(least) = asked.align.filter(|least| !align.is_multiple_of(*least)) {

@@ -44,6 +44,14 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
+    /// Let findings stay that this file has, as --format json wrote them: only new and worse ones fail
+    #[arg(long, value_name = "FILE", conflicts_with = "suggest")]
+    pub(super) baseline: Option<PathBuf>,
+
+    /// Print the reference of all keys and rules of a policy, in Markdown
+    #[arg(long, conflicts_with_all = ["operands", "file", "policy", "net_cachelines", "suggest", "baseline", "format"])]
+    pub(super) reference: bool,
+
     /// Show source paths that begin with OLD as if they began with NEW, for programs built elsewhere;
     /// as compilers' -ffile-prefix-map: may be given again, the last that fits wins
     #[arg(long, value_name = "OLD=NEW")]
@@ -60,13 +68,16 @@ Examples:
   tallyline check ./server --policy layout.toml
   tallyline check ./server --policy layout.toml --format github
   tallyline check ./server --policy layout.toml --format sarif -o layout.sarif
+  tallyline check ./server --format gitlab -o gl-code-quality-report.json
+  tallyline check ./server --format json -o baseline.json    # no worse than today:
+  tallyline check ./server --baseline baseline.json
   tallyline check ./server --path-prefix-map /build/server=. --format github
   tallyline check ./vmlinux --net-cachelines Documentation/networking/net_cachelines/tcp_sock.rst
 
 A policy:
   [[type]]
   name = \"conn\"           # or a pattern: conn_*
-  max-size = 256          # also max-lines, max-holes, max-hole-bytes, max-padding, align, per-cpu
+  max-size = 256          # also max-lines, max-holes, max-padding, align, …; see --reference
   [[group]]
   type = \"conn\"
   name = \"rx\"             # of markers in the struct, or of the members that are named
@@ -94,4 +105,6 @@ pub(super) enum Format {
     Sarif,
     /// Annotations of GitHub's workflows
     Github,
+    /// GitLab's code quality report
+    Gitlab,
 }

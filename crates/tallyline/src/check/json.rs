@@ -1,8 +1,8 @@
 //! Findings for programs.
 //!
-//! `{"schema":1,"file","fails","findings":[{"rule","level","type","member","message","declared_at",
-//! "policy","policy_line","reason","allowed"}]}`: `level` is `deny` or `warn`, `allowed` the reason
-//! why a finding may stay or null, `declared_at` has `file` and `line` or is null.
+//! `{"schema":1,"file","fails","findings":[{"rule","level","type","member","message","measured",
+//! "declared_at",//! "policy","policy_line","reason","allowed"}]}`: `level` is `deny` or `warn`, `allowed` the reason
+//! why a finding may stay or null, `measured` what a limit is held against or null, `declared_at` has `file` and `line` or is null.
 
 use super::Shown;
 use anyhow::Result;
@@ -33,6 +33,7 @@ fn finding(one: &Shown<'_>) -> Value {
         "type": finding.ty,
         "member": finding.member,
         "message": finding.message,
+        "measured": finding.measured(),
         "declared_at": declared_at,
         "unit": finding.unit,
         "policy": one.rules,

@@ -1,7 +1,9 @@
 //! `tallyline check`: layouts held against a policy.
 
 mod args;
+mod baseline;
 mod github;
+mod gitlab;
 mod json;
 mod paths;
 mod sarif;
@@ -13,6 +15,7 @@ use crate::layout::job::Job;
 use crate::layout::{nearest_in, operands, source};
 use anyhow::{Context, Result, bail};
 use args::Format;
+use baseline::Baseline;
 use paths::Paths;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +24,7 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::{
     Finding, Level, Policy, Report, SuggestedNames, Table, UNUSED_ALLOW, allow_in_parts, check, check_table,
-    suggest,
+    reference, suggest,
 };
 use tallyline_support::output::{Color, Output};
 
@@ -49,6 +52,10 @@ struct Shown<'c> {
 pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let (file, names) = operands::split(&args.operands, args.file.as_deref());
     let output = Output::open(args.output.as_deref(), color)?;
+    if args.reference {
+        output.write(|out| Ok(out.write_all(reference().as_bytes())?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.suggest {
         let wanted = if names.is_empty() || names.iter().any(|name| lookup::is_pattern(name)) {
             Wanted::Records
@@ -70,7 +77,12 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     if let [name, ..] = names.as_slice() {
         bail!("{name} is no file; types are named in the policy");
     }
-    let checked = check_all(args, &file)?;
+    let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
+    let mut checked = check_all(args, &file)?;
+    if let Some(mut baseline) = baseline {
+        let findings = checked.iter_mut().flat_map(|one| one.report.findings.iter_mut());
+        findings.for_each(|finding| baseline.allow(finding));
+    }
     let paths = Paths::new(&args.path_prefix_map);
     let shown = show(&checked, &paths);
     output.write(|out| match args.format {
@@ -78,6 +90,7 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
         Format::Json => json::write(&file, &shown, out),
         Format::Sarif => sarif::write(&shown, &paths, out),
         Format::Github => github::write(&shown, out),
+        Format::Gitlab => gitlab::write(&shown, out),
     })?;
     let fails = checked.iter().any(|one| one.report.fails());
     Ok(if fails { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })

@@ -188,7 +188,8 @@ fn disturb(shared: &SharedState, ready: impl Fn() -> bool) {
 
 /// Gives the calling thread the ordinary policy: it may come from one that never shares.
 fn share_the_cpu() -> bool {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    // the kernel's `sched_param` is its priority alone; musl's has more in it
+    let parameters: libc::c_int = 0;
     // SAFETY: the kernel reads the parameters; concerns the calling thread only.
     let result =
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const parameters) };
