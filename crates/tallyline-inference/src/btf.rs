@@ -2,8 +2,8 @@
 //! addresses; everything else follows from the code.
 
 use super::Wanted;
+use super::analysis::Analysis;
 use super::catalog::Catalog;
-use super::flow::Analysis;
 use super::globals::Globals;
 use super::table::{Part, TypeTable};
 use super::value::Value;

@@ -1,6 +1,6 @@
 //! The derivation of one instruction's outcome.
 
-use super::flow::Analysis;
+use super::analysis::Analysis;
 use super::outcome::Outcome;
 use super::value::{State, Value};
 use crate::code::Register;
@@ -52,7 +52,7 @@ impl Analysis<'_, '_, '_, '_> {
             return Some(explanation);
         };
         let mut before: Option<State> = None;
-        self.through(block, state, |analysis, at, state| {
+        self.transfer_block(block, state, |analysis, at, state| {
             if at > position {
                 return;
             }

@@ -4,8 +4,8 @@
 //! code for maps of all types. Each group starts with a word of control bytes; what lies behind it is of
 //! the map's own types, of which the code there tells nothing.
 
+use super::analysis::Analysis;
 use super::catalog::Catalog;
-use super::flow::Analysis;
 use super::lookup::Found;
 use super::number::Number;
 use super::value::{Pointer, State, Value};

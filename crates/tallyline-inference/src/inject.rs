@@ -1,9 +1,9 @@
 //! Variables where their locations begin: what debug information says about registers.
 
-use super::flow::Analysis;
+use super::analysis::Analysis;
 use super::lookup::modulo;
-use super::transfer::name_of;
 use super::value::{Pointer, State, Value};
+use super::value_number;
 use crate::code::{Effect, Flow, Register};
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Holder;
@@ -49,7 +49,7 @@ impl Analysis<'_, '_, '_, '_> {
                     return;
                 }
                 let merged = self.merge(known, declared);
-                state.define(register, merged, name_of(position, register) | INJECTED);
+                state.define(register, merged, value_number::defined_at(position, register) | INJECTED);
             }
             Holder::Sum(register, sum) => {
                 let known = state.get(register);

@@ -12,6 +12,7 @@
 //! # Guarantees
 //! Programs may be truncated, corrupt or malicious: no panic, no endless loop, bounded memory.
 
+mod analysis;
 mod asked;
 mod btf;
 pub mod cache;
@@ -23,19 +24,22 @@ mod error;
 mod evidence;
 mod explain;
 mod field;
-mod flow;
+mod fixpoint;
 mod globals;
 mod go;
 mod inject;
+mod join;
 mod lookup;
 mod nodes;
 mod number;
 mod operand;
 mod outcome;
 mod table;
+mod tag_facts;
 mod tags;
 mod transfer;
 mod value;
+mod value_number;
 mod vector;
 
 pub use asked::Asked;
@@ -49,8 +53,8 @@ pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
 pub use table::{Function as TableFunction, TypeTable};
 
 use crate::code::{Body, Image};
+use analysis::Analysis;
 use catalog::Catalog;
-use flow::Analysis;
 use globals::Globals;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

@@ -5,8 +5,8 @@
 //! made from what the scopes, or the variable in the register, are made from. An element is only in a node
 //! where nothing in the function keeps such an object by itself.
 
+use super::analysis::Analysis;
 use super::catalog::Catalog;
-use super::flow::Analysis;
 use super::outcome::Within;
 use super::value::{State, Value};
 use crate::code::Memory;

@@ -1,12 +1,12 @@
 //! What a memory operand is, with what is known about the registers.
 
+use super::analysis::Analysis;
 use super::candidates::{self, ALL, Candidate};
-use super::flow::{Analysis, is_no_address};
 use super::globals::{inside, starting};
 use super::lookup::Found;
 use super::number::Number;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
-use super::value::{Pointer, State, Value};
+use super::value::{Pointer, State, Value, is_near_null};
 use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
 use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_debuginfo::program::Holder;
@@ -318,7 +318,7 @@ impl Analysis<'_, '_, '_, '_> {
     /// The variable at an address.
     pub(super) fn global(&mut self, address: u64) -> Option<Pointer> {
         // what the linker left out is said to be at 0
-        if is_no_address(address as i64) {
+        if is_near_null(address as i64) {
             return None;
         }
         self.fixed(Fixed::Address(address))
@@ -661,7 +661,7 @@ impl Analysis<'_, '_, '_, '_> {
                 (self.on_stack(state, position, place), state.slot(place))
             }
             // nothing comes back from null: what is loaded on the ways that get on is what counts
-            Operand::Address(address) if size == 8 && is_no_address(address as i64) => {
+            Operand::Address(address) if size == 8 && is_near_null(address as i64) => {
                 return Value::Constant(0);
             }
             Operand::Address(address) => {
@@ -690,7 +690,7 @@ impl Analysis<'_, '_, '_, '_> {
             Found::Either { ty, offsets } => {
                 let [one, other] =
                     offsets.map(|offset| self.loaded_field(ty, offset.into(), size.into(), position));
-                self.meet(one, other, position as u32 + 1, 0)
+                self.join_values(one, other, position as u32 + 1, 0)
             }
             _ if size < 8 => Value::WORD,
             _ => lost,

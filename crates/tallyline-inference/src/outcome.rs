@@ -50,10 +50,14 @@ impl Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
 
+    /// Returns true if the access is to both places, as the load or store of a pair of registers is.
+    pub fn is_pair(&self) -> bool {
+        self.or.is_some_and(|or| or.both)
+    }
+
     /// Returns the number of bytes that are accessed, those of both halves of a pair.
     pub fn bytes(&self) -> u16 {
-        let is_pair = self.or.is_some_and(|or| or.both);
-        if is_pair { self.size.saturating_mul(2) } else { self.size }
+        if self.is_pair() { self.size.saturating_mul(2) } else { self.size }
     }
 }
 
@@ -66,7 +70,7 @@ pub struct Choice {
     /// the address of the data, it tells which of the two places it is.
     pub start: Option<i32>,
     /// `true` if both places are accessed, by halves of one access: those of a pair of registers.
-    pub both: bool,
+    pub(crate) both: bool,
 }
 
 /// Memory that has no type in the program.

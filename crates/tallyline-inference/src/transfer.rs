@@ -1,10 +1,11 @@
 //! What instructions do to what is known.
 
+use super::analysis::{Analysis, Continuation};
 use super::callees;
-use super::flow::{After, Analysis};
 use super::number::Number;
 use super::operand::Operand;
 use super::value::{State, Value};
+use super::value_number;
 use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
 use tallyline_debuginfo::model::{Type, TypeId};
 
@@ -49,7 +50,7 @@ const NO_RETURN_STARTS: [&str; 4] =
 
 impl Analysis<'_, '_, '_, '_> {
     /// Runs one instruction.
-    pub(super) fn step(&mut self, state: &mut State, position: usize) -> After {
+    pub(super) fn step(&mut self, state: &mut State, position: usize) -> Continuation {
         let body = self.body;
         let instruction = &body.instructions()[position];
         let lost = Value::Unknown(position as u32 + 1);
@@ -111,7 +112,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Effect::Choose { to, from } => {
                     let one = self.place_on_stack(state, position, state.get(to), state.get(from));
                     let other = self.place_on_stack(state, position, state.get(from), state.get(to));
-                    (to, self.meet(one, other, position as u32 + 1, 0))
+                    (to, self.join_values(one, other, position as u32 + 1, 0))
                 }
                 Effect::Swap { a, b } => {
                     let (one, other) = (state.get(a), state.get(b));
@@ -149,7 +150,7 @@ impl Analysis<'_, '_, '_, '_> {
             };
             let (register, value) = defined;
             state.written(register);
-            state.define(register, value, name_of(position, register));
+            state.define(register, value, value_number::defined_at(position, register));
             self.carried(state, carried);
         }
         match instruction.flow {
@@ -159,7 +160,7 @@ impl Analysis<'_, '_, '_, '_> {
                 }
                 self.call(state, position, target, called)
             }
-            _ => After::GoesOn,
+            _ => Continuation::FallsThrough,
         }
     }
 
@@ -296,12 +297,12 @@ impl Analysis<'_, '_, '_, '_> {
         position: usize,
         target: Option<u64>,
         called: Option<Value>,
-    ) -> After {
+    ) -> Continuation {
         let instruction = &self.body.instructions()[position];
         let symbol = target.and_then(|target| self.image.function_at(target));
         let name = symbol.map_or("", |symbol| &*symbol.name);
         if TRANSPARENT.contains(&name) {
-            return After::GoesOn;
+            return Continuation::FallsThrough;
         }
         if let (Some(symbol), Some(at)) = (symbol, target)
             && let Some(register) = thunk_register(&symbol.name, at.wrapping_sub(symbol.address))
@@ -312,14 +313,14 @@ impl Analysis<'_, '_, '_, '_> {
         if name.starts_with("runtime.gcWriteBarrier") {
             // room in a buffer comes back, and nothing else changes
             state.set(Register(11), Value::Unknown(position as u32 + 1));
-            return After::GoesOn;
+            return Continuation::FallsThrough;
         }
         let callee = self.callee(instruction.end(), target);
         if callee.is_some_and(|place| self.never_returns(place)) {
-            return After::Ends;
+            return Continuation::Ends;
         }
         if NO_RETURN.contains(&name) || NO_RETURN_STARTS.iter().any(|start| name.starts_with(start)) {
-            return After::Ends;
+            return Continuation::Ends;
         }
         let is_go = self.is_go();
         let first = state.get(first_argument(self.image.machine()));
@@ -357,7 +358,7 @@ impl Analysis<'_, '_, '_, '_> {
                 }
             }
         }
-        After::GoesOn
+        Continuation::FallsThrough
     }
 
     /// The entry of the function that a call goes to.
@@ -437,11 +438,6 @@ fn narrowed(value: Value, size: u8, signed: bool) -> Value {
         (None, Value::Number(number)) if size == 4 => Value::Number(number),
         _ => Value::WORD,
     }
-}
-
-/// The name of what an instruction writes to a register.
-pub(super) fn name_of(position: usize, register: Register) -> u64 {
-    (position as u64 + 1) << 7 | u64::from(register.0)
 }
 
 /// The register that a call goes through by way of a function `called`, so far behind its symbol.

@@ -1,7 +1,7 @@
 //! What is known about a register or a place on the stack: the lattice of the analysis.
 
 use super::number::{Number, divisor};
-use super::tags::Tags;
+use super::tag_facts::Tags;
 use crate::code::{REGISTERS, Register};
 use tallyline_debuginfo::model::TypeId;
 
@@ -252,6 +252,11 @@ impl State {
         });
         changed | (self.slots.len() != before)
     }
+}
+
+/// Returns true if no object can be at an address: null, an error number or a small offset from null.
+pub(super) fn is_near_null(number: i64) -> bool {
+    (-4096..4096).contains(&number)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Registers of vectors are followed back from the instruction, over all ways that lead to it. States of the
 //! analysis know a vector register by the pointer that is parked in its lowest element alone.
 
-use super::flow::Analysis;
+use super::analysis::Analysis;
 use super::number::Number;
 use super::value::{State, Value};
 use crate::code::{Flow, LaneQuery, Lanes, Memory, Register, lanes_written, vector_index};
@@ -17,9 +17,6 @@ const ROUNDS: usize = 4;
 
 /// How many instructions one after the other a register is followed through.
 const DEPTH_LIMIT: usize = 64;
-
-/// How many instructions may be looked at in one function for the indices of all its gathers.
-pub(super) const BUDGET: usize = 1 << 18;
 
 /// What is asked of a register: all of its elements, or the lowest alone.
 type Key = (usize, LaneQuery, bool);
@@ -65,7 +62,7 @@ impl Analysis<'_, '_, '_, '_> {
     fn meet_elements(&mut self, known: Option<Value>, value: Value) -> Value {
         match known {
             None => value,
-            Some(known) => self.meet(known, value, 0, 0),
+            Some(known) => self.join_values(known, value, 0, 0),
         }
     }
 
@@ -143,7 +140,7 @@ impl Analysis<'_, '_, '_, '_> {
         let state = self.state_at(block).cloned();
         let (Some(state), true) = (state, self.takes(size)) else { return Value::Unknown(0) };
         let mut held = Value::Unknown(0);
-        self.through(block, state, |_, at, state: &State| {
+        self.transfer_block(block, state, |_, at, state: &State| {
             if at == position {
                 held = state.get(register);
             }

@@ -1,12 +1,11 @@
 //! The types of memory operands in programs that are compiled here. The source says which fields each
 //! of its lines touches; the line table says which instruction is of which line.
 
-use gimli::{EndianSlice, RunTimeEndian};
-use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tallyline_debuginfo::program::source_lines;
 use tallyline_debuginfo::{Alone, model::Type, type_text};
 use tallyline_inference::code::{Body, Flow, Image, Predecessors};
 use tallyline_inference::{
@@ -48,40 +47,24 @@ fn find(program: &Path, source: &str) -> Found {
     let image = Image::parse(&bytes).expect("an image");
     let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let lines = lines(&bytes, source);
+    let lines = lines(program, source, &table);
     let source = fs::read_to_string(text).expect("the source").lines().map(String::from).collect();
     Found { table, lines, source }
 }
 
-/// Of each instruction that starts a row of the line table: its line, 0 for other files.
-fn lines(bytes: &[u8], source: &str) -> BTreeMap<u64, u64> {
-    let file = object::File::parse(bytes).expect("ELF");
-    let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
-        let data = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
-        Ok(data.unwrap_or_default())
-    };
-    let sections = gimli::DwarfSections::load(section).expect("sections");
-    let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
-    let mut lines = BTreeMap::new();
-    let mut units = dwarf.units();
-    while let Some(header) = units.next().expect("a unit") {
-        let unit = dwarf.unit(header).expect("a unit");
-        let Some(program) = unit.line_program.clone() else { continue };
-        let mut rows = program.rows();
-        while let Ok(Some((header, row))) = rows.next_row() {
-            let name = row.file(header).and_then(|file| dwarf.attr_string(&unit, file.path_name()).ok());
-            let own = name.is_some_and(|name| name.to_string_lossy().ends_with(source));
-            let line = row.line().filter(|_| own && !row.end_sequence()).map_or(0, |line| line.get());
-            lines.insert(row.address(), line);
-        }
-    }
-    lines
+/// Returns the source line of each row of a table; 0 for other files.
+fn lines(program: &Path, source: &str, table: &TypeTable) -> BTreeMap<u64, u64> {
+    let file = fs::File::open(program).expect("the program");
+    let addresses: Vec<u64> = table.rows().iter().map(|(address, _)| *address).collect();
+    let found = source_lines(&file, &Alone, &addresses);
+    let line_of = |address: &u64| found.get(address).filter(|(path, _)| path.ends_with(source));
+    addresses.iter().map(|address| (*address, line_of(address).map_or(0, |(_, line)| *line))).collect()
 }
 
 impl Found {
     /// The fields that the source says the line of an instruction touches; nothing where it says none.
     fn expected(&self, address: u64) -> Vec<&str> {
-        let line = self.lines.range(..=address).next_back().map_or(0, |(_, line)| *line as usize);
+        let line = self.lines.get(&address).map_or(0, |line| *line as usize);
         let Some(text) = line.checked_sub(1).and_then(|line| self.source.get(line)) else {
             return Vec::new();
         };
@@ -153,7 +136,7 @@ impl Found {
             let mut places = [&field].into_iter().chain(&other);
             // one access may load what two lines use
             let is_right = match typed.or {
-                Some(or) if or.both => places.any(is_named),
+                Some(_) if typed.is_pair() => places.any(is_named),
                 _ => places.all(is_named),
             };
             if is_right {

@@ -1,10 +1,11 @@
 //! One function: its instructions, its blocks, and the ways between them.
 
 use super::aarch64;
+use super::fusion::{FusiblePair, FusionRole, PairAt};
 use super::image::{Image, Machine};
+use super::implicit_edges::{self, CfgEdge};
 use super::instruction::{Effect, Flow, Instruction, Memory};
 use super::tables;
-use super::ways::Way;
 use super::x86;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -80,8 +81,9 @@ impl Body {
             }
         }
         let tables = body.find_tables(image, ranges);
-        let ways: Vec<Way> = ranges.iter().flat_map(|range| image.ways(range)).collect();
-        body.find_blocks(entry, &tables, &ways);
+        let edges: Vec<CfgEdge> =
+            ranges.iter().flat_map(|range| implicit_edges::within(image, range)).collect();
+        body.find_blocks(entry, &tables, &edges);
         body.tables = tables;
         body
     }
@@ -166,6 +168,22 @@ impl Body {
         }
     }
 
+    /// Returns the pair whose jump is the instruction at a position; none where control can come to the jump
+    /// without the instruction in front of it.
+    pub fn pair_at(&self, jump: usize) -> Option<PairAt> {
+        let instructions = self.instructions();
+        let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };
+        let producer = jump.checked_sub(1)?;
+        let FusionRole::Producer(first) = instructions[producer].fusion else { return None };
+        let is_adjacent = instructions[producer].end() == instructions[jump].address;
+        let is_entered_alone = self.block_of(producer) != self.block_of(jump);
+        (is_adjacent && !is_entered_alone && instructions[producer].flow == Flow::Next).then_some(PairAt {
+            pair: FusiblePair { producer: first, condition },
+            producer,
+            jump,
+        })
+    }
+
     /// Where computed jumps lead whose tables are seen, by the position of the jump.
     fn find_tables(&self, image: &Image, ranges: &[Range<u64>]) -> FxHashMap<usize, Vec<u64>> {
         let mut found = FxHashMap::default();
@@ -181,8 +199,8 @@ impl Body {
         found
     }
 
-    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, ways: &[Way]) {
-        let leaders = self.leaders(entry, tables, ways);
+    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) {
+        let leaders = self.leaders(entry, tables, edges);
         for (index, start) in leaders.iter().enumerate() {
             let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
             self.blocks.push(Block { instructions: *start..end, ..Block::default() });
@@ -215,7 +233,7 @@ impl Body {
                 }
             }
         }
-        for (from, to) in ways {
+        for (from, to) in edges {
             let from = self.position(*from).and_then(|position| self.block_of(position));
             if let (Some(from), Some(to)) = (from, self.block_at(*to)) {
                 self.connect(from as u32, to);
@@ -259,14 +277,14 @@ impl Body {
     }
 
     /// Where blocks start, by position.
-    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, ways: &[Way]) -> Vec<u32> {
+    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) -> Vec<u32> {
         let mut leaders = Vec::new();
         let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));
         lead((!self.instructions.is_empty()).then_some(0));
         lead(self.position(entry));
         tables.values().flatten().for_each(|target| lead(self.position(*target)));
         let count = self.instructions.len();
-        for (from, to) in ways {
+        for (from, to) in edges {
             lead(self.position(*to));
             lead(self.position(*from).map(|position| position + 1).filter(|next| *next < count));
         }

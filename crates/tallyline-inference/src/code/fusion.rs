@@ -3,8 +3,6 @@
 //! A sample of the clock lies behind what has retired. Where a pair retires as one instruction, no sample lies
 //! between its two halves. Which pairs do differs between CPUs, so that here is only said which may.
 
-use super::body::Body;
-use super::instruction::{Access, Flow};
 use std::fmt;
 
 /// The part that an instruction can take in a macro-fused pair.
@@ -122,34 +120,4 @@ pub struct PairAt {
     pub producer: usize,
     /// The position of the jump.
     pub(crate) jump: usize,
-}
-
-impl Body {
-    /// Returns the pair whose jump is the instruction at a position; none where control can come to the jump
-    /// without the instruction in front of it.
-    pub fn pair_at(&self, jump: usize) -> Option<PairAt> {
-        let instructions = self.instructions();
-        let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };
-        let producer = jump.checked_sub(1)?;
-        let FusionRole::Producer(first) = instructions[producer].fusion else { return None };
-        let is_adjacent = instructions[producer].end() == instructions[jump].address;
-        let is_entered_alone = self.block_of(producer) != self.block_of(jump);
-        (is_adjacent && !is_entered_alone && instructions[producer].flow == Flow::Next).then_some(PairAt {
-            pair: FusiblePair { producer: first, condition },
-            producer,
-            jump,
-        })
-    }
-}
-
-impl OperandForm {
-    /// Returns the form of operands with memory.
-    pub(super) fn of_memory(access: Access, has_immediate: bool, is_relative: bool) -> OperandForm {
-        match (access, has_immediate, is_relative) {
-            (Access::Write | Access::ReadWrite, ..) => OperandForm::MemoryWritten,
-            (Access::Read, true, _) => OperandForm::MemoryImmediate,
-            (Access::Read, false, true) => OperandForm::RelativeMemory,
-            (Access::Read, false, false) => OperandForm::Memory,
-        }
-    }
 }

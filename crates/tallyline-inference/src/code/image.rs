@@ -1,9 +1,9 @@
 //! What is read of an ELF file: its code, its read-only data, its symbols.
 
 use super::instruction::Register;
+use super::kernel_tables::{self, KernelTableEntry};
 use super::region::{Region, SMALL, read_at};
-use super::symbols::{Name, Symbols};
-use super::ways;
+use super::symbols::{Symbol, SymbolKind, SymbolName, Symbols};
 use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
@@ -59,30 +59,6 @@ pub struct Segment {
     pub size: u64,
 }
 
-/// What a symbol names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SymbolKind {
-    /// A function.
-    Function,
-    /// A variable.
-    Data,
-    /// A variable that each thread has.
-    ThreadLocal,
-}
-
-/// A named place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol {
-    /// Where it is.
-    pub address: u64,
-    /// How many bytes; 0 where the file does not say.
-    pub size: u64,
-    /// What it names.
-    pub kind: SymbolKind,
-    /// Its name, as the linker knows it.
-    pub name: Name,
-}
-
 /// Symbols may have been stripped that only their own unit knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolsMissing;
@@ -113,8 +89,8 @@ pub struct Image {
     runtime_types: OnceLock<Option<u64>>,
     // where it says how frames are unwound
     frames: Option<(u64, u64)>,
-    // by start: ways that a kernel's tables tell of
-    ways: Vec<ways::Entry>,
+    // sorted by address
+    kernel_table_entries: Vec<KernelTableEntry>,
 }
 
 impl Image {
@@ -150,7 +126,7 @@ impl Image {
             thread_local: None,
             runtime_types: OnceLock::new(),
             frames: None,
-            ways: Vec::new(),
+            kernel_table_entries: Vec::new(),
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
         image.regions.sort_by_key(|region| region.address);
@@ -176,10 +152,11 @@ impl Image {
         }
         image.read_slots(&file);
         image.thread_local = thread_local(&file);
-        image.ways = ways::read(&image, |name| {
+        let section = |name: &str| {
             let section = file.section_by_name(name).filter(|section| section.size() <= BYTES_LIMIT)?;
             Some((section.address(), section.data().ok()?.to_vec()))
-        });
+        };
+        image.kernel_table_entries = kernel_tables::read(section, |address| image.is_code(address));
         Ok(image)
     }
 
@@ -233,15 +210,11 @@ impl Image {
         Ok(Some(section.data().map_err(program)?.to_vec()))
     }
 
-    /// Where control can go from instructions in a range, besides where they say: addresses, by start.
-    pub(super) fn ways(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
-        let start = self.ways.partition_point(|way| way.from < range.start);
-        let end = self.ways.partition_point(|way| way.from < range.end);
-        let entries = self.ways.get(start..end).unwrap_or(&[]);
-        let mut ways: Vec<_> = entries.iter().filter_map(|way| way.find(self)).collect();
-        ways.sort_unstable();
-        ways.dedup();
-        ways
+    /// Returns the entries of a kernel's tables about instructions in a range.
+    pub(super) fn kernel_table_entries(&self, range: &Range<u64>) -> &[KernelTableEntry] {
+        let start = self.kernel_table_entries.partition_point(|entry| entry.from < range.start);
+        let end = self.kernel_table_entries.partition_point(|entry| entry.from < range.end);
+        self.kernel_table_entries.get(start..end).unwrap_or(&[])
     }
 
     /// Returns the section `.eh_frame`, which says how frames are unwound, and its address.
@@ -380,7 +353,7 @@ impl Image {
     }
 
     /// All names of a variable that [`variable_at`](Self::variable_at) has found.
-    pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s Name> {
+    pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s SymbolName> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
         let first = aliases.partition_point(|alias| key(alias) < key(variable));

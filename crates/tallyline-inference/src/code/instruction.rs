@@ -57,7 +57,7 @@ pub struct Memory {
     /// Whether it is the stack only because the instruction is a push, a pop or a return.
     pub implicit: bool,
     /// `true` if a pair of registers is loaded or stored, each of them half of the bytes.
-    pub is_pair: bool,
+    pub(crate) is_pair: bool,
 }
 
 /// One step of what an instruction does to the registers. An instruction's steps follow each other.

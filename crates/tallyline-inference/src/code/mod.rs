@@ -9,7 +9,9 @@ mod bits;
 mod body;
 mod fusion;
 mod image;
+mod implicit_edges;
 mod instruction;
+mod kernel_tables;
 mod operation;
 mod region;
 mod symbols;
@@ -17,18 +19,17 @@ mod tables;
 mod taken;
 mod text;
 mod vector;
-mod ways;
 mod x86;
 
 pub use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
 pub use fusion::{FlagOperation, FlagProducer, FusiblePair, FusionRole, JumpCondition, OperandForm, PairAt};
-pub use image::{Image, Machine, Segment, Symbol, SymbolKind, SymbolsMissing};
+pub use image::{Image, Machine, Segment, SymbolsMissing};
 pub use instruction::{
     Access, Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
 pub use operation::{Operation, RegisterSet, operation_at};
 pub use region::Region;
-pub use symbols::Name;
+pub use symbols::{Symbol, SymbolKind, SymbolName};
 pub use taken::addresses_taken;
 pub use vector::{LaneQuery, Lanes, lanes_written, vector_index};

@@ -1,12 +1,35 @@
 //! The symbols of an ELF file, by address. Tables are copied as they are, each in one read, and put in
 //! order when somebody asks: a kernel has more than a hundred thousand.
 
-use super::image::{Symbol, SymbolKind};
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, ReadRef, elf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+
+/// What a symbol names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SymbolKind {
+    /// A function.
+    Function,
+    /// A variable.
+    Data,
+    /// A variable that each thread has.
+    ThreadLocal,
+}
+
+/// A named place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Where it is.
+    pub address: u64,
+    /// How many bytes; 0 where the file does not say.
+    pub size: u64,
+    /// What it names.
+    pub kind: SymbolKind,
+    /// Its name, as the linker knows it.
+    pub name: SymbolName,
+}
 
 /// Symbols, and the tables that they are in.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +45,7 @@ pub(super) struct Symbols {
 #[derive(Clone, Debug, Default)]
 struct Statics {
     /// By address: the file; none where it is not sure.
-    files: FxHashMap<u64, Option<Name>>,
+    files: FxHashMap<u64, Option<SymbolName>>,
     /// The names of all C files.
     all: FxHashSet<String>,
 }
@@ -36,13 +59,13 @@ struct Table {
 
 /// The name of a symbol, in a table that those of a file share: a kernel has a hundred thousand.
 #[derive(Clone)]
-pub struct Name {
+pub struct SymbolName {
     table: Arc<[u8]>,
     start: u32,
     end: u32,
 }
 
-impl std::ops::Deref for Name {
+impl std::ops::Deref for SymbolName {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -52,33 +75,33 @@ impl std::ops::Deref for Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for SymbolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for SymbolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", &**self)
     }
 }
 
-impl PartialEq for Name {
-    fn eq(&self, other: &Name) -> bool {
+impl PartialEq for SymbolName {
+    fn eq(&self, other: &SymbolName) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Name {}
+impl Eq for SymbolName {}
 
-impl PartialEq<str> for Name {
+impl PartialEq<str> for SymbolName {
     fn eq(&self, other: &str) -> bool {
         **self == *other
     }
 }
 
-impl PartialEq<&str> for Name {
+impl PartialEq<&str> for SymbolName {
     fn eq(&self, other: &&str) -> bool {
         **self == **other
     }
@@ -143,7 +166,7 @@ impl Symbols {
                 match entry.st_type() {
                     elf::STT_FILE => {
                         file = name().filter(|name| name.ends_with(".c"));
-                        statics.all.extend(file.iter().map(Name::to_string));
+                        statics.all.extend(file.iter().map(SymbolName::to_string));
                     }
                     elf::STT_OBJECT if name().is_some_and(|name| is_numbered(&name)) => {
                         let known = statics.files.entry(entry.st_value.get(self.endian));
@@ -262,12 +285,12 @@ impl Table {
         rest.and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    fn name(&self, start: u32) -> Option<Name> {
+    fn name(&self, start: u32) -> Option<SymbolName> {
         let rest = self.names.get(usize::try_from(start).ok()?..)?;
         let length = memchr::memchr(0, rest)?;
         std::str::from_utf8(&rest[..length]).ok()?;
         let end = start.checked_add(u32::try_from(length).ok()?)?;
-        Some(Name { table: self.names.clone(), start, end })
+        Some(SymbolName { table: self.names.clone(), start, end })
     }
 }
 

@@ -523,9 +523,7 @@ fn fusion(native: &iced_x86::Instruction, memory: Option<&Memory>) -> FusionRole
     let has_immediate = (0..native.op_count())
         .any(|operand| !matches!(native.op_kind(operand), OpKind::Register | OpKind::Memory));
     let operands = match memory {
-        Some(memory) => {
-            OperandForm::of_memory(memory.access, has_immediate, native.is_ip_rel_memory_operand())
-        }
+        Some(memory) => operand_form(memory.access, has_immediate, native.is_ip_rel_memory_operand()),
         None if has_immediate || native.op_count() == 1 => OperandForm::Immediate,
         None => OperandForm::Registers,
     };
@@ -549,6 +547,16 @@ fn is_prefetch(mnemonic: Mnemonic) -> bool {
 
 pub(super) fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
+}
+
+/// Returns the form of operands with memory.
+fn operand_form(access: Access, has_immediate: bool, is_relative: bool) -> OperandForm {
+    match (access, has_immediate, is_relative) {
+        (Access::Write | Access::ReadWrite, ..) => OperandForm::MemoryWritten,
+        (Access::Read, true, _) => OperandForm::MemoryImmediate,
+        (Access::Read, false, true) => OperandForm::RelativeMemory,
+        (Access::Read, false, false) => OperandForm::Memory,
+    }
 }
 
 /// Whether it makes a byte of a register 0 or 1. The second byte of a register is left aside.

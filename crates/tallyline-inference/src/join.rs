@@ -1,0 +1,82 @@
+//! The join of two abstract values, with the types that tell which address wins.
+
+use super::analysis::Analysis;
+use super::number::Number;
+use super::value::{Pointer, Value, is_near_null};
+
+impl Analysis<'_, '_, '_, '_> {
+    /// What is known of a value that is one of two. The unknown part of a number gets a name.
+    pub(super) fn join_values(&mut self, one: Value, other: Value, at: u32, name: u64) -> Value {
+        match (one, other) {
+            (one, other) if one == other => one,
+            (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
+            (Value::Unknown(lost), _) | (_, Value::Unknown(lost)) => Value::Unknown(lost),
+            // null, or a mark that is no address
+            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Table))
+            | (known @ (Value::Pointer(_) | Value::Table), Value::Constant(number))
+                if is_near_null(number) =>
+            {
+                known
+            }
+            (Value::Pointer(one), Value::Pointer(other)) => self.join_pointers(one, other, at),
+            // an address that was kept as a number on one way, as kernels do: one variable has one type
+            (known @ Value::Pointer(_), Value::Number(_)) | (Value::Number(_), known @ Value::Pointer(_)) => {
+                known
+            }
+            (Value::Pointer(pointer), Value::Constant(number))
+            | (Value::Constant(number), Value::Pointer(pointer)) => match self.global(number as u64) {
+                Some(global) => self.join_pointers(pointer, global, at),
+                None => Value::Unknown(at),
+            },
+            // addresses in one variable, as a loop over it has them
+            (Value::Constant(one), Value::Constant(other)) => match self.in_one_global(one, other) {
+                Some((one, other)) => self.join_offsets(one, other),
+                None => Value::from(Number::known(one).or(Number::known(other), name)),
+            },
+            (Value::Number(_) | Value::Constant(_), Value::Number(_) | Value::Constant(_)) => {
+                Value::from(one.as_number().or(other.as_number(), name))
+            }
+            _ => Value::Unknown(at),
+        }
+    }
+
+    /// Two addresses that are in one variable, the second perhaps at its end.
+    fn in_one_global(&mut self, one: i64, other: i64) -> Option<(Pointer, Pointer)> {
+        let first = self.global(one as u64)?;
+        let offset = i64::from(first.offset).checked_add(other.checked_sub(one)?)?;
+        let size = i64::try_from(self.catalog.size(first.to)).ok()?;
+        let offset = i32::try_from(offset).ok().filter(|_| (0..=size).contains(&offset))?;
+        Some((first, Pointer { offset, ..first }))
+    }
+
+    fn join_pointers(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
+        if one.to == other.to {
+            return self.join_offsets(one, other);
+        }
+        match self.catalog.common_part(one, other) {
+            Some(part) => Value::Pointer(part.stepping(one.step.into()).stepping(other.step.into())),
+            None => Value::Unknown(at),
+        }
+    }
+
+    fn join_offsets(&mut self, one: Pointer, other: Pointer) -> Value {
+        let size = i64::try_from(self.catalog.size(one.to)).unwrap_or(i64::MAX);
+        let is_inside = |pointer: Pointer| (0..size).contains(&i64::from(pointer.offset));
+        let apart = i64::from(one.offset).abs_diff(other.offset.into());
+        if let (Some(mine), Some(theirs)) = (one.both(), other.both())
+            && let Some(either) = either(mine, theirs)
+        {
+            return Value::Pointer(Pointer { step: 0, offset: either[0], ..one }.either(either[1]));
+        }
+        let kept = if !is_inside(one) && is_inside(other) { other } else { one };
+        Value::Pointer(kept.stepping(one.step.into()).stepping(other.step.into()).stepping(apart))
+    }
+}
+
+/// The only two of the numbers; twice the same where there is one. None if there are more.
+fn either(mine: [i32; 2], theirs: [i32; 2]) -> Option<[i32; 2]> {
+    let mut all = [mine[0], mine[1], theirs[0], theirs[1]];
+    all.sort_unstable();
+    let (least, most) = (all[0], all[3]);
+    all.iter().all(|number| *number == least || *number == most).then_some([least, most])
+}

@@ -1,0 +1,380 @@
+//! Facts about the tags of enums: the lattice that [`State`](super::value::State) carries along each path.
+
+use super::candidates::{InVariant, mask};
+use super::value_number;
+use crate::code::{Condition, REGISTERS, Register};
+
+/// The most tags of which something is known at one point.
+const FACTS_LIMIT: usize = 64;
+
+/// The most values of one tag.
+pub(super) const VALUES_LIMIT: usize = 62;
+
+/// The most values of a range that are looked at one by one.
+const RANGE_LIMIT: u64 = 128;
+
+/// Stands for the frame's address.
+pub(super) const FRAME: u32 = u32::MAX;
+
+/// Stands for addresses that are known.
+pub(super) const FIXED: u32 = u32::MAX - 1;
+
+/// An address in terms of what registers held: names, 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) base: u32,
+    pub(super) index: u32,
+    pub(super) scale: u8,
+    pub(super) offset: i64,
+}
+
+/// A name of what a register held, and what has been added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Name {
+    pub(super) of: u32,
+    pub(super) offset: i64,
+}
+
+/// What is known of the tag at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub(super) address: Address,
+    pub(super) universe: u32,
+    /// The values that it can have, as a set of the universe's.
+    pub(super) allowed: u64,
+}
+
+/// A value that was made from a tag: the tag with a number added, or a fixed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) address: Address,
+    pub(super) universe: u32,
+    pub(super) plus: u64,
+    /// How many bytes of the sum are kept.
+    pub(super) size: u8,
+    /// The values of the tag that it can be the sum for.
+    pub(super) is_sum: u64,
+    /// The values of the tag that it can be a fixed number for, and that number.
+    pub(super) or: Option<(u64, u64)>,
+}
+
+/// A comparison of such a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Comparison {
+    pub(super) held: Held,
+    pub(super) with: u64,
+    pub(super) size: u8,
+    pub(super) is_test: bool,
+    /// Whether the number is the left operand.
+    pub(super) is_swapped: bool,
+}
+
+/// The values that a tag can have: those that select variants, and all others as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Universe {
+    pub(super) values: Vec<u64>,
+    pub(super) size: u8,
+}
+
+/// What is known of tags at one point.
+#[derive(Clone, Debug)]
+pub(super) struct Tags {
+    pub(super) names: [Name; REGISTERS],
+    pub(super) facts: Vec<Fact>,
+    pub(super) held: Vec<(Register, Held)>,
+    pub(super) compared: Option<Comparison>,
+    /// The index of the last load from a table.
+    pub(super) index: Option<Held>,
+}
+
+impl Default for Tags {
+    fn default() -> Self {
+        let names = [Name::default(); REGISTERS];
+        Tags { names, facts: Vec::new(), held: Vec::new(), compared: None, index: None }
+    }
+}
+
+impl Universe {
+    /// The bit that stands for all values that select no variant by themselves.
+    fn others(&self) -> u64 {
+        1 << self.values.len()
+    }
+
+    pub(super) fn all(&self) -> u64 {
+        self.others() | (self.others() - 1)
+    }
+
+    /// The values of the tag for which a comparison comes out so.
+    pub(super) fn holding(&self, comparison: &Comparison, condition: Condition) -> u64 {
+        let held = &comparison.held;
+        let holds = |value: u64| holds(comparison, condition, value);
+        let mut set = 0;
+        for (index, value) in self.values.iter().enumerate() {
+            let bit = 1 << index;
+            let sum = value.wrapping_add(held.plus) & mask(held.size.into());
+            let by_sum = held.is_sum & bit != 0 && holds(sum);
+            let by_number = held.or.is_some_and(|(number, when)| when & bit != 0 && holds(number));
+            set |= if by_sum || by_number { bit } else { 0 };
+        }
+        let others = self.others();
+        let by_sum = held.is_sum & others != 0 && self.can_be_other(comparison, condition);
+        let by_number = held.or.is_some_and(|(number, when)| when & others != 0 && holds(number));
+        set | if by_sum || by_number { others } else { 0 }
+    }
+
+    /// Whether a value that selects no variant by itself can make a comparison come out so.
+    fn can_be_other(&self, comparison: &Comparison, condition: Condition) -> bool {
+        let most = mask(comparison.size.into());
+        let with = comparison.with & most;
+        let is_zero = comparison.is_test && with == most;
+        if comparison.is_test && !is_zero {
+            return true;
+        }
+        let with = if is_zero { 0 } else { with };
+        let is_least = condition == Condition::Overflow && comparison.is_swapped && with == 0;
+        if comparison.is_swapped && condition != Condition::Equal && !is_least {
+            return true;
+        }
+        let (first, last) = match condition {
+            Condition::Equal => (Some(with), Some(with)),
+            // only the least number has no opposite
+            Condition::Overflow if is_least => (Some(most ^ most >> 1), Some(most ^ most >> 1)),
+            Condition::Below => (Some(0), with.checked_sub(1)),
+            Condition::BelowOrEqual => (Some(0), Some(with)),
+            Condition::NotBelow => (Some(with), Some(most)),
+            Condition::NotBelowOrEqual => (with.checked_add(1).filter(|first| *first <= most), Some(most)),
+            _ => return true,
+        };
+        let (Some(first), Some(last)) = (first, last) else { return false };
+        if last - first >= RANGE_LIMIT {
+            return true;
+        }
+        let held = &comparison.held;
+        let arithmetic = mask(held.size.into());
+        // whether the comparison sees all of the tag
+        let is_whole =
+            held.size <= comparison.size || (held.plus == 0 && self.size <= comparison.size.min(held.size));
+        (first..=last).any(|value| {
+            let tag = value.wrapping_sub(held.plus) & arithmetic;
+            value & !arithmetic == 0
+                && tag & !mask(self.size.into()) == 0
+                && (!is_whole || !self.values.contains(&tag))
+        })
+    }
+
+    /// Whether a variant can be selected by one of some values.
+    pub(super) fn selects(&self, allowed: u64, variant: &InVariant) -> bool {
+        let Some(tag) = &variant.tag else { return true };
+        if tag.size != self.size {
+            return true;
+        }
+        let is_allowed = |index: usize| allowed & (1 << index) != 0;
+        let others = allowed & self.others() != 0;
+        match variant.value {
+            Some(value) => match self.values.iter().position(|known| *known == value) {
+                Some(index) => is_allowed(index),
+                None => others,
+            },
+            None => {
+                let is_free = |(index, value)| is_allowed(index) && !tag.values.contains(value);
+                others || self.values.iter().enumerate().any(is_free)
+            }
+        }
+    }
+}
+
+fn holds(comparison: &Comparison, condition: Condition, value: u64) -> bool {
+    let bits = 8 * u32::from(comparison.size.clamp(1, 8));
+    let kept = mask(comparison.size.into());
+    let signed = |number: u64| ((number << (64 - bits)) as i64) >> (64 - bits);
+    let (one, other) = match (comparison.is_test, comparison.is_swapped) {
+        (true, _) => (value & comparison.with & kept, 0),
+        (false, true) => (comparison.with & kept, value & kept),
+        (false, false) => (value & kept, comparison.with & kept),
+    };
+    match condition {
+        Condition::Equal => one == other,
+        Condition::Below => one < other,
+        Condition::BelowOrEqual => one <= other,
+        Condition::Less => signed(one) < signed(other),
+        Condition::LessOrEqual => signed(one) <= signed(other),
+        Condition::Negative => signed(one.wrapping_sub(other) & kept) < 0,
+        Condition::Overflow => {
+            let difference = i128::from(signed(one)) - i128::from(signed(other));
+            difference != i128::from(signed(difference as u64 & kept))
+        }
+        opposite => !holds(comparison, opposite.opposite(), value),
+    }
+}
+
+impl Tags {
+    /// A register is written.
+    pub(super) fn written(&mut self, register: Register) {
+        if let Some(name) = self.names.get_mut(usize::from(register.0)) {
+            *name = Name::default();
+        }
+        self.held.retain(|(holder, _)| *holder != register);
+    }
+
+    /// A function was called: what is on the stack may be another value, and flags are lost.
+    pub(super) fn called(&mut self) {
+        self.facts.retain(|fact| fact.address.base != FRAME);
+        self.compared = None;
+        self.index = None;
+    }
+
+    /// What is known on both of two ways; true if that is less than was known here.
+    pub(super) fn join(&mut self, other: &Tags) -> bool {
+        let mut changed = false;
+        for (mine, theirs) in self.names.iter_mut().zip(&other.names) {
+            if mine != theirs && mine.of != 0 {
+                (*mine, changed) = (Name::default(), true);
+            }
+        }
+        let facts = self.facts.len();
+        self.facts.retain_mut(|fact| {
+            let same = |theirs: &&Fact| theirs.address == fact.address && theirs.universe == fact.universe;
+            let Some(theirs) = other.facts.iter().find(same) else { return false };
+            changed |= theirs.allowed & !fact.allowed != 0;
+            fact.allowed |= theirs.allowed;
+            true
+        });
+        let held = self.held.len();
+        self.held.retain(|held| other.held.contains(held));
+        changed |= facts != self.facts.len() || held != self.held.len();
+        if self.compared != other.compared && self.compared.take().is_some() {
+            changed = true;
+        }
+        if self.index != other.index && self.index.take().is_some() {
+            changed = true;
+        }
+        changed
+    }
+
+    pub(super) fn name(&self, register: Register) -> Name {
+        self.names.get(usize::from(register.0)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn held(&self, register: Register) -> Option<Held> {
+        self.held.iter().find(|(holder, _)| *holder == register).map(|(_, held)| *held)
+    }
+
+    /// Gives what a register holds a name, unless it has one.
+    pub(super) fn named(&mut self, register: Register, position: usize) -> Name {
+        let known = self.name(register);
+        if known.of != 0 {
+            return known;
+        }
+        let of = (value_number::defined_at(position, register) as u32) & (u32::MAX >> 1) | 1 << 6;
+        // what had the name the last time was another value
+        self.names.iter_mut().filter(|name| name.of == of).for_each(|name| *name = Name::default());
+        let is_gone = |address: &Address| address.base == of || address.index == of;
+        self.facts.retain(|fact| !is_gone(&fact.address));
+        self.held.retain(|(_, held)| !is_gone(&held.address));
+        self.compared = self.compared.filter(|comparison| !is_gone(&comparison.held.address));
+        self.index = self.index.filter(|held| !is_gone(&held.address));
+        let name = Name { of, offset: 0 };
+        if let Some(slot) = self.names.get_mut(usize::from(register.0)) {
+            *slot = name;
+        }
+        name
+    }
+
+    /// What is known of the tag at an address becomes less.
+    pub(super) fn narrow(&mut self, address: Address, universe: u32, allowed: u64) {
+        let same = |fact: &Fact| fact.address == address && fact.universe == universe;
+        match self.facts.iter().position(same) {
+            Some(index) => {
+                let fact = &mut self.facts[index];
+                // what contradicts itself is another value than before
+                let both = fact.allowed & allowed;
+                fact.allowed = if both == 0 { allowed } else { both };
+            }
+            None if self.facts.len() < FACTS_LIMIT => self.facts.push(Fact { address, universe, allowed }),
+            None => {}
+        }
+    }
+}
+
+/// Adds a number to a value that was made from a tag; `None` for a choice of two.
+pub(super) fn added(held: Held, number: i64) -> Option<Held> {
+    held.or.is_none().then_some(Held { plus: held.plus.wrapping_add(number as u64), ..held })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Address = Address { base: 5, index: 0, scale: 0, offset: 0 };
+
+    fn held(plus: u64, size: u8) -> Held {
+        Held { address: PLACE, universe: 0, plus, size, is_sum: u64::MAX, or: None }
+    }
+
+    fn compared(held: Held, with: u64, size: u8) -> Comparison {
+        Comparison { held, with, size, is_test: false, is_swapped: false }
+    }
+
+    fn universe(values: &[u64], size: u8) -> Universe {
+        Universe { values: values.to_vec(), size }
+    }
+
+    #[test]
+    fn a_branch_leaves_the_values_that_its_condition_holds_for() {
+        let tag = universe(&[0, 1, 2], 4);
+        let with_one = compared(held(0, 8), 1, 4);
+        assert_eq!(tag.holding(&with_one, Condition::Equal), 0b0010);
+        assert_eq!(tag.holding(&with_one, Condition::NotEqual), 0b1101);
+        assert_eq!(tag.holding(&with_one, Condition::BelowOrEqual), 0b0011);
+        assert_eq!(tag.holding(&with_one, Condition::NotBelowOrEqual), 0b1100);
+        // all values below 3 are known ones
+        assert_eq!(tag.holding(&compared(held(0, 8), 3, 4), Condition::Below), 0b0111);
+        // a byte of the tag does not tell all of it
+        assert_eq!(tag.holding(&compared(held(0, 8), 1, 1), Condition::Equal), 0b1010);
+    }
+
+    #[test]
+    fn a_niche_is_found_by_the_numbers_that_are_added_to_it() {
+        let least = 1 << 63;
+        let tag = universe(&[least, least + 1], 8);
+        // tag + 2^63 is 0 or 1, or something else for the variant with the data
+        let sum = held(least, 8);
+        assert_eq!(tag.holding(&compared(sum, 0, 8), Condition::Equal), 0b001);
+        assert_eq!(tag.holding(&compared(sum, 1, 8), Condition::NotBelowOrEqual), 0b100);
+        // 0 - tag does not fit for the least number only
+        let opposite = Comparison { is_swapped: true, ..compared(held(0, 8), 0, 8) };
+        assert_eq!(tag.holding(&opposite, Condition::Overflow), 0b001);
+        assert_eq!(tag.holding(&opposite, Condition::NotOverflow), 0b110);
+        // what is chosen instead of a sum above 1
+        let when = tag.holding(&compared(sum, 1, 8), Condition::NotBelowOrEqual);
+        let chosen = Held { is_sum: !when, or: Some((2, when)), ..sum };
+        assert_eq!(tag.holding(&compared(chosen, 2, 8), Condition::Equal), 0b100);
+        assert_eq!(tag.holding(&compared(chosen, 1, 8), Condition::Equal), 0b010);
+    }
+
+    #[test]
+    fn ways_that_meet_leave_what_either_leaves() {
+        let with = |allowed| {
+            let mut tags = Tags::default();
+            tags.narrow(PLACE, 0, allowed);
+            tags
+        };
+        let mut one = with(0b001);
+        assert!(one.join(&with(0b010)));
+        assert_eq!(one.facts[0].allowed, 0b011);
+        assert!(!one.join(&with(0b001)));
+        assert!(one.join(&Tags::default()) && one.facts.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_is_given_again_is_another_value() {
+        let mut tags = Tags::default();
+        let name = tags.named(Register(5), 3);
+        tags.narrow(Address { base: name.of, ..PLACE }, 0, 1);
+        assert_eq!(tags.named(Register(5), 9), name);
+        tags.written(Register(5));
+        assert_eq!(tags.facts.len(), 1);
+        assert_eq!(tags.named(Register(5), 3), name);
+        assert!(tags.facts.is_empty());
+    }
+}
