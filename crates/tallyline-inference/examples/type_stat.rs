@@ -1,4 +1,4 @@
-//! How many instructions of a program have a type, over all of its functions: without a recording.
+//! Counts the instructions of a program whose memory operand has a type, over all functions and without a recording.
 //!
 //! `type_stat FILE [--btf] [--list]` counts, by DWARF or by the BTF in the file, the instructions that
 //! access memory: typed, of no type in the program, and untyped by reason. `--compare` does both, and
@@ -112,7 +112,7 @@ fn list(table: &TypeTable) {
     }
 }
 
-/// Where both have a type: the same record and byte, or one in the other.
+/// Compares the tables by DWARF and by BTF where both name a type: the same record and byte, or one inside the other.
 fn compare(dwarf: &TypeTable, btf: &TypeTable) {
     let (mut same, mut differ, mut only_dwarf, mut only_btf) = (0_u64, 0_u64, 0_u64, 0_u64);
     let text = |table: &TypeTable, typed: &Typed| {

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::{Function, Templates, Unit};
 
-/// Number of instructions that may be looked at in one function for the indices of all its gathers.
+/// The maximum number of instructions that are looked at in one function for the indices of all its gathers.
 const VECTOR_BUDGET: usize = 1 << 18;
 
-/// One function that is being analysed.
+/// The analysis of one function.
 pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     pub(super) image: &'f Image,
     pub(super) body: &'f Body,
@@ -21,25 +21,25 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     pub(super) unit: Option<Rc<Unit<'u, 'a>>>,
     pub(super) globals: &'f Globals<'f>,
     pub(super) catalog: &'f mut Catalog<'i, 'u, 'a>,
-    /// Types of functions by their addresses, where debug information does not say which a call goes to.
+    /// Types of functions by address, for calls whose callee debug information does not describe.
     pub(super) prototypes: &'f FxHashMap<u64, TypeId>,
-    /// What registers hold at the start, where it is known from elsewhere than variables.
+    /// Values of registers at entry that do not come from variables.
     pub(super) at_entry: Vec<(Register, Value)>,
-    /// By block: what is known where it starts.
+    /// States at the starts of blocks.
     pub(super) states: Vec<Option<State>>,
     pub(super) visits: Vec<u32>,
-    // whether what is known came from behind calls only
+    // `true` for blocks reached only from behind calls
     pub(super) behind_call: Vec<bool>,
-    /// By variable and by location: what is known of them.
+    /// Types of variables, once they are read.
     pub(super) variable_types: Vec<Option<Option<TypeId>>>,
     pub(super) declared: FxHashMap<usize, Value>,
-    // by instruction: the innermost scope, from 1
+    // innermost scope of each instruction, from 1
     pub(super) innermost: Vec<u32>,
     pub(super) templates: FxHashMap<u32, Templates>,
-    /// Instructions that may still be looked at for the indices of gathers.
+    /// The remaining number of instructions that may be looked at for the indices of gathers.
     pub(super) vector_budget: usize,
     pub(super) no_return: FxHashMap<u64, bool>,
-    /// The values that tags of enums can have, and of which place of a type.
+    /// Domains of enum tags, and the domain of each tag by type and offset.
     pub(super) universes: Vec<Universe>,
     pub(super) universe_of: FxHashMap<(TypeId, u32), Option<u32>>,
 }
@@ -88,7 +88,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         analysis
     }
 
-    /// Which register is the stack's.
+    /// Returns the stack pointer's register.
     pub(super) fn stack_register(&self) -> Register {
         match self.image.machine() {
             Machine::X86_64 => Register(7),
@@ -96,14 +96,14 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         }
     }
 
-    /// What is known at the start of a block.
+    /// Returns the state at the start of a block; `None` if the block is unreached.
     pub(super) fn state_at(&self, block: usize) -> Option<&State> {
         self.states.get(block)?.as_ref()
     }
 
     fn find_innermost(&mut self) {
         self.innermost = vec![0; self.body.instructions().len()];
-        // inner scopes come behind those around them
+        // inner scopes come after those around them
         for (index, scope) in self.function.scopes.iter().enumerate() {
             for range in &scope.ranges {
                 let instructions = self.body.instructions();
@@ -116,7 +116,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
         }
     }
 
-    /// What the scopes that an instruction is in were made from as templates, innermost first.
+    /// Returns the template arguments of the scopes around an instruction, innermost first.
     pub(super) fn templates(&mut self, position: usize) -> Templates {
         let innermost = self.innermost.get(position).copied().unwrap_or(0);
         if let Some(known) = self.templates.get(&innermost) {

@@ -1,5 +1,4 @@
-//! Addresses that become known one after the other: while a recording is read, those of its first samples
-//! are looked at already.
+//! Queries that arrive while a recording is read: the first samples are analysed while the rest is decoded.
 
 use super::evidence;
 use super::globals::Globals;
@@ -10,28 +9,28 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::DebugInfo;
 
-/// Addresses, as the linker gave them.
+/// A batch of queried addresses, as the linker assigned them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Of instructions.
+    /// Addresses of instructions.
     pub code: Vec<u64>,
-    /// Of data, whose variables are looked for.
+    /// Addresses of data whose variables are queried.
     pub data: Vec<u64>,
 }
 
 impl Asked {
-    /// Whether nothing is asked.
+    /// Returns true if there is no address.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty() && self.data.is_empty()
     }
 
-    /// Adds others to these.
+    /// Appends the addresses of another batch.
     pub(super) fn add(&mut self, other: &Asked) {
         self.code.extend(&other.code);
         self.data.extend(&other.data);
     }
 
-    /// Puts them in order, each once.
+    /// Sorts and deduplicates the addresses.
     pub(super) fn sort(&mut self) {
         for addresses in [&mut self.code, &mut self.data] {
             addresses.sort_unstable();
@@ -40,15 +39,15 @@ impl Asked {
     }
 }
 
-/// What analysis has found: parts, and the addresses that no unit has.
+/// The results of the analysis: tables of units, and addresses outside of all units.
 pub(super) type Found = (Vec<Part>, Vec<u64>);
 
-/// Units as far as they were analysed.
+/// The units that have been analysed so far.
 struct Units<'s, 'u, 'a> {
     image: &'s Image,
     info: &'s DebugInfo<'u, 'a>,
     globals: &'s Globals<'s>,
-    // with what was asked of each
+    // with the addresses queried in each
     by_unit: BTreeMap<usize, (BTreeSet<u64>, Part)>,
     outside: BTreeSet<u64>,
 }

@@ -16,7 +16,7 @@ use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::{Request, Symbols};
 
-/// How many functions a worker takes: each has the types for itself.
+/// The number of functions per task; each task has its own copy of the types.
 const FUNCTIONS: usize = 4096;
 
 /// Finds the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
@@ -101,13 +101,13 @@ fn range_of(image: &Image, symbol: &Symbol) -> Range<u64> {
     symbol.address..end
 }
 
-/// What compilers call the part of a function that they put elsewhere because it is seldom run.
+/// The suffix of the symbol of a function's cold part, which compilers move out of line.
 const COLD: &str = ".cold";
 
-/// Functions in two parts. Of several functions with one name it is not known whose the other part is.
+/// Functions that are split into a main and a cold part. Symbols whose name is ambiguous are left out.
 #[derive(Default)]
 struct Split<'s> {
-    // by the address of the one, the other
+    // each part by the address of the other
     cold: FxHashMap<u64, &'s Symbol>,
     main: FxHashMap<u64, &'s Symbol>,
 }
@@ -139,7 +139,7 @@ impl<'s> Split<'s> {
     }
 }
 
-/// What the registers hold that a function gets its arguments in.
+/// Returns the values of a function's argument registers at entry, from its prototype.
 fn arguments(image: &Image, catalog: &mut Catalog<'_, '_, '_>, prototype: TypeId) -> Vec<(Register, Value)> {
     let registers: &[u8] = match image.machine() {
         Machine::X86_64 => &[5, 4, 1, 2, 8, 9],
@@ -154,7 +154,7 @@ fn arguments(image: &Image, catalog: &mut Catalog<'_, '_, '_>, prototype: TypeId
     for ty in parameters {
         let size = catalog.size(ty);
         if size > 16 {
-            // it is on the stack
+            // passed on the stack
             continue;
         }
         for word in 0..size.div_ceil(8).max(1) {

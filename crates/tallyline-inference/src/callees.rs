@@ -1,33 +1,34 @@
-//! What functions that are called leave as it is.
+//! Call-clobbered registers of individual functions.
 //!
-//! Compilers that see a function use that it does not change a register which the calling convention
-//! lets it change (gcc's `-fipa-ra`), so what the convention says is not enough to follow them.
+//! A compiler that sees a callee's body uses that it leaves a call-clobbered register unchanged (gcc's `-fipa-ra`),
+//! so the calling convention alone does not tell which values survive a call.
 
 use crate::code::{Body, Flow, Image};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use tallyline_debuginfo::program::Unit;
 
-/// How deep calls of calls are looked at.
+/// The maximum depth of nested calls.
 const DEPTH_LIMIT: usize = 6;
 
-/// The most instructions of a function that is looked at.
+/// The maximum size of a callee in bytes.
 const LENGTH_LIMIT: u64 = 4096;
 
-/// Registers, one bit each.
+/// A set of registers, one bit each.
 pub(super) type Set = u64;
 
 /// Every register.
 pub(super) const ALL: Set = u64::MAX;
 
-/// What has been found about functions that are called.
+/// The clobbered registers of the callees analysed so far.
 #[derive(Debug, Default)]
 pub(super) struct Callees {
     changed: FxHashMap<u64, Set>,
 }
 
 impl Callees {
-    /// The registers that a function, of a unit if one is given, may change; all where that is not known.
+    /// Returns the registers that a function may change; all of them if that is unknown. With a unit, only functions
+    /// of that unit are analysed.
     pub(super) fn changed(&mut self, image: &Image, unit: Option<&Unit<'_, '_>>, target: u64) -> Set {
         self.look(image, unit, target, 0)
     }
@@ -41,7 +42,7 @@ impl Callees {
         if length > LENGTH_LIMIT || depth > DEPTH_LIMIT {
             return ALL;
         }
-        // a function that calls itself adds nothing that the rest of it does not add
+        // recursion adds no register that the rest of the function does not
         self.changed.insert(target, 0);
         let body = Body::decode(image, &ranges, target);
         let mut changed = body.written();
@@ -61,7 +62,7 @@ impl Callees {
     }
 }
 
-/// The code of the function that starts at an address; none for a function of another unit, which the
+/// Returns the code of the function that starts at an address; `None` for a function of another unit, which the
 /// compiler may not have seen.
 fn code_of(image: &Image, unit: Option<&Unit<'_, '_>>, target: u64) -> Option<Vec<Range<u64>>> {
     if let Some(unit) = unit {

@@ -1,54 +1,53 @@
-//! Which fields of an object an access can be of: members of unions and of variants lie on top of each other,
-//! and bitfields share bytes.
+//! Candidate fields of an access: members of unions and of variants overlap, and bitfields share bytes.
 //!
-//! Everything that lies where an access begins is a candidate, in one order for each type and place, so a
-//! set of candidates is a set of positions. The access's size, the bits that it uses and what is known of
-//! the tags of enums take candidates away.
+//! Every field that covers the first byte of an access is a candidate. The order is fixed for each type and offset,
+//! so that a set of candidates is a set of positions. The access size, the bits that are used and the facts about
+//! enum tags remove candidates.
 
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types};
 
-/// How deep members nest before the rest is left out.
+/// The maximum nesting depth of members; what lies deeper is left out.
 const DEPTH_LIMIT: usize = 32;
 
-/// The most candidates of one access; all of the others count as possible.
+/// The maximum number of candidates of one access; all beyond it count as possible.
 const LIMIT: usize = 64;
 
 /// Every candidate.
 pub(super) const ALL: u64 = u64::MAX;
 
-/// A variant that an access is in.
+/// The enum variant that a candidate is a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InVariant {
-    /// Where in the object the tag lies that selects the variant; none where there is one variant only.
+    /// The tag that selects the variant; none for an enum of one variant.
     pub(super) tag: Option<Tag>,
-    /// The value of the tag; none where every value selects it that selects no other.
+    /// The value of the tag; none for the variant that all other values select.
     pub(super) value: Option<u64>,
-    /// The enum: its type, and where in the object it starts.
+    /// The enum: its type and its offset in the object.
     of: (TypeId, u64),
 }
 
-/// What says which variant the value of an enum is.
+/// The tag of an enum, which selects the variant of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// Where in the object it lies.
+    /// The offset in the object.
     pub(super) offset: u64,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub(super) size: u8,
-    /// The values that select variants, in order.
+    /// The values that select variants, sorted.
     pub(super) values: Vec<u64>,
 }
 
-/// What lies where an access begins.
+/// A field at the first byte of an access.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// The path of the field; empty where there is none.
+    /// The path of the field; empty if there is none.
     pub(super) path: String,
     /// The member at each level, as the reports' `Member::number` counts them, down to the first array.
     pub(super) trail: Vec<u32>,
-    /// The variants that it is in, outermost first.
+    /// The variants around the field, outermost first.
     variants: Vec<InVariant>,
-    /// The tag that it is, if it is one.
+    /// The tag, if the field is one.
     pub(super) tag: Option<Tag>,
     // the enum whose tag it is, if others lie there too, with all of its variants
     tag_of: Option<((TypeId, u64), Vec<InVariant>)>,
@@ -57,30 +56,30 @@ pub(super) struct Candidate {
     rank: Rank,
 }
 
-/// How well a size fits.
+/// The match between the size of an access and that of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// The field has the size.
     Field,
     /// A record or an array that starts with the field has the size.
     Whole,
-    /// Nothing that starts there has the size.
+    /// No object that starts there has the size.
     None,
 }
 
 impl Candidate {
-    /// Returns whether it is a field of the access's size.
+    /// Returns true if the field has the size of the access and is not a bitfield.
     pub(super) fn is_field(&self) -> bool {
         self.rank == Rank::Field && self.bits.is_none()
     }
 
-    /// Whether it is a bitfield.
+    /// Returns true for a bitfield.
     pub(super) fn is_bitfield(&self) -> bool {
         self.bits.is_some()
     }
 }
 
-/// What lies at an offset of an object, for an access of so many bytes; 0 where that is not known.
+/// Returns the candidates at an offset of an object for an access of a size; 0 for an unknown size.
 pub(super) fn candidates(types: &Types, ty: TypeId, offset: u64, size: u64) -> Vec<Candidate> {
     let mut walk = Walk {
         types,
@@ -347,23 +346,23 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a number's name is one of floating point.
+/// Returns true if a base type's name is that of a floating-point type.
 fn is_float(name: &[u8]) -> bool {
     let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
     has(b"float") || has(b"double") || matches!(name, b"f16" | b"f32" | b"f64" | b"f128")
 }
 
-/// The position of a member among those that it was found in.
+/// Returns the index of a member among its siblings.
 fn number_of(all: &[Member], member: &Member) -> u32 {
     all.iter().position(|one| std::ptr::eq(one, member)).unwrap_or_default() as u32
 }
 
-/// The value of a tag as the bytes of memory have it.
+/// Returns the bit pattern of a tag in memory.
 fn narrow(value: i128, size: u64) -> u64 {
     value as u64 & mask(size)
 }
 
-/// The bits of so many bytes.
+/// Returns the mask of the lowest bytes of a word.
 pub(super) fn mask(size: u64) -> u64 {
     if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 }
 }

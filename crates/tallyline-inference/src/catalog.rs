@@ -1,4 +1,4 @@
-//! Types as the analysis asks for them: what a pointer leads to, what lies at an offset.
+//! Type queries of the analysis: pointees, sizes, fields at an offset.
 
 use super::callees::Callees;
 use super::value::{Pointer, Value};
@@ -8,38 +8,38 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::program::UnitCache;
 
-/// How deep types are looked into; real ones stay below thirty.
+/// The maximum nesting depth of a type; real ones stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
-/// How many ways to the bottom of a type there are, through unions and variants, that are looked at.
+/// The maximum number of access paths at an offset of a type, through unions and variants.
 pub(super) const WAYS_LIMIT: usize = 64;
 
-/// Where types come from.
+/// The source of types.
 enum Source<'u, 'a> {
-    /// Read as they are needed.
+    /// DWARF, read on demand.
     Dwarf(Box<TypeReader<'u, 'a>>),
-    /// All there.
+    /// Types that are complete from the start, as those of BTF.
     Whole(Box<Types>),
 }
 
-/// One way from a type to what lies at an offset in it: each type on it, and the offset there.
+/// An access path: each type from the outermost down to the leaf at an offset, with the offset in it.
 type Way = Vec<(TypeId, u64)>;
 
-/// The types of one worker.
+/// The types of one worker thread.
 pub(super) struct Catalog<'i, 'u, 'a> {
     source: Source<'u, 'a>,
     pub(super) units: Option<UnitCache<'i, 'u, 'a>>,
     pub(super) callees: Callees,
     completed: FxHashSet<TypeId>,
     sizes: FxHashMap<TypeId, u64>,
-    /// Types of nodes by their parts: places of their entries, and where the parts start.
+    /// Types of container nodes by the types of their parts, each with the offset of the part.
     pub(super) nodes: FxHashMap<TypeId, Vec<(u64, u64)>>,
-    /// The word that each group of a Go map starts with, once a pointer to one was seen.
+    /// The control word at the start of each group of a Go map, once a pointer to one was seen.
     pub(super) go_control: Option<TypeId>,
 }
 
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
-    /// The types of a program with DWARF.
+    /// Creates a catalog of types that are read from DWARF on demand.
     pub(super) fn new(units: UnitCache<'i, 'u, 'a>) -> Self {
         let source = Source::Dwarf(Box::new(units.info.types()));
         Catalog {
@@ -53,7 +53,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Types that are all there, as those of BTF.
+    /// Creates a catalog of complete types, as those of BTF.
     pub(super) fn whole(types: Types) -> Self {
         let source = Source::Whole(Box::new(types));
         Catalog {
@@ -67,7 +67,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The types so far.
+    /// Returns the types read so far.
     pub(super) fn types(&self) -> &Types {
         match &self.source {
             Source::Dwarf(reader) => reader.types(),
@@ -75,7 +75,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The types, when no more are wanted.
+    /// Returns the types and closes their source.
     pub(super) fn into_types(self) -> Types {
         match self.source {
             Source::Dwarf(reader) => reader.into_types(),
@@ -83,7 +83,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The type whose entry is at a place; what a pointer there leads to is not read yet.
+    /// Returns the type of a DIE; the target of a pointer is not read yet.
     pub(super) fn at(&mut self, place: u64) -> Option<TypeId> {
         match &mut self.source {
             Source::Dwarf(reader) => reader.at(place).ok(),
@@ -91,7 +91,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Where the entry of a type is.
+    /// Returns the offset of a type's DIE.
     pub(super) fn place(&self, id: TypeId) -> Option<u64> {
         match &self.source {
             Source::Dwarf(reader) => reader.place(id),
@@ -99,7 +99,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Notes the scopes that a record is declared in, for its name.
+    /// Records the scopes that a type is declared in, for its name.
     pub(super) fn note_path(&mut self, id: TypeId) {
         let (Some(place), Some(units)) = (self.place(id), &mut self.units) else { return };
         if let (Some(path), Source::Dwarf(reader)) = (units.path(place), &mut self.source) {
@@ -108,7 +108,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Notes the unit that a record is defined in: others may define another one of its name.
+    /// Records the unit that a type is defined in: others may define another of the same name.
     pub(super) fn note_unit(&mut self, id: TypeId) {
         if self.types().as_record(self.types().strip(id)).is_some()
             && let Source::Dwarf(reader) = &mut self.source
@@ -200,8 +200,8 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         parts
     }
 
-    /// Whether a declared part of an object says less than the object: an empty class at its start, or
-    /// a number or a pointer where the object has one.
+    /// Returns true if a declared part of an object is less precise than the object: an empty class at its start, or
+    /// a number or pointer that the object has at that offset.
     pub(super) fn is_part_like(&mut self, outer: TypeId, inside: u64, part: TypeId) -> bool {
         let (outer, part) = (self.strip(outer), self.strip(part));
         if self.types().as_record(outer).is_none() || inside >= self.size(outer) {
@@ -220,18 +220,18 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         })
     }
 
-    /// Whether a type is none: `void`, or one that is not there.
+    /// Returns true for `void` and for a missing type.
     pub(super) fn is_void(&mut self, id: TypeId) -> bool {
         let stripped = self.strip(id);
         matches!(self.types().get(stripped), Type::Void | Type::Missing)
     }
 
-    /// Whether what a pointer leads to tells nothing about it.
+    /// Returns true if the target type of a pointer carries no information: `void`, bytes.
     pub(super) fn says_nothing(&mut self, id: TypeId) -> bool {
         self.is_erased(id)
     }
 
-    /// Whether the member at an offset points to a table of functions that the compiler made.
+    /// Returns true if the member at an offset is a vtable pointer.
     pub(super) fn is_table_pointer(&mut self, ty: TypeId, offset: u64) -> bool {
         let ways = self.ways(ty, offset);
         ways.iter().flatten().any(|(id, inside)| {
@@ -244,7 +244,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         })
     }
 
-    /// The name of the innermost record with a member at an offset, and that of the member.
+    /// Returns the names of the innermost record with a member at an offset and of that member.
     pub(super) fn member_at(&mut self, ty: TypeId, offset: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let ways = self.ways(ty, offset);
         let (id, inside) =
@@ -255,7 +255,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         Some((name(record.name), name(member.name)))
     }
 
-    /// What a Go map holds.
+    /// Returns the element type of a Go map.
     pub(super) fn map_element(&mut self, map: TypeId) -> Option<TypeId> {
         // a map's type stands for a pointer to the table, which is made from both types
         let place = self.place(map)?;
@@ -263,7 +263,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         self.at(element)
     }
 
-    /// Whether a type says nothing about what lies there: `void`, bytes.
+    /// Returns true for types without a layout: `void`, bytes.
     fn is_erased(&mut self, id: TypeId) -> bool {
         let stripped = self.strip(id);
         match self.types().get(stripped) {
@@ -279,7 +279,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// What a value of a type holds in the bytes from `offset` on, as a register would.
+    /// Returns the abstract value of the bytes of an object from `offset` on, as a load into a register gives it.
     pub(super) fn value(&mut self, ty: TypeId, offset: u64, size: u64, scopes: &[(String, u64)]) -> Value {
         let ways = self.ways(ty, offset);
         let mut found: Option<Value> = None;
@@ -309,7 +309,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         [one, other].iter().all(|id| matches!(self.types().get(*id), Type::Pointer { .. }))
     }
 
-    /// What a pointer leads to, found on a way through records that may say more than the pointer.
+    /// Returns the value of a pointer member; the records on its access path may tell more than its declared target.
     fn pointed_to(&mut self, to: TypeId, way: &[(TypeId, u64)], scopes: &[(String, u64)]) -> Value {
         if !self.is_erased(to) {
             return Value::pointer(self.object(to));
@@ -335,13 +335,13 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The address of an element; of a table, in which elements lie on both sides of it.
+    /// Returns the address of an element; in a hash table, elements lie on both sides of it.
     fn element_pointer(&mut self, to: TypeId, is_table: bool) -> Value {
         let step = if is_table { self.size(to) } else { 0 };
         Value::Pointer(Pointer::start(to).stepping(step))
     }
 
-    /// What a container holds: its first parameter, if that is no byte.
+    /// Returns the element type of a container: its first template parameter, unless that is a byte.
     fn element(&mut self, templates: &[(String, u64)]) -> Option<TypeId> {
         let (_, place) = templates.iter().find(|(name, _)| name == "T")?;
         let element = self.at(*place)?;
@@ -359,7 +359,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The ways from a type to what lies at an offset in it.
+    /// Returns the access paths from a type to the leaves at an offset.
     pub(super) fn ways(&mut self, ty: TypeId, offset: u64) -> Vec<Way> {
         let mut ways = Vec::new();
         let mut open = vec![vec![(self.strip(ty), offset)]];
@@ -382,7 +382,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         ways
     }
 
-    /// What lies at an offset, one step down; nothing at the bottom.
+    /// Returns the direct parts of a type at an offset; empty for a leaf.
     fn below(&mut self, id: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
         let found: Vec<(TypeId, u64)> = match self.types().get(id) {
             Type::Record(record) => {
@@ -404,7 +404,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         found.into_iter().map(|(ty, offset)| (self.strip(ty), offset)).collect()
     }
 
-    /// What room for an object is room for: C++ libraries declare it as bytes.
+    /// Returns the type that a raw buffer of a C++ library stores; it is declared as bytes.
     fn stored(&mut self, id: TypeId, record: &Record) -> Option<TypeId> {
         if !record.language.is_cpp() {
             return None;
@@ -417,7 +417,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         self.at(*place)
     }
 
-    /// Whether an object of one type has one of another at an offset.
+    /// Returns true if a type has a part of another type at an offset.
     pub(super) fn holds(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
         let inner = self.strip(inner);
         let ways = self.ways(outer, offset);
@@ -427,8 +427,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         })
     }
 
-    /// Whether a part of an array is another array: a row of a matrix, or the same array described
-    /// a second time.
+    /// Returns true if an array is a part of another: a row of a matrix, or the same array described a second time.
     fn is_sub_array(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
         let (Type::Array(outer), Type::Array(array)) = (self.types().get(outer), self.types().get(inner))
         else {
@@ -439,7 +438,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         self.strip(outer) == self.strip(array) && size > 0 && offset.is_multiple_of(size)
     }
 
-    /// Whether a type has no parts: one steps over such things as elements of an array.
+    /// Returns true for a type without parts; pointers to it step over array elements.
     pub(super) fn is_scalar(&mut self, id: TypeId) -> bool {
         let stripped = self.strip(id);
         !self.is_control(stripped)
@@ -453,14 +452,14 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             )
     }
 
-    /// What the type of a variable was made from as a template.
+    /// Returns the template arguments of a variable's type.
     pub(super) fn templates_of_variable(&mut self, ty: TypeId) -> tallyline_debuginfo::program::Templates {
         let record = self.strip(ty);
         self.templates_of(record)
     }
 }
 
-/// The members that lie at an offset: one of a struct, any of a union or of variants.
+/// Returns the members at an offset: one of a struct, any of a union or of variants.
 fn members_at(types: &Types, record: &Record, offset: u64) -> Vec<(TypeId, u64)> {
     let variants = types.variants(record).iter().flat_map(|variant| types.variant_members(variant));
     let members = types.members(record).iter().chain(variants).chain(types.tag(record));

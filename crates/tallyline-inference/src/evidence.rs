@@ -1,4 +1,4 @@
-//! What a sample knows about an access besides its instruction: where the data was, and what registers held.
+//! Evidence of a sample beyond its instruction: the address of the data and the contents of registers.
 
 use super::catalog::Catalog;
 use super::globals::Globals;
@@ -12,8 +12,8 @@ use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Fixed;
 use tallyline_debuginfo::program::UnitCache;
 
-/// The address that an operand is at, by what the registers hold that it is made of. None if one of
-/// them is not known, or the start of a segment is.
+/// Returns the effective address of an operand, computed from its registers; `None` if the value of one of them or
+/// the segment base is unknown.
 pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option<u64>) -> Option<u64> {
     if memory.segment != SegmentBase::Flat {
         return None;
@@ -24,7 +24,7 @@ pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option
 }
 
 impl TypeTable {
-    /// The variable at an address of data, of those that were asked for: its type, and the byte of it.
+    /// Returns the variable at a queried address of data: its type, and the offset in it.
     pub fn variable_at(&self, address: u64) -> Option<(TypeId, u32)> {
         let data = self.data();
         let index = data.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
@@ -32,7 +32,7 @@ impl TypeTable {
         Some((ty, offset))
     }
 
-    /// Whether registers may say more about what an instruction touches than the table does.
+    /// Returns true if register contents can refine the outcome of an instruction.
     pub fn asks_registers(&self, instruction: u64) -> bool {
         matches!(
             self.outcome(instruction),
@@ -43,9 +43,8 @@ impl TypeTable {
         )
     }
 
-    /// Which part of its object an instruction touched whose index is not known, or which of two places a
-    /// condition has chosen, by what the registers
-    /// held and the address of the data, which may follow from them.
+    /// Refines the outcome of an instruction with an unknown index, or with two places of which a condition has
+    /// chosen one, by the contents of the registers and the address of the data, which may follow from them.
     pub fn by_registers(
         &self,
         instruction: u64,
@@ -73,7 +72,7 @@ impl TypeTable {
     }
 }
 
-/// Finds the variables at addresses; none where nothing is asked for.
+/// Finds the variables at addresses; `None` without addresses.
 pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, addresses: &[u64]) -> Option<Part> {
     if addresses.is_empty() {
         return None;

@@ -16,11 +16,11 @@ pub struct Explanation {
     pub scopes: Vec<String>,
     /// The variables that are somewhere at the instruction, and where.
     pub variables: Vec<String>,
-    /// What is known before each instruction of its block, up to it.
+    /// The states before the instructions of its block, up to the instruction itself.
     pub steps: Vec<Step>,
-    /// What it touches; none if it touches nothing.
+    /// The outcome of the memory operand; none without one.
     pub(crate) outcome: Option<Outcome>,
-    /// What its second operand touches, if it has one.
+    /// The outcome of the second memory operand, if there is one.
     pub(crate) second: Option<Outcome>,
     /// The outcome in words.
     pub answer: String,
@@ -29,15 +29,14 @@ pub struct Explanation {
 /// The state before one instruction.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its address.
+    /// The address.
     pub address: u64,
-    /// What registers and places on the stack hold, as far as it is known: what changed since the
-    /// step before.
+    /// The values of registers and stack slots that changed since the previous step.
     pub known: Vec<String>,
 }
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Says how the outcome of an instruction came about; none if there is none at the address.
+    /// Returns the derivation of an instruction's outcome; `None` if no instruction starts at the address.
     pub(super) fn explain(&mut self, address: u64) -> Option<Explanation> {
         let position = self.body.position(address)?;
         let block = self.body.block_of(position)?;

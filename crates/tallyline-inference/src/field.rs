@@ -1,13 +1,13 @@
-//! The name of what lies at an offset of an object.
+//! Names of the fields at an offset of an object.
 
 use super::candidates::{self, ALL};
 use super::outcome::{Choice, Typed};
 use crate::code::Access;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// Where in its object an operand is: `+0x3c (flags)`; two places that a condition chooses between are
-/// `+0x10 or +0x18 (left or right)`, and several fields at one place `+0x10 (long or pointer)`. Where
-/// there is no field it is `+0 (no field)`.
+/// Formats the position of an operand in its object: `+0x3c (flags)`; `+0x10 or +0x18 (left or right)` for two places
+/// that a condition chooses between; `+0x10 (long or pointer)` for several fields at one place; `+0 (no field)` where
+/// there is none.
 pub fn place_text(types: &Types, typed: &Typed) -> String {
     let place = |offset: u32| if offset == 0 { "+0".to_owned() } else { format!("+{offset:#x}") };
     let named = |path: String| if path.is_empty() { "no field".to_owned() } else { path };
@@ -21,21 +21,21 @@ pub fn place_text(types: &Types, typed: &Typed) -> String {
     }
 }
 
-/// The path of the field that an operand is, such as `stats.rx[].bytes`; empty where there is none, as in
-/// a number. Members of bases and of anonymous records count as the object's own. Of a Rust enum the
-/// variant is named; where the access does not tell one field from others, all are, with `or` between.
+/// Returns the path of an operand's field, such as `stats.rx[].bytes`; empty where there is none, as in a number.
+/// Members of bases and of anonymous records count as the object's own. The path names the variant of a Rust enum;
+/// where the access does not distinguish fields, all are named, with `or` between.
 pub fn field_path(types: &Types, typed: &Typed) -> String {
     path(types, typed.ty, typed.offset, typed.size, typed.candidates)
 }
 
-/// Returns the members that an access can be of: for each the position of the member at each level, as
-/// the reports' `Member::number` counts them, down to the first array.
+/// Returns the members that an access may belong to: for each, the index of the member at each level, as the reports'
+/// `Member::number` counts them, down to the first array.
 pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -> Vec<Vec<u32>> {
     candidates::trails(candidates::candidates(types, ty, offset, size.into()), set)
 }
 
 impl Typed {
-    /// A part of an object, of which the size alone says which field it can be.
+    /// Creates a part of an object whose candidate fields follow from its size alone.
     pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
     }
@@ -50,7 +50,7 @@ fn path(types: &Types, ty: TypeId, offset: u32, size: u16, set: u64) -> String {
     candidates::paths(&all, set).join(" or ")
 }
 
-/// The fields that an access can be of by its size alone.
+/// Returns the candidate fields of an access by its size alone.
 fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16) -> u64 {
     let all = candidates::candidates(types, ty, offset.into(), size.into());
     if all.len() < 2 { ALL } else { candidates::possible(&all, offset.into(), None, |_| true) }

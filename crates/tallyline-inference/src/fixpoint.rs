@@ -1,7 +1,7 @@
-//! The analysis of one function: what registers and stack slots hold at each instruction.
+//! The worklist of the analysis: computes the state of registers and stack slots at each instruction.
 //!
-//! A worklist over the blocks. States only lose knowledge where ways meet, and a block that is
-//! looked at too often loses what keeps changing, so it ends.
+//! States only descend in the lattice, and a block that is visited too often loses the values that still change;
+//! therefore the iteration ends.
 
 use super::analysis::{Analysis, Continuation};
 use super::outcome::{Outcome, Pseudo, Reason};
@@ -13,14 +13,14 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use tallyline_debuginfo::program::RUST;
 
-/// How often a block is looked at before what still changes is given up.
+/// The number of visits of a block after which values that still change become unknown.
 const VISITS_LIMIT: u32 = 24;
 
-/// Instructions that may be looked at in one function, over all visits, beyond a few a piece.
+/// The maximum number of instructions that are transferred in one function, over all visits.
 const STEPS_LIMIT: usize = 20_000_000;
 
 impl<'f> Analysis<'f, '_, '_, '_> {
-    /// Finds what is known at the start of each block.
+    /// Computes the state at the start of each block.
     pub(super) fn run(&mut self) {
         if self.body.blocks().is_empty() {
             return;
@@ -28,7 +28,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         let mut entry = State::unknown();
         let has_tags = self.unit.as_ref().is_some_and(|unit| unit.language() == RUST);
         entry.tags = has_tags.then(Box::default);
-        // a call has pushed the address to return to
+        // the call has pushed the return address
         let start = if self.image.machine() == Machine::X86_64 { -8 } else { 0 };
         entry.set(self.stack_register(), Value::Stack(start));
         for (register, value) in std::mem::take(&mut self.at_entry) {
@@ -38,13 +38,13 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         self.states[first] = Some(entry);
         let mut budget = STEPS_LIMIT;
         self.run_to_fixpoint(BTreeSet::from([first]), &mut budget);
-        // what is entered from elsewhere: handlers of exceptions, what tables lead to
+        // blocks entered from outside: exception handlers, targets of unknown jump tables
         let mut orphan = State::unknown();
         orphan.tags = has_tags.then(Box::default);
         orphan.set(self.stack_register(), self.usual_stack());
         for block in 0..self.states.len() {
             let open = self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty();
-            // nothing leads to the filling in front of a loop, and what it knows is not true there
+            // padding in front of a loop has no predecessor, and its state would be wrong for the loop
             if open && self.last_that_does(block).is_some() {
                 self.states[block] = Some(orphan.clone());
                 self.run_to_fixpoint(BTreeSet::from([block]), &mut budget);
@@ -73,7 +73,8 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         }
     }
 
-    /// Runs a block; before each instruction, when variables that start there are known, calls `each`.
+    /// Applies the transfer function of a block; calls `each` before each instruction, after variables that begin
+    /// there are injected.
     pub(super) fn transfer_block(
         &mut self,
         block: usize,
@@ -87,7 +88,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
             self.inject(&mut state, position, position == range.start as usize);
             each(self, position, &state);
             if self.step(&mut state, position) == Continuation::Ends {
-                // what follows in the block is filling
+                // the rest of the block is padding
                 after = Continuation::Ends;
             }
         }
@@ -96,7 +97,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
 
     fn flow_into(&mut self, from: usize, block: usize, state: &State) -> bool {
         let behind_call = self.ends_with_call(from);
-        // what met here the last time are other numbers than what meets now
+        // values joined here on an earlier visit are different values from those joined now
         let mut state = state.clone();
         state.forget(|of| of >> 7 == value_number::joined_at(block, Register(0)) >> 7, u64::MAX);
         let Some(mut known) = self.states[block].take() else {
@@ -108,7 +109,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         if let (Value::Stack(here), Value::Stack(there)) = (known.get(stack), state.get(stack))
             && here != there
         {
-            // the stack has one height at each instruction: one of the two calls does not come back
+            // the stack has one height at each instruction: one of the two calls does not return
             if self.behind_call[block] && !behind_call {
                 self.states[block] = Some(state);
                 self.behind_call[block] = false;
@@ -121,7 +122,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         }
         self.behind_call[block] &= behind_call;
         if self.visits[block] > VISITS_LIMIT {
-            // what is known of tags ends here, as what else changes does
+            // facts about tags are dropped, as other values that still change are
             known.tags = known.tags.map(|_| Box::default());
         }
         let start = self.body.blocks()[block].instructions.start;
@@ -135,7 +136,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
             if register == Some(stack) {
                 return self.join_values(one, other, at, name);
             }
-            // they may be two addresses in one variable
+            // both may be addresses in one variable
             let mine = self.place_on_stack(&state, start as usize, one, other);
             let theirs = self.place_on_stack(&state, start as usize, other, one);
             self.join_values(mine, theirs, at, name)
@@ -144,12 +145,12 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         changed
     }
 
-    /// Whether a block ends with a call, and filling behind it.
+    /// Returns true if a block ends with a call, padding aside.
     fn ends_with_call(&self, block: usize) -> bool {
         self.last_that_does(block).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
     }
 
-    /// The last instruction of a block that is not filling.
+    /// Returns the last instruction of a block that is not padding.
     fn last_that_does(&self, block: usize) -> Option<&'f Instruction> {
         let range = self.body.blocks()[block].instructions.clone();
         let instructions = &self.body.instructions()[range.start as usize..range.end as usize];
@@ -159,7 +160,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         instructions.iter().rev().find(does)
     }
 
-    /// Where the stack is at most calls: what handlers of exceptions find.
+    /// Returns the stack pointer at most calls: the value that exception handlers find.
     fn usual_stack(&mut self) -> Value {
         let stack = self.stack_register();
         let mut counts: FxHashMap<i32, u32> = FxHashMap::default();
@@ -177,7 +178,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         most.map_or(Value::Unknown(0), |(at, _)| Value::Stack(at))
     }
 
-    /// What each instruction that touches memory touches.
+    /// Returns the outcomes of all memory operands.
     pub(super) fn outcomes(&mut self) -> Rows {
         let mut found = Rows::default();
         for block in 0..self.body.blocks().len() {

@@ -12,13 +12,13 @@ use tallyline_debuginfo::program::Ranges;
 use tallyline_debuginfo::program::{Fixed, GO, Global, Unit};
 use tallyline_debuginfo::{DebugInfo, VariablesOf};
 
-/// What is asked of all units together; each part is found when it is first asked for.
+/// Queries over all units; each index is built on its first use.
 pub(super) struct Globals<'s> {
     units: Ranges<usize>,
-    // functions of units that share code with others, as they are asked for
+    // functions of units whose ranges overlap others, on demand
     functions: Mutex<FxHashMap<usize, Arc<Ranges<usize>>>>,
     find_functions: Box<dyn Fn(usize) -> Ranges<usize> + Sync + 's>,
-    // finds what has not been found: variables, and descriptions of Go's types
+    // builds `everything`
     find: Box<dyn Fn() -> Everything + Sync + 's>,
     everything: OnceLock<Everything>,
     find_statics: Box<dyn Fn() -> Vec<Global> + Sync + 's>,
@@ -26,10 +26,10 @@ pub(super) struct Globals<'s> {
     by_type: Vec<(u64, TypeId)>,
 }
 
-/// What all units have.
+/// Variables and runtime types of all units.
 #[derive(Default)]
 pub(super) struct Everything {
-    // by place
+    // sorted by location
     variables: Vec<Global>,
     runtime_types: FxHashMap<u64, u64>,
     goroutine: Option<u64>,
@@ -37,12 +37,12 @@ pub(super) struct Everything {
 }
 
 impl<'s> Globals<'s> {
-    /// Looks at the file's table of code, and at the own entries of units that are not in it; their
-    /// contents are left for later.
+    /// Indexes the file's table of code ranges, and the unit DIEs of those that are not in it; their contents are not
+    /// read yet.
     pub(super) fn new<'u: 's, 'a: 's>(info: &'s DebugInfo<'u, 'a>) -> Globals<'s> {
         let mut units = info.code_ranges();
         let listed: FxHashSet<usize> = units.iter().map(|(_, unit)| *unit).collect();
-        // what the linker left out starts at 0
+        // code that the linker discarded starts at 0
         units.retain(|(range, _)| range.start < range.end && range.start != 0);
         let others = info.units().par_iter().filter(|unit| !listed.contains(unit));
         units.par_extend(others.flat_map_iter(|unit| ranges(info, *unit)));
@@ -58,7 +58,7 @@ impl<'s> Globals<'s> {
         }
     }
 
-    /// Variables whose types are known by their ids.
+    /// Creates an index of variables whose types are known by id.
     pub(super) fn by_type(mut variables: Vec<(u64, TypeId)>) -> Globals<'static> {
         variables.sort_unstable();
         let mut none = Globals::none();
@@ -79,15 +79,15 @@ impl<'s> Globals<'s> {
         }
     }
 
-    /// The variable that an address is in or behind, of those whose types are known by their ids.
+    /// Returns the variable with a known type id that starts at or before an address.
     pub(super) fn typed(&self, address: u64) -> Option<(TypeId, u64)> {
         let before = self.by_type.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
         let (start, ty) = self.by_type[before];
         Some((ty, address - start))
     }
 
-    /// The unit that has the code at an address. Ranges of units overlap where one says only where its code
-    /// begins and ends, and where linkers keep one copy of what several units have: of several it is the one
+    /// Returns the unit that owns the code at an address. Ranges of units overlap if one only states its lowest and
+    /// highest address, or if the linker keeps one copy of code that several units have; of several it is the one
     /// with a function there, by the narrowest range.
     pub(super) fn unit_at(&self, address: u64) -> Option<usize> {
         let units = self.units.at(address);
@@ -114,7 +114,7 @@ impl<'s> Globals<'s> {
         !functions.at(address).is_empty()
     }
 
-    /// The variable that a place is in: of the function, of the unit, of all; with the byte of it.
+    /// Returns the variable at a location, from the function, the unit, then all units; with the offset in it.
     pub(super) fn find(&self, at: Fixed, function: &[Global], unit: &[Global]) -> Option<(u64, u32)> {
         if let Some(found) = starting(at, function, unit) {
             return Some((found.entry, found.offset));
@@ -130,41 +130,41 @@ impl<'s> Globals<'s> {
         own.into_iter().chain(all).min().map(|(_, found)| found)
     }
 
-    /// The variable of any function that a place is in or behind; with the byte of it. All units are
-    /// read as a whole when this is first asked.
+    /// Returns the function-local variable of any unit at or before a location, with the offset in it. The first
+    /// query reads all units.
     pub(super) fn find_static(&self, at: Fixed) -> Option<(u64, u32)> {
         let statics = self.statics.get_or_init(|| (self.find_statics)());
         let before = statics.partition_point(|global| global.at <= at).checked_sub(1)?;
         inside(&statics[before], at)
     }
 
-    /// The type that a Go program describes at an address; `base` is where descriptions start, which
-    /// newer compilers count from.
+    /// Returns the type of a Go type descriptor. `base` is the address of the first descriptor, from which newer
+    /// compilers count.
     pub(super) fn runtime_type(&self, address: u64, base: Option<u64>) -> Option<u64> {
         let types = &self.everything.get_or_init(|| (self.find)()).runtime_types;
         let from_base = base.and_then(|base| address.checked_sub(base));
         types.get(&address).or_else(|| types.get(&from_base?)).copied()
     }
 
-    /// The type of a goroutine in a Go program.
+    /// Returns the type of a goroutine in a Go program.
     pub(super) fn goroutine(&self) -> Option<u64> {
         self.everything.get_or_init(|| (self.find)()).goroutine
     }
 
-    /// The type of the word that each group of a Go map starts with.
+    /// Returns the type of the control word at the start of each group of a Go map.
     pub(super) fn group_control(&self) -> Option<u64> {
         self.everything.get_or_init(|| (self.find)()).group_control
     }
 }
 
-/// The variable that starts at a place: of the function, or of the unit.
+/// Returns the variable that starts at a location, from the function or the unit.
 pub(super) fn starting<'g>(at: Fixed, function: &'g [Global], unit: &'g [Global]) -> Option<&'g Global> {
     // few are looked for one by one
     let own = function.iter().find(|global| global.at == at);
     own.or_else(|| unit.iter().find(|global| global.at == at))
 }
 
-/// The code of the functions of a unit.
+/// Returns the code ranges of a unit's functions.
 fn functions(info: &DebugInfo<'_, '_>, index: usize) -> Ranges<usize> {
     let Some(unit) = Unit::open(info, index) else { return Ranges::default() };
     let ranges = unit.functions.iter().enumerate().flat_map(|(function, subprogram)| {
@@ -173,7 +173,7 @@ fn functions(info: &DebugInfo<'_, '_>, index: usize) -> Ranges<usize> {
     Ranges::new(ranges.collect())
 }
 
-/// What functions of all units have at fixed places, by place.
+/// Returns the function-local static variables of all units, sorted by location.
 fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
     let read = |index: &usize| match Unit::variables(info, *index, VariablesOf::Functions) {
         Some((variables, _)) => Some(variables),
@@ -184,8 +184,8 @@ fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
     all
 }
 
-/// What is found in units, in their order. Not by the pool: its threads may all be waiting for this answer,
-/// and one that waits for a part of it would take up a function that asks for it again.
+/// Maps units in parallel and keeps their order. Not in the thread pool: all of its threads may wait for this result,
+/// and a thread that waits for a part of it could steal a function that queries it again.
 fn of_each<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -210,14 +210,14 @@ fn of_each<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) 
     all.into_iter().map(|(_, one)| one).collect()
 }
 
-/// The entry of a variable, and the byte of it that is at a place; none behind the end of a piece.
+/// Returns the DIE of a variable and the offset of a location in it; `None` behind the end of a piece.
 pub(super) fn inside(global: &Global, at: Fixed) -> Option<(u64, u32)> {
     let inside = u32::try_from(distance(global.at, at)?).ok()?;
     let is_inside = global.size.is_none_or(|size| inside < size);
     is_inside.then_some((global.entry, global.offset.checked_add(inside)?))
 }
 
-/// How far one place is behind another of the same kind.
+/// Returns the distance between two locations of one kind.
 fn distance(from: Fixed, to: Fixed) -> Option<u64> {
     match (from, to) {
         (Fixed::Address(from), Fixed::Address(to)) | (Fixed::ThreadLocal(from), Fixed::ThreadLocal(to)) => {

@@ -1,8 +1,8 @@
-//! What Go's runtime keeps to itself: the goroutine in a register, what its functions make, and maps.
+//! Knowledge about Go's runtime: the goroutine register, allocations, maps.
 //!
-//! A map's keys and elements lie in groups that the library reaches by pointers to void, as there is one
-//! code for maps of all types. Each group starts with a word of control bytes; what lies behind it is of
-//! the map's own types, of which the code there tells nothing.
+//! A map's keys and elements lie in groups that the runtime reaches through untyped pointers, because one copy of the
+//! code serves maps of all types. Each group starts with a control word; behind it lie slots of the map's own types,
+//! which that code does not reveal.
 
 use super::analysis::Analysis;
 use super::catalog::Catalog;
@@ -13,14 +13,14 @@ use crate::code::{Machine, Register};
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::GO;
 
-/// Members that lead to groups.
+/// Members that point to groups.
 const TO_GROUPS: [(&[u8], &[u8]); 2] =
     [(b"internal/runtime/maps.groupReference", b"data"), (b"internal/runtime/maps.groupsReference", b"data")];
 
-/// The member that says how large a map's groups are.
+/// The member with the size of a map's groups.
 const GROUP_SIZE: (&[u8], &[u8]) = (b"internal/abi.MapType", b"GroupSize");
 
-/// What stands for the size of a group, which only the running program knows: no index goes by such steps.
+/// A placeholder for the size of a group, which only the running program knows; no other index has this stride.
 const GROUP_STEP: i64 = 1 << 24;
 
 impl Analysis<'_, '_, '_, '_> {
@@ -29,7 +29,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.unit.as_ref().is_some_and(|unit| unit.language() == GO)
     }
 
-    /// What is loaded from a field that only Go's library knows more about than its type says.
+    /// Returns the value of a field whose target the runtime knows better than its type says.
     pub(super) fn known_to_library(&mut self, ty: TypeId, offset: u64) -> Option<Value> {
         if !self.is_go() {
             return None;
@@ -47,7 +47,7 @@ impl Analysis<'_, '_, '_, '_> {
         Some(Value::pointer(control))
     }
 
-    /// Go keeps the goroutine in a register.
+    /// Sets the goroutine register at entry.
     pub(super) fn seed_goroutine(&mut self) {
         if !self.is_go() {
             return;
@@ -62,7 +62,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// What Go's runtime makes: its functions take the address of a type's description.
+    /// Returns the results of a runtime function that allocates or looks up by a type descriptor.
     pub(super) fn made_by_runtime(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
         let name = name.strip_prefix("runtime.")?;
         let Value::Constant(described) = state.get(Register(0)) else { return None };
@@ -81,12 +81,12 @@ impl Analysis<'_, '_, '_, '_> {
 }
 
 impl Catalog<'_, '_, '_> {
-    /// Whether a type is that of the word that a group starts with: what lies behind it is no other such word.
+    /// Returns true for the control word of a group; what lies behind it is not another control word.
     pub(super) fn is_control(&self, id: TypeId) -> bool {
         self.go_control == Some(id)
     }
 
-    /// What lies where a pointer to the start of a group leads.
+    /// Resolves a pointer into a group.
     pub(super) fn in_group(&mut self, pointer: Pointer) -> Found {
         let size = self.size(pointer.to);
         match u32::try_from(pointer.offset) {

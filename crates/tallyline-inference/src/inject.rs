@@ -1,4 +1,4 @@
-//! Variables where their locations begin: what debug information says about registers.
+//! Injection of variables: types of registers and stack slots from location lists.
 
 use super::analysis::Analysis;
 use super::lookup::modulo;
@@ -9,12 +9,12 @@ use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::program::Location;
 
-/// Tells the names of numbers that variables are from those that instructions write.
+/// A bit that separates value numbers of variables from those of instructions.
 const INJECTED: u64 = 1 << 6;
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Says what variables are in registers: those whose location begins at an instruction, and at the
-    /// start of a block all that are there, as far as nothing is known.
+    /// Merges the types of variables into the state: of those whose location begins at an instruction, and at the
+    /// start of a block of all live ones whose register is unknown.
     pub(super) fn inject(&mut self, state: &mut State, position: usize, block_start: bool) {
         let function = self.function;
         let address = self.body.instructions()[position].address;
@@ -95,8 +95,8 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// What a register holds by the variable that is said to be in it a few instructions on: compilers
-    /// use a value before they say whose it is.
+    /// Returns the value of a register by the variable that is located in it a few instructions later: compilers use
+    /// a value before its location begins.
     pub(super) fn named_later(&mut self, position: usize, register: Register) -> Option<Value> {
         let block = self.body.block_of(position)?;
         let end = self.body.blocks()[block].instructions.end as usize;
@@ -123,7 +123,7 @@ impl Analysis<'_, '_, '_, '_> {
         None
     }
 
-    /// The type of a variable.
+    /// Returns the type of a variable.
     pub(super) fn variable_type(&mut self, variable: u32) -> Option<TypeId> {
         let index = variable as usize;
         if let Some(known) = self.variable_types.get(index).copied().flatten() {
@@ -134,7 +134,7 @@ impl Analysis<'_, '_, '_, '_> {
         ty
     }
 
-    /// What a register holds with a variable, or a piece of it, in it.
+    /// Returns the value of a register that holds a variable or a piece of it.
     fn declared_value(&mut self, index: usize, location: &Location) -> Value {
         if let Some(known) = self.declared.get(&index) {
             return *known;
@@ -152,11 +152,11 @@ impl Analysis<'_, '_, '_, '_> {
         value
     }
 
-    /// What is known where the analysis says one thing and a variable's type another.
+    /// Merges the value that the analysis derived with the one that a variable's type declares.
     fn merge(&mut self, known: Value, declared: Value) -> Value {
         match (known, declared) {
             (known, Value::Unknown(_)) => known,
-            // a type does not say by what steps a number goes
+            // a type does not tell the stride of a number
             (known @ Value::Number(_), Value::Number(_)) => known,
             (Value::Unknown(_) | Value::Number(_), declared) => declared,
             // the address of a variable says more than the type of what points to it
@@ -168,11 +168,11 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a variable's type says more than what is known, which does not contradict it.
+    /// Returns true if a variable's type is more precise than the derived value and does not contradict it.
     fn is_larger(&mut self, declared: Value, known: Value) -> bool {
         match (declared, known) {
             (_, Value::Unknown(_)) => true,
-            // which part a pointer leads to is lost
+            // the offset of the derived pointer is lost
             (Value::Pointer(declared), Value::Pointer(known)) if declared.to == known.to => {
                 declared.step == 0 && known.step != 0 && !self.is_stepping(known)
             }
@@ -185,18 +185,18 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether of a pointer neither the object nor the part of it is known.
+    /// Returns true if a pointer's target is unknown, or its offset in the target.
     fn says_less(&mut self, pointer: Pointer) -> bool {
         self.catalog.is_void(pointer.to) || (pointer.step != 0 && !self.catalog.leads_to_part(pointer))
     }
 
-    /// Whether a pointer goes over objects as a whole.
+    /// Returns true if the stride of a pointer is a multiple of its target's size.
     pub(super) fn is_stepping(&mut self, pointer: Pointer) -> bool {
         let size = self.catalog.size(pointer.to);
         size != 0 && u64::from(pointer.step) % size == 0
     }
 
-    /// The larger object, if one is in the other; else what is declared.
+    /// Returns the pointer to the larger object if one contains the other; else the declared one.
     fn merge_pointers(&mut self, known: Pointer, declared: Pointer) -> Value {
         if known.to == declared.to {
             return Value::Pointer(if known.step != 0 && self.is_stepping(known) { known } else { declared });
@@ -216,7 +216,7 @@ impl Analysis<'_, '_, '_, '_> {
         if let Ok(inside) = u64::try_from(inside)
             && let Some(to) = self.catalog.derived_with(known.to, inside, declared.to)
         {
-            // what lies behind a base says what is derived from it
+            // the part behind the base class tells which derived class it is
             return Value::Pointer(Pointer { to, ..known });
         }
         let says_less = self.catalog.says_nothing(declared.to)
@@ -226,7 +226,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 }
 
-/// Where in an object a register points that is `sum` before it.
+/// Returns the offset that a register points to if it is `sum` below the offset of a variable.
 fn shifted(offset: i32, sum: i64) -> Option<i32> {
     i64::from(offset).checked_sub(sum).and_then(|offset| i32::try_from(offset).ok())
 }

@@ -5,13 +5,13 @@ use super::number::Number;
 use super::value::{Pointer, Value, is_near_null};
 
 impl Analysis<'_, '_, '_, '_> {
-    /// What is known of a value that is one of two. The unknown part of a number gets a name.
+    /// Returns the join of two values. The unknown part of a number gets the value number `name`.
     pub(super) fn join_values(&mut self, one: Value, other: Value, at: u32, name: u64) -> Value {
         match (one, other) {
             (one, other) if one == other => one,
             (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
             (Value::Unknown(lost), _) | (_, Value::Unknown(lost)) => Value::Unknown(lost),
-            // null, or a mark that is no address
+            // null, or a sentinel that is not an address
             (Value::Constant(number), known @ (Value::Pointer(_) | Value::Table))
             | (known @ (Value::Pointer(_) | Value::Table), Value::Constant(number))
                 if is_near_null(number) =>
@@ -19,7 +19,7 @@ impl Analysis<'_, '_, '_, '_> {
                 known
             }
             (Value::Pointer(one), Value::Pointer(other)) => self.join_pointers(one, other, at),
-            // an address that was kept as a number on one way, as kernels do: one variable has one type
+            // an address that one path keeps as a number, as kernels do: one variable has one type
             (known @ Value::Pointer(_), Value::Number(_)) | (Value::Number(_), known @ Value::Pointer(_)) => {
                 known
             }
@@ -28,7 +28,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Some(global) => self.join_pointers(pointer, global, at),
                 None => Value::Unknown(at),
             },
-            // addresses in one variable, as a loop over it has them
+            // addresses in one variable, as of a loop over it
             (Value::Constant(one), Value::Constant(other)) => match self.in_one_global(one, other) {
                 Some((one, other)) => self.join_offsets(one, other),
                 None => Value::from(Number::known(one).or(Number::known(other), name)),
@@ -40,7 +40,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Two addresses that are in one variable, the second perhaps at its end.
+    /// Returns two addresses as pointers into one variable, the second perhaps at its end.
     fn in_one_global(&mut self, one: i64, other: i64) -> Option<(Pointer, Pointer)> {
         let first = self.global(one as u64)?;
         let offset = i64::from(first.offset).checked_add(other.checked_sub(one)?)?;
@@ -73,7 +73,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 }
 
-/// The only two of the numbers; twice the same where there is one. None if there are more.
+/// Returns the two distinct numbers among four, or one number twice; `None` if there are more.
 fn either(mine: [i32; 2], theirs: [i32; 2]) -> Option<[i32; 2]> {
     let mut all = [mine[0], mine[1], theirs[0], theirs[1]];
     all.sort_unstable();

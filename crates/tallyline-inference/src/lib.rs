@@ -64,19 +64,19 @@ use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::program::UnitCache;
 use tallyline_debuginfo::{Companions, DebugInfo};
 
-/// Which functions to analyse.
+/// The functions to analyse.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'w> {
-    /// All that debug information describes.
+    /// All functions that debug information describes.
     All,
-    /// Those that have one of these addresses.
+    /// The functions that contain one of these addresses.
     At(&'w [u64]),
 }
 
-/// Where debug information is read from.
+/// The source of debug information.
 #[derive(Clone, Copy, Debug)]
 pub enum Debug<'d> {
-    /// An open file: the program itself, or what was stripped from it.
+    /// An open file: the program, or its separate debug file.
     File(&'d File),
     /// The bytes of such a file.
     Bytes(&'d [u8]),
@@ -97,7 +97,7 @@ impl Debug<'_> {
 
 /// Finds the types of memory operands by DWARF.
 ///
-/// An error if there is none, or its frame is damaged; damage inside of it costs what it is about.
+/// Fails without DWARF or if its headers are damaged; damage inside a unit only costs the types of that unit.
 pub fn infer(
     image: &Image,
     debug: Debug<'_>,
@@ -116,9 +116,9 @@ pub fn infer(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// The same for what is asked for as it becomes known, and the variables at addresses of data, see
-/// [`TypeTable::variable_at`]. What comes first is analysed while the rest is waited for; the table is the
-/// same as of all at once.
+/// Finds the types of memory operands of queries as they arrive, and the variables at queried addresses of data (see
+/// [`TypeTable::variable_at`]). Early queries are analysed while later ones are awaited; the table equals that of one
+/// query with all addresses.
 pub fn infer_asked(
     image: &Image,
     debug: Debug<'_>,
@@ -130,7 +130,7 @@ pub fn infer_asked(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// Says how the outcome of one instruction came about; none where there is no function.
+/// Returns the derivation of one instruction's outcome; `None` if no function covers the address.
 pub fn explain(
     image: &Image,
     debug: Debug<'_>,
@@ -198,17 +198,17 @@ fn unit_part(
     part
 }
 
-/// DWARF's numbers of assembly: from assemblers, and from version 5 on.
+/// The DWARF language codes of assembly: the vendor code and that of version 5 on.
 const ASSEMBLY: [u64; 2] = [0x8001, 0x31];
 
-/// What assemblers write about a source has lines and names, but nothing that says what data are.
+/// Replaces the reason of an untyped outcome: assemblers write lines and names, but no types.
 fn without_types(outcome: &mut Outcome) {
     if let Outcome::Untyped(_) = outcome {
         *outcome = Outcome::Untyped(Reason::NoDebugInformation);
     }
 }
 
-/// Analyses the function of a unit that an address is in, and hands the result on.
+/// Analyses the function of a unit that contains an address, and passes the result to `each`.
 fn with_function<T>(
     image: &Image,
     globals: &Globals<'_>,

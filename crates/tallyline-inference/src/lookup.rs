@@ -1,17 +1,17 @@
-//! What lies where a pointer leads: in its object, in what its object is the start or a part of, by an index.
+//! Resolution of pointers: to a field of the target, of a record around it, or of an array element.
 
 use super::catalog::{Catalog, WAYS_LIMIT};
 use super::value::{Pointer, Value};
 use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_debuginfo::program::is_room_name;
 
-/// How many records lie one in another where the outermost is looked for.
+/// The maximum nesting depth of records in the search for an enclosing one.
 const ENCLOSING_LIMIT: usize = 6;
 
-/// How deep classes derive from each other where derived ones are looked for.
+/// The maximum depth of inheritance in the search for a derived class.
 const DERIVED_LIMIT: usize = 3;
 
-/// What lies at an address.
+/// The result of resolving a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A byte of an object.
@@ -28,18 +28,18 @@ pub(super) enum Found {
         /// The bytes.
         offsets: [u32; 2],
     },
-    /// It is not known what is pointed to: `void`, or a type that is only declared.
+    /// The target type is unknown: `void`, or only declared.
     Opaque,
     /// A function.
     Function,
-    /// It lies in the object, but where in it is not known.
+    /// The target is known, the offset in it is not.
     Somewhere,
-    /// It lies outside of the object.
+    /// The address lies outside of the target.
     Outside,
 }
 
 impl Catalog<'_, '_, '_> {
-    /// An offset from an object, brought back into it where it is certain that elements are stepped over.
+    /// Adds an offset to a pointer and normalizes it where it certainly steps over elements.
     pub(super) fn normal(&mut self, pointer: Pointer, step: i64) -> Value {
         let Some(offset) =
             i64::from(pointer.offset).checked_add(step).and_then(|sum| i32::try_from(sum).ok())
@@ -47,7 +47,7 @@ impl Catalog<'_, '_, '_> {
             return Value::Unknown(0);
         };
         let size = self.size(pointer.to).min(1 << 30) as i32;
-        // in an array that an object ends with one steps over elements, not over objects
+        // in a flexible array member the stride is that of elements, not of objects
         let goes_over_objects = size > 0 && i64::from(pointer.step) % i64::from(size) == 0;
         let is_whole =
             goes_over_objects && step != 0 && step % i64::from(size) == 0 && !self.is_control(pointer.to);
@@ -60,8 +60,8 @@ impl Catalog<'_, '_, '_> {
         Value::Pointer(Pointer { offset, ..pointer })
     }
 
-    /// Whether a record goes on so far behind its size: with an array of unknown length, or in a record of
-    /// which it is the start.
+    /// Returns true if an offset behind a record's size still belongs to it: by a flexible array member, or in a
+    /// record that starts with it.
     fn reaches(&mut self, base: TypeId, offset: i32) -> bool {
         let base = self.strip(base);
         let Ok(offset) = u64::try_from(offset) else { return false };
@@ -79,12 +79,12 @@ impl Catalog<'_, '_, '_> {
         derived.into_iter().any(|place| self.at(place).is_some_and(|id| self.size(id) > offset))
     }
 
-    /// Whether it is known which part of an object a pointer that goes by steps leads to.
+    /// Returns true if the part of its target that a strided pointer addresses is known.
     pub(super) fn leads_to_part(&mut self, pointer: Pointer) -> bool {
         self.find(pointer, 1, &[]) != Found::Somewhere
     }
 
-    /// What lies where a pointer leads.
+    /// Resolves a pointer to a type and an offset in it.
     pub(super) fn find(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
         let stripped = self.strip(pointer.to);
         match self.types().get(stripped) {
@@ -116,11 +116,11 @@ impl Catalog<'_, '_, '_> {
             }
             match self.derived(stripped, inside, scopes) {
                 Derived::One(derived) => return self.held(derived, inside),
-                // what is no array of bases is not taken for one
+                // not taken for an array of bases
                 Derived::Several => return Found::Outside,
                 Derived::None => {}
             }
-            // behind a part is what follows it in a record: a list's head leads to what is listed
+            // a part is followed by the rest of its record: a list head leads to the list's entries
             match self.enclosing(stripped, offset, scopes) {
                 Enclosing::One(outer, inside) => return self.held(outer, inside),
                 Enclosing::Several if self.types().as_record(stripped).is_some() => return Found::Outside,
@@ -140,7 +140,7 @@ impl Catalog<'_, '_, '_> {
         Found::Outside
     }
 
-    /// What lies at two places of which a pointer leads to one, if it is in one object.
+    /// Resolves a pointer to one of two places in one object.
     fn find_either(
         &mut self,
         pointer: Pointer,
@@ -157,8 +157,7 @@ impl Catalog<'_, '_, '_> {
         }
     }
 
-    /// What lies where a pointer leads that goes by steps: the same part of each object, or of each
-    /// element of an array in it.
+    /// Resolves a strided pointer: to one part of each object, or of each element of an array in it.
     fn find_by_index(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Found {
         let stripped = self.strip(pointer.to);
         let (size, step) = (self.size(stripped), u64::from(pointer.step));
@@ -199,8 +198,8 @@ impl Catalog<'_, '_, '_> {
         }
     }
 
-    /// Whether what lies at an offset is in an array whose elements an index goes over: its steps are
-    /// whole elements, or parts of elements that have no parts.
+    /// Returns true if an offset is in an array that the stride steps over: by whole elements, or by any amount over
+    /// scalar elements.
     fn is_in_element(&mut self, ty: TypeId, offset: u64, step: u64) -> bool {
         let ways = self.ways(ty, offset);
         ways.iter().any(|way| {
@@ -212,8 +211,8 @@ impl Catalog<'_, '_, '_> {
         })
     }
 
-    /// The place in the first element of an array of numbers or pointers that a pointer leads to from right
-    /// before it or behind its end, by steps over elements: loops count from there.
+    /// Returns the offset in the first element of a scalar array for a pointer that starts right before the array or
+    /// behind its end: loops count from there.
     fn before_elements(&mut self, array: TypeId, offset: i64, step: u64) -> Option<u64> {
         let Type::Array(id) = self.types().get(array) else { return None };
         let element = self.types().array(id).of;
@@ -225,16 +224,15 @@ impl Catalog<'_, '_, '_> {
         (is_near && is_stepping).then(|| modulo(offset, size))
     }
 
-    /// Whether something of a size starts at an offset.
+    /// Returns true if a leaf of a size starts at an offset.
     fn has_leaf(&mut self, ty: TypeId, offset: u64, size: u64) -> bool {
         let ways = self.ways(ty, offset);
         let leaves: Vec<(TypeId, u64)> = ways.iter().filter_map(|way| way.last().copied()).collect();
         leaves.into_iter().any(|(leaf, inside)| inside == 0 && self.size(leaf) == size)
     }
 
-    /// Where in a record an index leads whose start is not in an array, as compilers fold the start of an
-    /// array in a record into the index: the same place in the first element. None if several arrays
-    /// fit, or none does.
+    /// Returns the offset in the first element of the array member that a strided pointer addresses, where the
+    /// compiler folded the array's start into the index. `None` if several arrays fit, or none does.
     fn in_array(&mut self, id: TypeId, offset: i64, step: u64, access: u64) -> Option<u64> {
         let (_, record) = self.types().as_record(id)?;
         let members: Vec<_> = self.types().members(record).to_vec();
@@ -248,7 +246,7 @@ impl Catalog<'_, '_, '_> {
                 continue;
             }
             let start = i64::try_from(member.offset).ok()?;
-            // the first byte in the array that steps lead to; one of unknown length has them all
+            // the first byte of the array that the stride reaches; an array of unknown length has them all
             let inside = modulo(offset.checked_sub(start)?, step);
             let first = member.offset + inside % size;
             if (inside < member.size || member.size == 0)
@@ -261,7 +259,7 @@ impl Catalog<'_, '_, '_> {
         found
     }
 
-    /// A byte of an object, or of what the object has room for there.
+    /// Resolves an offset to the object itself, or to what its raw buffer stores.
     fn held(&mut self, ty: TypeId, offset: u64) -> Found {
         let ways = self.ways(ty, offset);
         let mut stored = None;
@@ -282,8 +280,8 @@ impl Catalog<'_, '_, '_> {
         }
     }
 
-    /// The one record that has an object of a type in it so far behind its start that an offset before
-    /// the object is in the record too.
+    /// Returns the only record that contains a type at such an offset that an offset before or behind the part is in
+    /// the record too.
     fn enclosing(&mut self, part: TypeId, offset: i64, scopes: &[(String, u64)]) -> Enclosing {
         let Some(place) = self.place(part) else { return Enclosing::Several };
         let mut level = vec![(place, 0_u64)];
@@ -334,12 +332,12 @@ impl Catalog<'_, '_, '_> {
         Enclosing::None
     }
 
-    /// An offset in the array of unknown length that a record ends with, brought to its first element.
+    /// Returns the offset in the first element of a record's flexible array member.
     fn flexible(&mut self, id: TypeId, offset: u64) -> Option<u32> {
         self.flexible_element(id, offset).map(|(inside, _)| inside)
     }
 
-    /// The same, with the size of an element.
+    /// Returns the offset in the first element of a record's flexible array member, and the size of an element.
     fn flexible_element(&mut self, id: TypeId, offset: u64) -> Option<(u32, u64)> {
         let (_, record) = self.types().as_record(id)?;
         let last = *self.types().members(record).iter().rev().find(|member| member.is_placed())?;
@@ -352,8 +350,8 @@ impl Catalog<'_, '_, '_> {
         Some((u32::try_from(last.offset + inside % element).ok()?, element))
     }
 
-    /// The record of which another one is the start, and which reaches to an offset. Of several, the
-    /// one that is made from what the scopes are made from.
+    /// Returns the record that starts with another and reaches to an offset. Of several, the one that shares a
+    /// template argument with the scopes.
     fn derived(&mut self, base: TypeId, offset: u64, scopes: &[(String, u64)]) -> Derived {
         let Some(place) = self.place(base) else { return Derived::None };
         let mut level = vec![place];
@@ -379,7 +377,7 @@ impl Catalog<'_, '_, '_> {
         Derived::None
     }
 
-    /// The only record that has another one at its start, and an object of a type at an offset behind that.
+    /// Returns the only record that starts with another and has a part of a type at an offset behind it.
     pub(super) fn derived_with(&mut self, base: TypeId, offset: u64, part: TypeId) -> Option<TypeId> {
         let base = self.strip(base);
         let (_, record) = self.types().as_record(base)?;
@@ -405,7 +403,7 @@ impl Catalog<'_, '_, '_> {
         None
     }
 
-    /// The only record of which another one is the start, and which reaches to an offset.
+    /// Returns the only record that starts with another and reaches to an offset.
     pub(super) fn derived_only(&mut self, base: TypeId, offset: u64) -> Option<TypeId> {
         match self.derived(base, offset, &[]) {
             Derived::One(only) => Some(only),
@@ -413,8 +411,7 @@ impl Catalog<'_, '_, '_> {
         }
     }
 
-    /// The only one of some records that is made from what the scopes are made from: by parameters of the
-    /// same name, else by any.
+    /// Returns the only record that shares a template argument with the scopes: by name and type, else by type.
     fn made_from(&mut self, records: &[(u64, TypeId)], scopes: &[(String, u64)]) -> Option<TypeId> {
         let units = self.units.as_mut()?;
         let templates: Vec<_> = records.iter().map(|(place, _)| units.templates(*place)).collect();
@@ -429,31 +426,31 @@ impl Catalog<'_, '_, '_> {
     }
 }
 
-/// The record that an object is the start of.
+/// The record that starts with an object.
 enum Derived {
-    /// There is none that reaches so far.
+    /// No record reaches so far.
     None,
-    /// It is this one.
+    /// The only record.
     One(TypeId),
-    /// There are several.
+    /// Several records.
     Several,
 }
 
-/// The record that an object is a part of.
+/// The record that contains an object.
 enum Enclosing {
-    /// There is none that reaches so far.
+    /// No record reaches so far.
     None,
-    /// It is this one, at an offset.
+    /// The only record, with the offset in it.
     One(TypeId, u64),
-    /// There are several, or it is not known.
+    /// Several records, or unknown.
     Several,
 }
 
-/// How many objects from the one that is pointed to an access is still taken for one of the same type:
-/// loops whose length is known count from what is behind their end.
+/// The maximum distance, in objects, of an access that still counts as one to the same type: loops of a known length
+/// count down from behind their end.
 const NEAR: u64 = 4096;
 
-/// An offset from the start of the object that it is in, of objects of one size side by side.
+/// Reduces an offset modulo the size of an object, for objects side by side.
 pub(super) fn modulo(offset: i64, size: u64) -> u64 {
     offset.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX).max(1)) as u64
 }

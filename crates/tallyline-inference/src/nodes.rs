@@ -13,17 +13,17 @@ use crate::code::Memory;
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::PartOf;
 
-/// How many records lie one in another between a part and the node.
+/// The maximum number of records between a part and the node around it.
 const DEPTH_LIMIT: usize = 8;
 
-/// The most types of nodes that have one part.
+/// The maximum number of node types with one part.
 const NODES_LIMIT: usize = 256;
 
-/// A type of nodes, and where in it a part starts.
+/// A node type's DIE, and the offset of a part in it.
 type Node = (u64, u64);
 
 impl Catalog<'_, '_, '_> {
-    /// The types of nodes that have a type as a part.
+    /// Returns the node types that contain a type.
     fn nodes_of(&mut self, part: TypeId) -> &[Node] {
         if !self.nodes.contains_key(&part) {
             let found = self.find_nodes(part).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Catalog<'_, '_, '_> {
         Some(found)
     }
 
-    /// Whether a record derives from one that is no template, as all nodes do that one code links.
+    /// Returns true if a record derives from a class that is not a template, as all nodes do that shared code links.
     fn has_plain_base(&mut self, record: TypeId, depth: usize) -> bool {
         let record = self.strip(record);
         let Some((_, known)) = self.types().as_record(record) else { return false };
@@ -88,8 +88,7 @@ impl Catalog<'_, '_, '_> {
 }
 
 impl Analysis<'_, '_, '_, '_> {
-    /// The node that an object is a part of, if it can be told. `pointer` is what the address is known to
-    /// lead to.
+    /// Returns the node that an object is a part of, if it is unambiguous. `pointer` is the value of the address.
     pub(super) fn within(
         &mut self,
         state: &State,
@@ -152,7 +151,7 @@ impl Analysis<'_, '_, '_, '_> {
         Some(Within { ty: self.catalog.object(ty), start: u32::try_from(start).ok()? })
     }
 
-    /// Whether a variable of the function is an object of a type.
+    /// Returns true if a variable of the function has a type.
     fn keeps(&mut self, ty: TypeId) -> bool {
         (0..self.function.variables.len() as u32).any(|variable| {
             let own = self.variable_type(variable);

@@ -1,38 +1,38 @@
-//! What is known about a number in a register: where it starts, and by what steps it goes on.
+//! Abstract numbers: a base and a stride.
 
-/// A number `at + k * step`, where `k` is any whole number.
+/// A number `at + k * step`, where `k` is any integer.
 ///
-/// `at` is not reduced by `step`: it is what the number is if the part that is not known is 0, so it has
-/// what a compiler folded into an index.
+/// `at` is not reduced modulo `step`: it is the number for `k = 0`, and so it keeps the constant that a compiler
+/// folded into an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) at: i64,
-    /// 0 where the number is known.
+    /// 0 for a constant.
     pub(super) step: i64,
-    /// Which `k`: numbers with the same one differ by what their steps and starts say. 0 for any.
+    /// The value number of `k`: the difference of two numbers with the same one is known. 0 for any.
     pub(super) of: u64,
-    /// Whether `k` is 0 or 1: a condition has chosen.
+    /// `true` if `k` is 0 or 1, by a conditional choice.
     pub(super) is_either: bool,
 }
 
-/// Steps beyond this are replaced by a power of two that divides them.
+/// The maximum stride; beyond it the largest power of two that divides it is used.
 const STEP_LIMIT: i64 = 1 << 40;
 
 impl Number {
-    /// A number of which nothing is known.
+    /// An unknown number.
     pub(super) const ANY: Number = Number { at: 0, step: 1, of: 0, is_either: false };
 
-    /// A number that is known.
+    /// Creates a constant.
     pub(super) fn known(at: i64) -> Number {
         Number { at, step: 0, ..Number::ANY }
     }
 
-    /// Any multiple of a step.
+    /// Creates any multiple of a stride.
     pub(super) fn multiple(step: i64) -> Number {
         Number { step, ..Number::ANY }.bounded()
     }
 
-    /// One of two numbers.
+    /// Creates one of two numbers.
     pub(super) fn either(one: i64, other: i64) -> Number {
         match other.checked_sub(one) {
             Some(step) => Number { at: one, step, of: 0, is_either: true }.bounded(),
@@ -40,25 +40,25 @@ impl Number {
         }
     }
 
-    /// The two numbers that it can be; twice the same where it is known. None if it can be others.
+    /// Returns the two possible numbers, equal for a constant; `None` if there may be others.
     pub(super) fn both(self) -> Option<[i64; 2]> {
         let is_few = self.step == 0 || self.is_either;
         is_few.then(|| [self.at, self.at.wrapping_add(self.step)])
     }
 
-    /// The number that a function of it is, if it can be only two.
+    /// Applies a function to each possible number, if there are at most two.
     pub(super) fn each(self, of: impl Fn(i64) -> i64) -> Option<Number> {
         let [one, other] = self.both()?;
         let number = Number::either(of(one), of(other));
         Some(Number { of: if number.is_either { self.of } else { 0 }, ..number })
     }
 
-    /// The step without its sign; 0 where the number is known.
+    /// Returns the magnitude of the stride; 0 for a constant.
     pub(super) fn stride(self) -> u64 {
         self.step.unsigned_abs()
     }
 
-    /// The sum of two numbers.
+    /// Returns the sum of two numbers.
     pub(super) fn plus(self, other: Number) -> Number {
         let at = self.at.wrapping_add(other.at);
         match (self.step, other.step) {
@@ -75,7 +75,7 @@ impl Number {
         }
     }
 
-    /// The number times another that is known.
+    /// Returns the product with a constant.
     pub(super) fn times(self, by: i64) -> Number {
         match self.step.checked_mul(by) {
             _ if by == 0 => Number::known(0),
@@ -85,7 +85,7 @@ impl Number {
         }
     }
 
-    /// The product of two numbers.
+    /// Returns the product of two numbers.
     pub(super) fn product(self, other: Number) -> Number {
         match (self.step, other.step) {
             (_, 0) => self.times(other.at),
@@ -98,7 +98,7 @@ impl Number {
         }
     }
 
-    /// The number with bits cleared.
+    /// Returns the number with bits cleared.
     pub(super) fn masked(self, mask: i64) -> Number {
         if let Some(number) = self.each(|number| number & mask) {
             return number;
@@ -111,7 +111,7 @@ impl Number {
         }
     }
 
-    /// One of two numbers, which starts as this one does.
+    /// Returns the join of two numbers, with the base of this one.
     pub(super) fn or(self, other: Number, of: u64) -> Number {
         if self == other {
             return self;
@@ -145,12 +145,12 @@ impl Number {
     }
 }
 
-/// The lowest bit that is set; the highest one of all where none is.
+/// Returns the lowest set bit; the highest bit of 0.
 fn low_bit(number: i64) -> i64 {
     1 << number.trailing_zeros().min(62)
 }
 
-/// The greatest common divisor; 0 only of two zeros.
+/// Returns the greatest common divisor; 0 only for two zeros.
 pub(super) fn divisor(one: i64, other: i64) -> i64 {
     let (mut one, mut other) = (one.unsigned_abs(), other.unsigned_abs());
     while other != 0 {

@@ -1,4 +1,4 @@
-//! What a memory operand is, with what is known about the registers.
+//! Resolution of memory operands by the state of the registers.
 
 use super::analysis::Analysis;
 use super::candidates::{self, ALL, Candidate};
@@ -12,40 +12,40 @@ use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::program::{Fixed, Global};
 
-/// Where compilers put the value that guards the stack, in the segment of the thread.
+/// The offset of the stack canary in the thread's segment.
 const CANARY: i64 = 0x28;
 
-/// Where an operand is.
+/// The location of an operand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand {
-    /// In an object.
+    /// An object.
     Object(Pointer),
-    /// On the stack.
+    /// A stack slot.
     Stack(i32),
-    /// At an address in the program where no variable is.
+    /// An address of the program without a variable.
     Address(u64),
-    /// In a table of functions.
+    /// A vtable.
     Table,
-    /// Where the thread keeps its own address.
+    /// The word that holds the thread pointer itself.
     ThreadPointer,
-    /// Nothing that has a type.
+    /// Memory without a type.
     Pseudo(Pseudo),
-    /// It is not known.
+    /// Unknown.
     Unknown(Reason),
 }
 
-/// What the own unit says about a place.
+/// The answer of the function's own unit about a location.
 enum Near {
-    /// The entry of the variable there, and the byte of it.
+    /// The DIE of the variable there, and the offset in it.
     Found(u64, u32),
-    /// There is no variable, in other units neither.
+    /// No variable, nor in other units.
     Nothing,
-    /// Others may know more.
+    /// Unknown in this unit; others may have one.
     Unknown,
 }
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Where a memory operand is.
+    /// Resolves a memory operand.
     pub(super) fn operand(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
         let index = memory.index.map(|register| state.get(register));
         self.operand_by_index(state, position, memory, index)
@@ -64,7 +64,7 @@ impl Analysis<'_, '_, '_, '_> {
         match memory.segment {
             SegmentBase::Fs => return self.thread_local(memory),
             SegmentBase::Gs if memory.base.is_none() && memory.index.is_none() => {
-                // each CPU's own start at 0
+                // per-CPU addresses start at 0
                 let fixed = self.fixed(Fixed::Address(memory.displacement as u64));
                 return match (fixed, memory.displacement) {
                     (Some(pointer), _) => Operand::Object(pointer),
@@ -83,7 +83,7 @@ impl Analysis<'_, '_, '_, '_> {
             {
                 match self.by_variable(state, position, memory) {
                     Operand::Unknown(_) => Operand::Object(pointer),
-                    // nothing is won by what says even less
+                    // `void` is no better than the pointer
                     Operand::Object(found) if self.catalog.is_void(found.to) => Operand::Object(pointer),
                     found => found,
                 }
@@ -102,7 +102,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether nothing is known to lie where a pointer leads.
+    /// Returns true if a pointer addresses nothing in or around its target.
     fn is_outside(&mut self, pointer: Pointer, memory: &Memory, position: usize) -> bool {
         let size = self.catalog.size(pointer.to);
         !u64::try_from(pointer.offset).is_ok_and(|offset| offset < size)
@@ -125,13 +125,13 @@ impl Analysis<'_, '_, '_, '_> {
         self.in_thread(from_pointer).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
     }
 
-    /// The variable at an offset from the thread's pointer.
+    /// Returns the variable at an offset from the thread pointer.
     fn in_thread(&mut self, from_pointer: i64) -> Option<Pointer> {
         let offset = self.image.thread_local_offset(from_pointer)?;
         self.fixed(Fixed::ThreadLocal(offset))
     }
 
-    /// The last resort: a variable that is in the register right now.
+    /// Resolves an operand by the variable that is located in its base register right now, as the last resort.
     fn by_variable(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
         let Some(register) = memory.base.or(memory.index) else { return Operand::Unknown(Reason::Segment) };
         let address = self.body.instructions()[position].address;
@@ -438,14 +438,14 @@ impl Analysis<'_, '_, '_, '_> {
         self.variable_at(*entry, offset)
     }
 
-    /// A variable of another file, as the unit declares it.
+    /// Returns a variable of another file, as the unit declares it.
     fn imported(&mut self, name: &str) -> Option<Pointer> {
         let unit = self.unit.clone()?;
         let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name.as_bytes())?;
         self.variable_at(*entry, 0)
     }
 
-    /// What each thread has at an offset, of a unit whose debug information leaves out where it is.
+    /// Returns the thread-local variable at an offset, by its symbol, where debug information omits the location.
     fn thread_local_by_name(&mut self, offset: u64) -> Option<Pointer> {
         let symbol = self.image.thread_local_at(offset)?;
         let name = symbol.name.as_bytes();
@@ -498,7 +498,7 @@ impl Analysis<'_, '_, '_, '_> {
         best.map(|(_, pointer)| pointer)
     }
 
-    /// What an instruction touches.
+    /// Returns the outcome of a memory operand.
     pub(super) fn outcome(&mut self, state: &State, position: usize, memory: &Memory) -> Outcome {
         let operand = match self.vector_index(position, memory) {
             Some(index) => self.operand_by_index(state, position, memory, Some(index)),
@@ -580,8 +580,8 @@ impl Analysis<'_, '_, '_, '_> {
         is_inside && !is_one_field() && paths(offset) != paths(second)
     }
 
-    /// Which of the fields at a place of an object an operand can be: by its size, by the variants that the
-    /// path to it leaves, by the bits that its value is used for.
+    /// Returns the candidate fields of an operand: by its size, the variants that the path allows, and the bits that
+    /// are used.
     fn candidates(
         &mut self,
         state: &State,
@@ -591,7 +591,7 @@ impl Analysis<'_, '_, '_, '_> {
         offset: u32,
     ) -> u64 {
         let (at, size) = (u64::from(offset), u64::from(memory.size));
-        // most places have one field only
+        // most offsets have one field only
         if self.catalog.ways(ty, at).len() < 2 {
             return ALL;
         }
@@ -601,7 +601,7 @@ impl Analysis<'_, '_, '_, '_> {
         candidates::possible(&all, at, bits, |variant| self.can_be(state, position, memory, offset, variant))
     }
 
-    /// Where in an object the base of an address is.
+    /// Returns the offset in an object that the base register points to.
     fn start_of(&mut self, state: &State, memory: &Memory, object: TypeId) -> Option<i32> {
         match state.get(memory.base?) {
             Value::Pointer(base) if base.to == object && (base.step == 0 || self.is_stepping(base)) => {
@@ -611,11 +611,11 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// What lies where a pointer leads.
+    /// Resolves a pointer to a type and an offset, with the template arguments of the scopes.
     pub(super) fn found(&mut self, pointer: Pointer, access: u64, position: usize) -> Found {
         let size = self.catalog.size(pointer.to);
         let is_inside = u64::try_from(pointer.offset).is_ok_and(|offset| offset < size);
-        // an iterator points to a base, and its own parameters say of what
+        // an iterator points to a base class; its own template arguments tell the derived one
         let held = if is_inside { Vec::new() } else { self.templates_in_base(position) };
         if !held.is_empty()
             && let found @ (Found::At { .. } | Found::Either { .. }) =
@@ -627,8 +627,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.catalog.find(pointer, access, &templates)
     }
 
-    /// What the variables were made from as templates that are in the register with the base of an
-    /// instruction's operand.
+    /// Returns the template arguments of the variables in the base register of an instruction's operand.
     pub(super) fn templates_in_base(&mut self, position: usize) -> Vec<(String, u64)> {
         let instruction = &self.body.instructions()[position];
         let Some(base) = instruction.memory.and_then(|memory| memory.base) else { return Vec::new() };
@@ -644,7 +643,7 @@ impl Analysis<'_, '_, '_, '_> {
         found
     }
 
-    /// What a register gets that is loaded from an operand.
+    /// Returns the value of a register that is loaded from an operand.
     pub(super) fn loaded(
         &mut self,
         state: &State,
@@ -660,7 +659,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let place = place.saturating_add(at.into());
                 (self.on_stack(state, position, place), state.slot(place))
             }
-            // nothing comes back from null: what is loaded on the ways that get on is what counts
+            // a load from null does not complete: the values of the other paths count
             Operand::Address(address) if size == 8 && is_near_null(address as i64) => {
                 return Value::Constant(0);
             }
@@ -712,10 +711,10 @@ impl Analysis<'_, '_, '_, '_> {
     }
 }
 
-/// What glibc puts before the name of a variable where it is used in the library itself.
+/// glibc's prefix of a variable's alias for uses inside the library.
 const HIDDEN_ALIAS: &str = "__GI_";
 
-/// Whether two names of symbols are one variable's in the source.
+/// Returns true if two symbol names are those of one variable in the source.
 fn is_same_name(one: &str, other: &str) -> bool {
     let plain = |name| str::strip_prefix(name, HIDDEN_ALIAS).unwrap_or(name);
     plain(one) == plain(other)

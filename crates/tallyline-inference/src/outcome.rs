@@ -1,17 +1,17 @@
-//! What the analysis says of an instruction.
+//! Outcomes of the analysis.
 
 use crate::code::{Access, Register};
 use std::fmt;
 use tallyline_debuginfo::model::TypeId;
 
-/// What is known about the memory operand of one instruction.
+/// The outcome for one memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is a part of an object.
+    /// A part of an object.
     Typed(Typed),
-    /// It is nothing that has a type in the program.
+    /// Memory that has no type in the program.
     Pseudo(Pseudo),
-    /// It is not known.
+    /// Unknown, with the reason.
     Untyped(Reason),
 }
 
@@ -20,32 +20,32 @@ pub enum Outcome {
 pub struct Typed {
     /// The type of the object.
     pub ty: TypeId,
-    /// The byte of it that is touched first.
+    /// The offset of the first byte.
     pub offset: u32,
     /// The other place in the object, if a condition chooses between two or a pair of registers is accessed.
     pub or: Option<Choice>,
-    /// How many bytes at each place; 0 where it is not known.
+    /// The size in bytes at each place; 0 if unknown.
     pub size: u16,
-    /// What is done with them.
+    /// The kind of access.
     pub access: Access,
-    /// Which of the fields there it can be: bits by position in the order of the type. Members of unions and
-    /// of variants lie on top of each other, and bitfields share bytes.
+    /// The candidate fields, as bits by position in the order of the type. Members of unions and of variants overlap,
+    /// and bitfields share bytes.
     pub candidates: u64,
-    /// The node of a container that the object is a part of, if it is one: its base, or what it has room for.
+    /// The container node around the object, by its base or its raw buffer, if there is one.
     pub within: Option<Within>,
 }
 
-/// An object that another one is a part of.
+/// An object around another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
     /// The type of the object.
     pub ty: TypeId,
-    /// Where in it the part starts.
+    /// The offset of the part.
     pub start: u32,
 }
 
 impl Typed {
-    /// A part of an object of which nothing is known but where it is, and what is done with it.
+    /// Creates a part of an object with all candidates.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
@@ -61,13 +61,13 @@ impl Typed {
     }
 }
 
-/// The other of two places in an object.
+/// The second of two places in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The byte that is touched first there.
+    /// The offset of the first byte there.
     pub offset: u32,
-    /// Where in the object the base of the address is, if that is known: with what registers hold, or with
-    /// the address of the data, it tells which of the two places it is.
+    /// The offset in the object that the base register points to, if known: with the contents of registers or the
+    /// address of the data, it tells which of the two places is accessed.
     pub start: Option<i32>,
     /// `true` if both places are accessed, by halves of one access: those of a pair of registers.
     pub(crate) both: bool,
@@ -80,18 +80,18 @@ pub enum Pseudo {
     StackOperation,
     /// The value that guards the stack.
     StackCanary,
-    /// A place on the stack that the compiler made for itself.
+    /// A stack slot that the compiler allocated.
     Spill,
     /// A constant that the compiler put into memory.
     Constant,
-    /// A table of functions that the compiler made.
+    /// A vtable.
     Vtable,
     /// The instruction touches no memory.
     NoMemory,
 }
 
 impl Pseudo {
-    /// Each of them. Kept tables number them by their place here.
+    /// All values. Cached tables refer to them by index.
     pub const ALL: [Pseudo; 6] = [
         Pseudo::StackOperation,
         Pseudo::StackCanary,
@@ -101,7 +101,7 @@ impl Pseudo {
         Pseudo::NoMemory,
     ];
 
-    /// How it is called in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Pseudo::StackOperation => "(stack operation)",
@@ -114,45 +114,45 @@ impl Pseudo {
     }
 }
 
-/// Why the type of an operand is not known.
+/// The reason why the type of an operand is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The program has no debug information that the code here is described by.
+    /// The code has no debug information.
     NoDebugInformation,
-    /// There is no instruction that starts here.
+    /// No instruction starts at the address.
     NoInstruction,
-    /// No variable is known to be in the register, from the function's start on.
+    /// No variable is located in the register, from the function's entry on.
     NoVariable(Register),
-    /// What the register has got there is not known.
+    /// The value that an instruction wrote to the register is unknown.
     Lost {
         /// The register.
         register: Register,
         /// The address of the instruction that wrote it.
         at: u64,
     },
-    /// No variable is known at the address.
+    /// No variable is located at the address.
     NoVariableAt(u64),
-    /// It is known what points there, but not to what: `void *`, or a type that is only declared.
+    /// The target type of the pointer is unknown: `void *`, or a type that is only declared.
     Opaque(TypeId),
-    /// It lies outside of the object that is pointed to.
+    /// The address lies outside of the pointer's target.
     Outside {
         /// The object's type.
         ty: TypeId,
-        /// How far from its start.
+        /// The offset from its start.
         offset: i32,
     },
-    /// It is known which object, but not which part of it: an index can lead to several.
+    /// The object is known, the part is not: the index may lead to several.
     Index {
         /// The object's type.
         ty: TypeId,
-        /// The index goes by so many bytes.
+        /// The stride of the index in bytes.
         step: u32,
-        /// Where in the object the base of the address is, or in one of several side by side.
+        /// The offset in the object that the base register points to, perhaps in one of several side by side.
         start: Option<i32>,
     },
-    /// The segment's start is not known.
+    /// The segment base is unknown.
     Segment,
-    /// Nothing that can be seen leads to the instruction.
+    /// The instruction is unreachable in the control-flow graph.
     Unreached,
 }
 
@@ -176,7 +176,7 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// The kind of reason, for counting: one for all instructions that have it.
+    /// Returns the kind of reason, for counting: one text for all instructions with it.
     pub fn kind(&self) -> &'static str {
         match self {
             Reason::NoDebugInformation => "no debug information",

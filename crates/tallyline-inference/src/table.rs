@@ -1,4 +1,4 @@
-//! The table of types per instruction: what samples are joined to.
+//! The table of outcomes per instruction, which samples are joined with.
 
 use super::catalog::Catalog;
 use super::outcome::{Outcome, Pseudo, Reason, Typed, Within};
@@ -7,42 +7,43 @@ use crate::error::Result;
 use std::ops::Range;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// A function that was analysed.
+/// An analysed function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name, without the scopes that it is declared in.
+    /// The name, without its scopes.
     pub name: String,
-    /// Its code, the part that it is entered at first.
+    /// The code ranges, the one with the entry first.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// What each instruction of some functions touches. It holds no part of the files that it was made from.
+/// The outcomes of the instructions of some functions, with their types. Independent of the files that it was made
+/// from.
 #[derive(Debug, Default)]
 pub struct TypeTable {
     types: Types,
     functions: Vec<Function>,
-    // by start: which function a range is of
+    // sorted by start: index of the function
     ranges: Vec<(Range<u64>, u32)>,
-    // by address
+    // sorted by address
     rows: Vec<(u64, Outcome)>,
-    // by address: second operands of the instructions that have two
+    // sorted by address: second operands of instructions with two
     seconds: Vec<(u64, Outcome)>,
-    // by address: the variable there, and the byte of it
+    // sorted by address: type of the variable, and offset in it
     data: Vec<(u64, TypeId, u32)>,
     warnings: Vec<String>,
 }
 
-/// What the instructions of one function touch, by address.
+/// The outcomes of one function, sorted by address.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Every instruction that touches memory.
+    /// Instructions with a memory operand.
     pub(super) rows: Vec<(u64, Outcome)>,
-    /// The second operands of those that have two.
+    /// Second memory operands.
     pub(super) seconds: Vec<(u64, Outcome)>,
 }
 
 impl Rows {
-    /// Adds what the operands of one instruction touch.
+    /// Adds the outcomes of one instruction's operands.
     pub(super) fn add(&mut self, body: &Body, position: usize, mut outcome: impl FnMut(&Memory) -> Outcome) {
         let instruction = &body.instructions()[position];
         let Some(memory) = &instruction.memory else { return };
@@ -53,24 +54,24 @@ impl Rows {
     }
 }
 
-/// What one worker has found.
+/// The results of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// The unit that it is about.
+    /// The unit.
     pub(super) unit: usize,
     pub(super) types: Types,
     pub(super) functions: Vec<Function>,
     rows: Vec<(u64, Outcome)>,
-    // by function: where its rows end
+    // end of each function's rows
     ends: Vec<usize>,
-    /// Second operands in all functions.
+    /// Second memory operands of all functions.
     pub(super) seconds: Vec<(u64, Outcome)>,
     pub(super) data: Vec<(u64, TypeId, u32)>,
     pub(super) outside: Vec<u64>,
 }
 
 impl Part {
-    /// Stands for a unit where a part is about variables of all of them.
+    /// The unit of a part that holds variables of all units.
     pub(super) const VARIABLES: usize = usize::MAX;
 
     pub(super) fn of_unit(unit: usize) -> Part {
@@ -84,14 +85,14 @@ impl Part {
         self.ends.push(self.rows.len());
     }
 
-    /// The functions, each with its rows.
+    /// Returns the functions, each with its rows.
     pub(super) fn by_function(&self) -> impl Iterator<Item = (&Function, &[(u64, Outcome)])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let rows = starts.zip(&self.ends).map(|(start, end)| &self.rows[start..*end]);
         self.functions.iter().zip(rows)
     }
 
-    /// Keeps the functions that have one of these addresses, which are in order.
+    /// Retains the functions that contain one of these sorted addresses.
     pub(super) fn retain(&mut self, addresses: &[u64]) {
         let is_wanted = |range: &Range<u64>| {
             addresses
@@ -110,7 +111,7 @@ impl Part {
         self.seconds.retain(|(address, _)| ranges.iter().any(|range| range.contains(address)));
     }
 
-    /// Takes over the types.
+    /// Moves the types out of a catalog.
     pub(super) fn finish(&mut self, mut catalog: Catalog<'_, '_, '_>) {
         let outcomes = || self.rows.iter().chain(&self.seconds);
         let mut named: Vec<TypeId> = outcomes().filter_map(|(_, outcome)| type_of(outcome)).collect();
@@ -140,7 +141,7 @@ fn type_of(outcome: &Outcome) -> Option<TypeId> {
 }
 
 impl TypeTable {
-    /// Puts together what workers have found.
+    /// Merges the results of workers.
     pub(super) fn join(parts: Vec<Part>, outside: Vec<u64>, warnings: Vec<String>) -> Result<TypeTable> {
         let mut table = TypeTable { warnings, ..TypeTable::default() };
         let mut outside = outside;
@@ -179,7 +180,7 @@ impl TypeTable {
         Ok(table)
     }
 
-    /// What the instruction at an address touches; none for an address that was not asked for.
+    /// Returns the outcome of an instruction; `None` for an address outside of the analysed functions.
     pub fn outcome(&self, address: u64) -> Option<Outcome> {
         match self.rows.binary_search_by_key(&address, |(address, _)| *address) {
             Ok(index) => Some(self.rows[index].1),
@@ -187,33 +188,33 @@ impl TypeTable {
         }
     }
 
-    /// What the second operand of the instruction at an address touches; none if it has one operand.
+    /// Returns the outcome of an instruction's second memory operand; `None` without one.
     pub fn second_outcome(&self, address: u64) -> Option<Outcome> {
         let index = self.seconds.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         Some(self.seconds[index].1)
     }
 
-    /// Whether some instruction has a second operand in memory.
+    /// Returns true if some instruction has a second memory operand.
     pub fn has_second_operands(&self) -> bool {
         !self.seconds.is_empty()
     }
 
-    /// Every instruction that touches memory, by address, with what it touches.
+    /// Returns the outcomes of all memory operands, sorted by address.
     pub fn rows(&self) -> &[(u64, Outcome)] {
         &self.rows
     }
 
-    /// Variables at addresses that were asked for.
+    /// Returns the variables at queried addresses of data.
     pub(super) fn data(&self) -> &[(u64, TypeId, u32)] {
         &self.data
     }
 
-    /// The functions that were analysed.
+    /// Returns the analysed functions.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// The function that an address is in.
+    /// Returns the function that contains an address.
     pub fn function_at(&self, address: u64) -> Option<&Function> {
         let index = self.ranges.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
         let (range, function) = &self.ranges[index];
@@ -223,12 +224,12 @@ impl TypeTable {
         self.functions.get(*function as usize)
     }
 
-    /// The types that the outcomes speak of.
+    /// Returns the types that the outcomes refer to.
     pub fn types(&self) -> &Types {
         &self.types
     }
 
-    /// What is missing of the debug information, one line each.
+    /// Returns warnings about missing debug information, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

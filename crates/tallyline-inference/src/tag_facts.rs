@@ -4,22 +4,22 @@ use super::candidates::{InVariant, mask};
 use super::value_number;
 use crate::code::{Condition, REGISTERS, Register};
 
-/// The most tags of which something is known at one point.
+/// The maximum number of facts in one state.
 const FACTS_LIMIT: usize = 64;
 
-/// The most values of one tag.
+/// The maximum number of values of one tag.
 pub(super) const VALUES_LIMIT: usize = 62;
 
-/// The most values of a range that are looked at one by one.
+/// The maximum length of a range whose values are tested one by one.
 const RANGE_LIMIT: u64 = 128;
 
-/// Stands for the frame's address.
+/// The base of addresses in the stack frame.
 pub(super) const FRAME: u32 = u32::MAX;
 
-/// Stands for addresses that are known.
+/// The base of constant addresses.
 pub(super) const FIXED: u32 = u32::MAX - 1;
 
-/// An address in terms of what registers held: names, 0 for none.
+/// A symbolic address: value numbers of base and index, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) base: u32,
@@ -28,62 +28,62 @@ pub(super) struct Address {
     pub(super) offset: i64,
 }
 
-/// A name of what a register held, and what has been added to it.
+/// The symbolic value of a register: a value number and a constant offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Name {
     pub(super) of: u32,
     pub(super) offset: i64,
 }
 
-/// What is known of the tag at an address.
+/// A fact about the tag at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) address: Address,
     pub(super) universe: u32,
-    /// The values that it can have, as a set of the universe's.
+    /// The set of possible values, as bits of the universe.
     pub(super) allowed: u64,
 }
 
-/// A value that was made from a tag: the tag with a number added, or a fixed one.
+/// A value derived from a tag: the tag plus a constant, or a constant that a condition chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) address: Address,
     pub(super) universe: u32,
     pub(super) plus: u64,
-    /// How many bytes of the sum are kept.
+    /// The number of bytes of the sum that are kept.
     pub(super) size: u8,
-    /// The values of the tag that it can be the sum for.
+    /// The tag values for which the value may be the sum.
     pub(super) is_sum: u64,
-    /// The values of the tag that it can be a fixed number for, and that number.
+    /// The constant, and the tag values for which the value may be that constant.
     pub(super) or: Option<(u64, u64)>,
 }
 
-/// A comparison of such a value.
+/// A comparison of a value derived from a tag with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) held: Held,
     pub(super) with: u64,
     pub(super) size: u8,
     pub(super) is_test: bool,
-    /// Whether the number is the left operand.
+    /// `true` if the constant is the left operand.
     pub(super) is_swapped: bool,
 }
 
-/// The values that a tag can have: those that select variants, and all others as one.
+/// The domain of a tag: the values that select variants, and all others as one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Universe {
     pub(super) values: Vec<u64>,
     pub(super) size: u8,
 }
 
-/// What is known of tags at one point.
+/// The facts about tags at one program point.
 #[derive(Clone, Debug)]
 pub(super) struct Tags {
     pub(super) names: [Name; REGISTERS],
     pub(super) facts: Vec<Fact>,
     pub(super) held: Vec<(Register, Held)>,
     pub(super) compared: Option<Comparison>,
-    /// The index of the last load from a table.
+    /// The index of the last load from a read-only table.
     pub(super) index: Option<Held>,
 }
 
@@ -95,7 +95,7 @@ impl Default for Tags {
 }
 
 impl Universe {
-    /// The bit that stands for all values that select no variant by themselves.
+    /// Returns the bit of all values that select no variant by themselves.
     fn others(&self) -> u64 {
         1 << self.values.len()
     }
@@ -104,7 +104,7 @@ impl Universe {
         self.others() | (self.others() - 1)
     }
 
-    /// The values of the tag for which a comparison comes out so.
+    /// Returns the set of tag values for which a comparison satisfies a condition.
     pub(super) fn holding(&self, comparison: &Comparison, condition: Condition) -> u64 {
         let held = &comparison.held;
         let holds = |value: u64| holds(comparison, condition, value);
@@ -122,7 +122,7 @@ impl Universe {
         set | if by_sum || by_number { others } else { 0 }
     }
 
-    /// Whether a value that selects no variant by itself can make a comparison come out so.
+    /// Returns true if a value outside of those that select variants may satisfy a condition.
     fn can_be_other(&self, comparison: &Comparison, condition: Condition) -> bool {
         let most = mask(comparison.size.into());
         let with = comparison.with & most;
@@ -137,7 +137,7 @@ impl Universe {
         }
         let (first, last) = match condition {
             Condition::Equal => (Some(with), Some(with)),
-            // only the least number has no opposite
+            // only the least number has no negation
             Condition::Overflow if is_least => (Some(most ^ most >> 1), Some(most ^ most >> 1)),
             Condition::Below => (Some(0), with.checked_sub(1)),
             Condition::BelowOrEqual => (Some(0), Some(with)),
@@ -151,7 +151,7 @@ impl Universe {
         }
         let held = &comparison.held;
         let arithmetic = mask(held.size.into());
-        // whether the comparison sees all of the tag
+        // `true` if the comparison covers the whole tag
         let is_whole =
             held.size <= comparison.size || (held.plus == 0 && self.size <= comparison.size.min(held.size));
         (first..=last).any(|value| {
@@ -162,7 +162,7 @@ impl Universe {
         })
     }
 
-    /// Whether a variant can be selected by one of some values.
+    /// Returns true if one of the allowed values selects a variant.
     pub(super) fn selects(&self, allowed: u64, variant: &InVariant) -> bool {
         let Some(tag) = &variant.tag else { return true };
         if tag.size != self.size {
@@ -208,7 +208,7 @@ fn holds(comparison: &Comparison, condition: Condition, value: u64) -> bool {
 }
 
 impl Tags {
-    /// A register is written.
+    /// Invalidates the facts about a register that is written.
     pub(super) fn written(&mut self, register: Register) {
         if let Some(name) = self.names.get_mut(usize::from(register.0)) {
             *name = Name::default();
@@ -216,14 +216,14 @@ impl Tags {
         self.held.retain(|(holder, _)| *holder != register);
     }
 
-    /// A function was called: what is on the stack may be another value, and flags are lost.
+    /// Invalidates the facts that a call may change: those about the stack, and the flags.
     pub(super) fn called(&mut self) {
         self.facts.retain(|fact| fact.address.base != FRAME);
         self.compared = None;
         self.index = None;
     }
 
-    /// What is known on both of two ways; true if that is less than was known here.
+    /// Joins the facts of another path; returns true if facts were lost.
     pub(super) fn join(&mut self, other: &Tags) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.names.iter_mut().zip(&other.names) {
@@ -259,14 +259,14 @@ impl Tags {
         self.held.iter().find(|(holder, _)| *holder == register).map(|(_, held)| *held)
     }
 
-    /// Gives what a register holds a name, unless it has one.
+    /// Assigns a value number to the contents of a register, unless it has one.
     pub(super) fn named(&mut self, register: Register, position: usize) -> Name {
         let known = self.name(register);
         if known.of != 0 {
             return known;
         }
         let of = (value_number::defined_at(position, register) as u32) & (u32::MAX >> 1) | 1 << 6;
-        // what had the name the last time was another value
+        // an earlier value with the same number was a different value
         self.names.iter_mut().filter(|name| name.of == of).for_each(|name| *name = Name::default());
         let is_gone = |address: &Address| address.base == of || address.index == of;
         self.facts.retain(|fact| !is_gone(&fact.address));
@@ -280,13 +280,13 @@ impl Tags {
         name
     }
 
-    /// What is known of the tag at an address becomes less.
+    /// Narrows the possible values of the tag at an address.
     pub(super) fn narrow(&mut self, address: Address, universe: u32, allowed: u64) {
         let same = |fact: &Fact| fact.address == address && fact.universe == universe;
         match self.facts.iter().position(same) {
             Some(index) => {
                 let fact = &mut self.facts[index];
-                // what contradicts itself is another value than before
+                // a contradiction means that the value has changed
                 let both = fact.allowed & allowed;
                 fact.allowed = if both == 0 { allowed } else { both };
             }

@@ -1,9 +1,9 @@
-//! Which variants an enum can be of: tags that a path has compared with numbers.
+//! Narrowing of enum variants by comparisons of their tags along a path.
 //!
-//! A register gets a name when it is copied or a tag is loaded through it; copies and sums with numbers
-//! keep the name, so a tag is known by its address whichever register leads there. What a branch or a
-//! table of jumps says of a loaded tag holds on the ways behind it, until something is stored there.
-//! That nothing else stores there while a variant is used is what Rust promises of references.
+//! A register gets a value number when it is copied or a tag is loaded through it. Copies and sums with constants
+//! keep it, so a tag is identified by its symbolic address, whichever register holds that. The outcome of a branch or
+//! jump table on a loaded tag holds along the path behind it until a store to that address. No other store can
+//! intervene while a variant is in use: references in Rust guarantee that.
 
 use super::analysis::Analysis;
 use super::candidates::{self, InVariant};
@@ -14,7 +14,7 @@ use super::value::{State, Value};
 use crate::code::{Compared, Condition, Effect, Flow, Instruction, Memory, Register};
 use tallyline_debuginfo::model::TypeId;
 
-/// What becomes known of a register by an effect.
+/// The symbolic value that an effect writes to a register.
 pub(super) struct Carried {
     to: Register,
     name: Name,
@@ -22,7 +22,7 @@ pub(super) struct Carried {
 }
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Says what an effect does to names and to what is made from tags, by what holds before it.
+    /// Returns the symbolic value that an effect writes, from the state before it.
     pub(super) fn carry(
         &mut self,
         state: &mut State,
@@ -132,7 +132,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Does what [`carry`](Self::carry) said, when the register has been written.
+    /// Applies the result of [`carry`](Self::carry) after the register was written.
     pub(super) fn carried(&mut self, state: &mut State, carried: Option<Carried>) {
         let (Some(Carried { to, name, held }), Some(tags)) = (carried, state.tags.as_mut()) else { return };
         tags.written(to);
@@ -142,7 +142,7 @@ impl Analysis<'_, '_, '_, '_> {
         tags.held.extend(held.map(|held| (to, held)));
     }
 
-    /// A store takes away what is known of the tags that it overwrites.
+    /// Invalidates the facts about tags that a store overwrites.
     pub(super) fn overwrite_tags(&mut self, state: &mut State, memory: &Memory) {
         if state.tags.as_ref().is_none_or(|tags| tags.facts.is_empty()) {
             return;
@@ -162,7 +162,7 @@ impl Analysis<'_, '_, '_, '_> {
         });
     }
 
-    /// The value that a choice makes of a tag and a number.
+    /// Returns the value of a conditional move between a tag and a constant.
     fn chosen(&self, state: &State, to: Register, from: Register, condition: Condition) -> Option<Held> {
         let tags = state.tags.as_ref()?;
         let (held, number, is_number_if) = match (tags.held(to), tags.held(from)) {
@@ -188,7 +188,7 @@ impl Analysis<'_, '_, '_, '_> {
         Some(Held { is_sum: held.is_sum & unless, or: Some((number as u64, when)), ..held })
     }
 
-    /// Notes the index of a load from a table that nobody writes.
+    /// Records the index of a load from a read-only table.
     fn note_index(&mut self, state: &mut State, memory: &Memory) {
         let Some(index) = memory.index else { return };
         let Some(tags) = state.tags.as_mut() else { return };
@@ -197,7 +197,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// The tag that an operand is, if it is one.
+    /// Returns the value of an operand that is an enum tag.
     fn tag_in_memory(
         &mut self,
         state: &mut State,
@@ -223,17 +223,17 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let address = address_of(state, memory)?;
         let tag_size = u64::from(self.universes.get(universe as usize)?.size);
-        // a part of it is what the comparison sees
+        // a narrower load covers a part of the tag
         let size = if size < tag_size { size as u8 } else { 8 };
         Some(Held { address, universe, plus: 0, size, is_sum: u64::MAX, or: None })
     }
 
-    /// The values that the tag at a place of an object can have; none if there is no tag.
+    /// Returns the domain of the tag at an offset of an object; `None` if there is no tag.
     fn universe(&mut self, ty: TypeId, offset: u32) -> Option<u32> {
         if let Some(known) = self.universe_of.get(&(ty, offset)) {
             return *known;
         }
-        // reads what lies there
+        // completes the types at the offset
         self.catalog.ways(ty, offset.into());
         let all = candidates::candidates(self.catalog.types(), ty, offset.into(), 0);
         let mut universe: Option<Universe> = None;
@@ -260,8 +260,7 @@ impl Analysis<'_, '_, '_, '_> {
         number
     }
 
-    /// What is known on one of the ways out of a block, where a branch or a table tells more than the
-    /// block does.
+    /// Returns the state on one edge out of a block, where a branch or jump table narrows a tag.
     pub(super) fn on_way(&mut self, block: usize, successor: usize, state: &State) -> Option<State> {
         let tags = state.tags.as_ref()?;
         let body = self.body;
@@ -299,7 +298,7 @@ impl Analysis<'_, '_, '_, '_> {
         Some(state)
     }
 
-    /// Whether a variant is one that the object can be of that an operand is in, at an offset.
+    /// Returns true if the object of an operand, at an offset, may be of a variant.
     pub(super) fn can_be(
         &self,
         state: &State,
@@ -325,8 +324,8 @@ impl Analysis<'_, '_, '_, '_> {
             })
     }
 
-    /// Whether something is stored, further on in the block, so far behind an operand: a value that is
-    /// made anew may get its tag last.
+    /// Returns true if a later instruction of the block stores at a distance from an operand: a new value may get its
+    /// tag last.
     fn is_stored_later(&self, position: usize, memory: &Memory, behind: i64, size: i64) -> bool {
         let Some(block) = self.body.block_of(position) else { return true };
         let end = self.body.blocks()[block].instructions.end as usize;
@@ -351,7 +350,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 }
 
-/// The address of an operand, by the names of what registers hold; none if one of them has no name.
+/// Returns the symbolic address of an operand; `None` if a register has no value number.
 fn address_of(state: &State, memory: &Memory) -> Option<Address> {
     let tags = state.tags.as_ref()?;
     let (base, start) = match memory.base {

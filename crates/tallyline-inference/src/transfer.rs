@@ -1,4 +1,4 @@
-//! What instructions do to what is known.
+//! Transfer functions of instructions.
 
 use super::analysis::{Analysis, Continuation};
 use super::callees;
@@ -9,7 +9,7 @@ use super::value_number;
 use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
 use tallyline_debuginfo::model::{Type, TypeId};
 
-/// Functions that come back with every register as it was.
+/// Functions that preserve every register.
 const TRANSPARENT: [&str; 7] = [
     "__fentry__",
     "mcount",
@@ -20,16 +20,16 @@ const TRANSPARENT: [&str; 7] = [
     "__SCT__preempt_schedule_notrace",
 ];
 
-/// Functions of Linux that give back, as a number, the address of an object like their first argument's.
+/// Functions of Linux that return, as an integer, the address of an object of their first argument's type.
 const LIKE_ARGUMENT: [&str; 1] = ["_compound_head"];
 
-/// How the names of the functions start by which kernels call what a register leads to.
+/// The prefix of the thunks through which kernels make indirect calls.
 const THUNK: &str = "__x86_indirect_thunk_";
 
-/// How many bytes each function has of those that such a call goes to, one for each register.
+/// The size of one thunk in the array of thunks, one for each register.
 const THUNK_SIZE: u64 = 32;
 
-/// Functions that do not come back, where debug information does not say so.
+/// Functions that do not return, where debug information does not say so.
 const NO_RETURN: [&str; 11] = [
     "__stack_chk_fail",
     "abort",
@@ -44,12 +44,12 @@ const NO_RETURN: [&str; 11] = [
     "panic",
 ];
 
-/// How the names of more such functions start.
+/// Prefixes of further functions that do not return.
 const NO_RETURN_STARTS: [&str; 4] =
     ["runtime.panic", "runtime.goPanic", "runtime.fatal", "_ZN4core9panicking"];
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Runs one instruction.
+    /// Applies the transfer function of one instruction.
     pub(super) fn step(&mut self, state: &mut State, position: usize) -> Continuation {
         let body = self.body;
         let instruction = &body.instructions()[position];
@@ -164,7 +164,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// An address on the stack, as that of the variable there where another one may stand instead of it.
+    /// Replaces a stack address by that of the variable there, if another address may stand for it.
     pub(super) fn place_on_stack(
         &mut self,
         state: &State,
@@ -190,7 +190,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// A write to memory of which it is not known what is written, as that of a vector.
+    /// Applies a store of an unknown value, as of a vector.
     fn overwrite(&mut self, state: &mut State, position: usize, memory: &Memory, effects: &[Effect]) {
         let stores = |effect: &Effect| matches!(effect, Effect::Store { .. } | Effect::Push { .. });
         if !memory.access.writes() || memory.implicit || effects.iter().any(stores) {
@@ -256,7 +256,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// A value with bits cleared: pointers carry marks in their low bits, and stacks are aligned.
+    /// Returns a value with bits cleared: pointers carry tags in their low bits, and stacks are aligned.
     fn masked(&mut self, value: Value, mask: i64, lost: Value) -> Value {
         match value {
             Value::Pointer(_) if (-16..0).contains(&mask) => value,
@@ -361,7 +361,7 @@ impl Analysis<'_, '_, '_, '_> {
         Continuation::FallsThrough
     }
 
-    /// The entry of the function that a call goes to.
+    /// Returns the DIE of a call's callee.
     fn callee(&mut self, returns: u64, target: Option<u64>) -> Option<u64> {
         if let Some(place) = self.function.calls.get(&returns) {
             return Some(*place);
@@ -404,11 +404,11 @@ impl Analysis<'_, '_, '_, '_> {
         Some(self.result(returns))
     }
 
-    /// What the registers of a result hold.
+    /// Returns the values of the result registers for a return type.
     fn result(&mut self, ty: TypeId) -> Vec<Value> {
         let size = self.catalog.size(ty);
         if size > 16 {
-            // it is in memory, and its address comes back
+            // returned in memory; the result is its address
             let to = self.catalog.object(ty);
             return vec![Value::pointer(to)];
         }
@@ -416,13 +416,12 @@ impl Analysis<'_, '_, '_, '_> {
     }
 }
 
-/// Whether a value is an address of something that is followed.
+/// Returns true for addresses of objects, stack slots and thread-local data.
 fn is_place(value: Value) -> bool {
     matches!(value, Value::Pointer(_) | Value::Stack(_) | Value::Thread(_))
 }
 
-/// A part of a value, which is a number then. That a number does not fit is not expected: it would be a
-/// program's own mistake for most.
+/// Truncates a value to a number. Overflow is not expected: in most cases it would be a bug of the program.
 fn narrowed(value: Value, size: u8, signed: bool) -> Value {
     let part = |number: i64| match (size, signed) {
         (1, true) => i64::from(number as i8),
@@ -440,7 +439,7 @@ fn narrowed(value: Value, size: u8, signed: bool) -> Value {
     }
 }
 
-/// The register that a call goes through by way of a function `called`, so far behind its symbol.
+/// Returns the register of an indirect call through a thunk, from the thunk's symbol and the offset in it.
 fn thunk_register(called: &str, inside: u64) -> Option<Register> {
     // as instructions number them, by DWARF's numbers
     const ORDER: [u8; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -457,7 +456,7 @@ fn thunk_register(called: &str, inside: u64) -> Option<Register> {
     Some(Register(number as u8))
 }
 
-/// The register of a function's first argument.
+/// Returns the register of a function's first argument.
 fn first_argument(machine: Machine) -> Register {
     match machine {
         Machine::X86_64 => Register(5),
@@ -465,7 +464,7 @@ fn first_argument(machine: Machine) -> Register {
     }
 }
 
-/// The registers that a function may change.
+/// Returns the call-clobbered registers.
 fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
     let numbers: Vec<u8> = match machine {
         // all but the stack, the frame and the goroutine
@@ -477,7 +476,7 @@ fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
     numbers.into_iter().map(Register).collect()
 }
 
-/// The registers that a result comes back in.
+/// Returns the result registers.
 fn result_registers(machine: Machine, is_go: bool) -> [Register; 2] {
     match machine {
         Machine::X86_64 if is_go => [Register(0), Register(3)],

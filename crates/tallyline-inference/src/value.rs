@@ -1,4 +1,4 @@
-//! What is known about a register or a place on the stack: the lattice of the analysis.
+//! Abstract values of registers and stack slots: the lattice of the analysis.
 
 use super::number::{Number, divisor};
 use super::tag_facts::Tags;
@@ -8,19 +8,19 @@ use tallyline_debuginfo::model::TypeId;
 /// The abstract value of a register or stack slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Nothing: lost at an instruction, by position from 1; 0 for never known.
+    /// Unknown since an instruction, by position from 1; 0 for never known.
     Unknown(u32),
-    /// A number; it may be an address.
+    /// A constant, perhaps an address.
     Constant(i64),
-    /// Something that is no address; not known altogether.
+    /// A number that is not an address, partly known.
     Number(Number),
     /// The address of a byte of an object.
     Pointer(Pointer),
-    /// The address of a table of functions that the compiler made.
+    /// The address of a vtable.
     Table,
-    /// An address in what the thread has, counted from the thread's pointer.
+    /// An offset from the thread pointer.
     Thread(i64),
-    /// An address on the stack, counted from the frame's address.
+    /// An offset from the frame address.
     Stack(i32),
 }
 
@@ -29,22 +29,22 @@ pub(super) enum Value {
 pub(super) struct Pointer {
     /// The type of the object.
     pub(super) to: TypeId,
-    /// The byte, counted from the object's start; it may lie outside.
+    /// The offset from the object's start; it may lie outside.
     pub(super) offset: i32,
-    /// By what steps it may be elsewhere, as when elements of arrays are stepped over; 0 where it is not.
+    /// The stride of further possible offsets, as in a loop over array elements; 0 for one offset.
     pub(super) step: u32,
-    /// Whether it is there or one step further, and nowhere else: a condition has chosen.
+    /// `true` if the pointer has one of two offsets, a stride apart, by a conditional choice.
     pub(super) is_either: bool,
 }
 
 impl Pointer {
-    /// The address that a number is added to.
+    /// Returns the pointer after an addition of any multiple of a number.
     pub(super) fn stepping(self, by: u64) -> Pointer {
         if by == 0 {
             return self;
         }
         let step = divisor(self.step.into(), i64::try_from(by).unwrap_or(1 << 62));
-        // what is too large for a step is one by any power of two that divides it
+        // a stride too large for the field is replaced by the largest power of two that divides it
         Pointer {
             step: u32::try_from(step).unwrap_or(1 << step.trailing_zeros().min(30)),
             is_either: false,
@@ -52,23 +52,23 @@ impl Pointer {
         }
     }
 
-    /// The first byte of an object.
+    /// Creates a pointer to the start of an object.
     pub(super) fn start(to: TypeId) -> Pointer {
         Pointer::at(to, 0)
     }
 
-    /// A byte of an object.
+    /// Creates a pointer to an offset in an object.
     pub(super) fn at(to: TypeId, offset: i32) -> Pointer {
         Pointer { to, offset, step: 0, is_either: false }
     }
 
-    /// The address that it is, or the other one that it is by a choice.
+    /// Returns the pointer with a second possible offset.
     pub(super) fn either(self, other: i32) -> Pointer {
         let offset = self.offset.min(other);
         Pointer { offset, step: self.offset.abs_diff(other), is_either: self.offset != other, ..self }
     }
 
-    /// The two places that it can be at; twice the same where it is known. None if it can be elsewhere.
+    /// Returns the two possible offsets, equal for a single one; `None` if there may be others.
     pub(super) fn both(self) -> Option<[i32; 2]> {
         let is_few = self.step == 0 || self.is_either;
         is_few.then(|| [self.offset, self.offset.saturating_add_unsigned(self.step)])
@@ -76,15 +76,15 @@ impl Pointer {
 }
 
 impl Value {
-    /// A number of which nothing is known.
+    /// An unknown number.
     pub(super) const WORD: Value = Value::Number(Number::ANY);
 
-    /// The address of an object.
+    /// Creates the address of an object.
     pub(super) fn pointer(to: TypeId) -> Value {
         Value::Pointer(Pointer::start(to))
     }
 
-    /// The number that a value is, if it is one.
+    /// Returns the number of a constant or number; `None` for other values.
     pub(super) fn number(self) -> Option<Number> {
         match self {
             Value::Constant(number) => Some(Number::known(number)),
@@ -93,10 +93,10 @@ impl Value {
         }
     }
 
-    /// The number that a value is, whatever it is.
+    /// Returns the value as a number; an unknown one for other values.
     pub(super) fn as_number(self) -> Number {
         match self {
-            // debug information takes a counter for what it counts
+            // debug information may declare a counter with the type of the pointer it replaces
             Value::Pointer(Pointer { offset, step, .. }) => {
                 Number { at: offset.into(), step: step.into(), ..Number::ANY }
             }
@@ -104,7 +104,7 @@ impl Value {
         }
     }
 
-    /// Returns whether nothing is known.
+    /// Returns true for an unknown value.
     pub(super) fn is_unknown(self) -> bool {
         matches!(self, Value::Unknown(_))
     }
@@ -119,28 +119,28 @@ impl From<Number> for Value {
     }
 }
 
-/// What is known at one point of a function.
+/// The state of registers and stack slots at one program point.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     registers: [Value; REGISTERS],
-    // by place, counted from the frame's address
+    // sorted by offset from the frame address
     slots: Vec<(i32, Value)>,
-    // which unknown parts of numbers there may be: one bit for several
+    // Bloom filter of the value numbers in use
     named: u64,
-    /// What is known of the tags of enums, where the language has them.
+    /// Facts about enum tags, for languages that have them.
     pub(super) tags: Option<Box<Tags>>,
 }
 
-/// The bit that stands for a name among others.
+/// Returns the filter bit of a value number.
 fn bit(name: u64) -> u64 {
     1 << (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
 }
 
-/// The most places on the stack that are followed in one function.
+/// The maximum number of stack slots that are tracked in one function.
 const SLOTS_LIMIT: usize = 512;
 
 impl State {
-    /// Nothing is known.
+    /// Creates a state without knowledge.
     pub(super) fn unknown() -> State {
         State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0, tags: None }
     }
@@ -150,33 +150,31 @@ impl State {
         self.registers.get(usize::from(register.0)).copied().unwrap_or(Value::Unknown(0))
     }
 
-    /// Says what a register holds.
+    /// Sets the value of a register.
     pub(super) fn set(&mut self, register: Register, value: Value) {
         if let Some(slot) = self.registers.get_mut(usize::from(register.0)) {
             *slot = value;
         }
     }
 
-    /// Says that a register is written: what was known of tags by it is another value's. That a variable is
-    /// in a register is no write.
+    /// Invalidates facts about tags in a register that is written. The begin of a variable's location is no write.
     pub(super) fn written(&mut self, register: Register) {
         if let Some(tags) = &mut self.tags {
             tags.written(register);
         }
     }
 
-    /// Says what a register holds that is written at a place in the code; the unknown part of a number
-    /// gets a name by it.
+    /// Sets the value of a register that an instruction writes; the unknown part of a number gets the value number
+    /// `name`.
     pub(super) fn define(&mut self, register: Register, value: Value, name: u64) {
         let Value::Number(number @ Number { of: 0, .. }) = value else { return self.set(register, value) };
-        // what has the name from the last time is another number
+        // an earlier value with the same number was a different value
         self.forget(|of| of == name, bit(name));
         self.named |= bit(name);
         self.set(register, Value::Number(Number { of: name, ..number }));
     }
 
-    /// Takes their names from the unknown parts of numbers that a condition holds of. Names whose bits
-    /// are not among `bits` are left.
+    /// Clears the value numbers that satisfy a predicate. Those outside of the filter `bits` are skipped.
     pub(super) fn forget(&mut self, is_gone: impl Fn(u64) -> bool, bits: u64) {
         if self.named & bits == 0 {
             return;
@@ -191,22 +189,22 @@ impl State {
         }
     }
 
-    /// The registers, in order.
+    /// Returns the registers, in order.
     pub(super) fn registers(&self) -> impl Iterator<Item = (Register, Value)> + '_ {
         self.registers.iter().enumerate().map(|(number, value)| (Register(number as u8), *value))
     }
 
-    /// What is known about a word on the stack.
+    /// Returns the value of a stack slot.
     pub(super) fn slot(&self, at: i32) -> Option<Value> {
         self.slots.binary_search_by_key(&at, |(place, _)| *place).ok().map(|index| self.slots[index].1)
     }
 
-    /// The places on the stack of which something is known.
+    /// Returns the known stack slots.
     pub(super) fn slots(&self) -> &[(i32, Value)] {
         &self.slots
     }
 
-    /// A store to the stack: what it overlaps is gone.
+    /// Stores to the stack and invalidates the slots that the store overlaps.
     pub(super) fn store(&mut self, at: i32, size: u32, value: Option<Value>) {
         let end = at.saturating_add(i32::try_from(size).unwrap_or(i32::MAX));
         self.slots.retain(|(place, _)| place.saturating_add(8) <= at || *place >= end);
@@ -217,8 +215,8 @@ impl State {
         }
     }
 
-    /// What is known on both of two ways; true if that is less than was known here. `join` gets the
-    /// register too, where it is one.
+    /// Joins the state of another path; returns true if this state changed. `join` joins two values, and gets the
+    /// register if they are those of one.
     pub(super) fn join(
         &mut self,
         other: &State,

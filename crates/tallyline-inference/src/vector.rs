@@ -1,7 +1,7 @@
-//! The index of a gather or a scatter: what is true of each of its elements.
+//! The index of a gather or scatter, as one value that covers each of its elements.
 //!
-//! Registers of vectors are followed back from the instruction, over all ways that lead to it. States of the
-//! analysis know a vector register by the pointer that is parked in its lowest element alone.
+//! Vector registers are traced back from the instruction over all reaching definitions. States of the analysis hold a
+//! vector register only as the pointer that is parked in its lowest element.
 
 use super::analysis::Analysis;
 use super::number::Number;
@@ -9,26 +9,26 @@ use super::value::{State, Value};
 use crate::code::{Flow, LaneQuery, Lanes, Memory, Register, lanes_written, vector_index};
 use std::collections::BTreeSet;
 
-/// DWARF's number of the first vector register of x86-64.
+/// The DWARF number of the first vector register of x86-64.
 const FIRST_VECTOR: u8 = 17;
 
-/// How often what a loop makes of a register is looked at before it is given up.
+/// The number of iterations after which a loop-carried register becomes unknown.
 const ROUNDS: usize = 4;
 
-/// How many instructions one after the other a register is followed through.
+/// The maximum length of a chain of definitions.
 const DEPTH_LIMIT: usize = 64;
 
-/// What is asked of a register: all of its elements, or the lowest alone.
+/// A query of a definition: position, lanes, and `true` for the lowest element alone.
 type Key = (usize, LaneQuery, bool);
 
-/// Definitions that are being looked at, and what is known of them so far; none before the first way.
+/// Definitions on the current path with their values so far; none before the first.
 #[derive(Default)]
 struct Open {
     list: Vec<(Key, Option<Value>)>,
 }
 
 impl Analysis<'_, '_, '_, '_> {
-    /// What each element of the index of an operand is, where that is a vector; none for other operands.
+    /// Returns the value that covers each element of an operand's vector index; `None` for other operands.
     pub(super) fn vector_index(&mut self, position: usize, memory: &Memory) -> Option<Value> {
         let is_vector = memory.index.is_some_and(|index| index.0 >= FIRST_VECTOR);
         if !is_vector || self.image.machine() != crate::code::Machine::X86_64 {
@@ -39,8 +39,8 @@ impl Analysis<'_, '_, '_, '_> {
         Some(self.elements(position, query, false, &mut Open::default()).unwrap_or(lost))
     }
 
-    /// What is true of the elements that a register has before an instruction. None while only the ways of a
-    /// loop are known that come from itself.
+    /// Returns the value that covers the elements of a register before an instruction. `None` while all definitions
+    /// seen come from the loop itself.
     fn elements(
         &mut self,
         position: usize,
@@ -133,7 +133,7 @@ impl Analysis<'_, '_, '_, '_> {
         })
     }
 
-    /// What a general register holds before an instruction.
+    /// Returns the value of a general register before an instruction.
     fn general(&mut self, position: usize, register: Register) -> Value {
         let Some(block) = self.body.block_of(position) else { return Value::Unknown(0) };
         let size = self.body.blocks()[block].instructions.len();

@@ -7,7 +7,7 @@ use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Wanted, explain, field_path, infer, infer_by_btf};
 
-/// How many damaged programs are tried of each kind. More by the environment, when looking for faults.
+/// Returns the number of damaged programs of each kind; more by the environment variable, for fault hunting.
 fn rounds() -> u64 {
     std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(60)
 }

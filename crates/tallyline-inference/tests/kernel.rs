@@ -1,5 +1,5 @@
-//! What kernels do and programs seldom, in a program that is compiled here: its debug information, or its
-//! BTF alone, says what is accessed.
+//! Idioms of kernels that programs seldom use, in a program that is compiled here and analysed by its DWARF or by BTF
+//! alone.
 #![cfg(target_arch = "x86_64")]
 
 use std::fs;
@@ -11,7 +11,7 @@ use tallyline_inference::{
     Debug, Outcome, Pseudo, Reason, TypeTable, Wanted, field_path, infer, infer_by_btf,
 };
 
-/// Compiles and links; none, with a word about it, where there is no compiler.
+/// Compiles and links a program; `None`, with a message, without a compiler.
 fn compile(name: &str, sources: &[&str], arguments: &[&str]) -> Option<(Image, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("kernel-{name}"));
     fs::create_dir_all(&folder).expect("a folder");
@@ -30,7 +30,7 @@ fn compile(name: &str, sources: &[&str], arguments: &[&str]) -> Option<(Image, V
     Some((Image::parse(&bytes).expect("an image"), bytes))
 }
 
-/// What the instructions of a function access that is not its own stack: types with fields.
+/// Returns the types with fields that a function's instructions access outside of its own stack.
 fn accessed(table: &TypeTable, function: &str) -> Vec<String> {
     let own = table.functions().iter().find(|own| own.name == function).expect("the function");
     let inside = |address: &u64| own.ranges.iter().any(|range| range.contains(address));

@@ -1,5 +1,5 @@
-//! The types of memory operands in programs that are compiled here. The source says which fields each
-//! of its lines touches; the line table says which instruction is of which line.
+//! Types of memory operands in programs that are compiled here. The source names the fields that each line accesses;
+//! the line table maps instructions to lines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use tallyline_inference::{
     Debug, Outcome, Reason, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
 };
 
-/// What came out for one program.
+/// The analysis of one program.
 struct Found {
     table: TypeTable,
     lines: BTreeMap<u64, u64>,
     source: Vec<String>,
 }
 
-/// Compiles a program; none, with a word about it, where there is no such compiler.
+/// Compiles a program; `None`, with a message, without such a compiler.
 fn compile(source: &str, compiler: &str, arguments: &[&str], name: &str) -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("types-{name}"));
     fs::create_dir_all(&folder).expect("a folder");
@@ -62,7 +62,7 @@ fn lines(program: &Path, source: &str, table: &TypeTable) -> BTreeMap<u64, u64> 
 }
 
 impl Found {
-    /// The fields that the source says the line of an instruction touches; nothing where it says none.
+    /// Returns the fields that the source names for the line of an instruction; empty if it names none.
     fn expected(&self, address: u64) -> Vec<&str> {
         let line = self.lines.get(&address).map_or(0, |line| *line as usize);
         let Some(text) = line.checked_sub(1).and_then(|line| self.source.get(line)) else {
@@ -95,7 +95,7 @@ impl Found {
         format!("{name}.{}", field_path(types, typed))
     }
 
-    /// How many instructions of the functions whose names are given are typed, and how many could be.
+    /// Returns the number of typed instructions in the named functions, and of those that could be typed.
     fn coverage(&self, functions: &[&str]) -> (usize, usize) {
         let (mut typed, mut eligible) = (0, 0);
         for (address, outcome) in self.table.rows() {
@@ -115,8 +115,8 @@ impl Found {
         (typed, eligible)
     }
 
-    /// How many instructions of lines with fields have one of them, and how many there are. Without
-    /// optimisation every variable is in memory: then only members of records count.
+    /// Returns the number of instructions with the right field, and of all on lines that name fields. Without
+    /// optimization every variable is in memory: then only members of records count.
     fn right(&self, optimised: bool) -> (usize, usize) {
         let (mut right, mut all) = (0, 0);
         let types = self.table.types();
@@ -131,7 +131,7 @@ impl Found {
             let other = typed
                 .or
                 .map(|or| self.field(&Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*typed }));
-            // where several fields are named, one of them is it
+            // where several fields are named, one of them is right
             let is_named = |field: &String| named(field).any(|one| expected.contains(&one.as_str()));
             let mut places = [&field].into_iter().chain(&other);
             // one access may load what two lines use
@@ -160,7 +160,7 @@ impl Found {
     }
 }
 
-/// The fields that a text names, `order.u.whole or u.half`, each with its type.
+/// Splits a text that names several fields, as in `order.u.whole or u.half`, each with its type.
 fn named(text: &str) -> impl Iterator<Item = String> + '_ {
     let (ty, paths) = text.split_once('.').unwrap_or((text, ""));
     paths.split(" or ").map(move |path| format!("{ty}.{path}"))
@@ -248,8 +248,8 @@ fn what_a_condition_chooses_between_is_named_with_both_places() {
     }
 }
 
-/// Whether every instruction of some functions has a type, and one of those that the line names, as far as
-/// it names any; how many have.
+/// Asserts that every instruction of some functions has a type, and a field of its line if the line names any;
+/// returns the number of those.
 fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], name: &str) -> Option<usize> {
     let found = find(&compile(source, compiler, flags, name)?, source);
     let mut right = 0;
@@ -601,7 +601,7 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
     }
 }
 
-/// What the gather in a function is said to access, and the second operand of its string move.
+/// Returns the fields of a function's gather and of the second operand of its string move.
 fn vector_operand(program: &Path, found: &Found, name: &str) -> (Outcome, Option<Outcome>) {
     let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
     let function = found.table.functions().iter().find(|function| function.name == name).expect("it");

@@ -1,4 +1,4 @@
-//! Which unit of debug information an address belongs to, where several claim it.
+//! The owner of an address that several units of debug information claim.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ const HEADER: u64 = 24;
 /// The longest file that is written or read; types of a whole kernel take less.
 const FILE_LIMIT: u64 = 1 << 30;
 
-/// Where something is behind the index.
+/// The location of a blob behind the index, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     start: u64,
@@ -34,36 +34,36 @@ struct Piece {
     checksum: u32,
 }
 
-/// One unit's functions.
+/// The cached functions of one unit.
 #[derive(Clone, Debug)]
 struct Unit {
     piece: Piece,
     functions: Vec<Vec<Range<u64>>>,
 }
 
-/// Variables that were looked for.
+/// The cached answers to queries of variables.
 #[derive(Clone, Debug)]
 struct Data {
     piece: Piece,
     asked: Vec<u64>,
 }
 
-/// What is kept of one program.
+/// The cache of one program.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    // none where nothing is kept
+    // none for an empty cache
     file: Option<File>,
     parts_start: u64,
     units: BTreeMap<usize, Unit>,
-    // by start: unit, and function of it
+    // sorted by start: unit, and index of the function in it
     ranges: Vec<(Range<u64>, usize, usize)>,
-    // in order
+    // sorted
     outside: Vec<u64>,
     data: Option<Data>,
 }
 
 impl Kept {
-    /// Opens what a store has; nothing where that is not what was written with the same stamp.
+    /// Opens the file of a store; an empty cache unless it was written with the stamp of the store.
     pub(super) fn open(store: &dyn Store) -> Kept {
         store.open().and_then(|file| Kept::read(file, store.stamp())).unwrap_or_default()
     }
@@ -137,19 +137,19 @@ impl Kept {
         self.outside.binary_search(&address).is_ok()
     }
 
-    /// Those addresses of which nothing is kept.
+    /// Returns the addresses that the cache has no answer for.
     pub(super) fn missing(&self, addresses: &[u64]) -> Vec<u64> {
         let is_there = |address: &u64| self.function_at(*address).is_some() || self.is_outside(*address);
         addresses.iter().copied().filter(|address| !is_there(address)).collect()
     }
 
-    /// Whether variables were looked for at all of these addresses.
+    /// Returns true if the cache has answers for all of these addresses of data.
     pub(super) fn has_data(&self, addresses: &[u64]) -> bool {
         let asked = self.data.as_ref().map_or(&[][..], |data| &data.asked);
         addresses.iter().all(|address| asked.binary_search(address).is_ok())
     }
 
-    /// Where the functions start that are kept of a unit.
+    /// Returns the entry addresses of the cached functions of a unit.
     pub(super) fn entries(&self, unit: usize) -> impl Iterator<Item = u64> {
         let functions = self.units.get(&unit).map_or(&[][..], |unit| &unit.functions);
         functions.iter().filter_map(|ranges| Some(ranges.first()?.start))
@@ -231,7 +231,7 @@ impl Kept {
     }
 }
 
-/// What comes behind the index.
+/// The blobs behind the index, as they are written.
 #[derive(Default)]
 struct Pieces {
     bytes: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Tables that were made before, kept between runs.
+//! A cache of type tables between runs.
 //!
-//! What an instruction touches follows from the program alone, so it need not be found out for each
-//! report. Functions are kept by unit, as their types are read unit by unit: a unit with functions that
-//! are not kept yet is analysed anew with those that are, and answers are the same as without a cache.
+//! The outcome of an instruction depends on the program alone, so it is not computed again for each report. Functions
+//! are cached by unit because their types are read unit by unit: a unit with functions that are not cached yet is
+//! analysed again together with those that are, and the answers equal those without a cache.
 
 mod file;
 mod part;
@@ -18,20 +18,19 @@ use file::Kept;
 use std::fs::File;
 use tallyline_debuginfo::Companions;
 
-/// Where tables of one program are kept.
+/// Storage for the tables of one program.
 pub trait Store: Send + Sync {
-    /// What was kept last; none where there is nothing.
+    /// Opens the file that was stored last; `None` if there is none.
     fn open(&self) -> Option<File>;
 
-    /// Keeps a file's bytes in the place of what was kept before. Where that fails there is no cache.
+    /// Replaces the stored file. A failure only means that there is no cache.
     fn keep(&self, bytes: &[u8]);
 
-    /// What has to be the same for kept tables to be taken: which build of which program, made by which
-    /// build of this one.
+    /// Returns the key of the stored file: the build-id of the program and the build of this tool.
     fn stamp(&self) -> &[u8];
 }
 
-/// Reads the index of a file of tables, whatever its stamp: for fuzzing.
+/// Parses the index of a cache file, whatever its stamp; for fuzzing.
 #[doc(hidden)]
 pub fn read_index(index: &[u8]) -> bool {
     use tallyline_debuginfo::model::Unpacker;
@@ -40,7 +39,7 @@ pub fn read_index(index: &[u8]) -> bool {
     kept.is_some_and(|kept| kept.missing(&[0, 1 << 20, u64::MAX]).len() < 4)
 }
 
-/// Reads a part of a file of tables that has this one function: for fuzzing.
+/// Parses one unit of a cache file with a single function; for fuzzing.
 #[doc(hidden)]
 pub fn read_part(bytes: &[u8]) -> bool {
     let ranges = vec![std::iter::once(0..16).collect()];

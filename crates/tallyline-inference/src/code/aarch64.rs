@@ -147,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the instruction does with memory; none if it does nothing.
+    /// Returns the memory access of the instruction; `None` if there is none.
     fn access(&self) -> Option<Access> {
         use Opcode as O;
         let in_memory = self.native.operands.iter().any(|operand| place(operand).is_some());
@@ -275,7 +275,7 @@ impl Reader<'_> {
         Some(memory)
     }
 
-    /// How many bytes one register of a load or a store has in memory.
+    /// Returns the size in memory of one register of a load or store.
     fn size(&self) -> u8 {
         use Opcode as O;
         match self.native.opcode {
@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is computed without memory.
+    /// Emits the effects of an instruction on registers alone.
     fn compute(&mut self) {
         let Some(to) = register(&self.native.operands[0]) else { return };
         if matches!(self.native.opcode, Opcode::MSR | Opcode::CCMP | Opcode::CCMN) {
@@ -533,7 +533,7 @@ fn number(operand: &Operand) -> Option<i64> {
     })
 }
 
-/// Whether the first register says whether the store was done.
+/// Returns true for a store-exclusive, whose first register receives the status.
 fn is_exclusive(opcode: Opcode) -> bool {
     matches!(
         opcode,

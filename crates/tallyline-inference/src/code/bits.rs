@@ -1,8 +1,7 @@
-//! Which bits of its operand an instruction uses: how one bitfield is told from others in the same bytes.
+//! Bits of a memory operand that an instruction uses: tells bitfields apart that share bytes.
 //!
-//! Compilers test a bitfield with a mask, cut it out of a register with shifts and masks, and change it by
-//! putting a word together anew. What is loaded is followed to where it is used, and back to where it is
-//! stored.
+//! Compilers test a bitfield with a mask, extract it by shifts and masks, and update it by assembling a word anew. A
+//! loaded value is followed forward to its uses, and a stored one back to its load.
 
 use super::body::Body;
 use super::image::{Image, Machine};
@@ -11,25 +10,25 @@ use iced_x86::{
     Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register as Native,
 };
 
-/// The most instructions that a value is followed over.
+/// The maximum number of instructions that a value is followed through.
 const STEPS_LIMIT: usize = 96;
 
-/// How far before a store the load is looked for that it belongs to.
+/// The maximum distance in instructions from a store back to the load that it belongs to.
 const BACK_LIMIT: usize = 48;
 
-/// A register with bits of the operand.
+/// A register that holds bits of the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carrier {
     register: Native,
-    /// The operand's bits that are in it as they were loaded.
+    /// The bits of the operand that the register holds unchanged.
     mask: u64,
-    /// How far they lie below their place in the operand.
+    /// The distance in bits that they are shifted down from their position in the operand.
     shift: i32,
-    /// Whether it has been stored back: a result that the function returns it is no more.
+    /// `true` once the value has been stored back; then it is no longer a return value of the function.
     is_back: bool,
 }
 
-/// Where a value is followed from: an instruction, and what registers have before it.
+/// A point to continue from: an instruction, and the carriers before it.
 type Open = (usize, Vec<Carrier>);
 
 /// The bits of its operand that an instruction uses, counted from the operand's first byte: those that a
@@ -346,7 +345,7 @@ impl<'f> Follow<'f> {
         used.for_each(|carrier| self.used |= carrier.mask);
     }
 
-    /// Whether a condition depends on the flags of an instruction.
+    /// Returns true if a later instruction may read the flags that an instruction sets.
     fn sets_flags_that_count(&self, position: usize) -> bool {
         for next in position + 1..(position + 4).min(self.body.instructions().len()) {
             let Some(native) = native(self.image, self.body, next) else { return true };
@@ -382,7 +381,7 @@ fn is_immediate(native: &iced_x86::Instruction, operand: u32) -> bool {
         )
 }
 
-/// Whether two operands begin at one place, if their registers hold the same.
+/// Returns true if two operands have the same address, provided that their registers hold the same values.
 fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
     (one.base, one.index, one.scale, one.displacement)
         == (other.base, other.index, other.scale, other.displacement)
@@ -390,7 +389,7 @@ fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
         && other.size != 0
 }
 
-/// Registers that functions leave as they are.
+/// Returns true for a call-saved register.
 fn is_kept(register: Native) -> bool {
     matches!(register, Native::RBX | Native::RBP | Native::R12 | Native::R13 | Native::R14 | Native::R15)
 }

@@ -1,4 +1,4 @@
-//! One function: its instructions, its blocks, and the ways between them.
+//! The control-flow graph of one function.
 
 use super::aarch64;
 use super::fusion::{FusiblePair, FusionRole, PairAt};
@@ -10,35 +10,35 @@ use super::x86;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The most bytes of one function; the largest that compilers make have a few million.
+/// The maximum size of one function in bytes; the largest that compilers emit have a few million.
 const BYTES_LIMIT: u64 = 16 << 20;
 
-/// Instructions that are run one after the other.
+/// A basic block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The instructions, by position.
+    /// The positions of the instructions.
     pub instructions: Range<u32>,
-    /// The blocks that can follow.
+    /// The successors in the control-flow graph.
     pub successors: Vec<u32>,
-    /// The blocks that can come before.
+    /// The predecessors in the control-flow graph.
     pub predecessors: Vec<u32>,
 }
 
-/// What can be run right before an instruction.
+/// The instructions that can execute right before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessors {
-    /// Nothing in this function: it is its first instruction.
+    /// None in this function: the instruction is its entry.
     Entry,
-    /// One of these instructions, by address.
+    /// One of several instructions, by address.
     Instructions(Vec<u64>),
-    /// What the function returns with that this call goes to.
+    /// The return of the function that this call invokes.
     Call {
         /// The address of the call.
         call: u64,
-        /// The function; none where its address is computed.
+        /// The callee; none for an indirect call.
         target: Option<u64>,
     },
-    /// It is not known: nothing that can be seen leads here.
+    /// Unknown: the instruction has no visible predecessor.
     Unknown,
 }
 
@@ -47,16 +47,16 @@ pub enum Predecessors {
 pub struct Body {
     instructions: Vec<Instruction>,
     effects: Vec<Effect>,
-    // of the few instructions that have two operands in memory, by position
+    // sorted by position; few instructions have two operands in memory
     second_operands: Vec<(u32, Memory)>,
     blocks: Vec<Block>,
-    // where computed jumps lead whose tables are seen, by position
+    // targets of indirect jumps through known jump tables, by position
     tables: FxHashMap<usize, Vec<u64>>,
     entry: u32,
 }
 
 impl Body {
-    /// Decodes the ranges of one function. `entry` is the address that it starts at.
+    /// Decodes the ranges of one function that is entered at `entry`.
     pub fn decode(image: &Image, ranges: &[Range<u64>], entry: u64) -> Body {
         let mut body = Body::default();
         let mut left = BYTES_LIMIT;
@@ -88,13 +88,13 @@ impl Body {
         body
     }
 
-    /// The instructions, by address.
+    /// Returns the instructions, sorted by address.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }
 
-    /// The second operand in memory of the instruction at a position: what a string move writes, the second
-    /// string of a comparison. The stack of a push, a pop or a call is none.
+    /// Returns the second memory operand of an instruction: the destination of a string move, the second string of a
+    /// comparison. The implicit stack operand of a push, pop or call does not count.
     pub fn second_operand(&self, position: usize) -> Option<&Memory> {
         if self.second_operands.is_empty() {
             return None;
@@ -104,49 +104,50 @@ impl Body {
         Some(&self.second_operands[index].1)
     }
 
-    /// The operands in memory of the instruction at a position.
+    /// Returns the memory operands of an instruction.
     pub fn operands(&self, position: usize) -> impl Iterator<Item = &Memory> {
         let first = self.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
         first.into_iter().chain(self.second_operand(position))
     }
 
-    /// What an instruction does, step by step.
+    /// Returns the effects of an instruction, in order.
     pub fn effects(&self, instruction: &Instruction) -> &[Effect] {
         let (start, end) = instruction.effects;
         self.effects.get(start as usize..end as usize).unwrap_or(&[])
     }
 
-    /// The registers that instructions of the function write, one bit each; calls aside.
+    /// Returns the registers that the function's own instructions write, one bit each; those of callees aside.
     pub fn written(&self) -> u64 {
         self.effects.iter().flat_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
     }
 
-    /// The addresses in the table that a computed jump goes through, by index; none where no table is seen.
+    /// Returns the entries of the jump table of an indirect jump; empty if no table is known.
     pub fn table(&self, position: usize) -> &[u64] {
         self.tables.get(&position).map_or(&[], Vec::as_slice)
     }
 
-    /// The blocks, by address.
+    /// Returns the basic blocks, sorted by address.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The block that the function starts with.
+    /// Returns the entry block.
     pub fn entry(&self) -> usize {
         self.entry as usize
     }
 
-    /// The position of the instruction at an address.
+    /// Returns the position of the instruction at an address.
     pub fn position(&self, address: u64) -> Option<usize> {
         self.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
-    /// The block that an instruction is in.
+    /// Returns the block that contains an instruction.
     pub fn block_of(&self, position: usize) -> Option<usize> {
         self.blocks.partition_point(|block| block.instructions.start as usize <= position).checked_sub(1)
     }
 
-    /// What can be run right before the instruction at an address; none if there is no such one.
+    /// Returns the instructions that can execute right before the one at an address; `None` if no instruction starts
+    /// there.
     pub fn predecessors(&self, address: u64) -> Option<Predecessors> {
         let position = self.position(address)?;
         let block = &self.blocks[self.block_of(position)?];
@@ -184,7 +185,7 @@ impl Body {
         })
     }
 
-    /// Where computed jumps lead whose tables are seen, by the position of the jump.
+    /// Returns the targets of indirect jumps through jump tables, by the position of the jump.
     fn find_tables(&self, image: &Image, ranges: &[Range<u64>]) -> FxHashMap<usize, Vec<u64>> {
         let mut found = FxHashMap::default();
         for (position, instruction) in self.instructions.iter().enumerate() {
@@ -242,14 +243,14 @@ impl Body {
         self.connect_computed(&computed);
     }
 
-    /// Computed jumps whose tables are not seen: to every block that nothing else leads to. Compilers
-    /// put what a table leads to behind a jump.
+    /// Connects indirect jumps without a known table to every block without a predecessor: compilers place the
+    /// targets of a table behind the jump.
     fn connect_computed(&mut self, computed: &[u32]) {
         let Some(first) = computed.first().copied() else { return };
         let orphans: Vec<u32> = (0..self.blocks.len() as u32)
             .filter(|block| *block != self.entry && self.blocks[*block as usize].predecessors.is_empty())
             .collect();
-        // with many of both the ways would be their product: one jump stands for all
+        // with many of both, the edges would be their product: one jump stands for all
         let jumps = if computed.len().saturating_mul(orphans.len()) > 1 << 16 { &[first] } else { computed };
         for orphan in orphans {
             for jump in jumps {
@@ -276,7 +277,7 @@ impl Body {
         (self.blocks[block].instructions.start as usize == position).then_some(block as u32)
     }
 
-    /// Where blocks start, by position.
+    /// Returns the leaders: positions at which blocks start.
     fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) -> Vec<u32> {
         let mut leaders = Vec::new();
         let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));

@@ -8,7 +8,7 @@ use std::fmt;
 /// The part that an instruction can take in a macro-fused pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FusionRole {
-    /// None.
+    /// Not part of such a pair.
     #[default]
     None,
     /// The first of the pair, which sets the flags.

@@ -1,4 +1,4 @@
-//! What is read of an ELF file: its code, its read-only data, its symbols.
+//! The parts of an ELF file that the analysis needs: code, read-only data, symbols.
 
 use super::instruction::Register;
 use super::kernel_tables::{self, KernelTableEntry};
@@ -16,10 +16,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The most bytes of code and read-only data that are kept of one file.
+/// The maximum number of bytes of code and read-only data of one file.
 const BYTES_LIMIT: u64 = 1 << 30;
 
-/// A machine whose instructions are understood.
+/// A supported instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
@@ -29,7 +29,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// What a register is called.
+    /// Returns the assembler name of a register.
     pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
             "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
@@ -48,63 +48,63 @@ impl Machine {
     }
 }
 
-/// How a part of the file is mapped.
+/// A loaded segment of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it is in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Where it is loaded.
+    /// The address at which it is loaded.
     pub address: u64,
-    /// How many bytes of the file.
+    /// The size in the file in bytes.
     pub size: u64,
 }
 
-/// Symbols may have been stripped that only their own unit knows.
+/// The error of a query that needs local symbols of a file that may have lost them to `strip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolsMissing;
 
-/// How many symbols before an address are looked at for one that holds it.
+/// The maximum number of symbols before an address that are searched for one that covers it.
 const SYMBOLS_LOOKED_AT: usize = 16;
 
-/// What is read of an ELF file to follow its code.
+/// An ELF file, reduced to code, read-only data, symbols and relocations.
 #[derive(Clone, Debug)]
 pub struct Image {
     machine: Machine,
     regions: Vec<Region>,
     segments: Vec<Segment>,
     symbols: Symbols,
-    // those that were stripped from it
+    // from the debug file of a stripped program
     stripped: Option<Symbols>,
-    // sections of tables that the linker fills with addresses
+    // sections of addresses that the linker fills in
     tables: Vec<(u64, u64)>,
-    // sections of the linker's own, in which no variable lies
+    // sections that the linker creates; no variable lies there
     links: Vec<(u64, u64)>,
-    // what the dynamic linker puts where
+    // values that the dynamic linker writes, by address
     slots: FxHashMap<u64, u64>,
-    // where it puts the addresses of variables of other files: their names
+    // names of imported variables, by the slot of their address
     imports: FxHashMap<u64, String>,
     thread_local: Option<(u64, u64)>,
     build_id: Option<Vec<u8>>,
-    // looked for when it is first asked for
+    // found on first use
     runtime_types: OnceLock<Option<u64>>,
-    // where it says how frames are unwound
+    // address range of `.eh_frame`
     frames: Option<(u64, u64)>,
     // sorted by address
     kernel_table_entries: Vec<KernelTableEntry>,
 }
 
 impl Image {
-    /// Reads an open file; of it only what is needed.
+    /// Reads the needed parts of an open file.
     pub fn read(file: &std::fs::File) -> Result<Image> {
         Image::new(&object::ReadCache::new(file), Some(file))
     }
 
-    /// Reads a file's bytes.
+    /// Parses a file in memory.
     pub fn parse(bytes: &[u8]) -> Result<Image> {
         Image::new(bytes, None)
     }
 
-    /// Reads what is needed; code from the open file, if it is one.
+    /// Parses a file; code is read from the open file on demand, if there is one.
     fn new<'a, R: ReadRef<'a>>(data: R, open: Option<&std::fs::File>) -> Result<Image> {
         let file: ElfFile64<'a, object::Endianness, R> =
             ElfFile64::parse(data).map_err(|error| Error::Program(error.to_string()))?;
@@ -160,8 +160,8 @@ impl Image {
         Ok(image)
     }
 
-    /// What the dynamic linker writes that is known before: addresses in the program itself, and whose
-    /// those in other files are.
+    /// Reads the slots that dynamic relocations fill: addresses in the program itself, and the names of imported
+    /// variables.
     fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
         let names: FxHashMap<usize, u64> = file
             .dynamic_symbols()
@@ -187,7 +187,7 @@ impl Image {
                     let symbol =
                         file.dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok());
                     let variable = symbol.filter(|symbol| {
-                        // where the other file was not there to link with it is not said what it is
+                        // without the other file at link time the symbol has no type
                         matches!(symbol.kind(), object::SymbolKind::Data | object::SymbolKind::Unknown)
                     });
                     if let Some(name) = variable.and_then(|symbol| symbol.name().ok()) {
@@ -199,7 +199,7 @@ impl Image {
         }
     }
 
-    /// The bytes of a section of a file; nothing if there is no such section.
+    /// Returns the bytes of a section; `None` if there is no such section.
     pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>> {
         let data = object::ReadCache::new(file);
         let program = |error: object::Error| Error::Program(error.to_string());
@@ -224,22 +224,22 @@ impl Image {
         Some((start, bytes))
     }
 
-    /// Which machine the code is for.
+    /// Returns the instruction set of the code.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// What identifies the build.
+    /// Returns the build-id.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
     }
 
-    /// How the file is mapped.
+    /// Returns the loaded segments.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The address of a byte of the file; none for what is not mapped.
+    /// Returns the address of an offset in the file; `None` if it is not mapped.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.size)
@@ -248,90 +248,90 @@ impl Image {
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
-    /// The region that an address is in.
+    /// Returns the region that contains an address.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
         Some(&self.regions[index]).filter(|region| region.contains(address))
     }
 
-    /// The bytes from an address on, as many or up to the end of the region that it is in.
+    /// Returns the bytes from an address on, at most up to the end of its region.
     pub fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
         let region = self.region(address)?;
         Some((region, region.bytes(address - region.address, most)?))
     }
 
-    /// Whether there is code at an address.
+    /// Returns true if an address is in code.
     pub fn is_code(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| region.code)
     }
 
-    /// Whether an address is in data that nobody writes.
+    /// Returns true if an address is in read-only data.
     pub(crate) fn is_constant(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| !region.code)
     }
 
-    /// Whether an address is in a table of addresses that the linker makes.
+    /// Returns true if an address is in a table of addresses that the linker creates, such as the GOT.
     pub(crate) fn is_table(&self, address: u64) -> bool {
         self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// The address that the dynamic linker writes at a place, if it is in the program itself.
+    /// Returns the address in the program itself that the dynamic linker writes to a slot.
     pub(crate) fn slot(&self, place: u64) -> Option<u64> {
         self.slots.get(&place).copied()
     }
 
-    /// The addresses in the program itself that the dynamic linker writes.
+    /// Returns the addresses in the program itself that the dynamic linker writes.
     pub(super) fn slots(&self) -> impl Iterator<Item = u64> {
         self.slots.values().copied()
     }
 
-    /// The parts that are loaded as they are in the file, by address.
+    /// Returns the regions, sorted by address.
     pub(super) fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// The variable of another file whose address the dynamic linker writes at a place.
+    /// Returns the name of the imported variable whose address the dynamic linker writes to a slot.
     pub(crate) fn import(&self, place: u64) -> Option<&str> {
         self.imports.get(&place).map(String::as_str)
     }
 
-    /// Whether an address is in a section of the linker's own: no variable lies there.
+    /// Returns true if an address is in a section that the linker creates, where no variable lies.
     pub(crate) fn is_of_linker(&self, address: u64) -> bool {
         self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// The functions by symbols, by address.
+    /// Returns the symbols of functions, sorted by address.
     pub fn functions(&self) -> &[Symbol] {
         &self.symbols.ordered().functions
     }
 
-    /// The address of the symbol of a name, also of one that names neither code nor data.
+    /// Returns the address of a named symbol, also of one that is neither code nor data.
     pub fn address_of_symbol(&self, name: &str) -> Option<u64> {
         self.symbols.address(name)
     }
 
-    /// The variables by symbols, by address; not those that threads have of their own.
+    /// Returns the symbols of variables, sorted by address, without thread-local ones.
     pub fn data(&self) -> &[Symbol] {
         in_memory(&self.symbols.ordered().data)
     }
 
-    /// Says which file has the symbols that were stripped from this one.
+    /// Sets the file that has the symbols that were stripped from this one.
     pub fn set_stripped(&mut self, file: &Image) {
         self.stripped = Some(file.symbols.clone());
     }
 
-    /// The function that an address is in, by symbols.
+    /// Returns the symbol of the function that covers an address.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.functions(), address)
     }
 
-    /// The variable that an address is in, by symbols.
+    /// Returns the symbol of the variable that covers an address.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.data(), address)
     }
 
-    /// The variable that an address is in, by symbols that name all variables. An error where symbols may
-    /// be missing.
+    /// Returns the symbol of the variable that covers an address, provided that the symbols name all variables; an
+    /// error if some may be missing.
     pub fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
         let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).ordered();
         if !symbols.has_locals {
@@ -339,20 +339,19 @@ impl Image {
         }
         let data = in_memory(&symbols.data);
         let direct = covering(data, address);
-        // some symbols lie in what others name
+        // some symbols lie inside of others
         let before = data.partition_point(|symbol| symbol.address <= address);
         let holds = |symbol: &&Symbol| symbol.size != 0 && address - symbol.address < symbol.size;
         Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
-    /// Whether a variable that [`variable_at`](Self::variable_at) has found is one that a function of another C
-    /// file than `file` has for itself, by the name that the compiler gave it: code of `file` uses what only
-    /// happens to lie there.
+    /// Returns true if a variable is local to a function of another C file than `file`, by the numbered name that the
+    /// compiler gave it: code of `file` only happens to access that address.
     pub(crate) fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
         self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
     }
 
-    /// All names of a variable that [`variable_at`](Self::variable_at) has found.
+    /// Returns all names of a variable that [`variable_at`](Self::variable_at) returned.
     pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s SymbolName> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
@@ -361,8 +360,8 @@ impl Image {
         std::iter::once(variable).chain(others).map(|symbol| &symbol.name)
     }
 
-    /// The symbols that data at an address may have: the variable's, and those that do not say what they
-    /// name, of which there may be several at one place.
+    /// Returns the symbols that may name the data at an address: the variable's, and untyped labels, of which several
+    /// may share an address.
     pub(crate) fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
         let labels: &[Symbol] = match self.is_code(address) {
             true => &[],
@@ -374,19 +373,18 @@ impl Image {
         self.data_at(address).filter(|_| !self.is_code(address)).into_iter().chain(same)
     }
 
-    /// The variable at an offset in what each thread has, by symbols.
+    /// Returns the symbol of the thread-local variable at an offset in the TLS block.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
         let all = &self.symbols.ordered().data;
         covering(&all[self.data().len()..], offset)
     }
 
-    /// Where a Go program's descriptions of types start.
+    /// Returns the address of a Go program's type descriptors.
     pub fn runtime_types(&self) -> Option<u64> {
         *self.runtime_types.get_or_init(|| self.symbols.address("runtime.types"))
     }
 
-    /// The offset in the thread-local block of what a program itself has at an offset from the
-    /// thread pointer.
+    /// Returns the offset in the program's TLS block of an offset from the thread pointer.
     pub(crate) fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
         let (size, align) = self.thread_local?;
         let offset = match self.machine {
@@ -400,7 +398,7 @@ impl Image {
     }
 }
 
-/// Those variables that threads do not have of their own.
+/// Returns the variables that are not thread-local.
 fn in_memory(data: &[Symbol]) -> &[Symbol] {
     // kinds are sorted: data, then what threads have
     &data[..data.partition_point(|symbol| symbol.kind == SymbolKind::Data)]
@@ -465,7 +463,7 @@ fn beyond() -> Error {
     Error::Program("a section beyond the end of the file".into())
 }
 
-/// The size of the thread-local block, rounded as the loader does, and its alignment.
+/// Returns the size of the TLS block, rounded as the loader does, and its alignment.
 fn thread_local<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> Option<(u64, u64)> {
     use object::read::elf::ProgramHeader;
     let endian = file.endian();

@@ -1,35 +1,35 @@
-//! What an instruction does, in terms that do not depend on the machine.
+//! Machine-independent instructions: effects, memory operands, control flow.
 
 use super::fusion::FusionRole;
 pub use tallyline_debuginfo::program::{REGISTERS, Register};
 
-/// What an instruction does with its memory operand.
+/// The kind of access to a memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// It reads it.
+    /// A read.
     Read,
-    /// It writes it.
+    /// A write.
     Write,
-    /// It reads it and writes it.
+    /// A read and a write.
     ReadWrite,
 }
 
 impl Access {
-    /// Whether it reads.
+    /// Returns true for accesses that read.
     pub fn reads(self) -> bool {
         self != Access::Write
     }
 
-    /// Whether it writes.
+    /// Returns true for accesses that write.
     pub fn writes(self) -> bool {
         self != Access::Read
     }
 }
 
-/// A segment whose start is added to an address.
+/// The segment whose base is added to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentBase {
-    /// None.
+    /// No segment.
     Flat,
     /// `%fs`: thread-local storage of programs.
     Fs,
@@ -40,181 +40,181 @@ pub enum SegmentBase {
 /// A memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The register with the base address; none where the displacement is the address.
+    /// The base register; none if the displacement is the address.
     pub base: Option<Register>,
-    /// The register with an index.
+    /// The index register.
     pub index: Option<Register>,
-    /// What the index is multiplied with.
+    /// The scale of the index.
     pub scale: u8,
-    /// What is added; the address itself where it is relative to the program counter.
+    /// The displacement; the address itself for an operand relative to the program counter.
     pub displacement: i64,
     /// The segment.
     pub segment: SegmentBase,
-    /// How many bytes; 0 where it is not known.
+    /// The size in bytes; 0 if unknown.
     pub size: u16,
-    /// What is done with it.
+    /// The kind of access.
     pub access: Access,
-    /// Whether it is the stack only because the instruction is a push, a pop or a return.
+    /// `true` for the implicit stack operand of a push, a pop or a return.
     pub implicit: bool,
     /// `true` if a pair of registers is loaded or stored, each of them half of the bytes.
     pub(crate) is_pair: bool,
 }
 
-/// One step of what an instruction does to the registers. An instruction's steps follow each other.
+/// One effect of an instruction on registers. The effects of an instruction apply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// One register becomes a copy of another.
     Copy {
-        /// What is written.
+        /// The destination.
         to: Register,
-        /// What is read.
+        /// The source.
         from: Register,
     },
-    /// A register becomes a number that the instruction has.
+    /// A register becomes an immediate.
     Constant {
-        /// What is written.
+        /// The destination.
         to: Register,
         /// The number.
         value: i64,
     },
-    /// A register becomes one of two numbers, as a condition says. That of a byte counts for all of the
-    /// register: what is above is cleared before, or behind.
+    /// A register becomes one of two numbers, depending on a condition. A result of one byte counts for the whole
+    /// register, because the bits above it are cleared before or after.
     OneOf {
-        /// What is written.
+        /// The destination.
         to: Register,
         /// The numbers.
         numbers: [i64; 2],
     },
     /// A register becomes an address: base + index * scale + displacement.
     Address {
-        /// What is written.
+        /// The destination.
         to: Register,
         /// The base.
         base: Option<Register>,
         /// The index.
         index: Option<Register>,
-        /// What the index is multiplied with.
+        /// The scale of the index.
         scale: u8,
-        /// What is added.
+        /// The displacement.
         displacement: i64,
     },
-    /// A register is added to another, or taken from it.
+    /// A register is added to another or subtracted from it.
     Sum {
-        /// What is changed.
+        /// The register that is read and written.
         to: Register,
-        /// What it is changed by.
+        /// The source.
         by: Register,
-        /// Whether it is taken.
+        /// `true` for a subtraction.
         subtract: bool,
     },
     /// A register becomes a multiple of another.
     Multiply {
-        /// What is written.
+        /// The destination.
         to: Register,
-        /// What is read.
+        /// The source.
         from: Register,
-        /// What it is multiplied with.
+        /// The factor.
         by: i64,
     },
     /// A register becomes the product of two others.
     Product {
-        /// What is written.
+        /// The destination.
         to: Register,
-        /// One.
+        /// The first factor.
         one: Register,
-        /// The other.
+        /// The second factor.
         other: Register,
-        /// What is added.
+        /// The addend.
         plus: Option<Register>,
     },
-    /// Only a part of a register is kept, as a number.
+    /// A register is truncated and extended; the result is a number.
     Narrow {
-        /// What is changed.
+        /// The register that is read and written.
         to: Register,
-        /// How many bytes are kept.
+        /// The number of bytes that are kept.
         size: u8,
-        /// Whether the part has a sign.
+        /// `true` for sign extension.
         signed: bool,
     },
-    /// A register gets a number of which nothing is known, but that it is no address.
+    /// A register becomes an unknown number that is not an address.
     Number {
-        /// What is written.
+        /// The destination.
         to: Register,
     },
     /// Bits of a register are combined with those of another.
     Mix {
-        /// What is changed.
+        /// The register that is read and written.
         to: Register,
-        /// What it is changed by.
+        /// The source.
         by: Register,
     },
     /// Bits of a register are cleared.
     Mask {
-        /// What is changed.
+        /// The register that is read and written.
         to: Register,
         /// The bits that stay.
         mask: i64,
     },
     /// A register becomes a copy of another, or stays what it is.
     Choose {
-        /// What may be written.
+        /// The register that may be written.
         to: Register,
-        /// What is read.
+        /// The source.
         from: Register,
     },
     /// Two registers change places.
     Swap {
-        /// One.
+        /// The first register.
         a: Register,
-        /// The other.
+        /// The second register.
         b: Register,
     },
     /// A register is loaded from the memory operand, at an offset from its start.
     Load {
-        /// What is written.
+        /// The destination.
         to: Register,
-        /// How many bytes.
+        /// The size in bytes.
         size: u8,
-        /// How far behind the operand's start.
+        /// The offset in the operand.
         at: u8,
     },
-    /// A register is stored to the memory operand; none for a number.
+    /// A register is stored to the memory operand; none for an immediate.
     Store {
-        /// What is read.
+        /// The source.
         from: Option<Register>,
-        /// How many bytes.
+        /// The size in bytes.
         size: u8,
-        /// How far behind the operand's start.
+        /// The offset in the operand.
         at: u8,
     },
-    /// What is in memory is added to a register.
+    /// The memory operand is added to a register.
     AddMemory {
-        /// What is changed.
+        /// The register that is read and written.
         to: Register,
     },
-    /// The stack pointer goes down by a word, and a register is stored there; none for a number.
+    /// The stack pointer is decremented by a word, and a register is stored there; none for an immediate.
     Push {
-        /// What is read.
+        /// The source.
         from: Option<Register>,
     },
-    /// A register is loaded from the stack, and the stack pointer goes up by a word.
+    /// A register is loaded from the stack, and the stack pointer is incremented by a word.
     Pop {
-        /// What is written.
+        /// The destination.
         to: Register,
     },
-    /// A function is called whose address is in a register.
+    /// A function is called through a register.
     Through {
-        /// What is read.
+        /// The source.
         from: Register,
     },
-    /// A register becomes the address that the thread's own variables are counted from.
+    /// A register becomes the thread pointer.
     ThreadPointer {
-        /// What is written.
+        /// The destination.
         to: Register,
     },
-    /// A register gets a value of which nothing is known.
+    /// A register becomes unknown.
     Modify {
-        /// What is written.
+        /// The destination.
         to: Register,
     },
     /// The flags are set by a comparison.
@@ -225,7 +225,7 @@ pub enum Effect {
         other: Compared,
         /// The operands' size in bytes.
         size: u8,
-        /// Whether the bits that both have are compared with 0, not the operands with each other.
+        /// `true` if the conjunction of the operands is compared with 0, as by `test`.
         is_test: bool,
     },
     /// The flags of a comparison are overwritten.
@@ -237,7 +237,7 @@ pub enum Effect {
 pub enum Compared {
     /// The operand in memory.
     Memory,
-    /// A number that the instruction has.
+    /// An immediate.
     Number(i64),
     /// A register.
     Register(Register),
@@ -277,7 +277,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The condition that holds where this one does not.
+    /// Returns the negated condition.
     pub(crate) fn opposite(self) -> Condition {
         match self {
             Condition::Equal => Condition::NotEqual,
@@ -299,7 +299,7 @@ impl Condition {
 }
 
 impl Effect {
-    /// The registers that are written; the stack pointer of a push or a pop aside.
+    /// Returns the registers that are written, except for the stack pointer of a push or pop.
     pub fn written(&self) -> impl Iterator<Item = Register> + use<> {
         let (one, other) = match *self {
             Effect::Copy { to, .. }
@@ -330,46 +330,46 @@ impl Effect {
     }
 }
 
-/// Where control goes behind an instruction.
+/// The control flow of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// To the next instruction.
+    /// Falls through to the next instruction.
     Next,
-    /// Elsewhere; none where it is computed.
+    /// A jump; no target if it is indirect.
     Jump(Option<u64>),
-    /// Elsewhere, or to the next instruction.
+    /// A conditional branch.
     Branch(u64),
-    /// Into a function and back; none where its address is computed.
+    /// A call; no target if it is indirect.
     Call(Option<u64>),
-    /// Back to the caller.
+    /// A return.
     Return,
-    /// Nowhere: it traps, or is no instruction.
+    /// No successor: a trap or an invalid instruction.
     Stop,
 }
 
-/// One instruction.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// Its address.
+    /// The address.
     pub address: u64,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub length: u8,
-    /// Where control goes.
+    /// The control flow.
     pub flow: Flow,
-    /// The condition that a branch or a conditional move depends on, where it is one of a comparison.
+    /// The condition of a branch or conditional move, if it tests the result of a comparison.
     pub condition: Option<Condition>,
-    /// What it does with memory; of two operands, the one that is read, which it can wait for. The other one
-    /// is [`Body::second_operand`](super::Body::second_operand).
+    /// The memory operand; of two, the one that is read, because the instruction can wait for it. The other is
+    /// [`Body::second_operand`](super::Body::second_operand).
     pub memory: Option<Memory>,
     /// The part that it can take in a macro-fused pair.
     pub fusion: FusionRole,
-    /// Whether it is a string instruction that is repeated, and can be interrupted between its turns.
+    /// `true` for a repeated string instruction, which can be interrupted between its iterations.
     pub is_repeated: bool,
     pub(super) effects: (u32, u32),
 }
 
 impl Instruction {
-    /// The address behind it.
+    /// Returns the address behind the instruction.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.length))
     }

@@ -1,8 +1,8 @@
-//! The code of a program: its functions, their instructions, and how control goes between them.
+//! The code of a program: functions, instructions, control flow.
 //!
-//! [`Image`] is what is read of an ELF file: code, read-only data, symbols. [`Body`] is one function,
-//! decoded: what each instruction does to registers and memory in terms that do not depend on the
-//! machine ([`Effect`]), and which instruction can come before which.
+//! [`Image`] holds the needed parts of an ELF file: code, read-only data, symbols. [`Body`] is one decoded function:
+//! the effects of each instruction on registers and memory in machine-independent terms ([`Effect`]), and its
+//! control-flow graph.
 
 mod aarch64;
 mod bits;

@@ -1,5 +1,5 @@
-//! Parts of a program that are loaded as they are in the file. Those of a large program are read when
-//! they are asked for: of a kernel's code reports look at a few functions.
+//! Loaded parts of a program, unchanged from the file. Those of a large program are read on demand: a report looks at
+//! a few functions of a kernel.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 
-/// Regions that are not larger are read at once, and the file is not kept open.
+/// The maximum total size of regions that are read at once; beyond it the file stays open.
 pub(super) const SMALL: u64 = if cfg!(test) { 0 } else { 4 << 20 };
 
-/// How much is read at once of larger ones.
+/// The size of the blocks in which larger regions are read.
 const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 
 /// A part of the program that is loaded as it is in the file.
@@ -32,12 +32,12 @@ enum Bytes {
 }
 
 impl Region {
-    /// One whose bytes are at hand.
+    /// Creates a region whose bytes are in memory.
     pub(super) fn new(address: u64, bytes: Vec<u8>, code: bool) -> Region {
         Region { address, size: bytes.len() as u64, code, bytes: Bytes::There(bytes) }
     }
 
-    /// One whose bytes are in a file.
+    /// Creates a region whose bytes are read from a file on demand.
     pub(super) fn in_file(address: u64, file: &Arc<File>, offset: u64, size: u64, code: bool) -> Region {
         let mut chunks = Vec::new();
         chunks.resize_with(usize::try_from(size.div_ceil(CHUNK as u64)).unwrap_or(0), OnceLock::new);

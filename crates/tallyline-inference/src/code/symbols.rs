@@ -1,5 +1,5 @@
-//! The symbols of an ELF file, by address. Tables are copied as they are, each in one read, and put in
-//! order when somebody asks: a kernel has more than a hundred thousand.
+//! The symbols of an ELF file. Tables are copied unchanged, each in one read, and sorted on the first query: a kernel
+//! has more than a hundred thousand symbols.
 
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, ReadRef, elf};
@@ -7,31 +7,31 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What a symbol names.
+/// The kind of entity that a symbol names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SymbolKind {
     /// A function.
     Function,
     /// A variable.
     Data,
-    /// A variable that each thread has.
+    /// A thread-local variable.
     ThreadLocal,
 }
 
-/// A named place.
+/// A symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Where it is.
+    /// The address.
     pub address: u64,
-    /// How many bytes; 0 where the file does not say.
+    /// The size in bytes; 0 if the file does not state it.
     pub size: u64,
-    /// What it names.
+    /// The kind of entity.
     pub kind: SymbolKind,
-    /// Its name, as the linker knows it.
+    /// The name, as the linker knows it.
     pub name: SymbolName,
 }
 
-/// Symbols, and the tables that they are in.
+/// The symbol tables of a file, and the sorted symbols once they are queried.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
     tables: Vec<Table>,
@@ -40,24 +40,24 @@ pub(super) struct Symbols {
     statics: OnceLock<Statics>,
 }
 
-/// Variables that functions of C files have for themselves, and whose: linkers keep the symbols of a file
-/// together, behind one with its name.
+/// Function-local static variables of C files, with their files: linkers keep the symbols of a file together, behind
+/// one with its name.
 #[derive(Clone, Debug, Default)]
 struct Statics {
-    /// By address: the file; none where it is not sure.
+    /// Files by the address of the variable; none if ambiguous.
     files: FxHashMap<u64, Option<SymbolName>>,
     /// The names of all C files.
     all: FxHashSet<String>,
 }
 
-/// A table of symbols as the file has it.
+/// A symbol table of the file.
 #[derive(Clone, Debug)]
 struct Table {
     entries: Vec<elf::Sym64<Endianness>>,
     names: Arc<[u8]>,
 }
 
-/// The name of a symbol, in a table that those of a file share: a kernel has a hundred thousand.
+/// The name of a symbol, as a range of the string table that all symbols of a file share.
 #[derive(Clone)]
 pub struct SymbolName {
     table: Arc<[u8]>,
@@ -70,7 +70,7 @@ impl std::ops::Deref for SymbolName {
 
     fn deref(&self) -> &str {
         let bytes = self.table.get(self.start as usize..self.end as usize).unwrap_or_default();
-        // it was looked at when the symbol was made
+        // checked when the symbol was created
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 }
@@ -107,21 +107,21 @@ impl PartialEq<&str> for SymbolName {
     }
 }
 
-/// By address, kind by kind; each place once, but for labels.
+/// Symbols sorted by kind and address, one for each address but for labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ordered {
     pub(super) functions: Vec<Symbol>,
     pub(super) data: Vec<Symbol>,
-    /// Further symbols of what is in `data`.
+    /// Further symbols of the variables in `data`.
     pub(super) aliases: Vec<Symbol>,
-    /// Those that do not say what they name.
+    /// Symbols without a type.
     pub(super) labels: Vec<Symbol>,
-    /// Whether those that only their own unit knows are there, too: they can be stripped.
+    /// `true` if local symbols are present; `strip` may have removed them.
     pub(super) has_locals: bool,
 }
 
 impl Symbols {
-    /// Copies the tables of a file; what is damaged has no symbols.
+    /// Copies the tables of a file; a damaged table counts as empty.
     pub(super) fn read<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Symbols {
         let sections = file.elf_section_table();
         let tables = [elf::SHT_SYMTAB, elf::SHT_DYNSYM];
@@ -134,12 +134,12 @@ impl Symbols {
         }
     }
 
-    /// Functions and variables.
+    /// Returns the sorted symbols.
     pub(super) fn ordered(&self) -> &Ordered {
         self.ordered.get_or_init(|| self.order())
     }
 
-    /// The address of the symbol of a name, whatever it names.
+    /// Returns the address of a named symbol of any type.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         let mut all =
             self.tables.iter().flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
@@ -149,8 +149,8 @@ impl Symbols {
         all.find(is_it).map(|(_, entry)| entry.st_value.get(self.endian))
     }
 
-    /// Whether the variable at an address is one that a function of another C file than `file` has for itself.
-    /// Not where the file's own name is not among the symbols, as with link-time optimisation.
+    /// Returns true if the variable at an address is local to a function of another C file than `file`. False if the
+    /// file's own name is not among the symbols, as with link-time optimization.
     pub(super) fn is_static_elsewhere(&self, address: u64, file: &str) -> bool {
         let statics = self.statics.get_or_init(|| self.find_statics());
         let other = statics.files.get(&address).and_then(Option::as_ref);
@@ -189,7 +189,7 @@ impl Symbols {
         if count < MANY {
             return Ordered { functions: self.sorted(Sort::Functions).0, ..self.others() };
         }
-        // not by the pool of threads: who waits for that here could be given work that waits for this
+        // not in the thread pool: a thread that waits here could steal work that waits for this
         std::thread::scope(|scope| {
             let functions = scope.spawn(|| self.sorted(Sort::Functions));
             let others = self.others();
@@ -213,7 +213,7 @@ impl Symbols {
         }
     }
 
-    /// The symbols of a sort by address: one for each place, and the others there.
+    /// Returns the symbols of a category, sorted: one for each address, and the aliases.
     fn sorted(&self, wanted: Sort) -> (Vec<Symbol>, Vec<Symbol>) {
         let mut sorted = Vec::new();
         for table in &self.tables {
@@ -234,10 +234,10 @@ impl Symbols {
                 });
             }
         }
-        // the larger of two at one place, and of those the first
+        // the largest at an address first, then in file order
         sorted.sort_by_key(|symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size)));
         let mut others = Vec::new();
-        // linkers put the end of one thing where another starts
+        // linkers place end labels at the start of the next object
         if wanted != Sort::Labels {
             sorted.dedup_by(|symbol, first| {
                 let is_other = (symbol.kind, symbol.address) == (first.kind, first.address);
@@ -251,22 +251,22 @@ impl Symbols {
     }
 }
 
-/// Whether a compiler has made a name its own by a number: `expected.3`.
+/// Returns true if the compiler made a name unique by a number: `expected.3`.
 fn is_numbered(name: &str) -> bool {
     name.rsplit_once('.')
         .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// As many symbols as are worth a second thread.
+/// The number of symbols from which sorting uses a second thread.
 const MANY: usize = 1 << 14;
 
-/// What symbols are told apart by.
+/// A category of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Functions,
-    /// What is in memory, and what threads have.
+    /// Variables, thread-local ones included.
     Data,
-    /// Those that do not say what they name.
+    /// Symbols without a type.
     Labels,
 }
 

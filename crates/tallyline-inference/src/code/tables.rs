@@ -1,27 +1,27 @@
-//! Where jumps through tables lead: what compilers make of `switch`.
+//! Jump tables, as compilers emit for `switch`.
 
 use super::image::Image;
 use super::instruction::{Effect, Flow, Instruction, Register};
 use std::ops::Range;
 
-/// The most entries of one table.
+/// The maximum number of entries of one table.
 const ENTRIES_LIMIT: u64 = 4096;
 
-/// How many instructions before a jump are looked at.
+/// The maximum number of instructions before a jump that are searched for its table.
 const BACK_LIMIT: usize = 256;
 
-/// How the entries of a table say where to go.
+/// The encoding of a table's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entries {
     /// Addresses.
     Absolute,
-    /// What is added to the table's own address, 32 bits with a sign.
+    /// Offsets from the table's own address, signed and 32 bits wide.
     Relative,
 }
 
-/// The addresses that the computed jump at a position leads to; nothing where no table is seen.
+/// Returns the targets of an indirect jump; empty if no table is recognized.
 ///
-/// A table ends before the first entry that leads out of the function.
+/// The table ends before the first entry that leaves the function.
 pub(super) fn targets<'e>(
     image: &Image,
     instructions: &[Instruction],
@@ -49,13 +49,13 @@ pub(super) fn targets<'e>(
     found
 }
 
-/// Bytes of data that nobody writes.
+/// Reads bytes of read-only data.
 fn word<const SIZE: usize>(image: &Image, address: u64) -> Option<[u8; SIZE]> {
     let (region, bytes) = image.bytes(address, SIZE)?;
     bytes.first_chunk().copied().filter(|_| !region.code)
 }
 
-/// The table that a jump goes through.
+/// Returns the address of a jump's table and the encoding of its entries.
 fn table<'e>(
     jump: &Instruction,
     before: &[Instruction],

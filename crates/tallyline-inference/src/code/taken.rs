@@ -3,7 +3,7 @@
 use super::image::{Image, Machine};
 use rustc_hash::FxHashSet;
 
-/// How many bytes of code are searched at once.
+/// The number of bytes of code that are searched at once.
 const CHUNK: usize = 1 << 16;
 
 /// The bytes that an instruction with an address in it has in front of that, and the address.

@@ -257,12 +257,12 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an instruction doubles elements pair by pair, not one in the whole register.
+/// Returns true for a duplication of elements pair by pair rather than over the whole register.
 fn is_pairwise(native: &iced_x86::Instruction) -> bool {
     matches!(native.mnemonic(), Mnemonic::Movddup | Mnemonic::Vmovddup)
 }
 
-/// Whether an instruction writes two elements of eight bytes.
+/// Returns true if the destination is at most 16 bytes wide.
 fn written_is_small(native: &iced_x86::Instruction) -> bool {
     native.op0_register().size() <= 16
 }

@@ -559,19 +559,19 @@ fn operand_form(access: Access, has_immediate: bool, is_relative: bool) -> Opera
     }
 }
 
-/// Whether it makes a byte of a register 0 or 1. The second byte of a register is left aside.
+/// Returns true for `setcc` of a register's lowest byte.
 fn is_set(native: &iced_x86::Instruction) -> bool {
     let is_conditional = native.condition_code() != ConditionCode::None && native.op_count() == 1;
     let is_low = !is_high(native.op0_register());
     is_conditional && is_register(native, 0) && is_low && !native.is_jcc_short_or_near()
 }
 
-/// Whether it is the second byte of a register.
+/// Returns true for a register's second byte (`ah` to `dh`).
 fn is_high(register: Native) -> bool {
     matches!(register, Native::AH | Native::BH | Native::CH | Native::DH)
 }
 
-/// Whether it is a conditional move of words or halves of them.
+/// Returns true if the first operand is a register of at least 32 bits.
 fn is_wide(native: &iced_x86::Instruction) -> bool {
     is_register(native, 0) && size_of(native.op0_register()) >= 4
 }
@@ -596,7 +596,7 @@ fn index_register(native: Native) -> Option<Register> {
     register(native).or_else(|| not_followed().map(|number| Register(NOT_FOLLOWED + (number & 15))))
 }
 
-/// Whether two operands of one instruction begin at one place.
+/// Returns true if two operands of one instruction have the same address.
 fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
     (one.base, one.index, one.scale, one.displacement, one.segment)
         == (other.base, other.index, other.scale, other.displacement, other.segment)

@@ -1,5 +1,5 @@
-//! What instructions touch, as the analysis has it, against what they touched: programs say where their
-//! objects are, and a trace says which addresses each instruction used.
+//! The analysis against the truth: programs publish the addresses of their objects, and a trace records the addresses
+//! that each instruction accessed.
 
 mod objects;
 
@@ -18,17 +18,17 @@ use tallyline_trace::emulator::{Options, emulation};
 use tallyline_trace::format::Event;
 use tallyline_trace::{Trace, plugin};
 
-/// What an instruction touched of what was published: types, and offsets in them.
+/// The published objects that an instruction accessed: types, and offsets in them.
 type Places = BTreeSet<(String, u64)>;
 
-/// A program that was run.
+/// A program after its run.
 struct Run {
     program: PathBuf,
     trace: PathBuf,
     objects: Objects,
 }
 
-/// How often the analysis has an answer, and the right one.
+/// The number of instructions with an answer, and with the right one.
 #[derive(Clone, Copy, Default)]
 struct Score {
     eligible: usize,
@@ -80,7 +80,7 @@ fn run(source: &str, compiler: &str, flags: &[&str]) -> Option<Run> {
     Some(Run { program, trace, objects })
 }
 
-/// What each instruction of the program touched, of what was published: types and offsets.
+/// Returns the published objects that each instruction of the program accessed.
 fn touched(run: &Run, image: &Image) -> BTreeMap<u64, Places> {
     let file = File::open(&run.trace).expect("the trace");
     let trace = Trace::open(&file).expect("a trace");
@@ -108,7 +108,7 @@ fn touched(run: &Run, image: &Image) -> BTreeMap<u64, Places> {
     touched
 }
 
-/// Whether a part of a type is what all of the places are.
+/// Returns true if an outcome matches all of the places.
 fn is_right(
     types: &Types,
     published: &(Types, HashMap<String, TypeId>),
@@ -157,7 +157,7 @@ impl Companions for Folder {
     }
 }
 
-/// How the analysis of a program compares with its trace; says what is wrong, and what is not known.
+/// Scores the analysis of a program against its trace; prints wrong and missing answers.
 fn score(source: &str, compiler: &str, flags: &[&str]) -> Option<Score> {
     let run = run(source, compiler, flags)?;
     let image = Image::read(&File::open(&run.program).expect("the program")).expect("an image");

@@ -1,4 +1,4 @@
-//! What programs say about their objects, and what of it a part of a type can be.
+//! Objects that programs publish, and the parts of a type that may coincide.
 
 use std::collections::BTreeMap;
 use tallyline_debuginfo::abi;
@@ -8,16 +8,16 @@ use tallyline_debuginfo::type_text;
 /// Objects that a program published, by address.
 pub(crate) struct Objects {
     by_address: BTreeMap<u64, Published>,
-    /// Where the program counts what it has published.
+    /// The address of the program's counter of published objects.
     pub(crate) counted_at: u64,
 }
 
-/// Objects that a program published at once.
+/// Objects published in one call.
 struct Published {
     end: u64,
     size: u64,
     ty: String,
-    /// How many were published with and before these.
+    /// The number of publications up to and including this one.
     count: usize,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn ways(types: &Types, ty: TypeId, offset: u64) -> Vec<Way> {
     found
 }
 
-/// Whether two parts can be the same: a way to one of them ends with a way to the other.
+/// Returns true if two parts may coincide: an access path to one ends with one to the other.
 pub(crate) fn agree(one: &[Way], other: &[Way]) -> bool {
     one.iter().any(|one| other.iter().any(|other| one.ends_with(other) || other.ends_with(one)))
 }
