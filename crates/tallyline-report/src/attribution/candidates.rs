@@ -10,7 +10,7 @@ use tallyline_inference::code::{
 };
 
 /// The likelihood, against a load from anywhere, that the processor waits for a store or for the stack.
-const UNLIKELY: f64 = 0.02;
+pub(super) const UNLIKELY: f64 = 0.02;
 
 /// The likelihood that it waits for a load from a variable at a fixed address, which mostly is in the cache.
 const FIXED: f64 = 0.5;
@@ -19,10 +19,10 @@ const FIXED: f64 = 0.5;
 const REPEATED: f64 = 0.3;
 
 /// The part of the likeliest candidate's weight below which another is left out.
-const LEFT_OUT: f64 = 0.2;
+pub(super) const LEFT_OUT: f64 = 0.2;
 
 /// The likelihood from which on a line counts as one that a store can miss.
-const CAN_MISS: f64 = 0.5;
+pub(super) const CAN_MISS: f64 = 0.5;
 
 /// The most instructions between two stores of which the later one only waits for the earlier one.
 const STORES_APART: usize = 64;
@@ -42,16 +42,16 @@ pub(super) enum Origin {
 
 /// An instruction that control comes from.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
-    origin: Origin,
+pub(super) struct Candidate {
+    pub(super) origin: Origin,
     /// The likelihood that it stalled, 1 for a load from anywhere.
-    stall: f64,
+    pub(super) stall: f64,
     /// The pair whose jump it is, and what to charge instead where that retires as one.
-    pair: Option<(FusiblePair, u64, f64)>,
+    pub(super) pair: Option<(FusiblePair, u64, f64)>,
     /// The frequency of this path into the sampled instruction, relative to the other candidates.
-    flow: f64,
-    /// `true` if the instruction in front of the address only waits for this one.
-    is_waiting: bool,
+    pub(super) flow: f64,
+    /// The rule by which it is the only candidate, where it is not that it is in front of the address.
+    pub(super) rule: Option<Rule>,
 }
 
 /// The instructions that samples at one address may be charged to.
@@ -63,9 +63,19 @@ pub(super) struct Candidates {
 
 /// One function with its samples.
 pub(super) struct FunctionSamples<'b> {
-    lines: Lines<'b>,
-    body: &'b Body,
+    pub(super) lines: Lines<'b>,
+    pub(super) body: &'b Body,
     counts: &'b FxHashMap<u64, u64>,
+}
+
+/// The store of a loop that can miss.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MissingStore {
+    pub(super) position: usize,
+    /// The samples right behind it.
+    pub(super) behind: u64,
+    /// The samples of the whole loop.
+    pub(super) seen: u64,
 }
 
 impl<'b> FunctionSamples<'b> {
@@ -102,7 +112,10 @@ impl<'b> FunctionSamples<'b> {
                 let mut positions: Vec<usize> =
                     positions.filter(|position| all.len() == 1 || !self.is_filling(*position)).collect();
                 positions.extend(is_repeated.then_some(position));
-                self.all(&positions)
+                match self.at_itself(position, &positions) {
+                    Some(own) => vec![own],
+                    None => self.all(&positions),
+                }
             }
         };
         if let [Candidate { pair: Some((pair, ..)), .. }] = list[..] {
@@ -111,7 +124,7 @@ impl<'b> FunctionSamples<'b> {
         (!list.is_empty()).then_some(Candidates { address, list })
     }
 
-    fn count(&self, address: u64) -> u64 {
+    pub(super) fn count(&self, address: u64) -> u64 {
         self.counts.get(&address).copied().unwrap_or(0)
     }
 
@@ -176,12 +189,12 @@ impl<'b> FunctionSamples<'b> {
             stall: stall(position),
             pair,
             flow,
-            is_waiting: false,
+            rule: None,
         }
     }
 
     /// Returns the likelihood that an operand keeps the processor waiting.
-    fn stall(&self, position: usize, memory: &Memory) -> f64 {
+    pub(super) fn stall(&self, position: usize, memory: &Memory) -> f64 {
         if memory.implicit || !memory.access.reads() || self.is_on_stack(position, memory) {
             return UNLIKELY;
         }
@@ -190,7 +203,7 @@ impl<'b> FunctionSamples<'b> {
         base * self.untouched(position, memory).max(UNLIKELY)
     }
 
-    fn untouched(&self, position: usize, memory: &Memory) -> f64 {
+    pub(super) fn untouched(&self, position: usize, memory: &Memory) -> f64 {
         let flow = |block: usize| {
             let block = self.body.blocks().get(block);
             block.map_or(1.0, |block| self.flow(block.instructions.start as usize))
@@ -198,7 +211,7 @@ impl<'b> FunctionSamples<'b> {
         self.lines.untouched(position, memory, &flow)
     }
 
-    fn is_on_stack(&self, position: usize, memory: &Memory) -> bool {
+    pub(super) fn is_on_stack(&self, position: usize, memory: &Memory) -> bool {
         let stack = Some(self.lines.stack_pointer());
         memory.base == stack
             || memory.implicit
@@ -215,6 +228,25 @@ impl<'b> FunctionSamples<'b> {
     /// room for later ones, at one that cannot miss itself. It is the only store in front, up to the same
     /// one of the turn before, that can miss, and most samples here are behind it.
     fn store_waited_for(&self, position: usize) -> Option<Candidate> {
+        let own = self.count(self.body.instructions()[position].end());
+        let MissingStore { position, behind, seen } = self.missing_store(position).filter(|_| own > 0)?;
+        // what retires evenly has its samples in many places
+        (behind >= 2 * own && behind * 2 >= seen).then(|| self.waited_for(position))
+    }
+
+    /// Returns the candidate that a store is for samples at one that waits for it.
+    pub(super) fn waited_for(&self, position: usize) -> Candidate {
+        Candidate {
+            origin: Origin::Instruction(self.body.instructions()[position].address),
+            stall: 1.0,
+            pair: None,
+            flow: 1.0,
+            rule: Some(Rule::StoreWaitedFor),
+        }
+    }
+
+    /// Finds the only store that can miss in front of one that cannot, up to the same one of the turn before.
+    pub(super) fn missing_store(&self, position: usize) -> Option<MissingStore> {
         let is_store = |position: usize| {
             let memory = self.body.instructions()[position].memory.as_ref()?;
             let is_plain = memory.access.writes() && !memory.access.reads() && !memory.implicit;
@@ -225,11 +257,10 @@ impl<'b> FunctionSamples<'b> {
             let instruction = &self.body.instructions()[position];
             self.count(instruction.end())
         };
-        let own = samples(position);
-        if own == 0 || self.untouched(position, is_store(position)?) >= CAN_MISS {
+        if self.untouched(position, is_store(position)?) >= CAN_MISS {
             return None;
         }
-        let (mut missing, mut seen) = (None, own);
+        let (mut missing, mut seen) = (None, samples(position));
         let mut current = position;
         for _ in 0..STORES_APART {
             current = self.usually_before(current)?;
@@ -247,16 +278,8 @@ impl<'b> FunctionSamples<'b> {
                 return None;
             }
         }
-        let missing = missing.filter(|_| current == position)?;
-        let behind = samples(missing);
-        // what retires evenly has its samples in many places
-        (behind >= 2 * own && behind * 2 >= seen).then(|| Candidate {
-            origin: Origin::Instruction(self.body.instructions()[missing].address),
-            stall: 1.0,
-            pair: None,
-            flow: 1.0,
-            is_waiting: true,
-        })
+        let position = missing.filter(|_| current == position)?;
+        Some(MissingStore { position, behind: samples(position), seen })
     }
 
     /// Returns the instruction from which control mostly comes to another one.
@@ -307,7 +330,7 @@ impl<'b> FunctionSamples<'b> {
 
 impl Candidate {
     fn call_or_return() -> Candidate {
-        Candidate { origin: Origin::CallOrReturn, stall: 0.0, pair: None, flow: 1.0, is_waiting: false }
+        Candidate { origin: Origin::CallOrReturn, stall: 0.0, pair: None, flow: 1.0, rule: None }
     }
 }
 
@@ -340,8 +363,11 @@ impl Candidates {
         if let [(only, ..)] = list[..] {
             let rule = match only {
                 Origin::CallOrReturn => Rule::CallOrReturn,
-                _ if self.list.iter().any(|candidate| candidate.is_waiting) => Rule::StoreWaitedFor,
-                Origin::Instruction(own) if own == self.address => Rule::Repeated,
+                Origin::Instruction(own) => match self.list.iter().find_map(|candidate| candidate.rule) {
+                    Some(rule) => rule,
+                    None if own == self.address => Rule::Repeated,
+                    None => rule,
+                },
                 _ => rule,
             };
             return Some((rule, vec![(only, 1.0)]));

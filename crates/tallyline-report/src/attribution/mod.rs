@@ -8,6 +8,7 @@
 
 mod calls;
 mod candidates;
+mod itself;
 mod lines;
 
 pub use super::skid::{CallCounts, EventShift, FusionRules, PairRule, Rule, RuleSource};

@@ -130,6 +130,52 @@ stores_third:
         jne stores_loop
         ret
         .size stores, . - stores
+        .type itself, @function
+itself: mov (%rsi), %rcx
+itself_loop:
+        mov (%rsi), %rcx
+        shl $6, %rcx
+itself_quiet:
+        lea (%rdi,%rcx), %rdx
+itself_load:
+        mov (%rdx), %rax
+itself_behind:
+        add %rax, %r8
+        mov 8(%rdx), %rax
+itself_reload:
+        mov 64(%rdx), %rax
+itself_reload_behind:
+        add %rax, %r8
+        div %r8
+itself_divided:
+        mov 128(%rdx), %rax
+itself_divided_behind:
+        add $8, %rsi
+        cmp %rsi, %r9
+        jne itself_loop
+        ret
+        .size itself, . - itself
+        .type buffers, @function
+buffers:
+        mov %rsi, %rcx
+buffers_loop:
+        mov %rcx, %rax
+        shl $3, %rax
+buffers_shift:
+        xor %rcx, %rax
+        mov %rax, counter(%rip)
+        mov (%rdi), %rdx
+        add $8, %rdi
+        mov %rcx, 8(%rdx)
+buffers_missed:
+        mov %rcx, 16(%rdx)
+buffers_second:
+        mov %rcx, 24(%rdx)
+buffers_third:
+        dec %rcx
+        jne buffers_loop
+        ret
+        .size buffers, . - buffers
         .type shift, @function
 shift:  add $1, %rax
         add $1, %rax
@@ -381,6 +427,58 @@ fn a_store_to_a_touched_line_waits_for_the_one_store_that_can_miss() {
         assert_eq!((rule, shares.len()), (Rule::Previous, 1), "{label}");
         assert_ne!(shares[0].0, first, "{label}");
     }
+}
+
+#[test]
+fn samples_at_a_load_behind_what_cannot_stall_are_the_loads() {
+    let Some(program) = Program::new("itself") else { return };
+    let stalled = [
+        ("itself_load", 300),
+        ("itself_behind", 2000),
+        ("itself_reload", 200),
+        ("itself_reload_behind", 900),
+        ("itself_quiet", 9),
+        ("itself_loop", 11),
+    ];
+    // behind a register's instruction, and behind a load of the line that was just loaded from
+    for label in ["itself_load", "itself_reload"] {
+        let verdict = program.decide("itself", &stalled, label, AMD);
+        assert_eq!(verdict, (Rule::Itself, vec![(label.to_owned(), 1.0)]));
+    }
+    // most are behind the load in any case
+    let verdict = program.decide("itself", &stalled, "itself_behind", AMD);
+    assert_eq!(verdict, (Rule::Previous, vec![("itself_load".to_owned(), 1.0)]));
+}
+
+#[test]
+fn samples_at_a_load_are_those_of_what_retired_where_that_may_have_taken_time() {
+    let Some(program) = Program::new("not-itself") else { return };
+    let previous = |samples: &[(&str, u64)], at: &str| {
+        let (rule, shares) = program.decide("itself", samples, at, AMD);
+        assert_eq!((rule, shares.len()), (Rule::Previous, 1), "{at}");
+        assert_ne!(shares[0].0, at);
+    };
+    let divided = [("itself_divided", 300), ("itself_divided_behind", 2000), ("itself_quiet", 9)];
+    // a division takes time of its own
+    previous(&divided, "itself_divided");
+    // what retires evenly
+    let labels =
+        ["itself_loop", "itself_quiet", "itself_load", "itself_behind", "itself_reload", "itself_divided"];
+    previous(&labels.map(|label| (label, 100)), "itself_load");
+    // a load that few samples are behind did not stall
+    previous(&[("itself_load", 300), ("itself_behind", 20), ("itself_quiet", 9)], "itself_load");
+}
+
+#[test]
+fn samples_at_a_store_without_a_buffer_are_those_of_the_store_that_misses() {
+    let Some(program) = Program::new("buffer") else { return };
+    let samples =
+        [("buffers_shift", 900), ("buffers_missed", 1400), ("buffers_second", 30), ("buffers_third", 35)];
+    let body = program.body("buffers");
+    let position = body.position(program.at("buffers_missed")).expect("an instruction") - 1;
+    let first = format!("{:#x}", body.instructions()[position].address);
+    let verdict = program.decide("buffers", &samples, "buffers_shift", AMD);
+    assert_eq!(verdict, (Rule::StoreWaitedFor, vec![(first, 1.0)]));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub enum Rule {
     Repeated,
     /// The store that the one in front only waits for.
     StoreWaitedFor,
+    /// The instruction at the place itself, which waits: those in front cannot have stalled.
+    Itself,
     /// A call or a return.
     CallOrReturn,
     /// The call through memory in front of the return address.
@@ -47,6 +49,9 @@ impl Rule {
             Rule::Repeated => "the string instruction itself, which is interrupted between its turns",
             Rule::StoreWaitedFor => {
                 "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
+            }
+            Rule::Itself => {
+                "the instruction itself, which most samples are behind: the one in front cannot have stalled"
             }
             Rule::CallOrReturn => "a call or a return came before",
             Rule::Call => "the call through memory in front of the return address on the stack",
