@@ -5,7 +5,8 @@
 //! retirement and its own: a load that depends on another one's miss costs its whole latency, independent misses
 //! within a window overlap and cost together as much as one. Behind it are sets of the least recently used lines
 //! in several levels, a stride prefetcher for each load, a TLB whose misses read a page table through the caches, and
-//! memory with a latency and a rate.
+//! memory with a latency and a rate. A page that is touched for the first time was just cleared by the kernel, so
+//! that its lines are close.
 //!
 //! The trace has accesses only. The instructions between two of them are found in the program's code by their number
 //! (`path`); branches among them are predicted, and a wrong prediction empties the window when the branch is known.
@@ -14,6 +15,7 @@
 //! the kernel. What one core writes is gone from the others' caches.
 
 mod caches;
+mod calendar;
 mod core;
 mod path;
 mod predictor;

@@ -43,6 +43,8 @@ pub struct Processor {
     pub tlb: [u32; 2],
     /// Lines that a stride is prefetched ahead; 0 without a prefetcher.
     pub prefetch: u32,
+    /// `true` if the kernel has just cleared a page that is touched for the first time, so that its lines are close.
+    pub cleared: bool,
 }
 
 impl Default for Processor {
@@ -65,6 +67,7 @@ impl Default for Processor {
             page: 4096,
             tlb: [96, 4096],
             prefetch: 32,
+            cleared: true,
         }
     }
 }

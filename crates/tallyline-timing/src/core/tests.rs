@@ -35,7 +35,7 @@ fn instructions(count: usize) -> Instructions {
 fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize) -> u64) -> Costs {
     let instructions = instructions(operations.len());
     let code = Made(operations.to_vec());
-    let processor = Processor { memory: 400, prefetch: 0, ..Processor::default() };
+    let processor = Processor { memory: 400, prefetch: 0, cleared: false, ..Processor::default() };
     let mut cores = TimedCores::new(&processor, 1, &instructions, &code).expect("a processor");
     let mut now = 0;
     for round in 0..rounds {

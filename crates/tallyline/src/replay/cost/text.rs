@@ -59,7 +59,9 @@ fn head(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
         processor.misses,
         match processor.prefetch {
             0 => "no prefetcher".to_owned(),
-            lines => format!("strides are fetched {lines} lines ahead"),
+            lines => format!(
+                "strides are fetched {lines} lines ahead, and the kernel has cleared fresh pages into L2"
+            ),
         }
     )?;
     let instructions = findings.total.executions + findings.unexplained;
