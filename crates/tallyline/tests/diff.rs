@@ -65,7 +65,7 @@ removed struct gone: 4 bytes, /program.c:2
 1 added, 1 removed, 3 grown, 0 shrunk, 1 of the same size with other members or places; 1 with members on other \
 cache lines; 2 the same
 ";
-    assert_eq!(diff(&folder, &[]), expected);
+    assert_eq!(diff(&folder, &["--all"]), expected);
     let verbose = diff(&folder, &["--verbose"]);
     assert!(verbose.contains("    ~ in.b 4 -> 0\n    ~ in.a 0 -> 4\n"), "{verbose}");
 }
@@ -157,4 +157,66 @@ fn markdown_is_a_table_and_codiff_s_style_is_short() {
 fn files_that_cannot_be_read_are_errors_and_no_differences() {
     let output = run(&["diff", &data("holes.o"), "no/such/file"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn the_root_cause_comes_first_and_its_followers_are_folded() {
+    let folder = folder("diff-causes");
+    let source = |more: &str| {
+        let mut text = format!(
+            "struct device {{ long a, b; {more} }};\nstruct pci {{ struct device dev; long id; }};\n"
+        );
+        text.push_str("struct small { int x; };\nstruct pci pci; struct small small;\n");
+        for number in 0..60 {
+            text.push_str(&format!("struct card{number} {{ struct pci pci; long x; }} card{number};\n"));
+        }
+        text
+    };
+    let old = source("");
+    let new = source("long c;").replace("int x; };", "int x, y; };");
+    for (version, text) in [("old", old), ("new", new)] {
+        let Some(made) = object(&folder, "program", &text) else { return };
+        std::fs::rename(&made, folder.join(format!("{version}.o"))).expect("renamed");
+    }
+    let text = diff(&folder, &[]);
+    let expected = "\
+grown   struct device: 16 -> 24 bytes, /program.c:1
+    + c at 16 on line 0: long int
+    61 types grow with it: struct pci (+8), struct card0 (+8), struct card1 (+8), struct card2 (+8), struct card3 (+8), \
+struct card4 (+8), 55 more
+grown   struct small: 4 -> 8 bytes, /program.c:3
+    + y at 4 on line 0: int
+0 added, 0 removed, 63 grown";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(text.lines().count() < 40, "{text}");
+    assert_eq!(diff(&folder, &["--all"]).lines().filter(|line| line.starts_with("grown ")).count(), 63);
+    let table = diff(&folder, &["--format", "markdown"]);
+    assert!(table.find("`device`") < table.find("`small`"), "{table}");
+    assert!(table.contains("<details><summary>61 types that contain them</summary>"), "{table}");
+    assert!(table.contains("\n21 not shown\n"), "{table}");
+    let value: Value = serde_json::from_str(&diff(&folder, &["--format", "json"])).expect("JSON");
+    let types = value["types"].as_array().expect("types");
+    assert_eq!(types.len(), 63);
+    let causes = |name: &str| types.iter().find(|ty| ty["name"] == name).map(|ty| ty["causes"].clone());
+    assert_eq!(causes("device"), Some(serde_json::json!([])));
+    assert_eq!(causes("pci"), Some(serde_json::json!(["device"])));
+    assert_eq!(causes("card7"), Some(serde_json::json!(["pci"])));
+}
+
+#[test]
+fn more_differences_than_a_screen_are_folded_and_counted() {
+    let folder = folder("diff-many");
+    for (version, member) in [("old", "int"), ("new", "long")] {
+        let text: String =
+            (0..200).map(|number| format!("struct t{number} {{ {member} x; }} v{number};\n")).collect();
+        let Some(made) = object(&folder, "program", &text) else { return };
+        std::fs::rename(&made, folder.join(format!("{version}.o"))).expect("renamed");
+    }
+    let text = diff(&folder, &[]);
+    assert!(text.lines().count() < 40, "{text}");
+    let shown = text.lines().filter(|line| line.starts_with("grown ")).count();
+    assert!(
+        text.contains(&format!("\n{} more types that differ; --all shows them\n", 200 - shown)),
+        "{text}"
+    );
 }

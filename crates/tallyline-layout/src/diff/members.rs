@@ -35,6 +35,10 @@ pub struct MemberChange {
     pub old: Option<Place>,
     /// The new location; none if the member was removed.
     pub new: Option<Place>,
+    /// The name of the record that the member is in both files, or that its elements are.
+    pub(super) record: Option<String>,
+    /// `true` if that record has no name, so that its members are compared as the type's own.
+    pub(super) is_anonymous: bool,
 }
 
 impl MemberChange {
@@ -96,7 +100,13 @@ impl Search<'_> {
                 Some(partner) => self.pair(partner, field, path, base, depth),
                 None => {
                     let new = Some(self.place(self.new, field, base.new));
-                    self.found.push(MemberChange { name: path, old: None, new });
+                    self.found.push(MemberChange {
+                        name: path,
+                        old: None,
+                        new,
+                        record: None,
+                        is_anonymous: false,
+                    });
                 }
             }
         }
@@ -105,7 +115,8 @@ impl Search<'_> {
         for index in gone {
             let name = String::from_utf8_lossy(self.old.name(mine[index].name));
             let old = Some(self.place(self.old, &mine[index], base.old));
-            self.found.push(MemberChange { name: format!("{}{name}", base.path), old, new: None });
+            let name = format!("{}{name}", base.path);
+            self.found.push(MemberChange { name, old, new: None, record: None, is_anonymous: false });
         }
     }
 
@@ -119,7 +130,11 @@ impl Search<'_> {
         if moved || self.types && retyped() {
             let old = Some(self.place(self.old, mine, base.old));
             let new = Some(self.place(self.new, theirs, base.new));
-            self.found.push(MemberChange { name: path.clone(), old, new });
+            let is_anonymous =
+                anonymous(self.old, mine.ty).is_some() && anonymous(self.new, theirs.ty).is_some();
+            let other = record_name(self.new, theirs.ty);
+            let record = record_name(self.old, mine.ty).filter(|name| other.as_ref() == Some(name));
+            self.found.push(MemberChange { name: path.clone(), old, new, record, is_anonymous });
         }
         let inner = anonymous(self.old, mine.ty).zip(anonymous(self.new, theirs.ty));
         if let Some((before, after)) = inner.filter(|_| depth < DEPTH_LIMIT) {
@@ -142,6 +157,19 @@ impl Search<'_> {
             line: bit_offset / 8 / self.line,
         }
     }
+}
+
+/// Returns the name of the record that a type is, or that its elements are.
+fn record_name(types: &Types, ty: TypeId) -> Option<String> {
+    let mut ty = types.strip(ty);
+    for _ in 0..DEPTH_LIMIT {
+        match types.get(ty) {
+            Type::Array(array) => ty = types.strip(types.array(array).of),
+            _ => break,
+        }
+    }
+    let (_, record) = types.as_record(ty)?;
+    record.name.is_some().then(|| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned())
 }
 
 /// The record that a member's type is, or that its elements are, if it has no name of its own: its

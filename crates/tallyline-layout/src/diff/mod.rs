@@ -5,9 +5,11 @@
 //! order: by the places and sizes of definitions, not by that of units in the file.
 //! One type is compared after the other, so no more is kept than one type's differences.
 
+mod causes;
 mod matching;
 mod members;
 
+pub use causes::causes;
 pub use members::{MemberChange, Place};
 
 use crate::query::holes;

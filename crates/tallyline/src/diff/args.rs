@@ -27,6 +27,11 @@ pub(crate) struct DiffArgs {
     #[arg(short, long)]
     pub(super) types: bool,
 
+    /// Show all types in the order of their declarations; without it and without -C or --verbose the root causes of
+    /// the differences come first, and types that only contain changed ones are folded
+    #[arg(long)]
+    pub(super) all: bool,
+
     /// Every member that moved; without it those that changed their line, and how many others
     #[arg(short, long)]
     pub(super) verbose: bool,
@@ -48,6 +53,7 @@ pub(crate) struct DiffArgs {
 const EXAMPLES: &str = "\
 Examples:
   tallyline diff ./server.old ./server
+  tallyline diff --all ./server.old ./server
   tallyline diff -C 'tcp_*,sock' vmlinux-6.12 vmlinux-6.18
   tallyline diff --format markdown base/server head/server > comment.md
   tallyline diff --format codiff old.o new.o >> commit-message

@@ -4,7 +4,8 @@
 //! "same"}}`, one type a line. A type has `name`, `kind`, `change` (`added`, `removed`, `grown`,
 //! `shrunk`, `rearranged`), `old` and `new` (null, or `size`, `lines`, `holes`, `hole_bytes`, `padding`,
 //! `members`, `declared_at`) and `members`: `name`, `old` and `new` (null, or `bit_offset`, `bits`,
-//! `bitfield`, `type`, `line`).
+//! `bitfield`, `type`, `line`), and `causes`: the names of the changed types that it contains, if those explain all of
+//! its change.
 
 use super::Report;
 use anyhow::Result;
@@ -12,21 +13,27 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tallyline_layout::diff::{Counts, Place, Shape, TypeChange};
 
-/// A document that is written type by type.
-#[derive(Default)]
-pub(super) struct Json {
-    any: bool,
+/// A document that is written type by type, in the order of the changes.
+pub(super) struct Json<'c> {
+    changes: &'c [TypeChange],
+    /// For each change the changes that explain it.
+    causes: Vec<Vec<usize>>,
+    /// The number of types that were written.
+    written: usize,
 }
 
-impl Json {
+impl<'c> Json<'c> {
+    pub(super) fn new(changes: &'c [TypeChange], causes: Vec<Vec<usize>>) -> Json<'c> {
+        Json { changes, causes, written: 0 }
+    }
+
     fn start(&mut self, out: &mut dyn Write) -> Result<()> {
-        let start: &[u8] = if self.any { b",\n" } else { b"{\"schema\":1,\"types\":[\n" };
-        self.any = true;
+        let start: &[u8] = if self.written != 0 { b",\n" } else { b"{\"schema\":1,\"types\":[\n" };
         Ok(out.write_all(start)?)
     }
 }
 
-impl Report for Json {
+impl Report for Json<'_> {
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
         self.start(out)?;
         let members: Vec<Value> = change
@@ -34,6 +41,10 @@ impl Report for Json {
             .iter()
             .map(|one| json!({"name": one.name, "old": place(&one.old), "new": place(&one.new)}))
             .collect();
+        let direct = self.causes.get(self.written).map_or(&[][..], Vec::as_slice);
+        let causes: Vec<&str> =
+            direct.iter().filter_map(|cause| Some(self.changes.get(*cause)?.name.as_str())).collect();
+        self.written += 1;
         let value = json!({
             "name": change.name,
             "kind": change.keyword,
@@ -41,12 +52,13 @@ impl Report for Json {
             "old": shape(&change.old),
             "new": shape(&change.new),
             "members": members,
+            "causes": causes,
         });
         Ok(serde_json::to_writer(out, &value)?)
     }
 
     fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()> {
-        if !self.any {
+        if self.written == 0 {
             self.start(out)?;
         }
         let counts = json!({

@@ -1,7 +1,9 @@
 //! `tallyline diff`: what differs between the layouts of two files.
 
 mod args;
+mod causes;
 mod codiff;
+mod folded;
 mod json;
 mod markdown;
 mod text;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
-use tallyline_layout::diff::{Counts, Options, TypeChange, diff};
+use tallyline_layout::diff::{Counts, Options, TypeChange, causes, diff};
 use tallyline_support::output::{Color, Output};
 
 /// A way to show differences, which come one type after the other.
@@ -43,15 +45,24 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     let output = Output::open(args.output.as_deref(), color)?;
     let old = read(&args.old, &options)?;
     let new = read(&args.new, &options)?;
-    let mut counts = Counts::default();
+    let mut changes = Vec::new();
+    let counts = diff(&old, &new, &options, |change| {
+        changes.push(change.clone());
+        Ok::<(), std::convert::Infallible>(())
+    });
+    let Ok(counts) = counts;
+    drop((old, new));
+    let is_folded = !args.all && !args.verbose && args.classes.is_empty();
     output.write(|out| {
         let mut report: Box<dyn Report> = match args.format {
-            Format::Text => Box::new(text::Text { verbose: args.verbose }),
-            Format::Json => Box::new(json::Json::default()),
+            Format::Text if is_folded => return folded::text(&changes, &counts, out),
+            Format::Markdown if is_folded => return folded::markdown(&changes, &counts, out),
+            Format::Text => Box::new(text::Text { verbose: args.verbose, members: usize::MAX }),
+            Format::Json => Box::new(json::Json::new(&changes, causes(&changes))),
             Format::Markdown => Box::new(markdown::Markdown::default()),
             Format::Codiff => Box::new(codiff::Codiff::new(args.verbose)),
         };
-        counts = diff(&old, &new, &options, |change| report.change(change, out))?;
+        changes.iter().try_for_each(|change| report.change(change, out))?;
         report.end(&counts, out)
     })?;
     Ok(if counts.differ() { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })

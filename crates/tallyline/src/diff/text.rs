@@ -16,6 +16,8 @@ const MOVED: Style = AnsiColor::Yellow.on_default();
 /// A headline for each type, and a line for each member.
 pub(super) struct Text {
     pub(super) verbose: bool,
+    /// The most members shown of a type.
+    pub(super) members: usize,
 }
 
 impl Report for Text {
@@ -42,14 +44,22 @@ impl Report for Text {
             _ => "shrunk ",
         };
         writeln!(out, "{MOVED}{what}{MOVED:#} {name}: {}{}", sizes(old, new), at(new))?;
-        let mut quiet = 0_u64;
+        let (mut quiet, mut shown, mut more) = (0_u64, 0, 0_u64);
         for member in &change.members {
             let is_news = member.old.is_none() || member.new.is_none() || member.changes_line();
             if is_news || self.verbose || is_resized(member) {
+                shown += 1;
+                if shown > self.members {
+                    more += 1;
+                    continue;
+                }
                 line(member, out)?;
             } else {
                 quiet += 1;
             }
+        }
+        if more != 0 {
+            writeln!(out, "    {DIM}{more} more that changed; --verbose shows them{DIM:#}")?;
         }
         if quiet != 0 {
             let word = if quiet == 1 { "member" } else { "members" };
