@@ -190,7 +190,7 @@ pub(crate) fn explore<T>(
     explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// Opens the debug information of a file like [`explore`], but without line tables.
+/// Opens the debug information of a file like `explore`, but without line tables.
 pub fn explore_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -200,7 +200,7 @@ pub fn explore_without_lines<T>(
     explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
-/// Opens debug information in memory like [`explore`].
+/// Opens debug information in memory like `explore`.
 pub fn explore_bytes<T>(
     bytes: &[u8],
     companions: &dyn Companions,

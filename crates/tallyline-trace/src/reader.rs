@@ -102,7 +102,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
     ///
     /// # Errors
     /// [`Error::NotTrace`], [`Error::Damaged`] with the offset, or what the source says. A block
-    /// that the file's end cuts is no error, see [`Trace::cut`].
+    /// that the file's end cuts is no error, see `Trace::cut`.
     pub fn open(source: &'s S) -> Result<Self> {
         let size = source.size()?;
         let mut trace = Self {
@@ -219,7 +219,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// What is in a block. The buffer takes its bytes; [`Events::into_buffer`] gives it back.
+    /// What is in a block. The buffer takes its bytes; `Events::into_buffer` gives it back.
     ///
     /// # Errors
     /// What the source says.
