@@ -2,7 +2,7 @@
 
 use super::catalog::Catalog;
 use super::globals::Globals;
-use super::tag_facts::Universe;
+use super::tag_facts::TagDomain;
 use super::value::{State, Value};
 use crate::code::{Body, Image, Machine, Register};
 use rustc_hash::FxHashMap;
@@ -40,8 +40,8 @@ pub(super) struct Analysis<'f, 'i, 'u, 'a> {
     pub(super) vector_budget: usize,
     pub(super) no_return: FxHashMap<u64, bool>,
     /// Domains of enum tags, and the domain of each tag by type and offset.
-    pub(super) universes: Vec<Universe>,
-    pub(super) universe_of: FxHashMap<(TypeId, u32), Option<u32>>,
+    pub(super) tag_domains: Vec<TagDomain>,
+    pub(super) tag_domain_of: FxHashMap<(TypeId, u32), Option<u32>>,
 }
 
 /// Control flow behind an instruction.
@@ -81,8 +81,8 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
             templates: FxHashMap::default(),
             vector_budget: VECTOR_BUDGET,
             no_return: FxHashMap::default(),
-            universes: Vec::new(),
-            universe_of: FxHashMap::default(),
+            tag_domains: Vec::new(),
+            tag_domain_of: FxHashMap::default(),
         };
         analysis.find_innermost();
         analysis

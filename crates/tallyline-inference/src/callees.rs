@@ -15,26 +15,37 @@ const DEPTH_LIMIT: usize = 6;
 const LENGTH_LIMIT: u64 = 4096;
 
 /// A set of registers, one bit each.
-pub(super) type Set = u64;
+pub(super) type DwarfRegisterSet = u64;
 
 /// Every register.
-pub(super) const ALL: Set = u64::MAX;
+pub(super) const ALL: DwarfRegisterSet = u64::MAX;
 
 /// The clobbered registers of the callees analysed so far.
 #[derive(Debug, Default)]
 pub(super) struct Callees {
-    changed: FxHashMap<u64, Set>,
+    clobbered: FxHashMap<u64, DwarfRegisterSet>,
 }
 
 impl Callees {
     /// Returns the registers that a function may change; all of them if that is unknown. With a unit, only functions
     /// of that unit are analysed.
-    pub(super) fn changed(&mut self, image: &Image, unit: Option<&Unit<'_, '_>>, target: u64) -> Set {
-        self.look(image, unit, target, 0)
+    pub(super) fn clobbered(
+        &mut self,
+        image: &Image,
+        unit: Option<&Unit<'_, '_>>,
+        target: u64,
+    ) -> DwarfRegisterSet {
+        self.analyse(image, unit, target, 0)
     }
 
-    fn look(&mut self, image: &Image, unit: Option<&Unit<'_, '_>>, target: u64, depth: usize) -> Set {
-        if let Some(known) = self.changed.get(&target) {
+    fn analyse(
+        &mut self,
+        image: &Image,
+        unit: Option<&Unit<'_, '_>>,
+        target: u64,
+        depth: usize,
+    ) -> DwarfRegisterSet {
+        if let Some(known) = self.clobbered.get(&target) {
             return *known;
         }
         let Some(ranges) = code_of(image, unit, target) else { return ALL };
@@ -43,22 +54,22 @@ impl Callees {
             return ALL;
         }
         // recursion adds no register that the rest of the function does not
-        self.changed.insert(target, 0);
+        self.clobbered.insert(target, 0);
         let body = Body::decode(image, &ranges, target);
-        let mut changed = body.written();
+        let mut clobbered = body.written();
         for instruction in body.instructions() {
             let leaves = |to: u64| !ranges.iter().any(|range| range.contains(&to));
-            changed |= match instruction.flow {
-                Flow::Call(Some(to)) => self.look(image, unit, to, depth + 1),
+            clobbered |= match instruction.flow {
+                Flow::Call(Some(to)) => self.analyse(image, unit, to, depth + 1),
                 Flow::Jump(Some(to)) | Flow::Branch(to) if leaves(to) => {
-                    self.look(image, unit, to, depth + 1)
+                    self.analyse(image, unit, to, depth + 1)
                 }
                 Flow::Call(None) | Flow::Jump(None) => ALL,
                 _ => 0,
             };
         }
-        self.changed.insert(target, changed);
-        changed
+        self.clobbered.insert(target, clobbered);
+        clobbered
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) const ALL: u64 = u64::MAX;
 
 /// The enum variant that a candidate is a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InVariant {
+pub(super) struct VariantMembership {
     /// The tag that selects the variant; none for an enum of one variant.
     pub(super) tag: Option<Tag>,
     /// The value of the tag; none for the variant that all other values select.
@@ -46,19 +46,19 @@ pub(super) struct Candidate {
     /// The member at each level, as the reports' `Member::number` counts them, down to the first array.
     pub(super) trail: Vec<u32>,
     /// The variants around the field, outermost first.
-    variants: Vec<InVariant>,
+    variants: Vec<VariantMembership>,
     /// The tag, if the field is one.
     pub(super) tag: Option<Tag>,
     // the enum whose tag it is, if others lie there too, with all of its variants
-    tag_of: Option<((TypeId, u64), Vec<InVariant>)>,
+    tag_of: Option<((TypeId, u64), Vec<VariantMembership>)>,
     // the bits of the object, if it is a bitfield
     bits: Option<(u64, u64)>,
-    rank: Rank,
+    rank: SizeMatch,
 }
 
 /// The match between the size of an access and that of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum SizeMatch {
     /// The field has the size.
     Field,
     /// A record or an array that starts with the field has the size.
@@ -70,7 +70,7 @@ enum Rank {
 impl Candidate {
     /// Returns true if the field has the size of the access and is not a bitfield.
     pub(super) fn is_field(&self) -> bool {
-        self.rank == Rank::Field && self.bits.is_none()
+        self.rank == SizeMatch::Field && self.bits.is_none()
     }
 
     /// Returns true for a bitfield.
@@ -81,7 +81,7 @@ impl Candidate {
 
 /// Returns the candidates at an offset of an object for an access of a size; 0 for an unknown size.
 pub(super) fn candidates(types: &Types, ty: TypeId, offset: u64, size: u64) -> Vec<Candidate> {
-    let mut walk = Walk {
+    let mut walk = CandidateWalk {
         types,
         size,
         found: Vec::new(),
@@ -90,7 +90,7 @@ pub(super) fn candidates(types: &Types, ty: TypeId, offset: u64, size: u64) -> V
         arrays: 0,
         variants: Vec::new(),
     };
-    walk.go(ty, offset, 0, Rank::None, 0);
+    walk.go(ty, offset, 0, SizeMatch::None, 0);
     walk.found
 }
 
@@ -100,7 +100,7 @@ pub(super) fn possible(
     all: &[Candidate],
     offset: u64,
     bits: Option<u64>,
-    is_possible: impl Fn(&InVariant) -> bool,
+    is_possible: impl Fn(&VariantMembership) -> bool,
 ) -> u64 {
     if all.len() < 2 {
         return ALL;
@@ -126,14 +126,14 @@ pub(super) fn possible(
         let is_proven = variants.iter().filter(|variant| is_possible(variant)).count() == 1;
         if is_proven && kept.iter().any(of_enum) {
             kept.retain(|other| *other != index);
-        } else if all[index].rank == Rank::Field && kept.contains(&index) {
+        } else if all[index].rank == SizeMatch::Field && kept.contains(&index) {
             // the tag in bytes of a variant: which variant it is nothing has said yet
             kept.retain(|other| *other == index || !of_enum(other));
         } else if kept.iter().any(of_enum) {
             kept.retain(|other| *other != index);
         }
     }
-    let best = kept.iter().map(|index| all[*index].rank).min().unwrap_or(Rank::None);
+    let best = kept.iter().map(|index| all[*index].rank).min().unwrap_or(SizeMatch::None);
     kept.retain(|index| all[*index].rank == best);
     let beyond = if all.len() >= 64 { 1 << 63 } else { 0 };
     kept.iter().filter(|index| **index < 64).fold(beyond, |set, index| set | 1 << index)
@@ -161,7 +161,7 @@ pub(super) fn trails(all: Vec<Candidate>, set: u64) -> Vec<Vec<u32>> {
     trails
 }
 
-struct Walk<'t> {
+struct CandidateWalk<'t> {
     types: &'t Types,
     size: u64,
     found: Vec<Candidate>,
@@ -169,19 +169,19 @@ struct Walk<'t> {
     trail: Vec<u32>,
     // how many arrays the walk is in
     arrays: usize,
-    variants: Vec<InVariant>,
+    variants: Vec<VariantMembership>,
 }
 
-impl Walk<'_> {
+impl CandidateWalk<'_> {
     /// Adds what lies at an offset of a part, which is itself `base` bytes behind the object's start.
-    fn go(&mut self, ty: TypeId, offset: u64, base: u64, outer: Rank, depth: usize) {
+    fn go(&mut self, ty: TypeId, offset: u64, base: u64, outer: SizeMatch, depth: usize) {
         if self.found.len() >= LIMIT {
             return;
         }
         let types = self.types;
         let ty = types.strip(ty);
         let is_whole = self.size != 0 && offset == 0 && abi::size_of(types, ty) == self.size;
-        let rank = if is_whole { Rank::Whole } else { outer };
+        let rank = if is_whole { SizeMatch::Whole } else { outer };
         let parts = self.found.len();
         match types.get(ty) {
             _ if depth > DEPTH_LIMIT => {}
@@ -207,14 +207,14 @@ impl Walk<'_> {
                 self.arrays -= 1;
                 self.path.pop();
             }
-            _ if is_whole => self.leaf(Rank::Field, None),
+            _ if is_whole => self.leaf(SizeMatch::Field, None),
             // the bytes behind the first of a number are what compilers load that use only those
             Type::Base { name, bits }
                 if offset != 0
                     && offset.saturating_add(self.size) <= u64::from(bits / 8)
                     && !is_float(types.name(name)) =>
             {
-                self.leaf(Rank::Field, None);
+                self.leaf(SizeMatch::Field, None);
             }
             _ => self.leaf(rank, None),
         }
@@ -248,7 +248,15 @@ impl Walk<'_> {
         }
     }
 
-    fn member(&mut self, number: u32, member: &Member, offset: u64, base: u64, rank: Rank, depth: usize) {
+    fn member(
+        &mut self,
+        number: u32,
+        member: &Member,
+        offset: u64,
+        base: u64,
+        rank: SizeMatch,
+        depth: usize,
+    ) {
         let (depth_of_path, depth_of_trail) = (self.path.len(), self.trail.len());
         self.step(number);
         if !member.is_base() && member.name.is_some() {
@@ -257,7 +265,7 @@ impl Walk<'_> {
         match member.bitfield {
             Some(bits) => {
                 let start = base.saturating_mul(8).saturating_add(member.bit_offset);
-                self.leaf(Rank::Field, Some((start, bits.size.into())));
+                self.leaf(SizeMatch::Field, Some((start, bits.size.into())));
             }
             None => {
                 let at = base.saturating_add(member.offset);
@@ -275,7 +283,15 @@ impl Walk<'_> {
         }
     }
 
-    fn variants(&mut self, ty: TypeId, record: &Record, offset: u64, base: u64, rank: Rank, depth: usize) {
+    fn variants(
+        &mut self,
+        ty: TypeId,
+        record: &Record,
+        offset: u64,
+        base: u64,
+        rank: SizeMatch,
+        depth: usize,
+    ) {
         let types = self.types;
         let variants = types.variants(record);
         let of = (ty, base);
@@ -286,7 +302,7 @@ impl Walk<'_> {
         });
         let in_variant = |value: Option<i128>| {
             let value = value.zip(tag.as_ref()).map(|(value, tag)| narrow(value, tag.size.into()));
-            InVariant { tag: tag.clone(), value, of }
+            VariantMembership { tag: tag.clone(), value, of }
         };
         let before = self.found.len();
         // the tag is counted behind the members, and those of variants behind it
@@ -314,7 +330,7 @@ impl Walk<'_> {
         let is_start = inside == 0 && self.size <= member.size;
         let depth_of_trail = self.trail.len();
         self.step(tag_number);
-        self.leaf(if is_start { Rank::Field } else { rank }, None);
+        self.leaf(if is_start { SizeMatch::Field } else { rank }, None);
         self.trail.truncate(depth_of_trail);
         if let Some(leaf) = self.found.last_mut() {
             let all = || variants.iter().map(|variant| in_variant(variant.tag)).collect();
@@ -323,7 +339,7 @@ impl Walk<'_> {
         }
     }
 
-    fn leaf(&mut self, rank: Rank, bits: Option<(u64, u64)>) {
+    fn leaf(&mut self, rank: SizeMatch, bits: Option<(u64, u64)>) {
         if self.found.len() >= LIMIT {
             return;
         }

@@ -12,7 +12,7 @@ use tallyline_debuginfo::program::UnitCache;
 const DEPTH_LIMIT: usize = 64;
 
 /// The maximum number of access paths at an offset of a type, through unions and variants.
-pub(super) const WAYS_LIMIT: usize = 64;
+pub(super) const ACCESS_PATHS_LIMIT: usize = 64;
 
 /// The source of types.
 enum Source<'u, 'a> {
@@ -23,7 +23,7 @@ enum Source<'u, 'a> {
 }
 
 /// An access path: each type from the outermost down to the leaf at an offset, with the offset in it.
-type Way = Vec<(TypeId, u64)>;
+type AccessPath = Vec<(TypeId, u64)>;
 
 /// The types of one worker thread.
 pub(super) struct Catalog<'i, 'u, 'a> {
@@ -84,7 +84,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// Returns the type of a DIE; the target of a pointer is not read yet.
-    pub(super) fn at(&mut self, place: u64) -> Option<TypeId> {
+    pub(super) fn type_at(&mut self, place: u64) -> Option<TypeId> {
         match &mut self.source {
             Source::Dwarf(reader) => reader.at(place).ok(),
             Source::Whole(_) => None,
@@ -92,7 +92,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// Returns the offset of a type's DIE.
-    pub(super) fn place(&self, id: TypeId) -> Option<u64> {
+    pub(super) fn die_offset(&self, id: TypeId) -> Option<u64> {
         match &self.source {
             Source::Dwarf(reader) => reader.place(id),
             Source::Whole(_) => None,
@@ -101,7 +101,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Records the scopes that a type is declared in, for its name.
     pub(super) fn note_path(&mut self, id: TypeId) {
-        let (Some(place), Some(units)) = (self.place(id), &mut self.units) else { return };
+        let (Some(place), Some(units)) = (self.die_offset(id), &mut self.units) else { return };
         if let (Some(path), Source::Dwarf(reader)) = (units.path(place), &mut self.source) {
             // a name that has no room is left as it is
             let _ = reader.set_path(id, &path);
@@ -192,9 +192,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             true => pointer.to,
             false => self.derived_only(whole.0, inside).unwrap_or(pointer.to),
         };
-        let ways = self.ways(outer, inside);
+        let paths = self.access_paths(outer, inside);
         let parts =
-            ways.into_iter().flatten().filter_map(|(id, inside)| Some((id, i64::try_from(inside).ok()?)));
+            paths.into_iter().flatten().filter_map(|(id, inside)| Some((id, i64::try_from(inside).ok()?)));
         let mut parts: Vec<_> = std::iter::once(whole).chain(parts).collect();
         parts.dedup();
         parts
@@ -212,9 +212,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
                 && !self.types().members(record).iter().any(|member| member.takes_bytes());
         }
         // locks are taken by a bit of a pointer, and unions have a number for several members
-        let ways = self.ways(outer, inside);
+        let paths = self.access_paths(outer, inside);
         let is_pointer = |types: &Types, id| matches!(types.get(id), Type::Pointer { .. });
-        ways.iter().filter_map(|way| way.last()).any(|&(leaf, at)| {
+        paths.iter().filter_map(|path| path.last()).any(|&(leaf, at)| {
             let is_number = !is_pointer(self.types(), part);
             at == 0 && (is_number || is_pointer(self.types(), leaf)) && self.size(leaf) == self.size(part)
         })
@@ -227,14 +227,14 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// Returns true if the target type of a pointer carries no information: `void`, bytes.
-    pub(super) fn says_nothing(&mut self, id: TypeId) -> bool {
+    pub(super) fn is_uninformative(&mut self, id: TypeId) -> bool {
         self.is_erased(id)
     }
 
     /// Returns true if the member at an offset is a vtable pointer.
-    pub(super) fn is_table_pointer(&mut self, ty: TypeId, offset: u64) -> bool {
-        let ways = self.ways(ty, offset);
-        ways.iter().flatten().any(|(id, inside)| {
+    pub(super) fn is_vtable_pointer(&mut self, ty: TypeId, offset: u64) -> bool {
+        let paths = self.access_paths(ty, offset);
+        paths.iter().flatten().any(|(id, inside)| {
             let Some((_, record)) = self.types().as_record(*id) else { return false };
             self.types().members(record).iter().any(|member| {
                 let name = self.types().name(member.name);
@@ -246,9 +246,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Returns the names of the innermost record with a member at an offset and of that member.
     pub(super) fn member_at(&mut self, ty: TypeId, offset: u64) -> Option<(Vec<u8>, Vec<u8>)> {
-        let ways = self.ways(ty, offset);
+        let paths = self.access_paths(ty, offset);
         let (id, inside) =
-            *ways.first()?.iter().rev().find(|(id, _)| self.types().as_record(*id).is_some())?;
+            *paths.first()?.iter().rev().find(|(id, _)| self.types().as_record(*id).is_some())?;
         let (_, record) = self.types().as_record(id)?;
         let member = self.types().members(record).iter().find(|member| member.offset == inside)?;
         let name = |name| self.types().name(name).to_vec();
@@ -258,9 +258,9 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Returns the element type of a Go map.
     pub(super) fn map_element(&mut self, map: TypeId) -> Option<TypeId> {
         // a map's type stands for a pointer to the table, which is made from both types
-        let place = self.place(map)?;
+        let place = self.die_offset(map)?;
         let element = self.units.as_mut()?.go_element(place)?;
-        self.at(element)
+        self.type_at(element)
     }
 
     /// Returns true for types without a layout: `void`, bytes.
@@ -281,12 +281,12 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Returns the abstract value of the bytes of an object from `offset` on, as a load into a register gives it.
     pub(super) fn value(&mut self, ty: TypeId, offset: u64, size: u64, scopes: &[(String, u64)]) -> Value {
-        let ways = self.ways(ty, offset);
+        let paths = self.access_paths(ty, offset);
         let mut found: Option<Value> = None;
-        for way in &ways {
-            let Some(&(leaf, inside)) = way.last() else { continue };
+        for path in &paths {
+            let Some(&(leaf, inside)) = path.last() else { continue };
             let value = match self.types().get(leaf) {
-                Type::Pointer { to, .. } if inside == 0 && size >= 8 => self.pointed_to(to, way, scopes),
+                Type::Pointer { to, .. } if inside == 0 && size >= 8 => self.pointee_value(to, path, scopes),
                 Type::Void | Type::Missing => continue,
                 _ => Value::WORD,
             };
@@ -294,7 +294,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
                 (None, value) | (Some(Value::Number(_)), value) => Some(value),
                 (Some(known), Value::Number(_)) => Some(known),
                 (Some(known), value) if known == value => Some(known),
-                // pointers to pointers: one steps over either in the same way; the first member is the last way
+                // pointers to pointers: the stride is that of either; the first member has the last path
                 (Some(known), value) if self.are_pointers_to_pointers(known, value) => Some(value),
                 // members of a union that point to different things
                 _ => return Value::Unknown(0),
@@ -310,11 +310,11 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// Returns the value of a pointer member; the records on its access path may tell more than its declared target.
-    fn pointed_to(&mut self, to: TypeId, way: &[(TypeId, u64)], scopes: &[(String, u64)]) -> Value {
+    fn pointee_value(&mut self, to: TypeId, path: &[(TypeId, u64)], scopes: &[(String, u64)]) -> Value {
         if !self.is_erased(to) {
             return Value::pointer(self.object(to));
         }
-        let records = way.iter().rev().filter_map(|(id, _)| {
+        let records = path.iter().rev().filter_map(|(id, _)| {
             self.types().as_record(*id).filter(|(_, record)| record.language.is_rust()).map(|_| *id)
         });
         let records: Vec<TypeId> = records.collect();
@@ -338,13 +338,13 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Returns the address of an element; in a hash table, elements lie on both sides of it.
     fn element_pointer(&mut self, to: TypeId, is_table: bool) -> Value {
         let step = if is_table { self.size(to) } else { 0 };
-        Value::Pointer(Pointer::start(to).stepping(step))
+        Value::Pointer(Pointer::start(to).with_stride(step))
     }
 
     /// Returns the element type of a container: its first template parameter, unless that is a byte.
     fn element(&mut self, templates: &[(String, u64)]) -> Option<TypeId> {
         let (_, place) = templates.iter().find(|(name, _)| name == "T")?;
-        let element = self.at(*place)?;
+        let element = self.type_at(*place)?;
         (!self.is_erased(element)).then(|| self.object(element))
     }
 
@@ -353,37 +353,37 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     fn templates_of(&mut self, id: TypeId) -> tallyline_debuginfo::program::Templates {
-        match (self.place(id), &mut self.units) {
+        match (self.die_offset(id), &mut self.units) {
             (Some(place), Some(units)) => units.templates(place),
             _ => Default::default(),
         }
     }
 
     /// Returns the access paths from a type to the leaves at an offset.
-    pub(super) fn ways(&mut self, ty: TypeId, offset: u64) -> Vec<Way> {
-        let mut ways = Vec::new();
+    pub(super) fn access_paths(&mut self, ty: TypeId, offset: u64) -> Vec<AccessPath> {
+        let mut paths = Vec::new();
         let mut open = vec![vec![(self.strip(ty), offset)]];
-        while let Some(way) = open.pop() {
-            let Some(&(here, inside)) = way.last() else { continue };
-            let next = self.below(here, inside);
-            if next.is_empty() || way.len() > DEPTH_LIMIT {
-                ways.push(way);
+        while let Some(path) = open.pop() {
+            let Some(&(here, inside)) = path.last() else { continue };
+            let next = self.step_into(here, inside);
+            if next.is_empty() || path.len() > DEPTH_LIMIT {
+                paths.push(path);
                 continue;
             }
             for step in next {
-                let mut longer = way.clone();
+                let mut longer = path.clone();
                 longer.push(step);
                 open.push(longer);
             }
-            if ways.len() + open.len() > WAYS_LIMIT {
+            if paths.len() + open.len() > ACCESS_PATHS_LIMIT {
                 break;
             }
         }
-        ways
+        paths
     }
 
     /// Returns the direct parts of a type at an offset; empty for a leaf.
-    fn below(&mut self, id: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
+    fn step_into(&mut self, id: TypeId, offset: u64) -> Vec<(TypeId, u64)> {
         let found: Vec<(TypeId, u64)> = match self.types().get(id) {
             Type::Record(record) => {
                 let record = *self.types().record(record);
@@ -414,14 +414,14 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
         let templates = self.templates_of(id);
         let (_, place) = templates.first()?;
-        self.at(*place)
+        self.type_at(*place)
     }
 
     /// Returns true if a type has a part of another type at an offset.
-    pub(super) fn holds(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
+    pub(super) fn contains_type(&mut self, outer: TypeId, offset: u64, inner: TypeId) -> bool {
         let inner = self.strip(inner);
-        let ways = self.ways(outer, offset);
-        ways.iter().flatten().any(|(id, inside)| match *id == inner {
+        let paths = self.access_paths(outer, offset);
+        paths.iter().flatten().any(|(id, inside)| match *id == inner {
             true => *inside == 0,
             false => self.is_sub_array(*id, *inside, inner),
         })
@@ -441,7 +441,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Returns true for a type without parts; pointers to it step over array elements.
     pub(super) fn is_scalar(&mut self, id: TypeId) -> bool {
         let stripped = self.strip(id);
-        !self.is_control(stripped)
+        !self.is_control_word(stripped)
             && matches!(
                 self.types().get(stripped),
                 Type::Base { .. }

@@ -33,7 +33,7 @@ impl TypeTable {
     }
 
     /// Returns true if register contents can refine the outcome of an instruction.
-    pub fn asks_registers(&self, instruction: u64) -> bool {
+    pub fn needs_registers(&self, instruction: u64) -> bool {
         matches!(
             self.outcome(instruction),
             Some(
@@ -45,7 +45,7 @@ impl TypeTable {
 
     /// Refines the outcome of an instruction with an unknown index, or with two places of which a condition has
     /// chosen one, by the contents of the registers and the address of the data, which may follow from them.
-    pub fn by_registers(
+    pub fn refine_by_registers(
         &self,
         instruction: u64,
         memory: &Memory,
@@ -91,7 +91,7 @@ pub(super) fn variables(info: &DebugInfo<'_, '_>, globals: &Globals<'_>, address
 
 fn typed(catalog: &mut Catalog<'_, '_, '_>, (entry, offset): (u64, u32)) -> Option<(TypeId, u32)> {
     let ty = catalog.units.as_mut()?.type_of(entry)?;
-    let ty = catalog.at(ty)?;
+    let ty = catalog.type_at(ty)?;
     let ty = catalog.object(ty);
     (u64::from(offset) < catalog.size(ty)).then_some((ty, offset))
 }

@@ -143,19 +143,19 @@ impl Analysis<'_, '_, '_, '_> {
                 None => "nothing known".into(),
             },
             Value::Constant(number) => format!("{number:#x}"),
-            Value::Number(number) => match (number.at, number.stride()) {
-                (at, _) if number.is_either => format!("{at} or {}", at.wrapping_add(number.step)),
+            Value::Number(number) => match (number.base, number.magnitude()) {
+                (at, _) if number.is_choice => format!("{at} or {}", at.wrapping_add(number.stride)),
                 (_, 1) => "a number".into(),
                 (0, step) => format!("a multiple of {step}"),
                 (at, step) => format!("{at} and a multiple of {step}"),
             },
             Value::Thread(at) => format!("the thread's pointer {at:+#x}"),
-            Value::Table => "a table of functions".into(),
+            Value::Vtable => "a table of functions".into(),
             Value::Stack(at) => format!("the address stack{at:+#x}"),
             Value::Pointer(pointer) => {
-                let more = match pointer.step {
+                let more = match pointer.stride {
                     0 => String::new(),
-                    step if pointer.is_either => format!(" or {step} further"),
+                    step if pointer.is_choice => format!(" or {step} further"),
                     step => format!(", by steps of {step}"),
                 };
                 format!(

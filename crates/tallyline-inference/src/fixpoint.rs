@@ -41,11 +41,11 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         // blocks entered from outside: exception handlers, targets of unknown jump tables
         let mut orphan = State::unknown();
         orphan.tags = has_tags.then(Box::default);
-        orphan.set(self.stack_register(), self.usual_stack());
+        orphan.set(self.stack_register(), self.typical_stack_pointer());
         for block in 0..self.states.len() {
             let open = self.states[block].is_none() && self.body.blocks()[block].predecessors.is_empty();
             // padding in front of a loop has no predecessor, and its state would be wrong for the loop
-            if open && self.last_that_does(block).is_some() {
+            if open && self.last_effective_instruction(block).is_some() {
                 self.states[block] = Some(orphan.clone());
                 self.run_to_fixpoint(BTreeSet::from([block]), &mut budget);
             }
@@ -65,8 +65,8 @@ impl<'f> Analysis<'f, '_, '_, '_> {
             }
             for successor in self.body.blocks()[block].successors.clone() {
                 let successor = successor as usize;
-                let on_way = self.on_way(block, successor, &state);
-                if self.flow_into(block, successor, on_way.as_ref().unwrap_or(&state)) {
+                let state_on_edge = self.state_on_edge(block, successor, &state);
+                if self.join_into(block, successor, state_on_edge.as_ref().unwrap_or(&state)) {
                     open.insert(successor);
                 }
             }
@@ -85,9 +85,9 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         let mut after = Continuation::FallsThrough;
         for position in range.clone() {
             let position = position as usize;
-            self.inject(&mut state, position, position == range.start as usize);
+            self.inject_variables(&mut state, position, position == range.start as usize);
             each(self, position, &state);
-            if self.step(&mut state, position) == Continuation::Ends {
+            if self.transfer_instruction(&mut state, position) == Continuation::Ends {
                 // the rest of the block is padding
                 after = Continuation::Ends;
             }
@@ -95,11 +95,14 @@ impl<'f> Analysis<'f, '_, '_, '_> {
         (state, after)
     }
 
-    fn flow_into(&mut self, from: usize, block: usize, state: &State) -> bool {
+    fn join_into(&mut self, from: usize, block: usize, state: &State) -> bool {
         let behind_call = self.ends_with_call(from);
         // values joined here on an earlier visit are different values from those joined now
         let mut state = state.clone();
-        state.forget(|of| of >> 7 == value_number::joined_at(block, Register(0)) >> 7, u64::MAX);
+        state.clear_value_numbers(
+            |symbol| symbol >> 7 == value_number::joined_at(block, Register(0)) >> 7,
+            u64::MAX,
+        );
         let Some(mut known) = self.states[block].take() else {
             self.states[block] = Some(state);
             self.behind_call[block] = behind_call;
@@ -147,11 +150,11 @@ impl<'f> Analysis<'f, '_, '_, '_> {
 
     /// Returns true if a block ends with a call, padding aside.
     fn ends_with_call(&self, block: usize) -> bool {
-        self.last_that_does(block).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
+        self.last_effective_instruction(block).is_some_and(|last| matches!(last.flow, Flow::Call(_)))
     }
 
     /// Returns the last instruction of a block that is not padding.
-    fn last_that_does(&self, block: usize) -> Option<&'f Instruction> {
+    fn last_effective_instruction(&self, block: usize) -> Option<&'f Instruction> {
         let range = self.body.blocks()[block].instructions.clone();
         let instructions = &self.body.instructions()[range.start as usize..range.end as usize];
         let does = |instruction: &&Instruction| {
@@ -161,7 +164,7 @@ impl<'f> Analysis<'f, '_, '_, '_> {
     }
 
     /// Returns the stack pointer at most calls: the value that exception handlers find.
-    fn usual_stack(&mut self) -> Value {
+    fn typical_stack_pointer(&mut self) -> Value {
         let stack = self.stack_register();
         let mut counts: FxHashMap<i32, u32> = FxHashMap::default();
         for block in 0..self.states.len() {

@@ -18,9 +18,9 @@ pub(super) struct Globals<'s> {
     // functions of units whose ranges overlap others, on demand
     functions: Mutex<FxHashMap<usize, Arc<Ranges<usize>>>>,
     find_functions: Box<dyn Fn(usize) -> Ranges<usize> + Sync + 's>,
-    // builds `everything`
-    find: Box<dyn Fn() -> Everything + Sync + 's>,
-    everything: OnceLock<Everything>,
+    // builds `index`
+    find: Box<dyn Fn() -> GlobalIndex + Sync + 's>,
+    index: OnceLock<GlobalIndex>,
     find_statics: Box<dyn Fn() -> Vec<Global> + Sync + 's>,
     statics: OnceLock<Vec<Global>>,
     by_type: Vec<(u64, TypeId)>,
@@ -28,7 +28,7 @@ pub(super) struct Globals<'s> {
 
 /// Variables and runtime types of all units.
 #[derive(Default)]
-pub(super) struct Everything {
+pub(super) struct GlobalIndex {
     // sorted by location
     variables: Vec<Global>,
     runtime_types: FxHashMap<u64, u64>,
@@ -50,8 +50,8 @@ impl<'s> Globals<'s> {
             units: Ranges::new(units),
             functions: Mutex::default(),
             find_functions: Box::new(|unit| functions(info, unit)),
-            find: Box::new(|| Everything::find(info)),
-            everything: OnceLock::new(),
+            find: Box::new(|| GlobalIndex::find(info)),
+            index: OnceLock::new(),
             find_statics: Box::new(|| statics(info)),
             statics: OnceLock::new(),
             by_type: Vec::new(),
@@ -71,8 +71,8 @@ impl<'s> Globals<'s> {
             units: Ranges::default(),
             functions: Mutex::default(),
             find_functions: Box::new(|_| Ranges::default()),
-            find: Box::new(Everything::default),
-            everything: OnceLock::new(),
+            find: Box::new(GlobalIndex::default),
+            index: OnceLock::new(),
             find_statics: Box::new(Vec::new),
             statics: OnceLock::new(),
             by_type: Vec::new(),
@@ -119,12 +119,12 @@ impl<'s> Globals<'s> {
         if let Some(found) = starting(at, function, unit) {
             return Some((found.entry, found.offset));
         }
-        let everything = self.everything.get_or_init(|| (self.find)());
+        let index = self.index.get_or_init(|| (self.find)());
         let nearest = |globals: &mut dyn Iterator<Item = &Global>| {
-            globals.filter_map(|global| Some((distance(global.at, at)?, inside(global, at)?))).min()
+            globals.filter_map(|global| Some((distance(global.at, at)?, offset_in(global, at)?))).min()
         };
-        let before = everything.variables.partition_point(|global| global.at <= at);
-        let all = before.checked_sub(1).map(|index| &everything.variables[index]);
+        let before = index.variables.partition_point(|global| global.at <= at);
+        let all = before.checked_sub(1).map(|last| &index.variables[last]);
         let own = nearest(&mut function.iter());
         let all = nearest(&mut all.into_iter());
         own.into_iter().chain(all).min().map(|(_, found)| found)
@@ -135,25 +135,25 @@ impl<'s> Globals<'s> {
     pub(super) fn find_static(&self, at: Fixed) -> Option<(u64, u32)> {
         let statics = self.statics.get_or_init(|| (self.find_statics)());
         let before = statics.partition_point(|global| global.at <= at).checked_sub(1)?;
-        inside(&statics[before], at)
+        offset_in(&statics[before], at)
     }
 
     /// Returns the type of a Go type descriptor. `base` is the address of the first descriptor, from which newer
     /// compilers count.
     pub(super) fn runtime_type(&self, address: u64, base: Option<u64>) -> Option<u64> {
-        let types = &self.everything.get_or_init(|| (self.find)()).runtime_types;
+        let types = &self.index.get_or_init(|| (self.find)()).runtime_types;
         let from_base = base.and_then(|base| address.checked_sub(base));
         types.get(&address).or_else(|| types.get(&from_base?)).copied()
     }
 
     /// Returns the type of a goroutine in a Go program.
     pub(super) fn goroutine(&self) -> Option<u64> {
-        self.everything.get_or_init(|| (self.find)()).goroutine
+        self.index.get_or_init(|| (self.find)()).goroutine
     }
 
     /// Returns the type of the control word at the start of each group of a Go map.
     pub(super) fn group_control(&self) -> Option<u64> {
-        self.everything.get_or_init(|| (self.find)()).group_control
+        self.index.get_or_init(|| (self.find)()).group_control
     }
 }
 
@@ -179,14 +179,14 @@ fn statics(info: &DebugInfo<'_, '_>) -> Vec<Global> {
         Some((variables, _)) => Some(variables),
         None => Unit::open(info, *index).map(|unit| unit.statics(info).to_vec()),
     };
-    let mut all: Vec<Global> = of_each(info.units(), read).into_iter().flatten().collect();
+    let mut all: Vec<Global> = map_units(info.units(), read).into_iter().flatten().collect();
     all.sort_by_key(|global| global.at);
     all
 }
 
 /// Maps units in parallel and keeps their order. Not in the thread pool: all of its threads may wait for this result,
 /// and a thread that waits for a part of it could steal a function that queries it again.
-fn of_each<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) -> Vec<T> {
+fn map_units<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
@@ -211,7 +211,7 @@ fn of_each<T: Send>(units: &[usize], read: impl Fn(&usize) -> Option<T> + Sync) 
 }
 
 /// Returns the DIE of a variable and the offset of a location in it; `None` behind the end of a piece.
-pub(super) fn inside(global: &Global, at: Fixed) -> Option<(u64, u32)> {
+pub(super) fn offset_in(global: &Global, at: Fixed) -> Option<(u64, u32)> {
     let inside = u32::try_from(distance(global.at, at)?).ok()?;
     let is_inside = global.size.is_none_or(|size| inside < size);
     is_inside.then_some((global.entry, global.offset.checked_add(inside)?))
@@ -227,8 +227,8 @@ fn distance(from: Fixed, to: Fixed) -> Option<u64> {
     }
 }
 
-impl Everything {
-    fn find(info: &DebugInfo<'_, '_>) -> Everything {
+impl GlobalIndex {
+    fn find(info: &DebugInfo<'_, '_>) -> GlobalIndex {
         let read = |index: &usize| {
             if let Some((variables, language)) = Unit::variables(info, *index, VariablesOf::Unit)
                 && language != GO
@@ -239,8 +239,8 @@ impl Everything {
             let types = if unit.language() == GO { unit.runtime_types(info) } else { Default::default() };
             Some((unit.globals, types))
         };
-        let parts = of_each(info.units(), read);
-        let mut all = Everything::default();
+        let parts = map_units(info.units(), read);
+        let mut all = GlobalIndex::default();
         for (variables, types) in parts {
             all.variables.extend(variables);
             all.runtime_types.extend(types.described);
@@ -273,7 +273,7 @@ mod tests {
         let expected: Vec<usize> = (0..40).filter(|unit| unit % 10 != 3).map(|unit| unit * 2).collect();
         for _ in 0..5 {
             let answer = OnceLock::new();
-            let ask = || answer.get_or_init(|| of_each(&units, read)) == &expected;
+            let ask = || answer.get_or_init(|| map_units(&units, read)) == &expected;
             pool.install(|| assert!((0..64).into_par_iter().all(|_| ask())));
         }
     }

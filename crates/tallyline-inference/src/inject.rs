@@ -15,7 +15,7 @@ const INJECTED: u64 = 1 << 6;
 impl Analysis<'_, '_, '_, '_> {
     /// Merges the types of variables into the state: of those whose location begins at an instruction, and at the
     /// start of a block of all live ones whose register is unknown.
-    pub(super) fn inject(&mut self, state: &mut State, position: usize, block_start: bool) {
+    pub(super) fn inject_variables(&mut self, state: &mut State, position: usize, block_start: bool) {
         let function = self.function;
         let address = self.body.instructions()[position].address;
         let end = function.locations.partition_point(|location| location.range.start <= address);
@@ -23,17 +23,17 @@ impl Analysis<'_, '_, '_, '_> {
             for index in 0..end {
                 let location = &function.locations[index];
                 if location.range.start < address && address < location.range.end {
-                    self.inject_one(state, position, index, location, false);
+                    self.inject_location(state, position, index, location, false);
                 }
             }
         }
         let start = function.locations[..end].partition_point(|location| location.range.start < address);
         for index in start..end {
-            self.inject_one(state, position, index, &function.locations[index], true);
+            self.inject_location(state, position, index, &function.locations[index], true);
         }
     }
 
-    fn inject_one(
+    fn inject_location(
         &mut self,
         state: &mut State,
         position: usize,
@@ -45,7 +45,7 @@ impl Analysis<'_, '_, '_, '_> {
             Holder::Register(register) => {
                 let known = state.get(register);
                 let declared = self.declared_value(index, location);
-                if !begins && !self.is_larger(declared, known) {
+                if !begins && !self.is_more_precise(declared, known) {
                     return;
                 }
                 let merged = self.merge(known, declared);
@@ -59,7 +59,7 @@ impl Analysis<'_, '_, '_, '_> {
                 }
                 if let Some(offset) = shifted(pointer.offset, sum) {
                     let declared = Value::Pointer(Pointer { offset, ..pointer });
-                    if !begins && !self.is_larger(declared, known) {
+                    if !begins && !self.is_more_precise(declared, known) {
                         return;
                     }
                     let merged = self.merge(known, declared);
@@ -76,18 +76,18 @@ impl Analysis<'_, '_, '_, '_> {
                     state.set(register, Value::Pointer(Pointer::at(to, offset)));
                 }
             }
-            Holder::Behind(sum) => self.inject_behind(state, location, i32::try_from(sum).ok()),
+            Holder::Behind(sum) => self.inject_indirect(state, location, i32::try_from(sum).ok()),
             Holder::BehindRegister(register, sum) => {
                 if let Value::Stack(at) = state.get(register) {
                     let at = i64::from(at).checked_add(sum).and_then(|at| i32::try_from(at).ok());
-                    self.inject_behind(state, location, at);
+                    self.inject_indirect(state, location, at);
                 }
             }
             Holder::Frame(_) | Holder::Address(_) | Holder::ThreadLocal(_) => {}
         }
     }
 
-    fn inject_behind(&mut self, state: &mut State, location: &Location, at: Option<i32>) {
+    fn inject_indirect(&mut self, state: &mut State, location: &Location, at: Option<i32>) {
         let (Some(at), Some(ty)) = (at, self.variable_type(location.variable)) else { return };
         if state.slot(at).is_none() {
             let to = self.catalog.object(ty);
@@ -97,7 +97,7 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// Returns the value of a register by the variable that is located in it a few instructions later: compilers use
     /// a value before its location begins.
-    pub(super) fn named_later(&mut self, position: usize, register: Register) -> Option<Value> {
+    pub(super) fn variable_located_later(&mut self, position: usize, register: Register) -> Option<Value> {
         let block = self.body.block_of(position)?;
         let end = self.body.blocks()[block].instructions.end as usize;
         let function = self.function;
@@ -129,7 +129,7 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(known) = self.variable_types.get(index).copied().flatten() {
             return known;
         }
-        let ty = self.function.variables.get(index).and_then(|variable| self.catalog.at(variable.ty));
+        let ty = self.function.variables.get(index).and_then(|variable| self.catalog.type_at(variable.ty));
         self.variable_types[index] = Some(ty);
         ty
     }
@@ -160,7 +160,7 @@ impl Analysis<'_, '_, '_, '_> {
             (known @ Value::Number(_), Value::Number(_)) => known,
             (Value::Unknown(_) | Value::Number(_), declared) => declared,
             // the address of a variable says more than the type of what points to it
-            (Value::Stack(_) | Value::Table, _) => known,
+            (Value::Stack(_) | Value::Vtable, _) => known,
             (Value::Constant(number), Value::Pointer(_)) if self.global(number as u64).is_some() => known,
             (Value::Constant(_), declared @ Value::Pointer(_)) => declared,
             (Value::Pointer(known), Value::Pointer(declared)) => self.merge_pointers(known, declared),
@@ -169,47 +169,52 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Returns true if a variable's type is more precise than the derived value and does not contradict it.
-    fn is_larger(&mut self, declared: Value, known: Value) -> bool {
+    fn is_more_precise(&mut self, declared: Value, known: Value) -> bool {
         match (declared, known) {
             (_, Value::Unknown(_)) => true,
             // the offset of the derived pointer is lost
             (Value::Pointer(declared), Value::Pointer(known)) if declared.to == known.to => {
-                declared.step == 0 && known.step != 0 && !self.is_stepping(known)
+                declared.stride == 0 && known.stride != 0 && !self.strides_over_objects(known)
             }
-            (Value::Pointer(_), Value::Pointer(known)) if self.says_less(known) => true,
+            (Value::Pointer(_), Value::Pointer(known)) if self.is_imprecise(known) => true,
             (Value::Pointer(declared), Value::Pointer(known)) => {
                 let inside = i64::from(declared.offset) - i64::from(known.offset);
-                u64::try_from(inside).is_ok_and(|inside| self.catalog.holds(declared.to, inside, known.to))
+                u64::try_from(inside)
+                    .is_ok_and(|inside| self.catalog.contains_type(declared.to, inside, known.to))
             }
             _ => false,
         }
     }
 
     /// Returns true if a pointer's target is unknown, or its offset in the target.
-    fn says_less(&mut self, pointer: Pointer) -> bool {
-        self.catalog.is_void(pointer.to) || (pointer.step != 0 && !self.catalog.leads_to_part(pointer))
+    fn is_imprecise(&mut self, pointer: Pointer) -> bool {
+        self.catalog.is_void(pointer.to) || (pointer.stride != 0 && !self.catalog.is_part_known(pointer))
     }
 
     /// Returns true if the stride of a pointer is a multiple of its target's size.
-    pub(super) fn is_stepping(&mut self, pointer: Pointer) -> bool {
+    pub(super) fn strides_over_objects(&mut self, pointer: Pointer) -> bool {
         let size = self.catalog.size(pointer.to);
-        size != 0 && u64::from(pointer.step) % size == 0
+        size != 0 && u64::from(pointer.stride) % size == 0
     }
 
     /// Returns the pointer to the larger object if one contains the other; else the declared one.
     fn merge_pointers(&mut self, known: Pointer, declared: Pointer) -> Value {
         if known.to == declared.to {
-            return Value::Pointer(if known.step != 0 && self.is_stepping(known) { known } else { declared });
+            return Value::Pointer(if known.stride != 0 && self.strides_over_objects(known) {
+                known
+            } else {
+                declared
+            });
         }
-        if self.says_less(known) {
+        if self.is_imprecise(known) {
             return Value::Pointer(declared);
         }
         let mut inside = i64::from(known.offset) - i64::from(declared.offset);
-        if known.step != 0 && self.is_stepping(known) {
+        if known.stride != 0 && self.strides_over_objects(known) {
             inside = modulo(inside, self.catalog.size(known.to)) as i64;
         }
         if let Ok(inside) = u64::try_from(inside)
-            && self.catalog.holds(known.to, inside, declared.to)
+            && self.catalog.contains_type(known.to, inside, declared.to)
         {
             return Value::Pointer(known);
         }
@@ -219,7 +224,7 @@ impl Analysis<'_, '_, '_, '_> {
             // the part behind the base class tells which derived class it is
             return Value::Pointer(Pointer { to, ..known });
         }
-        let says_less = self.catalog.says_nothing(declared.to)
+        let says_less = self.catalog.is_uninformative(declared.to)
             || u64::try_from(inside)
                 .is_ok_and(|inside| self.catalog.is_part_like(known.to, inside, declared.to));
         Value::Pointer(if says_less { known } else { declared })

@@ -1,7 +1,7 @@
 //! The join of two abstract values, with the types that tell which address wins.
 
 use super::analysis::Analysis;
-use super::number::Number;
+use super::strided_value::StridedValue;
 use super::value::{Pointer, Value, is_near_null};
 
 impl Analysis<'_, '_, '_, '_> {
@@ -12,8 +12,8 @@ impl Analysis<'_, '_, '_, '_> {
             (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
             (Value::Unknown(lost), _) | (_, Value::Unknown(lost)) => Value::Unknown(lost),
             // null, or a sentinel that is not an address
-            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Table))
-            | (known @ (Value::Pointer(_) | Value::Table), Value::Constant(number))
+            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Vtable))
+            | (known @ (Value::Pointer(_) | Value::Vtable), Value::Constant(number))
                 if is_near_null(number) =>
             {
                 known
@@ -31,10 +31,10 @@ impl Analysis<'_, '_, '_, '_> {
             // addresses in one variable, as of a loop over it
             (Value::Constant(one), Value::Constant(other)) => match self.in_one_global(one, other) {
                 Some((one, other)) => self.join_offsets(one, other),
-                None => Value::from(Number::known(one).or(Number::known(other), name)),
+                None => Value::from(StridedValue::known(one).join(StridedValue::known(other), name)),
             },
             (Value::Number(_) | Value::Constant(_), Value::Number(_) | Value::Constant(_)) => {
-                Value::from(one.as_number().or(other.as_number(), name))
+                Value::from(one.as_number().join(other.as_number(), name))
             }
             _ => Value::Unknown(at),
         }
@@ -54,7 +54,9 @@ impl Analysis<'_, '_, '_, '_> {
             return self.join_offsets(one, other);
         }
         match self.catalog.common_part(one, other) {
-            Some(part) => Value::Pointer(part.stepping(one.step.into()).stepping(other.step.into())),
+            Some(part) => {
+                Value::Pointer(part.with_stride(one.stride.into()).with_stride(other.stride.into()))
+            }
             None => Value::Unknown(at),
         }
     }
@@ -63,13 +65,15 @@ impl Analysis<'_, '_, '_, '_> {
         let size = i64::try_from(self.catalog.size(one.to)).unwrap_or(i64::MAX);
         let is_inside = |pointer: Pointer| (0..size).contains(&i64::from(pointer.offset));
         let apart = i64::from(one.offset).abs_diff(other.offset.into());
-        if let (Some(mine), Some(theirs)) = (one.both(), other.both())
+        if let (Some(mine), Some(theirs)) = (one.alternatives(), other.alternatives())
             && let Some(either) = either(mine, theirs)
         {
-            return Value::Pointer(Pointer { step: 0, offset: either[0], ..one }.either(either[1]));
+            return Value::Pointer(Pointer { stride: 0, offset: either[0], ..one }.either(either[1]));
         }
         let kept = if !is_inside(one) && is_inside(other) { other } else { one };
-        Value::Pointer(kept.stepping(one.step.into()).stepping(other.step.into()).stepping(apart))
+        Value::Pointer(
+            kept.with_stride(one.stride.into()).with_stride(other.stride.into()).with_stride(apart),
+        )
     }
 }
 

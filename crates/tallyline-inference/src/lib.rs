@@ -13,7 +13,6 @@
 //! Programs may be truncated, corrupt or malicious: no panic, no endless loop, bounded memory.
 
 mod analysis;
-mod asked;
 mod btf;
 pub mod cache;
 mod callees;
@@ -26,14 +25,15 @@ mod explain;
 mod field;
 mod fixpoint;
 mod globals;
-mod go;
+mod go_runtime;
 mod inject;
 mod join;
 mod lookup;
 mod nodes;
-mod number;
 mod operand;
 mod outcome;
+mod query;
+mod strided_value;
 mod table;
 mod tag_facts;
 mod tags;
@@ -42,7 +42,6 @@ mod value;
 mod value_number;
 mod vector;
 
-pub use asked::Asked;
 pub use btf::infer_by_btf;
 pub use error::{Error, Result};
 pub use evidence::effective_address;
@@ -50,6 +49,7 @@ pub use explain::{Explanation, Step};
 pub use field::members_of;
 pub use field::{field_path, place_text};
 pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
+pub use query::AddressQuery;
 pub use table::{Function as TableFunction, TypeTable};
 
 use crate::code::{Body, Image};
@@ -108,8 +108,8 @@ pub fn infer(
         Ok(match wanted {
             Wanted::All => (all(image, info), Vec::new()),
             Wanted::At(addresses) => {
-                let asked = Asked { code: addresses.to_vec(), data: Vec::new() };
-                asked::analyse(image, info, &mut std::iter::once(asked), |_| Vec::new())
+                let asked = AddressQuery { code: addresses.to_vec(), data: Vec::new() };
+                query::analyse(image, info, &mut std::iter::once(asked), |_| Vec::new())
             }
         })
     })?;
@@ -119,14 +119,14 @@ pub fn infer(
 /// Finds the types of memory operands of queries as they arrive, and the variables at queried addresses of data (see
 /// [`TypeTable::variable_at`]). Early queries are analysed while later ones are awaited; the table equals that of one
 /// query with all addresses.
-pub fn infer_asked(
+pub fn infer_queries(
     image: &Image,
     debug: Debug<'_>,
     companions: &dyn Companions,
-    asked: &mut dyn Iterator<Item = Asked>,
+    asked: &mut dyn Iterator<Item = AddressQuery>,
 ) -> Result<TypeTable> {
     let ((parts, outside), warnings) =
-        debug.explore(companions, |info| Ok(asked::analyse(image, info, asked, |_| Vec::new())))?;
+        debug.explore(companions, |info| Ok(query::analyse(image, info, asked, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
 }
 

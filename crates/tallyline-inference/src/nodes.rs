@@ -37,7 +37,7 @@ impl Catalog<'_, '_, '_> {
         if !record.language.is_cpp() {
             return None;
         }
-        let place = self.place(part)?;
+        let place = self.die_offset(part)?;
         let units = self.units.as_mut()?;
         // a base that is made for all types of elements, or an element
         let is_base = units.templates(place).is_empty();
@@ -67,7 +67,7 @@ impl Catalog<'_, '_, '_> {
         }
         found.sort_unstable();
         found.retain(|(place, _)| {
-            let node = self.at(*place);
+            let node = self.type_at(*place);
             node.is_some_and(|node| self.has_plain_base(node, 0))
         });
         Some(found)
@@ -115,12 +115,12 @@ impl Analysis<'_, '_, '_, '_> {
                 continue;
             }
             let mut through = nodes.iter().filter(|(node, _)| {
-                let node = self.catalog.at(*node);
-                node.is_some_and(|node| node == whole || self.catalog.holds(node, 0, whole))
+                let node = self.catalog.type_at(*node);
+                node.is_some_and(|node| node == whole || self.catalog.contains_type(node, 0, whole))
             });
             if let (Some((node, start)), None) = (through.next(), through.next()) {
                 let (node, start) = (*node, u32::try_from(*start).ok()?);
-                let ty = self.catalog.at(node)?;
+                let ty = self.catalog.type_at(node)?;
                 return Some(Within { ty: self.catalog.object(ty), start });
             }
         }
@@ -141,13 +141,13 @@ impl Analysis<'_, '_, '_, '_> {
                 only
             }
         };
-        let is_element = self.catalog.place(part).is_some_and(|part| {
+        let is_element = self.catalog.die_offset(part).is_some_and(|part| {
             self.catalog.units.as_mut().is_some_and(|units| !units.templates(part).is_empty())
         });
         if is_element && self.keeps(part) {
             return None;
         }
-        let ty = self.catalog.at(place)?;
+        let ty = self.catalog.type_at(place)?;
         Some(Within { ty: self.catalog.object(ty), start: u32::try_from(start).ok()? })
     }
 

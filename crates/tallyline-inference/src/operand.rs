@@ -2,10 +2,10 @@
 
 use super::analysis::Analysis;
 use super::candidates::{self, ALL, Candidate};
-use super::globals::{inside, starting};
-use super::lookup::Found;
-use super::number::Number;
+use super::globals::{offset_in, starting};
+use super::lookup::Resolution;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
+use super::strided_value::StridedValue;
 use super::value::{Pointer, State, Value, is_near_null};
 use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
 use tallyline_debuginfo::model::{Type, TypeId};
@@ -25,7 +25,7 @@ pub(super) enum Operand {
     /// An address of the program without a variable.
     Address(u64),
     /// A vtable.
-    Table,
+    Vtable,
     /// The word that holds the thread pointer itself.
     ThreadPointer,
     /// Memory without a type.
@@ -35,11 +35,11 @@ pub(super) enum Operand {
 }
 
 /// The answer of the function's own unit about a location.
-enum Near {
+enum UnitAnswer {
     /// The DIE of the variable there, and the offset in it.
-    Found(u64, u32),
+    Variable(u64, u32),
     /// No variable, nor in other units.
-    Nothing,
+    NoVariable,
     /// Unknown in this unit; others may have one.
     Unknown,
 }
@@ -79,9 +79,10 @@ impl Analysis<'_, '_, '_, '_> {
         let address = self.address(base, index, memory.displacement);
         match self.on_stack_by_index(state, position, address, index) {
             Value::Pointer(pointer)
-                if self.catalog.says_nothing(pointer.to) || self.is_outside(pointer, memory, position) =>
+                if self.catalog.is_uninformative(pointer.to)
+                    || self.is_outside(pointer, memory, position) =>
             {
-                match self.by_variable(state, position, memory) {
+                match self.resolve_by_variable(state, position, memory) {
                     Operand::Unknown(_) => Operand::Object(pointer),
                     // `void` is no better than the pointer
                     Operand::Object(found) if self.catalog.is_void(found.to) => Operand::Object(pointer),
@@ -90,7 +91,7 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Value::Pointer(pointer) => Operand::Object(pointer),
             Value::Stack(at) => Operand::Stack(at),
-            Value::Table => Operand::Table,
+            Value::Vtable => Operand::Vtable,
             Value::Thread(at) => {
                 self.in_thread(at).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
             }
@@ -98,7 +99,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Some(pointer) => Operand::Object(pointer),
                 None => Operand::Address(address as u64),
             },
-            Value::Number(_) | Value::Unknown(_) => self.by_variable(state, position, memory),
+            Value::Number(_) | Value::Unknown(_) => self.resolve_by_variable(state, position, memory),
         }
     }
 
@@ -106,7 +107,7 @@ impl Analysis<'_, '_, '_, '_> {
     fn is_outside(&mut self, pointer: Pointer, memory: &Memory, position: usize) -> bool {
         let size = self.catalog.size(pointer.to);
         !u64::try_from(pointer.offset).is_ok_and(|offset| offset < size)
-            && self.found(pointer, memory.size.into(), position) == Found::Outside
+            && self.resolve(pointer, memory.size.into(), position) == Resolution::Outside
     }
 
     fn thread_local(&mut self, memory: &Memory) -> Operand {
@@ -132,14 +133,14 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Resolves an operand by the variable that is located in its base register right now, as the last resort.
-    fn by_variable(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
+    fn resolve_by_variable(&mut self, state: &State, position: usize, memory: &Memory) -> Operand {
         let Some(register) = memory.base.or(memory.index) else { return Operand::Unknown(Reason::Segment) };
         let address = self.body.instructions()[position].address;
         let function = self.function;
         let index = memory
             .index
             .filter(|_| memory.base.is_some())
-            .map_or(Number::known(0), |index| state.get(index).as_number().times(memory.scale.into()));
+            .map_or(StridedValue::known(0), |index| state.get(index).as_number().times(memory.scale.into()));
         let mut found: Option<Value> = None;
         for location in function.live(address) {
             let (holder, sum) = match location.piece.holder {
@@ -161,14 +162,14 @@ impl Analysis<'_, '_, '_, '_> {
                 let value = self.catalog.value(ty, location.piece.offset.into(), size, &templates);
                 if let Value::Pointer(pointer) = value {
                     let step = memory.displacement.wrapping_sub(sum);
-                    found = Some(self.stepped(pointer, index.plus(Number::known(step))));
+                    found = Some(self.stepped(pointer, index.plus(StridedValue::known(step))));
                 }
             }
         }
         if found.is_none() {
-            found = self.named_later(position, register).map(|value| match value {
+            found = self.variable_located_later(position, register).map(|value| match value {
                 Value::Pointer(pointer) => {
-                    self.stepped(pointer, index.plus(Number::known(memory.displacement)))
+                    self.stepped(pointer, index.plus(StridedValue::known(memory.displacement)))
                 }
                 value => value,
             });
@@ -213,19 +214,19 @@ impl Analysis<'_, '_, '_, '_> {
         };
         let Some((index, scale)) = index else { return self.moved(base, displacement) };
         let number = index.as_number().times(scale.into());
-        let inside = number.plus(Number::known(displacement));
+        let inside = number.plus(StridedValue::known(displacement));
         match base {
-            Value::Pointer(pointer) => match self.catalog.normal(pointer, displacement) {
+            Value::Pointer(pointer) => match self.catalog.add_normalized(pointer, displacement) {
                 Value::Pointer(pointer) => self.stepped(pointer, number),
                 other => other,
             },
-            Value::Table => Value::Table,
+            Value::Vtable => Value::Vtable,
             Value::Thread(at) => match self.in_thread(at.wrapping_add(displacement)) {
                 Some(pointer) => self.stepped(pointer, number),
                 None => index,
             },
             Value::Constant(start) => self.in_table(start.wrapping_add(displacement), number, index),
-            Value::Stack(at) => self.moved(Value::Stack(at), inside.at),
+            Value::Stack(at) => self.moved(Value::Stack(at), inside.base),
             Value::Number(_) | Value::Unknown(_) => match (self.far_global(displacement), base) {
                 (Some(pointer), base) => {
                     let sum = base.as_number().plus(number);
@@ -238,10 +239,10 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// The sum of a known address and a number: somewhere in a variable, or in constants.
-    fn in_table(&mut self, start: i64, number: Number, index: Value) -> Value {
-        let folded = start.wrapping_add(number.at);
+    fn in_table(&mut self, start: i64, number: StridedValue, index: Value) -> Value {
+        let folded = start.wrapping_add(number.base);
         if let Some(pointer) = self.global(folded as u64) {
-            return Value::Pointer(pointer.stepping(number.stride()));
+            return Value::Pointer(pointer.with_stride(number.magnitude()));
         }
         if let Some(pointer) = self.global(start as u64) {
             return self.stepped(pointer, number);
@@ -249,22 +250,22 @@ impl Analysis<'_, '_, '_, '_> {
         match index {
             _ if self.image.is_constant(start as u64) => Value::Constant(start),
             Value::Unknown(at) if start == 0 => Value::Unknown(at),
-            _ => Value::from(number.plus(Number::known(start))),
+            _ => Value::from(number.plus(StridedValue::known(start))),
         }
     }
 
     /// An address with a number added that is not known altogether.
-    pub(super) fn stepped(&mut self, pointer: Pointer, by: Number) -> Value {
-        if let (0, Some(choice)) = (pointer.step, by.both())
+    pub(super) fn stepped(&mut self, pointer: Pointer, by: StridedValue) -> Value {
+        if let (0, Some(choice)) = (pointer.stride, by.alternatives())
             && let [Value::Pointer(one), Value::Pointer(other)] =
-                choice.map(|by| self.catalog.normal(pointer, by))
-            && (one.step, other.step) == (0, 0)
+                choice.map(|by| self.catalog.add_normalized(pointer, by))
+            && (one.stride, other.stride) == (0, 0)
         {
             return Value::Pointer(one.either(other.offset));
         }
         // by what steps it goes tells whether the rest is one of them
-        match self.catalog.normal(pointer.stepping(by.stride()), by.at) {
-            Value::Pointer(pointer) => Value::Pointer(pointer.stepping(by.stride())),
+        match self.catalog.add_normalized(pointer.with_stride(by.magnitude()), by.base) {
+            Value::Pointer(pointer) => Value::Pointer(pointer.with_stride(by.magnitude())),
             other => other,
         }
     }
@@ -278,10 +279,10 @@ impl Analysis<'_, '_, '_, '_> {
         index: Option<(Value, u8)>,
     ) -> Value {
         let (Value::Stack(at), Some((index, scale))) = (address, index) else { return address };
-        let stride = index.as_number().times(scale.into()).stride();
+        let stride = index.as_number().times(scale.into()).magnitude();
         match self.on_stack(state, position, at) {
             Some(pointer) if stride != 0 && !matches!(index, Value::Stack(_)) => {
-                Value::Pointer(pointer.stepping(stride))
+                Value::Pointer(pointer.with_stride(stride))
             }
             _ => address,
         }
@@ -290,7 +291,7 @@ impl Analysis<'_, '_, '_, '_> {
     /// A value with a number added.
     pub(super) fn moved(&mut self, value: Value, by: i64) -> Value {
         match value {
-            Value::Pointer(pointer) => self.catalog.normal(pointer, by),
+            Value::Pointer(pointer) => self.catalog.add_normalized(pointer, by),
             Value::Constant(number) => Value::Constant(number.wrapping_add(by)),
             Value::Stack(at) => {
                 let at = i64::from(at).checked_add(by).and_then(|at| i32::try_from(at).ok());
@@ -298,10 +299,10 @@ impl Analysis<'_, '_, '_, '_> {
             }
             Value::Number(_) | Value::Unknown(_) => match (self.far_global(by), value) {
                 (Some(pointer), value) => self.stepped(pointer, value.as_number()),
-                (None, Value::Number(number)) => Value::Number(number.plus(Number::known(by))),
+                (None, Value::Number(number)) => Value::Number(number.plus(StridedValue::known(by))),
                 (None, value) => value,
             },
-            Value::Table => Value::Table,
+            Value::Vtable => Value::Vtable,
             Value::Thread(at) => Value::Thread(at.wrapping_add(by)),
         }
     }
@@ -334,9 +335,9 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let near = self.near(at);
         let found = match near {
-            Near::Found(entry, offset) => Some((entry, offset)),
-            Near::Nothing => None,
-            Near::Unknown => {
+            UnitAnswer::Variable(entry, offset) => Some((entry, offset)),
+            UnitAnswer::NoVariable => None,
+            UnitAnswer::Unknown => {
                 let own = self.unit.as_ref().map_or(&[][..], |unit| &unit.globals);
                 self.globals.find(at, &self.function.globals, own)
             }
@@ -351,7 +352,7 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(pointer) = self.declared_at(address) {
             return Some(pointer);
         }
-        if !matches!(near, Near::Unknown) {
+        if !matches!(near, UnitAnswer::Unknown) {
             return None;
         }
         // another function's own variables are looked for only where there is data
@@ -365,31 +366,34 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// Looks for the variable at a place by the symbol there, in the own unit alone: in most cases that
     /// has the variable or declares it, and so the others need not be read.
-    fn near(&mut self, at: Fixed) -> Near {
-        let (Some(unit), Fixed::Address(address)) = (self.unit.clone(), at) else { return Near::Unknown };
+    fn near(&mut self, at: Fixed) -> UnitAnswer {
+        let (Some(unit), Fixed::Address(address)) = (self.unit.clone(), at) else {
+            return UnitAnswer::Unknown;
+        };
         let function = self.function;
         let found = |global: &Global| {
-            inside(global, at).map_or(Near::Nothing, |(entry, offset)| Near::Found(entry, offset))
+            offset_in(global, at)
+                .map_or(UnitAnswer::NoVariable, |(entry, offset)| UnitAnswer::Variable(entry, offset))
         };
         if let Some(global) = starting(at, &function.globals, &unit.globals) {
             return found(global);
         }
         if self.image.is_of_linker(address) {
-            return Near::Nothing;
+            return UnitAnswer::NoVariable;
         }
         let symbol = match self.image.variable_at(address) {
             // what the linker left out is said to be at 0, too
             Ok(Some(symbol)) if symbol.address != 0 => symbol,
-            Ok(_) => return Near::Nothing,
-            Err(SymbolsMissing) => return Near::Unknown,
+            Ok(_) => return UnitAnswer::NoVariable,
+            Err(SymbolsMissing) => return UnitAnswer::Unknown,
         };
         let start = Fixed::Address(symbol.address);
-        let Some(units) = self.catalog.units.as_mut() else { return Near::Unknown };
+        let Some(units) = self.catalog.units.as_mut() else { return UnitAnswer::Unknown };
         let of_unit = starting(start, &function.globals, &unit.globals);
         if let Some(global) = of_unit.or_else(|| starting(start, unit.statics(units.info), &[])) {
             return found(global);
         }
-        let Ok(inside) = u32::try_from(address - symbol.address) else { return Near::Unknown };
+        let Ok(inside) = u32::try_from(address - symbol.address) else { return UnitAnswer::Unknown };
         for (name, entry) in self.image.names_of(symbol).filter_map(|name| {
             let own = unit.unplaced.iter().find(|(own, _)| *own == name.as_bytes());
             own.map(|(_, entry)| (name, *entry))
@@ -399,14 +403,14 @@ impl Analysis<'_, '_, '_, '_> {
             let ty = self.catalog.strip(pointer.to);
             let is_alike = is_same_name(name, &symbol.name) || self.catalog.types().as_record(ty).is_some();
             if is_alike && self.catalog.size(pointer.to) != 0 {
-                return Near::Found(entry, inside);
+                return UnitAnswer::Variable(entry, inside);
             }
         }
-        let Some(units) = self.catalog.units.as_ref() else { return Near::Unknown };
+        let Some(units) = self.catalog.units.as_ref() else { return UnitAnswer::Unknown };
         match unit.file(units.info).is_some_and(|file| self.image.is_static_elsewhere(symbol, file)) {
             // a constant that the linker has put into another one
-            true => Near::Nothing,
-            false => Near::Unknown,
+            true => UnitAnswer::NoVariable,
+            false => UnitAnswer::Unknown,
         }
     }
 
@@ -421,7 +425,7 @@ impl Analysis<'_, '_, '_, '_> {
         })?;
         let inside = address.checked_sub(start)?;
         let ty = self.catalog.units.as_mut()?.type_of(*entry)?;
-        let ty = self.catalog.at(ty)?;
+        let ty = self.catalog.type_at(ty)?;
         let stripped = self.catalog.strip(ty);
         if let Type::Array(array) = self.catalog.types().get(stripped)
             && self.catalog.size(ty) == 0
@@ -432,7 +436,7 @@ impl Analysis<'_, '_, '_, '_> {
             let to = self.catalog.object(element);
             let step = u32::try_from(size).ok()?;
             let offset = i32::try_from(inside % size).ok()?;
-            return Some(Pointer::at(to, offset).stepping(step.into()));
+            return Some(Pointer::at(to, offset).with_stride(step.into()));
         }
         let offset = u32::try_from(inside).ok().filter(|_| inside < self.catalog.size(ty))?;
         self.variable_at(*entry, offset)
@@ -458,7 +462,7 @@ impl Analysis<'_, '_, '_, '_> {
     fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
         let units = self.catalog.units.as_mut()?;
         let ty = units.type_of(entry)?;
-        let ty = self.catalog.at(ty)?;
+        let ty = self.catalog.type_at(ty)?;
         let inside = u64::from(offset) < self.catalog.size(ty).max(1);
         if !inside {
             return None;
@@ -510,7 +514,7 @@ impl Analysis<'_, '_, '_, '_> {
                 Some(pointer) => pointer,
                 None => return Outcome::Pseudo(Pseudo::Spill),
             },
-            Operand::Table => return Outcome::Pseudo(Pseudo::Vtable),
+            Operand::Vtable => return Outcome::Pseudo(Pseudo::Vtable),
             Operand::ThreadPointer => return Outcome::Pseudo(Pseudo::Constant),
             Operand::Pseudo(pseudo) => return Outcome::Pseudo(pseudo),
             Operand::Address(address) if self.image.is_table(address) || self.image.is_constant(address) => {
@@ -519,8 +523,8 @@ impl Analysis<'_, '_, '_, '_> {
             Operand::Address(address) => return Outcome::Untyped(Reason::NoVariableAt(address)),
             Operand::Unknown(reason) => return Outcome::Untyped(reason),
         };
-        match self.found(pointer, memory.size.into(), position) {
-            Found::At { ty, offset } if self.has_halves(memory, ty, offset) => {
+        match self.resolve(pointer, memory.size.into(), position) {
+            Resolution::At { ty, offset } if self.has_halves(memory, ty, offset) => {
                 let half = Memory { size: memory.size / 2, ..*memory };
                 let or = Choice { offset: offset + u32::from(half.size), start: None, both: true };
                 let candidates = self.candidates(state, position, &half, ty, offset);
@@ -528,7 +532,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let typed = Typed::at(ty, offset, half.size, memory.access);
                 Outcome::Typed(Typed { or: Some(or), candidates, within, ..typed })
             }
-            Found::At { ty, offset } => {
+            Resolution::At { ty, offset } => {
                 let candidates = self.candidates(state, position, memory, ty, offset);
                 let within = self.within(state, position, memory, ty, pointer.to);
                 Outcome::Typed(Typed {
@@ -537,21 +541,23 @@ impl Analysis<'_, '_, '_, '_> {
                     ..Typed::at(ty, offset, memory.size, memory.access)
                 })
             }
-            Found::Either { ty, offsets: [offset, other] } => {
+            Resolution::Either { ty, offsets: [offset, other] } => {
                 let start = self.start_of(state, memory, ty);
                 let or = Some(Choice { offset: other, start, both: false });
-                self.catalog.ways(ty, other.into());
+                self.catalog.access_paths(ty, other.into());
                 let candidates = self.candidates(state, position, memory, ty, offset);
                 let typed = Typed::at(ty, offset, memory.size, memory.access);
                 Outcome::Typed(Typed { or, candidates, ..typed })
             }
-            Found::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
-            Found::Function => Outcome::Pseudo(Pseudo::Constant),
-            Found::Somewhere => {
+            Resolution::Opaque => Outcome::Untyped(Reason::Opaque(pointer.to)),
+            Resolution::Function => Outcome::Pseudo(Pseudo::Constant),
+            Resolution::UnknownOffset => {
                 let start = self.start_of(state, memory, pointer.to);
-                Outcome::Untyped(Reason::Index { ty: pointer.to, step: pointer.step, start })
+                Outcome::Untyped(Reason::Index { ty: pointer.to, step: pointer.stride, start })
             }
-            Found::Outside => Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset }),
+            Resolution::Outside => {
+                Outcome::Untyped(Reason::Outside { ty: pointer.to, offset: pointer.offset })
+            }
         }
     }
 
@@ -565,7 +571,7 @@ impl Analysis<'_, '_, '_, '_> {
         let is_inside = u64::from(second) < self.catalog.size(ty);
         // the types there are read when they are first followed
         for at in [offset, second] {
-            self.catalog.ways(ty, at.into());
+            self.catalog.access_paths(ty, at.into());
         }
         let types = self.catalog.types();
         let is_one_field = || {
@@ -592,7 +598,7 @@ impl Analysis<'_, '_, '_, '_> {
     ) -> u64 {
         let (at, size) = (u64::from(offset), u64::from(memory.size));
         // most offsets have one field only
-        if self.catalog.ways(ty, at).len() < 2 {
+        if self.catalog.access_paths(ty, at).len() < 2 {
             return ALL;
         }
         let all = candidates::candidates(self.catalog.types(), ty, at, size);
@@ -604,7 +610,9 @@ impl Analysis<'_, '_, '_, '_> {
     /// Returns the offset in an object that the base register points to.
     fn start_of(&mut self, state: &State, memory: &Memory, object: TypeId) -> Option<i32> {
         match state.get(memory.base?) {
-            Value::Pointer(base) if base.to == object && (base.step == 0 || self.is_stepping(base)) => {
+            Value::Pointer(base)
+                if base.to == object && (base.stride == 0 || self.strides_over_objects(base)) =>
+            {
                 Some(base.offset)
             }
             _ => None,
@@ -612,19 +620,19 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Resolves a pointer to a type and an offset, with the template arguments of the scopes.
-    pub(super) fn found(&mut self, pointer: Pointer, access: u64, position: usize) -> Found {
+    pub(super) fn resolve(&mut self, pointer: Pointer, access: u64, position: usize) -> Resolution {
         let size = self.catalog.size(pointer.to);
         let is_inside = u64::try_from(pointer.offset).is_ok_and(|offset| offset < size);
         // an iterator points to a base class; its own template arguments tell the derived one
         let held = if is_inside { Vec::new() } else { self.templates_in_base(position) };
         if !held.is_empty()
-            && let found @ (Found::At { .. } | Found::Either { .. }) =
-                self.catalog.find(pointer, access, &held)
+            && let found @ (Resolution::At { .. } | Resolution::Either { .. }) =
+                self.catalog.resolve(pointer, access, &held)
         {
             return found;
         }
         let templates = self.templates(position);
-        self.catalog.find(pointer, access, &templates)
+        self.catalog.resolve(pointer, access, &templates)
     }
 
     /// Returns the template arguments of the variables in the base register of an instruction's operand.
@@ -644,7 +652,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Returns the value of a register that is loaded from an operand.
-    pub(super) fn loaded(
+    pub(super) fn loaded_value(
         &mut self,
         state: &State,
         position: usize,
@@ -675,7 +683,7 @@ impl Analysis<'_, '_, '_, '_> {
                 return slot.or_else(|| import(self)).unwrap_or(Value::WORD);
             }
             Operand::ThreadPointer => return Value::Thread(0),
-            Operand::Table | Operand::Pseudo(_) => return Value::WORD,
+            Operand::Vtable | Operand::Pseudo(_) => return Value::WORD,
             Operand::Unknown(_) => return if size < 8 { Value::WORD } else { lost },
         };
         if let Some(slot) = slot.filter(|_| size == 8) {
@@ -683,10 +691,10 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let Some(pointer) = pointer else { return if size < 8 { Value::WORD } else { lost } };
         let at = if slot.is_none() && matches!(operand, Operand::Stack(_)) { 0 } else { at };
-        let Value::Pointer(pointer) = self.catalog.normal(pointer, at.into()) else { return lost };
-        match self.found(pointer, size.into(), position) {
-            Found::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
-            Found::Either { ty, offsets } => {
+        let Value::Pointer(pointer) = self.catalog.add_normalized(pointer, at.into()) else { return lost };
+        match self.resolve(pointer, size.into(), position) {
+            Resolution::At { ty, offset } => self.loaded_field(ty, offset.into(), size.into(), position),
+            Resolution::Either { ty, offsets } => {
                 let [one, other] =
                     offsets.map(|offset| self.loaded_field(ty, offset.into(), size.into(), position));
                 self.join_values(one, other, position as u32 + 1, 0)
@@ -697,10 +705,10 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     fn loaded_field(&mut self, ty: TypeId, offset: u64, size: u64, position: usize) -> Value {
-        if size >= 8 && self.catalog.is_table_pointer(ty, offset) {
-            return Value::Table;
+        if size >= 8 && self.catalog.is_vtable_pointer(ty, offset) {
+            return Value::Vtable;
         }
-        if let Some(value) = self.known_to_library(ty, offset).filter(|_| size >= 8) {
+        if let Some(value) = self.runtime_field_value(ty, offset).filter(|_| size >= 8) {
             return value;
         }
         let templates = self.templates(position);
@@ -723,6 +731,6 @@ fn is_same_name(one: &str, other: &str) -> bool {
 fn is_address(value: Value) -> bool {
     matches!(
         value,
-        Value::Pointer(_) | Value::Stack(_) | Value::Table | Value::Thread(_) | Value::Constant(_)
+        Value::Pointer(_) | Value::Stack(_) | Value::Vtable | Value::Thread(_) | Value::Constant(_)
     )
 }

@@ -1,6 +1,6 @@
 //! Facts about the tags of enums: the lattice that [`State`](super::value::State) carries along each path.
 
-use super::candidates::{InVariant, mask};
+use super::candidates::{VariantMembership, mask};
 use super::value_number;
 use crate::code::{Condition, REGISTERS, Register};
 
@@ -21,7 +21,7 @@ pub(super) const FIXED: u32 = u32::MAX - 1;
 
 /// A symbolic address: value numbers of base and index, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct SymbolicAddress {
     pub(super) base: u32,
     pub(super) index: u32,
     pub(super) scale: u8,
@@ -30,25 +30,25 @@ pub(super) struct Address {
 
 /// The symbolic value of a register: a value number and a constant offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Name {
-    pub(super) of: u32,
+pub(super) struct SymbolicValue {
+    pub(super) number: u32,
     pub(super) offset: i64,
 }
 
 /// A fact about the tag at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fact {
-    pub(super) address: Address,
-    pub(super) universe: u32,
-    /// The set of possible values, as bits of the universe.
+pub(super) struct TagFact {
+    pub(super) address: SymbolicAddress,
+    pub(super) domain: u32,
+    /// The set of possible values, as bits of the domain.
     pub(super) allowed: u64,
 }
 
 /// A value derived from a tag: the tag plus a constant, or a constant that a condition chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) address: Address,
-    pub(super) universe: u32,
+pub(super) struct TagValue {
+    pub(super) address: SymbolicAddress,
+    pub(super) domain: u32,
     pub(super) plus: u64,
     /// The number of bytes of the sum that are kept.
     pub(super) size: u8,
@@ -61,7 +61,7 @@ pub(super) struct Held {
 /// A comparison of a value derived from a tag with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
-    pub(super) held: Held,
+    pub(super) held: TagValue,
     pub(super) with: u64,
     pub(super) size: u8,
     pub(super) is_test: bool,
@@ -71,30 +71,30 @@ pub(super) struct Comparison {
 
 /// The domain of a tag: the values that select variants, and all others as one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Universe {
+pub(super) struct TagDomain {
     pub(super) values: Vec<u64>,
     pub(super) size: u8,
 }
 
 /// The facts about tags at one program point.
 #[derive(Clone, Debug)]
-pub(super) struct Tags {
-    pub(super) names: [Name; REGISTERS],
-    pub(super) facts: Vec<Fact>,
-    pub(super) held: Vec<(Register, Held)>,
+pub(super) struct TagFacts {
+    pub(super) names: [SymbolicValue; REGISTERS],
+    pub(super) facts: Vec<TagFact>,
+    pub(super) held: Vec<(Register, TagValue)>,
     pub(super) compared: Option<Comparison>,
     /// The index of the last load from a read-only table.
-    pub(super) index: Option<Held>,
+    pub(super) index: Option<TagValue>,
 }
 
-impl Default for Tags {
+impl Default for TagFacts {
     fn default() -> Self {
-        let names = [Name::default(); REGISTERS];
-        Tags { names, facts: Vec::new(), held: Vec::new(), compared: None, index: None }
+        let names = [SymbolicValue::default(); REGISTERS];
+        TagFacts { names, facts: Vec::new(), held: Vec::new(), compared: None, index: None }
     }
 }
 
-impl Universe {
+impl TagDomain {
     /// Returns the bit of all values that select no variant by themselves.
     fn others(&self) -> u64 {
         1 << self.values.len()
@@ -105,7 +105,7 @@ impl Universe {
     }
 
     /// Returns the set of tag values for which a comparison satisfies a condition.
-    pub(super) fn holding(&self, comparison: &Comparison, condition: Condition) -> u64 {
+    pub(super) fn values_where(&self, comparison: &Comparison, condition: Condition) -> u64 {
         let held = &comparison.held;
         let holds = |value: u64| holds(comparison, condition, value);
         let mut set = 0;
@@ -163,7 +163,7 @@ impl Universe {
     }
 
     /// Returns true if one of the allowed values selects a variant.
-    pub(super) fn selects(&self, allowed: u64, variant: &InVariant) -> bool {
+    pub(super) fn selects(&self, allowed: u64, variant: &VariantMembership) -> bool {
         let Some(tag) = &variant.tag else { return true };
         if tag.size != self.size {
             return true;
@@ -207,33 +207,33 @@ fn holds(comparison: &Comparison, condition: Condition, value: u64) -> bool {
     }
 }
 
-impl Tags {
+impl TagFacts {
     /// Invalidates the facts about a register that is written.
     pub(super) fn written(&mut self, register: Register) {
         if let Some(name) = self.names.get_mut(usize::from(register.0)) {
-            *name = Name::default();
+            *name = SymbolicValue::default();
         }
         self.held.retain(|(holder, _)| *holder != register);
     }
 
     /// Invalidates the facts that a call may change: those about the stack, and the flags.
-    pub(super) fn called(&mut self) {
+    pub(super) fn invalidate_by_call(&mut self) {
         self.facts.retain(|fact| fact.address.base != FRAME);
         self.compared = None;
         self.index = None;
     }
 
     /// Joins the facts of another path; returns true if facts were lost.
-    pub(super) fn join(&mut self, other: &Tags) -> bool {
+    pub(super) fn join(&mut self, other: &TagFacts) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.names.iter_mut().zip(&other.names) {
-            if mine != theirs && mine.of != 0 {
-                (*mine, changed) = (Name::default(), true);
+            if mine != theirs && mine.number != 0 {
+                (*mine, changed) = (SymbolicValue::default(), true);
             }
         }
         let facts = self.facts.len();
         self.facts.retain_mut(|fact| {
-            let same = |theirs: &&Fact| theirs.address == fact.address && theirs.universe == fact.universe;
+            let same = |theirs: &&TagFact| theirs.address == fact.address && theirs.domain == fact.domain;
             let Some(theirs) = other.facts.iter().find(same) else { return false };
             changed |= theirs.allowed & !fact.allowed != 0;
             fact.allowed |= theirs.allowed;
@@ -251,29 +251,32 @@ impl Tags {
         changed
     }
 
-    pub(super) fn name(&self, register: Register) -> Name {
+    pub(super) fn name(&self, register: Register) -> SymbolicValue {
         self.names.get(usize::from(register.0)).copied().unwrap_or_default()
     }
 
-    pub(super) fn held(&self, register: Register) -> Option<Held> {
+    pub(super) fn held(&self, register: Register) -> Option<TagValue> {
         self.held.iter().find(|(holder, _)| *holder == register).map(|(_, held)| *held)
     }
 
     /// Assigns a value number to the contents of a register, unless it has one.
-    pub(super) fn named(&mut self, register: Register, position: usize) -> Name {
+    pub(super) fn named(&mut self, register: Register, position: usize) -> SymbolicValue {
         let known = self.name(register);
-        if known.of != 0 {
+        if known.number != 0 {
             return known;
         }
-        let of = (value_number::defined_at(position, register) as u32) & (u32::MAX >> 1) | 1 << 6;
+        let number = (value_number::defined_at(position, register) as u32) & (u32::MAX >> 1) | 1 << 6;
         // an earlier value with the same number was a different value
-        self.names.iter_mut().filter(|name| name.of == of).for_each(|name| *name = Name::default());
-        let is_gone = |address: &Address| address.base == of || address.index == of;
-        self.facts.retain(|fact| !is_gone(&fact.address));
-        self.held.retain(|(_, held)| !is_gone(&held.address));
-        self.compared = self.compared.filter(|comparison| !is_gone(&comparison.held.address));
-        self.index = self.index.filter(|held| !is_gone(&held.address));
-        let name = Name { of, offset: 0 };
+        self.names
+            .iter_mut()
+            .filter(|name| name.number == number)
+            .for_each(|name| *name = SymbolicValue::default());
+        let is_stale = |address: &SymbolicAddress| address.base == number || address.index == number;
+        self.facts.retain(|fact| !is_stale(&fact.address));
+        self.held.retain(|(_, held)| !is_stale(&held.address));
+        self.compared = self.compared.filter(|comparison| !is_stale(&comparison.held.address));
+        self.index = self.index.filter(|held| !is_stale(&held.address));
+        let name = SymbolicValue { number, offset: 0 };
         if let Some(slot) = self.names.get_mut(usize::from(register.0)) {
             *slot = name;
         }
@@ -281,8 +284,8 @@ impl Tags {
     }
 
     /// Narrows the possible values of the tag at an address.
-    pub(super) fn narrow(&mut self, address: Address, universe: u32, allowed: u64) {
-        let same = |fact: &Fact| fact.address == address && fact.universe == universe;
+    pub(super) fn narrow(&mut self, address: SymbolicAddress, domain: u32, allowed: u64) {
+        let same = |fact: &TagFact| fact.address == address && fact.domain == domain;
         match self.facts.iter().position(same) {
             Some(index) => {
                 let fact = &mut self.facts[index];
@@ -290,87 +293,87 @@ impl Tags {
                 let both = fact.allowed & allowed;
                 fact.allowed = if both == 0 { allowed } else { both };
             }
-            None if self.facts.len() < FACTS_LIMIT => self.facts.push(Fact { address, universe, allowed }),
+            None if self.facts.len() < FACTS_LIMIT => self.facts.push(TagFact { address, domain, allowed }),
             None => {}
         }
     }
 }
 
 /// Adds a number to a value that was made from a tag; `None` for a choice of two.
-pub(super) fn added(held: Held, number: i64) -> Option<Held> {
-    held.or.is_none().then_some(Held { plus: held.plus.wrapping_add(number as u64), ..held })
+pub(super) fn added(held: TagValue, number: i64) -> Option<TagValue> {
+    held.or.is_none().then_some(TagValue { plus: held.plus.wrapping_add(number as u64), ..held })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PLACE: Address = Address { base: 5, index: 0, scale: 0, offset: 0 };
+    const TAG_ADDRESS: SymbolicAddress = SymbolicAddress { base: 5, index: 0, scale: 0, offset: 0 };
 
-    fn held(plus: u64, size: u8) -> Held {
-        Held { address: PLACE, universe: 0, plus, size, is_sum: u64::MAX, or: None }
+    fn held(plus: u64, size: u8) -> TagValue {
+        TagValue { address: TAG_ADDRESS, domain: 0, plus, size, is_sum: u64::MAX, or: None }
     }
 
-    fn compared(held: Held, with: u64, size: u8) -> Comparison {
+    fn compared(held: TagValue, with: u64, size: u8) -> Comparison {
         Comparison { held, with, size, is_test: false, is_swapped: false }
     }
 
-    fn universe(values: &[u64], size: u8) -> Universe {
-        Universe { values: values.to_vec(), size }
+    fn domain(values: &[u64], size: u8) -> TagDomain {
+        TagDomain { values: values.to_vec(), size }
     }
 
     #[test]
     fn a_branch_leaves_the_values_that_its_condition_holds_for() {
-        let tag = universe(&[0, 1, 2], 4);
+        let tag = domain(&[0, 1, 2], 4);
         let with_one = compared(held(0, 8), 1, 4);
-        assert_eq!(tag.holding(&with_one, Condition::Equal), 0b0010);
-        assert_eq!(tag.holding(&with_one, Condition::NotEqual), 0b1101);
-        assert_eq!(tag.holding(&with_one, Condition::BelowOrEqual), 0b0011);
-        assert_eq!(tag.holding(&with_one, Condition::NotBelowOrEqual), 0b1100);
+        assert_eq!(tag.values_where(&with_one, Condition::Equal), 0b0010);
+        assert_eq!(tag.values_where(&with_one, Condition::NotEqual), 0b1101);
+        assert_eq!(tag.values_where(&with_one, Condition::BelowOrEqual), 0b0011);
+        assert_eq!(tag.values_where(&with_one, Condition::NotBelowOrEqual), 0b1100);
         // all values below 3 are known ones
-        assert_eq!(tag.holding(&compared(held(0, 8), 3, 4), Condition::Below), 0b0111);
+        assert_eq!(tag.values_where(&compared(held(0, 8), 3, 4), Condition::Below), 0b0111);
         // a byte of the tag does not tell all of it
-        assert_eq!(tag.holding(&compared(held(0, 8), 1, 1), Condition::Equal), 0b1010);
+        assert_eq!(tag.values_where(&compared(held(0, 8), 1, 1), Condition::Equal), 0b1010);
     }
 
     #[test]
     fn a_niche_is_found_by_the_numbers_that_are_added_to_it() {
         let least = 1 << 63;
-        let tag = universe(&[least, least + 1], 8);
+        let tag = domain(&[least, least + 1], 8);
         // tag + 2^63 is 0 or 1, or something else for the variant with the data
         let sum = held(least, 8);
-        assert_eq!(tag.holding(&compared(sum, 0, 8), Condition::Equal), 0b001);
-        assert_eq!(tag.holding(&compared(sum, 1, 8), Condition::NotBelowOrEqual), 0b100);
+        assert_eq!(tag.values_where(&compared(sum, 0, 8), Condition::Equal), 0b001);
+        assert_eq!(tag.values_where(&compared(sum, 1, 8), Condition::NotBelowOrEqual), 0b100);
         // 0 - tag does not fit for the least number only
         let opposite = Comparison { is_swapped: true, ..compared(held(0, 8), 0, 8) };
-        assert_eq!(tag.holding(&opposite, Condition::Overflow), 0b001);
-        assert_eq!(tag.holding(&opposite, Condition::NotOverflow), 0b110);
+        assert_eq!(tag.values_where(&opposite, Condition::Overflow), 0b001);
+        assert_eq!(tag.values_where(&opposite, Condition::NotOverflow), 0b110);
         // what is chosen instead of a sum above 1
-        let when = tag.holding(&compared(sum, 1, 8), Condition::NotBelowOrEqual);
-        let chosen = Held { is_sum: !when, or: Some((2, when)), ..sum };
-        assert_eq!(tag.holding(&compared(chosen, 2, 8), Condition::Equal), 0b100);
-        assert_eq!(tag.holding(&compared(chosen, 1, 8), Condition::Equal), 0b010);
+        let when = tag.values_where(&compared(sum, 1, 8), Condition::NotBelowOrEqual);
+        let chosen = TagValue { is_sum: !when, or: Some((2, when)), ..sum };
+        assert_eq!(tag.values_where(&compared(chosen, 2, 8), Condition::Equal), 0b100);
+        assert_eq!(tag.values_where(&compared(chosen, 1, 8), Condition::Equal), 0b010);
     }
 
     #[test]
-    fn ways_that_meet_leave_what_either_leaves() {
+    fn a_join_keeps_the_values_of_either_path() {
         let with = |allowed| {
-            let mut tags = Tags::default();
-            tags.narrow(PLACE, 0, allowed);
+            let mut tags = TagFacts::default();
+            tags.narrow(TAG_ADDRESS, 0, allowed);
             tags
         };
         let mut one = with(0b001);
         assert!(one.join(&with(0b010)));
         assert_eq!(one.facts[0].allowed, 0b011);
         assert!(!one.join(&with(0b001)));
-        assert!(one.join(&Tags::default()) && one.facts.is_empty());
+        assert!(one.join(&TagFacts::default()) && one.facts.is_empty());
     }
 
     #[test]
-    fn a_name_that_is_given_again_is_another_value() {
-        let mut tags = Tags::default();
+    fn a_reused_value_number_is_another_value() {
+        let mut tags = TagFacts::default();
         let name = tags.named(Register(5), 3);
-        tags.narrow(Address { base: name.of, ..PLACE }, 0, 1);
+        tags.narrow(SymbolicAddress { base: name.number, ..TAG_ADDRESS }, 0, 1);
         assert_eq!(tags.named(Register(5), 9), name);
         tags.written(Register(5));
         assert_eq!(tags.facts.len(), 1);

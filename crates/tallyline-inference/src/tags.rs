@@ -6,32 +6,34 @@
 //! intervene while a variant is in use: references in Rust guarantee that.
 
 use super::analysis::Analysis;
-use super::candidates::{self, InVariant};
-use super::lookup::Found;
+use super::candidates::{self, VariantMembership};
+use super::lookup::Resolution;
 use super::operand::Operand;
-use super::tag_facts::{Address, Comparison, FIXED, FRAME, Held, Name, Universe, VALUES_LIMIT, added};
+use super::tag_facts::{
+    Comparison, FIXED, FRAME, SymbolicAddress, SymbolicValue, TagDomain, TagValue, VALUES_LIMIT, added,
+};
 use super::value::{State, Value};
-use crate::code::{Compared, Condition, Effect, Flow, Instruction, Memory, Register};
+use crate::code::{ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register};
 use tallyline_debuginfo::model::TypeId;
 
 /// The symbolic value that an effect writes to a register.
-pub(super) struct Carried {
+pub(super) struct TagTransfer {
     to: Register,
-    name: Name,
-    held: Option<Held>,
+    name: SymbolicValue,
+    held: Option<TagValue>,
 }
 
 impl Analysis<'_, '_, '_, '_> {
     /// Returns the symbolic value that an effect writes, from the state before it.
-    pub(super) fn carry(
+    pub(super) fn tag_transfer(
         &mut self,
         state: &mut State,
         position: usize,
         instruction: &Instruction,
         effect: &Effect,
-    ) -> Option<Carried> {
+    ) -> Option<TagTransfer> {
         state.tags.as_ref()?;
-        let carried = |to, name, held| Some(Carried { to, name, held });
+        let carried = |to, name, held| Some(TagTransfer { to, name, held });
         match *effect {
             Effect::Copy { to, from } => {
                 let is_address = matches!(state.get(from), Value::Pointer(_));
@@ -44,10 +46,10 @@ impl Analysis<'_, '_, '_, '_> {
                 let tags = state.tags.as_mut()?;
                 let name = if is_address { tags.named(base, position) } else { tags.name(base) };
                 let offset = name.offset.wrapping_add(displacement);
-                let name = if name.of == 0 { name } else { Name { offset, ..name } };
+                let name = if name.number == 0 { name } else { SymbolicValue { offset, ..name } };
                 carried(to, name, tags.held(base).and_then(|held| added(held, displacement)))
             }
-            Effect::Sum { to, by, subtract } => {
+            Effect::Add { to, by, subtract } => {
                 let tags = state.tags.as_ref()?;
                 let held = match (tags.held(to), tags.held(by), state.get(to), state.get(by)) {
                     (Some(held), _, _, Value::Constant(number)) => {
@@ -56,12 +58,12 @@ impl Analysis<'_, '_, '_, '_> {
                     (_, Some(held), Value::Constant(number), _) if !subtract => added(held, number),
                     _ => None,
                 };
-                carried(to, Name::default(), held)
+                carried(to, SymbolicValue::default(), held)
             }
-            Effect::Narrow { to, size, signed: false } => {
+            Effect::Truncate { to, size, signed: false } => {
                 let held = state.tags.as_ref()?.held(to);
-                let held = held.map(|held| Held { size: held.size.min(size), ..held });
-                carried(to, Name::default(), held.filter(|held| held.or.is_none() || size >= 4))
+                let held = held.map(|held| TagValue { size: held.size.min(size), ..held });
+                carried(to, SymbolicValue::default(), held.filter(|held| held.or.is_none() || size >= 4))
             }
             Effect::Mask { to, mask } => {
                 let size = match mask as u64 {
@@ -73,8 +75,8 @@ impl Analysis<'_, '_, '_, '_> {
                 let held = state.tags.as_ref()?.held(to).filter(|held| held.or.is_none()).zip(size);
                 carried(
                     to,
-                    Name::default(),
-                    held.map(|(held, size)| Held { size: held.size.min(size), ..held }),
+                    SymbolicValue::default(),
+                    held.map(|(held, size)| TagValue { size: held.size.min(size), ..held }),
                 )
             }
             Effect::Load { to, size, at } => {
@@ -82,40 +84,41 @@ impl Analysis<'_, '_, '_, '_> {
                 self.note_index(state, memory);
                 let held =
                     if at == 0 { self.tag_in_memory(state, position, memory, size.into()) } else { None };
-                carried(to, Name::default(), held)
+                carried(to, SymbolicValue::default(), held)
             }
             Effect::AddMemory { to } => {
                 let Value::Constant(number) = state.get(to) else { return None };
                 let memory = instruction.memory.as_ref()?;
                 let held = self.tag_in_memory(state, position, memory, memory.size.into())?;
-                carried(to, Name::default(), added(held, number))
+                carried(to, SymbolicValue::default(), added(held, number))
             }
-            Effect::Choose { to, from } => {
+            Effect::ConditionalMove { to, from } => {
                 let condition = instruction.condition;
                 let tags = state.tags.as_ref()?;
-                let name = if tags.name(to) == tags.name(from) { tags.name(to) } else { Name::default() };
+                let name =
+                    if tags.name(to) == tags.name(from) { tags.name(to) } else { SymbolicValue::default() };
                 let held = condition.and_then(|condition| self.chosen(state, to, from, condition));
                 carried(to, name, held)
             }
             Effect::Compare { one, other, size, is_test } => {
                 let number = |operand| match operand {
-                    Compared::Number(number) => Some(number as u64),
+                    ComparisonOperand::Number(number) => Some(number as u64),
                     // a register compared with itself is compared with 0
-                    Compared::Register(_) if is_test && one == other => Some(u64::MAX),
-                    Compared::Register(register) => match state.get(register) {
+                    ComparisonOperand::Register(_) if is_test && one == other => Some(u64::MAX),
+                    ComparisonOperand::Register(register) => match state.get(register) {
                         Value::Constant(number) => Some(number as u64),
                         _ => None,
                     },
-                    Compared::Memory => None,
+                    ComparisonOperand::Memory => None,
                 };
                 let (with, is_swapped, tag) = match (number(one), number(other)) {
                     (_, Some(with)) => (Some(with), false, one),
                     (with, None) => (with, !is_test, other),
                 };
                 let held = match (with, tag) {
-                    (None, _) | (_, Compared::Number(_)) => None,
-                    (_, Compared::Register(register)) => state.tags.as_ref()?.held(register),
-                    (_, Compared::Memory) => instruction
+                    (None, _) | (_, ComparisonOperand::Number(_)) => None,
+                    (_, ComparisonOperand::Register(register)) => state.tags.as_ref()?.held(register),
+                    (_, ComparisonOperand::Memory) => instruction
                         .memory
                         .as_ref()
                         .and_then(|memory| self.tag_in_memory(state, position, memory, size.into())),
@@ -124,7 +127,7 @@ impl Analysis<'_, '_, '_, '_> {
                 state.tags.as_mut()?.compared = held.zip(with).map(compare);
                 None
             }
-            Effect::Flags => {
+            Effect::ClobberFlags => {
                 state.tags.as_mut()?.compared = None;
                 None
             }
@@ -132,9 +135,11 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Applies the result of [`carry`](Self::carry) after the register was written.
-    pub(super) fn carried(&mut self, state: &mut State, carried: Option<Carried>) {
-        let (Some(Carried { to, name, held }), Some(tags)) = (carried, state.tags.as_mut()) else { return };
+    /// Applies the result of [`tag_transfer`](Self::tag_transfer) after the register was written.
+    pub(super) fn apply_tag_transfer(&mut self, state: &mut State, carried: Option<TagTransfer>) {
+        let (Some(TagTransfer { to, name, held }), Some(tags)) = (carried, state.tags.as_mut()) else {
+            return;
+        };
         tags.written(to);
         if let Some(slot) = tags.names.get_mut(usize::from(to.0)) {
             *slot = name;
@@ -149,13 +154,13 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let Some(address) = address_of(state, memory) else { return };
         let size = i64::from(memory.size.max(1));
-        let universes = &self.universes;
+        let tag_domains = &self.tag_domains;
         let Some(tags) = state.tags.as_mut() else { return };
         tags.facts.retain(|fact| {
             let known = fact.address;
             let is_alike =
                 (known.base, known.index, known.scale) == (address.base, address.index, address.scale);
-            let length = universes.get(fact.universe as usize).map_or(8, |universe| universe.size.into());
+            let length = tag_domains.get(fact.domain as usize).map_or(8, |domain| domain.size.into());
             let is_apart = known.offset >= address.offset.saturating_add(size)
                 || address.offset >= known.offset.saturating_add(length);
             !is_alike || is_apart
@@ -163,7 +168,7 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Returns the value of a conditional move between a tag and a constant.
-    fn chosen(&self, state: &State, to: Register, from: Register, condition: Condition) -> Option<Held> {
+    fn chosen(&self, state: &State, to: Register, from: Register, condition: Condition) -> Option<TagValue> {
         let tags = state.tags.as_ref()?;
         let (held, number, is_number_if) = match (tags.held(to), tags.held(from)) {
             (Some(held), None) => (held, state.get(from), condition),
@@ -174,18 +179,18 @@ impl Analysis<'_, '_, '_, '_> {
         if held.or.is_some() {
             return None;
         }
-        let universe = self.universes.get(held.universe as usize)?;
+        let domain = self.tag_domains.get(held.domain as usize)?;
         let about = tags.compared.filter(|comparison| {
-            (comparison.held.address, comparison.held.universe) == (held.address, held.universe)
+            (comparison.held.address, comparison.held.domain) == (held.address, held.domain)
         });
         let (when, unless) = match about {
             Some(comparison) => (
-                universe.holding(&comparison, is_number_if),
-                universe.holding(&comparison, is_number_if.opposite()),
+                domain.values_where(&comparison, is_number_if),
+                domain.values_where(&comparison, is_number_if.opposite()),
             ),
             None => (u64::MAX, u64::MAX),
         };
-        Some(Held { is_sum: held.is_sum & unless, or: Some((number as u64, when)), ..held })
+        Some(TagValue { is_sum: held.is_sum & unless, or: Some((number as u64, when)), ..held })
     }
 
     /// Records the index of a load from a read-only table.
@@ -204,10 +209,10 @@ impl Analysis<'_, '_, '_, '_> {
         position: usize,
         memory: &Memory,
         size: u64,
-    ) -> Option<Held> {
+    ) -> Option<TagValue> {
         let (ty, offset) = match self.operand(state, position, memory) {
-            Operand::Object(pointer) => match self.found(pointer, size, position) {
-                Found::At { ty, offset } => (ty, offset),
+            Operand::Object(pointer) => match self.resolve(pointer, size, position) {
+                Resolution::At { ty, offset } => (ty, offset),
                 _ => return None,
             },
             Operand::Stack(at) => {
@@ -216,52 +221,52 @@ impl Analysis<'_, '_, '_, '_> {
             }
             _ => return None,
         };
-        let universe = self.universe(ty, offset)?;
+        let domain = self.domain(ty, offset)?;
         let tags = state.tags.as_mut()?;
         for register in [memory.base, memory.index].into_iter().flatten() {
             tags.named(register, position);
         }
         let address = address_of(state, memory)?;
-        let tag_size = u64::from(self.universes.get(universe as usize)?.size);
+        let tag_size = u64::from(self.tag_domains.get(domain as usize)?.size);
         // a narrower load covers a part of the tag
         let size = if size < tag_size { size as u8 } else { 8 };
-        Some(Held { address, universe, plus: 0, size, is_sum: u64::MAX, or: None })
+        Some(TagValue { address, domain, plus: 0, size, is_sum: u64::MAX, or: None })
     }
 
     /// Returns the domain of the tag at an offset of an object; `None` if there is no tag.
-    fn universe(&mut self, ty: TypeId, offset: u32) -> Option<u32> {
-        if let Some(known) = self.universe_of.get(&(ty, offset)) {
+    fn domain(&mut self, ty: TypeId, offset: u32) -> Option<u32> {
+        if let Some(known) = self.tag_domain_of.get(&(ty, offset)) {
             return *known;
         }
         // completes the types at the offset
-        self.catalog.ways(ty, offset.into());
+        self.catalog.access_paths(ty, offset.into());
         let all = candidates::candidates(self.catalog.types(), ty, offset.into(), 0);
-        let mut universe: Option<Universe> = None;
+        let mut domain: Option<TagDomain> = None;
         for tag in all.iter().filter_map(|candidate| candidate.tag.as_ref()) {
             if tag.offset != u64::from(offset) {
                 continue;
             }
-            let universe = universe.get_or_insert_with(|| Universe { values: Vec::new(), size: tag.size });
-            if universe.size == tag.size {
-                universe.values.extend(&tag.values);
+            let domain = domain.get_or_insert_with(|| TagDomain { values: Vec::new(), size: tag.size });
+            if domain.size == tag.size {
+                domain.values.extend(&tag.values);
             }
         }
-        let found = universe.map(|mut universe| {
-            universe.values.sort_unstable();
-            universe.values.dedup();
-            universe
+        let found = domain.map(|mut domain| {
+            domain.values.sort_unstable();
+            domain.values.dedup();
+            domain
         });
-        let found = found.filter(|universe| universe.values.len() <= VALUES_LIMIT);
-        let number = found.map(|universe| {
-            self.universes.push(universe);
-            (self.universes.len() - 1) as u32
+        let found = found.filter(|domain| domain.values.len() <= VALUES_LIMIT);
+        let number = found.map(|domain| {
+            self.tag_domains.push(domain);
+            (self.tag_domains.len() - 1) as u32
         });
-        self.universe_of.insert((ty, offset), number);
+        self.tag_domain_of.insert((ty, offset), number);
         number
     }
 
     /// Returns the state on one edge out of a block, where a branch or jump table narrows a tag.
-    pub(super) fn on_way(&mut self, block: usize, successor: usize, state: &State) -> Option<State> {
+    pub(super) fn state_on_edge(&mut self, block: usize, successor: usize, state: &State) -> Option<State> {
         let tags = state.tags.as_ref()?;
         let body = self.body;
         let range = body.blocks()[block].instructions.clone();
@@ -273,28 +278,28 @@ impl Analysis<'_, '_, '_, '_> {
             Flow::Branch(target) if target != last.end() => {
                 let (comparison, condition) = (tags.compared?, last.condition?);
                 let condition = if start == target { condition } else { condition.opposite() };
-                let universe = self.universes.get(comparison.held.universe as usize)?;
-                (comparison.held, universe.holding(&comparison, condition))
+                let domain = self.tag_domains.get(comparison.held.domain as usize)?;
+                (comparison.held, domain.values_where(&comparison, condition))
             }
             Flow::Jump(None) => {
                 let own = last.memory.and_then(|memory| tags.held(memory.index?));
                 let held = own.or(tags.index)?;
-                let universe = self.universes.get(held.universe as usize)?;
+                let domain = self.tag_domains.get(held.domain as usize)?;
                 let table = body.table(position).iter().enumerate();
                 let indices = table.filter(|(_, target)| **target == start).map(|(index, _)| index as u64);
                 let equals = |with| Comparison { held, with, size: 8, is_test: false, is_swapped: false };
                 let set =
-                    indices.fold(0, |set, index| set | universe.holding(&equals(index), Condition::Equal));
+                    indices.fold(0, |set, index| set | domain.values_where(&equals(index), Condition::Equal));
                 (held, set)
             }
             _ => return None,
         };
-        let universe = self.universes.get(held.universe as usize)?;
-        if allowed == 0 || allowed == universe.all() {
+        let domain = self.tag_domains.get(held.domain as usize)?;
+        if allowed == 0 || allowed == domain.all() {
             return None;
         }
         let mut state = state.clone();
-        state.tags.as_mut()?.narrow(held.address, held.universe, allowed);
+        state.tags.as_mut()?.narrow(held.address, held.domain, allowed);
         Some(state)
     }
 
@@ -305,12 +310,12 @@ impl Analysis<'_, '_, '_, '_> {
         position: usize,
         memory: &Memory,
         offset: u32,
-        variant: &InVariant,
+        variant: &VariantMembership,
     ) -> bool {
         let (Some(tags), Some(tag)) = (&state.tags, &variant.tag) else { return true };
         let Some(address) = address_of(state, memory) else { return true };
         let behind = i64::try_from(tag.offset).unwrap_or(i64::MAX).saturating_sub(offset.into());
-        let at = Address { offset: address.offset.saturating_add(behind), ..address };
+        let at = SymbolicAddress { offset: address.offset.saturating_add(behind), ..address };
         let mut facts = tags.facts.iter().filter(|fact| fact.address == at).peekable();
         if facts.peek().is_none() {
             return true;
@@ -319,8 +324,8 @@ impl Analysis<'_, '_, '_, '_> {
             && self.is_stored_later(position, memory, behind, tag.size.into());
         is_made_another
             || facts.all(|fact| {
-                let universe = self.universes.get(fact.universe as usize);
-                universe.is_none_or(|universe| universe.selects(fact.allowed, variant))
+                let domain = self.tag_domains.get(fact.domain as usize);
+                domain.is_none_or(|domain| domain.selects(fact.allowed, variant))
             })
     }
 
@@ -351,7 +356,7 @@ impl Analysis<'_, '_, '_, '_> {
 }
 
 /// Returns the symbolic address of an operand; `None` if a register has no value number.
-fn address_of(state: &State, memory: &Memory) -> Option<Address> {
+fn address_of(state: &State, memory: &Memory) -> Option<SymbolicAddress> {
     let tags = state.tags.as_ref()?;
     let (base, start) = match memory.base {
         None => (FIXED, 0),
@@ -360,10 +365,10 @@ fn address_of(state: &State, memory: &Memory) -> Option<Address> {
             Value::Constant(at) => (FIXED, at),
             _ => {
                 let name = tags.name(register);
-                if name.of == 0 {
+                if name.number == 0 {
                     return None;
                 }
-                (name.of, name.offset)
+                (name.number, name.offset)
             }
         },
     };
@@ -371,12 +376,12 @@ fn address_of(state: &State, memory: &Memory) -> Option<Address> {
         None => (0, 0, 0),
         Some(register) => {
             let name = tags.name(register);
-            if name.of == 0 {
+            if name.number == 0 {
                 return None;
             }
-            (name.of, memory.scale, name.offset.wrapping_mul(memory.scale.into()))
+            (name.number, memory.scale, name.offset.wrapping_mul(memory.scale.into()))
         }
     };
     let offset = start.wrapping_add(more).wrapping_add(memory.displacement);
-    Some(Address { base, index, scale, offset })
+    Some(SymbolicAddress { base, index, scale, offset })
 }

@@ -2,8 +2,8 @@
 
 use super::analysis::{Analysis, Continuation};
 use super::callees;
-use super::number::Number;
 use super::operand::Operand;
+use super::strided_value::StridedValue;
 use super::value::{State, Value};
 use super::value_number;
 use crate::code::{Effect, Flow, Instruction, Machine, Memory, Register};
@@ -50,7 +50,7 @@ const NO_RETURN_STARTS: [&str; 4] =
 
 impl Analysis<'_, '_, '_, '_> {
     /// Applies the transfer function of one instruction.
-    pub(super) fn step(&mut self, state: &mut State, position: usize) -> Continuation {
+    pub(super) fn transfer_instruction(&mut self, state: &mut State, position: usize) -> Continuation {
         let body = self.body;
         let instruction = &body.instructions()[position];
         let lost = Value::Unknown(position as u32 + 1);
@@ -63,22 +63,24 @@ impl Analysis<'_, '_, '_, '_> {
             }
         }
         for effect in effects {
-            let carried = self.carry(state, position, instruction, effect);
+            let carried = self.tag_transfer(state, position, instruction, effect);
             let defined = match *effect {
                 Effect::Copy { to, from } => {
                     state.set(to, state.get(from));
                     state.written(to);
-                    self.carried(state, carried);
+                    self.apply_tag_transfer(state, carried);
                     continue;
                 }
                 Effect::Constant { to, value } => (to, Value::Constant(value)),
-                Effect::OneOf { to, numbers: [one, other] } => (to, Value::from(Number::either(one, other))),
+                Effect::SelectConstant { to, numbers: [one, other] } => {
+                    (to, Value::from(StridedValue::choice(one, other)))
+                }
                 Effect::Address { to, base, index, scale, displacement } => {
                     let factor = i64::from(scale);
                     let value = match base == index {
                         true if index.is_some() => {
                             let number = index.map_or(Value::WORD, |index| state.get(index)).as_number();
-                            Value::from(number.times(factor + 1).plus(Number::known(displacement)))
+                            Value::from(number.times(factor + 1).plus(StridedValue::known(displacement)))
                         }
                         _ => {
                             let base = base.map(|register| state.get(register));
@@ -89,7 +91,7 @@ impl Analysis<'_, '_, '_, '_> {
                     };
                     (to, value)
                 }
-                Effect::Sum { to, by, subtract } => {
+                Effect::Add { to, by, subtract } => {
                     let (one, other) = (state.get(to), state.get(by));
                     let sum = self.sum(one, other, subtract, lost);
                     let index = if matches!(one, Value::Stack(_)) { other } else { one };
@@ -102,14 +104,14 @@ impl Analysis<'_, '_, '_, '_> {
                     let sum = plus.map(|plus| self.sum(state.get(plus), product, false, lost));
                     (to, sum.unwrap_or(product))
                 }
-                Effect::Narrow { to, size, signed } => (to, narrowed(state.get(to), size, signed)),
-                Effect::Number { to } => (to, Value::WORD),
-                Effect::Mix { to, by } => match (state.get(to), state.get(by)) {
-                    (one, other) if is_place(one) || is_place(other) => (to, lost),
+                Effect::Truncate { to, size, signed } => (to, truncated(state.get(to), size, signed)),
+                Effect::UnknownNumber { to } => (to, Value::WORD),
+                Effect::Combine { to, by } => match (state.get(to), state.get(by)) {
+                    (one, other) if is_object_address(one) || is_object_address(other) => (to, lost),
                     _ => (to, Value::WORD),
                 },
                 Effect::Mask { to, mask } => (to, self.masked(state.get(to), mask, lost)),
-                Effect::Choose { to, from } => {
+                Effect::ConditionalMove { to, from } => {
                     let one = self.place_on_stack(state, position, state.get(to), state.get(from));
                     let other = self.place_on_stack(state, position, state.get(from), state.get(to));
                     (to, self.join_values(one, other, position as u32 + 1, 0))
@@ -140,18 +142,18 @@ impl Analysis<'_, '_, '_, '_> {
                     continue;
                 }
                 Effect::Pop { to } => (to, self.pop(state, lost)),
-                Effect::Modify { to } => (to, lost),
+                Effect::Clobber { to } => (to, lost),
                 Effect::ThreadPointer { to } => (to, Value::Thread(0)),
-                Effect::Through { from } => {
+                Effect::IndirectCall { from } => {
                     called = Some(state.get(from));
                     continue;
                 }
-                Effect::Compare { .. } | Effect::Flags => continue,
+                Effect::Compare { .. } | Effect::ClobberFlags => continue,
             };
             let (register, value) = defined;
             state.written(register);
             state.define(register, value, value_number::defined_at(position, register));
-            self.carried(state, carried);
+            self.apply_tag_transfer(state, carried);
         }
         match instruction.flow {
             Flow::Call(target) => {
@@ -184,7 +186,7 @@ impl Analysis<'_, '_, '_, '_> {
         match &instruction.memory {
             Some(memory) => {
                 let operand = self.operand(state, position, memory);
-                self.loaded(state, position, operand, at, size)
+                self.loaded_value(state, position, operand, at, size)
             }
             None => Value::Unknown(position as u32 + 1),
         }
@@ -251,7 +253,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let other = other.as_number().times(if subtract { -1 } else { 1 });
                 Value::from(one.as_number().plus(other))
             }
-            (Value::Table, _) | (_, Value::Table) => Value::WORD,
+            (Value::Vtable, _) | (_, Value::Vtable) => Value::WORD,
             _ => lost,
         }
     }
@@ -265,7 +267,7 @@ impl Analysis<'_, '_, '_, '_> {
             Value::Number(number) => Value::from(number.masked(mask)),
             Value::Constant(number) => Value::Constant(number & mask),
             // what has only few bits left is a number, whatever it was
-            _ if (0..1 << 31).contains(&mask) => Value::from(Number::ANY.masked(mask)),
+            _ if (0..1 << 31).contains(&mask) => Value::from(StridedValue::ANY.masked(mask)),
             _ => lost,
         }
     }
@@ -326,7 +328,7 @@ impl Analysis<'_, '_, '_, '_> {
         let first = state.get(first_argument(self.image.machine()));
         let made = match first {
             Value::Pointer(_) if LIKE_ARGUMENT.contains(&name) => Some(vec![first]),
-            _ if is_go => self.made_by_runtime(name, state),
+            _ if is_go => self.runtime_call_result(name, state),
             _ => None,
         };
         let returned = match (made, callee, called) {
@@ -339,11 +341,12 @@ impl Analysis<'_, '_, '_, '_> {
             _ => None,
         };
         let unit = self.unit.clone();
-        let changed = target
-            .map_or(callees::ALL, |target| self.catalog.callees.changed(self.image, unit.as_deref(), target));
+        let changed = target.map_or(callees::ALL, |target| {
+            self.catalog.callees.clobbered(self.image, unit.as_deref(), target)
+        });
         let lost = Value::Unknown(position as u32 + 1);
         if let Some(tags) = &mut state.tags {
-            tags.called();
+            tags.invalidate_by_call();
         }
         for register in saved_by_caller(self.image.machine(), is_go) {
             if changed & (1 << register.0) != 0 {
@@ -393,7 +396,7 @@ impl Analysis<'_, '_, '_, '_> {
 
     fn returned(&mut self, place: u64) -> Option<Vec<Value>> {
         let ty = self.catalog.units.as_mut()?.type_of(place)?;
-        let ty = self.catalog.at(ty)?;
+        let ty = self.catalog.type_at(ty)?;
         Some(self.result(ty))
     }
 
@@ -417,12 +420,12 @@ impl Analysis<'_, '_, '_, '_> {
 }
 
 /// Returns true for addresses of objects, stack slots and thread-local data.
-fn is_place(value: Value) -> bool {
+fn is_object_address(value: Value) -> bool {
     matches!(value, Value::Pointer(_) | Value::Stack(_) | Value::Thread(_))
 }
 
 /// Truncates a value to a number. Overflow is not expected: in most cases it would be a bug of the program.
-fn narrowed(value: Value, size: u8, signed: bool) -> Value {
+fn truncated(value: Value, size: u8, signed: bool) -> Value {
     let part = |number: i64| match (size, signed) {
         (1, true) => i64::from(number as i8),
         (1, false) => i64::from(number as u8),

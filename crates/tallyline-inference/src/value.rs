@@ -1,7 +1,7 @@
 //! Abstract values of registers and stack slots: the lattice of the analysis.
 
-use super::number::{Number, divisor};
-use super::tag_facts::Tags;
+use super::strided_value::{StridedValue, divisor};
+use super::tag_facts::TagFacts;
 use crate::code::{REGISTERS, Register};
 use tallyline_debuginfo::model::TypeId;
 
@@ -13,11 +13,11 @@ pub(super) enum Value {
     /// A constant, perhaps an address.
     Constant(i64),
     /// A number that is not an address, partly known.
-    Number(Number),
+    Number(StridedValue),
     /// The address of a byte of an object.
     Pointer(Pointer),
     /// The address of a vtable.
-    Table,
+    Vtable,
     /// An offset from the thread pointer.
     Thread(i64),
     /// An offset from the frame address.
@@ -32,22 +32,22 @@ pub(super) struct Pointer {
     /// The offset from the object's start; it may lie outside.
     pub(super) offset: i32,
     /// The stride of further possible offsets, as in a loop over array elements; 0 for one offset.
-    pub(super) step: u32,
+    pub(super) stride: u32,
     /// `true` if the pointer has one of two offsets, a stride apart, by a conditional choice.
-    pub(super) is_either: bool,
+    pub(super) is_choice: bool,
 }
 
 impl Pointer {
     /// Returns the pointer after an addition of any multiple of a number.
-    pub(super) fn stepping(self, by: u64) -> Pointer {
+    pub(super) fn with_stride(self, by: u64) -> Pointer {
         if by == 0 {
             return self;
         }
-        let step = divisor(self.step.into(), i64::try_from(by).unwrap_or(1 << 62));
+        let stride = divisor(self.stride.into(), i64::try_from(by).unwrap_or(1 << 62));
         // a stride too large for the field is replaced by the largest power of two that divides it
         Pointer {
-            step: u32::try_from(step).unwrap_or(1 << step.trailing_zeros().min(30)),
-            is_either: false,
+            stride: u32::try_from(stride).unwrap_or(1 << stride.trailing_zeros().min(30)),
+            is_choice: false,
             ..self
         }
     }
@@ -59,25 +59,25 @@ impl Pointer {
 
     /// Creates a pointer to an offset in an object.
     pub(super) fn at(to: TypeId, offset: i32) -> Pointer {
-        Pointer { to, offset, step: 0, is_either: false }
+        Pointer { to, offset, stride: 0, is_choice: false }
     }
 
     /// Returns the pointer with a second possible offset.
     pub(super) fn either(self, other: i32) -> Pointer {
         let offset = self.offset.min(other);
-        Pointer { offset, step: self.offset.abs_diff(other), is_either: self.offset != other, ..self }
+        Pointer { offset, stride: self.offset.abs_diff(other), is_choice: self.offset != other, ..self }
     }
 
     /// Returns the two possible offsets, equal for a single one; `None` if there may be others.
-    pub(super) fn both(self) -> Option<[i32; 2]> {
-        let is_few = self.step == 0 || self.is_either;
-        is_few.then(|| [self.offset, self.offset.saturating_add_unsigned(self.step)])
+    pub(super) fn alternatives(self) -> Option<[i32; 2]> {
+        let is_few = self.stride == 0 || self.is_choice;
+        is_few.then(|| [self.offset, self.offset.saturating_add_unsigned(self.stride)])
     }
 }
 
 impl Value {
     /// An unknown number.
-    pub(super) const WORD: Value = Value::Number(Number::ANY);
+    pub(super) const WORD: Value = Value::Number(StridedValue::ANY);
 
     /// Creates the address of an object.
     pub(super) fn pointer(to: TypeId) -> Value {
@@ -85,22 +85,22 @@ impl Value {
     }
 
     /// Returns the number of a constant or number; `None` for other values.
-    pub(super) fn number(self) -> Option<Number> {
+    pub(super) fn number(self) -> Option<StridedValue> {
         match self {
-            Value::Constant(number) => Some(Number::known(number)),
+            Value::Constant(number) => Some(StridedValue::known(number)),
             Value::Number(number) => Some(number),
             _ => None,
         }
     }
 
     /// Returns the value as a number; an unknown one for other values.
-    pub(super) fn as_number(self) -> Number {
+    pub(super) fn as_number(self) -> StridedValue {
         match self {
             // debug information may declare a counter with the type of the pointer it replaces
-            Value::Pointer(Pointer { offset, step, .. }) => {
-                Number { at: offset.into(), step: step.into(), ..Number::ANY }
+            Value::Pointer(Pointer { offset, stride, .. }) => {
+                StridedValue { base: offset.into(), stride: stride.into(), ..StridedValue::ANY }
             }
-            value => value.number().unwrap_or(Number::ANY),
+            value => value.number().unwrap_or(StridedValue::ANY),
         }
     }
 
@@ -110,10 +110,10 @@ impl Value {
     }
 }
 
-impl From<Number> for Value {
-    fn from(number: Number) -> Value {
-        match number.step {
-            0 => Value::Constant(number.at),
+impl From<StridedValue> for Value {
+    fn from(number: StridedValue) -> Value {
+        match number.stride {
+            0 => Value::Constant(number.base),
             _ => Value::Number(number),
         }
     }
@@ -126,9 +126,9 @@ pub(super) struct State {
     // sorted by offset from the frame address
     slots: Vec<(i32, Value)>,
     // Bloom filter of the value numbers in use
-    named: u64,
+    value_numbers: u64,
     /// Facts about enum tags, for languages that have them.
-    pub(super) tags: Option<Box<Tags>>,
+    pub(super) tags: Option<Box<TagFacts>>,
 }
 
 /// Returns the filter bit of a value number.
@@ -142,7 +142,7 @@ const SLOTS_LIMIT: usize = 512;
 impl State {
     /// Creates a state without knowledge.
     pub(super) fn unknown() -> State {
-        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), named: 0, tags: None }
+        State { registers: [Value::Unknown(0); REGISTERS], slots: Vec::new(), value_numbers: 0, tags: None }
     }
 
     /// Returns the value of a register.
@@ -167,24 +167,26 @@ impl State {
     /// Sets the value of a register that an instruction writes; the unknown part of a number gets the value number
     /// `name`.
     pub(super) fn define(&mut self, register: Register, value: Value, name: u64) {
-        let Value::Number(number @ Number { of: 0, .. }) = value else { return self.set(register, value) };
+        let Value::Number(number @ StridedValue { symbol: 0, .. }) = value else {
+            return self.set(register, value);
+        };
         // an earlier value with the same number was a different value
-        self.forget(|of| of == name, bit(name));
-        self.named |= bit(name);
-        self.set(register, Value::Number(Number { of: name, ..number }));
+        self.clear_value_numbers(|symbol| symbol == name, bit(name));
+        self.value_numbers |= bit(name);
+        self.set(register, Value::Number(StridedValue { symbol: name, ..number }));
     }
 
     /// Clears the value numbers that satisfy a predicate. Those outside of the filter `bits` are skipped.
-    pub(super) fn forget(&mut self, is_gone: impl Fn(u64) -> bool, bits: u64) {
-        if self.named & bits == 0 {
+    pub(super) fn clear_value_numbers(&mut self, is_stale: impl Fn(u64) -> bool, bits: u64) {
+        if self.value_numbers & bits == 0 {
             return;
         }
         for value in self.registers.iter_mut().chain(self.slots.iter_mut().map(|(_, value)| value)) {
             if let Value::Number(number) = value
-                && number.of != 0
-                && is_gone(number.of)
+                && number.symbol != 0
+                && is_stale(number.symbol)
             {
-                number.of = 0;
+                number.symbol = 0;
             }
         }
     }
@@ -223,12 +225,12 @@ impl State {
         mut join: impl FnMut(Value, Value, Option<Register>) -> Value,
     ) -> bool {
         let mut changed = false;
-        self.named |= other.named;
+        self.value_numbers |= other.value_numbers;
         for (index, (mine, theirs)) in self.registers.iter_mut().zip(&other.registers).enumerate() {
             if mine != theirs {
                 let joined = join(*mine, *theirs, Some(Register(index as u8)));
-                if let Value::Number(Number { of, .. }) = joined {
-                    self.named |= bit(of);
+                if let Value::Number(StridedValue { symbol, .. }) = joined {
+                    self.value_numbers |= bit(symbol);
                 }
                 changed |= joined != *mine;
                 *mine = joined;

@@ -4,7 +4,7 @@
 //! vector register only as the pointer that is parked in its lowest element.
 
 use super::analysis::Analysis;
-use super::number::Number;
+use super::strided_value::StridedValue;
 use super::value::{State, Value};
 use crate::code::{Flow, LaneQuery, Lanes, Memory, Register, lanes_written, vector_index};
 use std::collections::BTreeSet;
@@ -19,12 +19,12 @@ const ROUNDS: usize = 4;
 const DEPTH_LIMIT: usize = 64;
 
 /// A query of a definition: position, lanes, and `true` for the lowest element alone.
-type Key = (usize, LaneQuery, bool);
+type DefinitionQuery = (usize, LaneQuery, bool);
 
 /// Definitions on the current path with their values so far; none before the first.
 #[derive(Default)]
-struct Open {
-    list: Vec<(Key, Option<Value>)>,
+struct OpenDefinitions {
+    list: Vec<(DefinitionQuery, Option<Value>)>,
 }
 
 impl Analysis<'_, '_, '_, '_> {
@@ -36,7 +36,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let lost = Value::Unknown(0);
         let Some(query) = vector_index(self.image, self.body, position) else { return Some(lost) };
-        Some(self.elements(position, query, false, &mut Open::default()).unwrap_or(lost))
+        Some(self.elements(position, query, false, &mut OpenDefinitions::default()).unwrap_or(lost))
     }
 
     /// Returns the value that covers the elements of a register before an instruction. `None` while all definitions
@@ -46,7 +46,7 @@ impl Analysis<'_, '_, '_, '_> {
         position: usize,
         query: LaneQuery,
         lowest: bool,
-        open: &mut Open,
+        open: &mut OpenDefinitions,
     ) -> Option<Value> {
         let mut all: Option<Value> = None;
         let Some(definitions) = self.definitions(position, query.register) else {
@@ -54,19 +54,19 @@ impl Analysis<'_, '_, '_, '_> {
         };
         for definition in definitions {
             let Some(value) = self.definition((definition, query, lowest), open) else { continue };
-            all = Some(self.meet_elements(all, value));
+            all = Some(self.join_elements(all, value));
         }
         all
     }
 
-    fn meet_elements(&mut self, known: Option<Value>, value: Value) -> Value {
+    fn join_elements(&mut self, known: Option<Value>, value: Value) -> Value {
         match known {
             None => value,
             Some(known) => self.join_values(known, value, 0, 0),
         }
     }
 
-    fn definition(&mut self, key: Key, open: &mut Open) -> Option<Value> {
+    fn definition(&mut self, key: DefinitionQuery, open: &mut OpenDefinitions) -> Option<Value> {
         if let Some((_, known)) = open.list.iter().find(|(other, _)| *other == key) {
             return *known;
         }
@@ -83,7 +83,7 @@ impl Analysis<'_, '_, '_, '_> {
             let new = self.evaluate(position, &lanes, lowest, open);
             let both = match (known, new) {
                 (known, None) => known,
-                (known, Some(new)) => Some(self.meet_elements(known, new)),
+                (known, Some(new)) => Some(self.join_elements(known, new)),
             };
             is_settled = both == known;
             if is_settled {
@@ -96,13 +96,19 @@ impl Analysis<'_, '_, '_, '_> {
         if is_settled { known } else { Some(Value::Unknown(0)) }
     }
 
-    fn evaluate(&mut self, position: usize, lanes: &Lanes, lowest: bool, open: &mut Open) -> Option<Value> {
+    fn evaluate(
+        &mut self,
+        position: usize,
+        lanes: &Lanes,
+        lowest: bool,
+        open: &mut OpenDefinitions,
+    ) -> Option<Value> {
         Some(match lanes {
             Lanes::Unknown => Value::Unknown(0),
             Lanes::Constants(numbers) => {
                 let count = if lowest { 1 } else { numbers.len() };
-                let numbers = numbers.iter().take(count).map(|number| Number::known(*number));
-                numbers.reduce(|one, other| one.or(other, 0)).map_or(Value::Unknown(0), Value::from)
+                let numbers = numbers.iter().take(count).map(|number| StridedValue::known(*number));
+                numbers.reduce(|one, other| one.join(other, 0)).map_or(Value::Unknown(0), Value::from)
             }
             Lanes::Vector(query) => return self.elements(position, *query, lowest, open),
             Lanes::Permuted(query) => return self.elements(position, *query, false, open),
@@ -113,7 +119,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let one = self.evaluate(position, one, lowest, open);
                 let other = self.evaluate(position, other, lowest, open);
                 match (one, other) {
-                    (one, Some(other)) => self.meet_elements(one, other),
+                    (one, Some(other)) => self.join_elements(one, other),
                     (one, None) => return one,
                 }
             }

@@ -223,12 +223,12 @@ fn go_operands_have_the_fields_that_the_source_says() {
 
 #[test]
 fn what_a_condition_chooses_between_is_named_with_both_places() {
-    let ways: [(&str, &str, &[&str]); 3] = [
+    let cases: [(&str, &str, &[&str]); 3] = [
         ("hot.rs", "rustc", &["-O", "-g", "--edition=2021"]),
         ("hot.rs", "rustc", &["-Copt-level=2", "-g", "--edition=2021"]),
         ("hot.c", "clang", &["-O2", "-g"]),
     ];
-    for (number, (source, compiler, flags)) in ways.into_iter().enumerate() {
+    for (number, (source, compiler, flags)) in cases.into_iter().enumerate() {
         let Some(program) = compile(source, compiler, flags, &format!("choice{number}")) else { continue };
         let found = find(&program, source);
         let function = found.table.functions().iter().find(|function| function.name == "find");
@@ -660,13 +660,13 @@ fn gathers_access_what_each_element_of_their_index_leads_to_and_string_moves_two
 
 #[test]
 fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
-    let ways: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 4] = [
         ("gcc", &["-O2", "-g"]),
         ("gcc", &["-O2", "-g", "-fcf-protection=full"]),
         ("gcc", &["-O2", "-g", "-no-pie", "-fno-pie"]),
         ("clang", &["-O2", "-g"]),
     ];
-    for (number, (compiler, flags)) in ways.into_iter().enumerate() {
+    for (number, (compiler, flags)) in cases.into_iter().enumerate() {
         let name = format!("table{number}");
         let Some(program) = compile("structures.c", compiler, flags, &name) else { continue };
         let bytes = fs::read(&program).expect("the program");

@@ -15,7 +15,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use tallyline_inference::Asked;
+use tallyline_inference::AddressQuery;
 use tallyline_perf_data::sample::{CpuMode, Sample};
 use tallyline_perf_data::spaces::{AddressSpaces, Dso, DsoKind};
 
@@ -91,7 +91,7 @@ pub(super) struct EagerAnalysis<'scope, 'env> {
 struct Job<'scope> {
     dso: Dso,
     opened: Receiver<Result<Arc<Program>, String>>,
-    asks: Sender<Asked>,
+    asks: Sender<AddressQuery>,
     answers: ScopedJoinHandle<'scope, Option<Result<Answers, String>>>,
 }
 
@@ -123,7 +123,7 @@ impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
                 let program = program.ok().filter(|program| program.has_types())?;
                 let addresses = Addresses::of(&file, &program);
                 let code = offsets.iter().map(|offset| addresses.at(*offset)).collect();
-                let first = Asked { code, data: Vec::new() };
+                let first = AddressQuery { code, data: Vec::new() };
                 Some(answers(&program, &mut iter::once(first).chain(asked)))
             };
             // without a thread it is done later
@@ -139,7 +139,7 @@ impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
     }
 
     /// Asks a program for everything; gives the question back if it was not begun with.
-    pub(super) fn ask(&mut self, dso: &Dso, asked: Asked) -> Result<Asking<'scope>, Asked> {
+    pub(super) fn ask(&mut self, dso: &Dso, asked: AddressQuery) -> Result<Asking<'scope>, AddressQuery> {
         let Some(index) = self.jobs.iter().position(|job| is_same(&job.dso, dso)) else { return Err(asked) };
         let Job { asks, answers, .. } = self.jobs.swap_remove(index);
         asks.send(asked).map_err(|unsent| unsent.0)?;

@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use rustc_hash::FxHashMap;
-use tallyline_inference::{self as infer, Asked, TypeTable, Wanted};
+use tallyline_inference::{self as infer, AddressQuery, TypeTable, Wanted};
 
 /// One program's answers.
 pub(super) struct Answers {
@@ -20,14 +20,17 @@ impl Answers {
 pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
 
 /// Answers queries about a program's addresses one by one.
-pub(super) fn answers(program: &Program, asked: &mut dyn Iterator<Item = Asked>) -> Result<Answers, String> {
+pub(super) fn answers(
+    program: &Program,
+    asked: &mut dyn Iterator<Item = AddressQuery>,
+) -> Result<Answers, String> {
     let table = match (&program.debug, &program.btf) {
         (Some(debug), _) => {
             let (image, file) = (&program.image, infer::Debug::File(&debug.file));
             let companions = debug.companions.as_ref();
             match &program.store {
                 Some(store) => infer::cache::infer_cached(image, file, companions, asked, store.as_ref()),
-                None => infer::infer_asked(image, file, companions, asked),
+                None => infer::infer_queries(image, file, companions, asked),
             }
         }
         (None, Some(btf)) => {

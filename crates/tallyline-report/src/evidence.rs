@@ -153,7 +153,7 @@ fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
                 return !objects.list.is_empty();
             }
             let table = profile.joined.tables.get(&dso);
-            let asks = table.is_some_and(|table| table.asks_registers(profile.at(point.charged).address));
+            let asks = table.is_some_and(|table| table.needs_registers(profile.at(point.charged).address));
             match profile.outcome(point) {
                 Outcome::Untyped(Reason::Lost(_)) => asks || !objects.list.is_empty(),
                 Outcome::Typed(Operand { or: Some(_), .. }) => asks,
@@ -301,7 +301,7 @@ fn typed(
     let memory = &alone.memory;
     // registers speak of the index of a first operand
     if pid != SECOND_OPERAND
-        && let Some(typed) = table(dso)?.by_registers(instruction, memory, recorded, held)
+        && let Some(typed) = table(dso)?.refine_by_registers(instruction, memory, recorded, held)
     {
         return Some((dso, typed));
     }

@@ -13,7 +13,7 @@ use super::profile::Profile;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::type_text;
-use tallyline_inference::{self as infer, Asked, Pseudo, TypeTable};
+use tallyline_inference::{self as infer, AddressQuery, Pseudo, TypeTable};
 use tallyline_perf_data::file::Records;
 use tallyline_perf_data::spaces::DsoKind;
 
@@ -59,7 +59,7 @@ fn analyse(
     ahead: Option<&mut EagerAnalysis<'_, '_>>,
     calls: &Calls,
 ) -> All {
-    let mut wanted: FxHashMap<u32, Asked> = FxHashMap::default();
+    let mut wanted: FxHashMap<u32, AddressQuery> = FxHashMap::default();
     // places of callers are there, too
     let mut is_sampled = vec![false; profile.places.len()];
     profile.points.iter().for_each(|point| is_sampled[point.place as usize] = true);

@@ -28,7 +28,7 @@ const FILE_LIMIT: u64 = 1 << 30;
 
 /// The location of a blob behind the index, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct Blob {
     start: u64,
     size: u64,
     checksum: u32,
@@ -36,39 +36,39 @@ struct Piece {
 
 /// The cached functions of one unit.
 #[derive(Clone, Debug)]
-struct Unit {
-    piece: Piece,
+struct CachedUnit {
+    blob: Blob,
     functions: Vec<Vec<Range<u64>>>,
 }
 
 /// The cached answers to queries of variables.
 #[derive(Clone, Debug)]
-struct Data {
-    piece: Piece,
+struct CachedVariables {
+    blob: Blob,
     asked: Vec<u64>,
 }
 
 /// The cache of one program.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct CachedTables {
     // none for an empty cache
     file: Option<File>,
     parts_start: u64,
-    units: BTreeMap<usize, Unit>,
+    units: BTreeMap<usize, CachedUnit>,
     // sorted by start: unit, and index of the function in it
     ranges: Vec<(Range<u64>, usize, usize)>,
     // sorted
     outside: Vec<u64>,
-    data: Option<Data>,
+    data: Option<CachedVariables>,
 }
 
-impl Kept {
+impl CachedTables {
     /// Opens the file of a store; an empty cache unless it was written with the stamp of the store.
-    pub(super) fn open(store: &dyn Store) -> Kept {
-        store.open().and_then(|file| Kept::read(file, store.stamp())).unwrap_or_default()
+    pub(super) fn open(store: &dyn Store) -> CachedTables {
+        store.open().and_then(|file| CachedTables::read(file, store.stamp())).unwrap_or_default()
     }
 
-    fn read(file: File, stamp: &[u8]) -> Option<Kept> {
+    fn read(file: File, stamp: &[u8]) -> Option<CachedTables> {
         let length = file.metadata().ok().filter(|data| data.is_file())?.len();
         let mut header = [0; HEADER as usize];
         file.read_exact_at(&mut header, 0).ok()?;
@@ -84,37 +84,37 @@ impl Kept {
         if crc32fast::hash(&index).to_le_bytes() != checksum {
             return None;
         }
-        let mut kept = Kept::parse(&index, stamp, length - parts_start)?;
+        let mut kept = CachedTables::parse(&index, stamp, length - parts_start)?;
         (kept.file, kept.parts_start) = (Some(file), parts_start);
         Some(kept)
     }
 
-    /// Reads an index; its pieces lie in so many bytes.
-    pub(super) fn parse(index: &[u8], stamp: &[u8], length: u64) -> Option<Kept> {
+    /// Reads an index; its blobs lie in so many bytes.
+    pub(super) fn parse(index: &[u8], stamp: &[u8], length: u64) -> Option<CachedTables> {
         let from = &mut Unpacker::new(index);
         if from.bytes()? != stamp {
             return None;
         }
-        let piece = |from: &mut Unpacker<'_>| {
-            let piece = Piece { start: from.number()?, size: from.number()?, checksum: from.small()? };
-            (piece.start.checked_add(piece.size)? <= length).then_some(piece)
+        let blob = |from: &mut Unpacker<'_>| {
+            let blob = Blob { start: from.number()?, size: from.number()?, checksum: from.small()? };
+            (blob.start.checked_add(blob.size)? <= length).then_some(blob)
         };
-        let mut kept = Kept::default();
+        let mut kept = CachedTables::default();
         for (number, unit) in from.table(|from| {
-            let (number, piece) = (from.small::<usize>()?, piece(from)?);
+            let (number, blob) = (from.small::<usize>()?, blob(from)?);
             let functions = from.table(|from| {
                 from.table(|from| {
                     let (start, size) = (from.number()?, from.number()?);
                     Some(start..start.checked_add(size)?)
                 })
             })?;
-            Some((number, Unit { piece, functions }))
+            Some((number, CachedUnit { blob, functions }))
         })? {
             kept.units.insert(number, unit);
         }
         kept.outside = unpack_addresses(from)?;
         kept.data = match from.flag()? {
-            true => Some(Data { piece: piece(from)?, asked: unpack_addresses(from)? }),
+            true => Some(CachedVariables { blob: blob(from)?, asked: unpack_addresses(from)? }),
             false => None,
         };
         for (number, unit) in &kept.units {
@@ -170,7 +170,7 @@ impl Kept {
         at_hand.iter().for_each(|part| _ = wanted.remove(&part.unit));
         let parts = wanted.iter().map(|(number, functions)| {
             let unit = self.units.get(number)?;
-            let bytes = self.bytes(unit.piece)?;
+            let bytes = self.bytes(unit.blob)?;
             part::unpack(*number, &bytes, &unit.functions, |index| functions.contains(&index))
         });
         Some((parts.collect::<Option<Vec<Part>>>()?, outside))
@@ -179,15 +179,15 @@ impl Kept {
     /// The part with variables.
     pub(super) fn variables(&self) -> Option<Part> {
         let data = self.data.as_ref()?;
-        part::unpack(Part::VARIABLES, &self.bytes(data.piece)?, &[], |_| false)
+        part::unpack(Part::VARIABLES, &self.bytes(data.blob)?, &[], |_| false)
     }
 
-    fn bytes(&self, piece: Piece) -> Option<Vec<u8>> {
+    fn bytes(&self, blob: Blob) -> Option<Vec<u8>> {
         // it lies in the file, so there is no memory for what is only claimed to be there
-        let mut bytes = vec![0; usize::try_from(piece.size).ok()?];
-        let start = self.parts_start.checked_add(piece.start)?;
+        let mut bytes = vec![0; usize::try_from(blob.size).ok()?];
+        let start = self.parts_start.checked_add(blob.start)?;
         self.file.as_ref()?.read_exact_at(&mut bytes, start).ok()?;
-        (crc32fast::hash(&bytes) == piece.checksum).then_some(bytes)
+        (crc32fast::hash(&bytes) == blob.checksum).then_some(bytes)
     }
 
     /// The bytes of a file with what is kept and what was found; parts take the place of older ones of
@@ -199,22 +199,24 @@ impl Kept {
         outside: &[u64],
         data: &[u64],
     ) -> Option<Vec<u8>> {
-        let mut pieces = Pieces::default();
-        let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
+        let mut blobs = BlobWriter::default();
+        let mut units: BTreeMap<usize, CachedUnit> = BTreeMap::new();
         let found = |number: usize| parts.iter().find(|part| part.unit == number);
         for (number, unit) in self.units.iter().filter(|(number, _)| found(**number).is_none()) {
-            let piece = pieces.add(&self.bytes(unit.piece)?);
-            units.insert(*number, Unit { piece, functions: unit.functions.clone() });
+            let blob = blobs.add(&self.bytes(unit.blob)?);
+            units.insert(*number, CachedUnit { blob, functions: unit.functions.clone() });
         }
         for part in parts.iter().filter(|part| part.unit != Part::VARIABLES) {
-            let piece = pieces.add(&part::pack(part));
+            let blob = blobs.add(&part::pack(part));
             let functions = part.functions.iter().map(|function| function.ranges.clone()).collect();
-            units.insert(part.unit, Unit { piece, functions });
+            units.insert(part.unit, CachedUnit { blob, functions });
         }
         let data = match (found(Part::VARIABLES), &self.data) {
-            (Some(part), _) => Some(Data { piece: pieces.add(&part::pack(part)), asked: data.to_vec() }),
+            (Some(part), _) => {
+                Some(CachedVariables { blob: blobs.add(&part::pack(part)), asked: data.to_vec() })
+            }
             (None, Some(kept)) => {
-                Some(Data { piece: pieces.add(&self.bytes(kept.piece)?), asked: kept.asked.clone() })
+                Some(CachedVariables { blob: blobs.add(&self.bytes(kept.blob)?), asked: kept.asked.clone() })
             }
             (None, None) => None,
         };
@@ -226,37 +228,42 @@ impl Kept {
         let size = u32::try_from(index.len()).ok()?;
         let checksum = crc32fast::hash(&index);
         let head = [&MAGIC[..], &size.to_le_bytes(), &checksum.to_le_bytes()];
-        let file = [&head.concat()[..], &index, &pieces.bytes].concat();
+        let file = [&head.concat()[..], &index, &blobs.bytes].concat();
         (file.len() as u64 <= FILE_LIMIT).then_some(file)
     }
 }
 
 /// The blobs behind the index, as they are written.
 #[derive(Default)]
-struct Pieces {
+struct BlobWriter {
     bytes: Vec<u8>,
 }
 
-impl Pieces {
-    fn add(&mut self, bytes: &[u8]) -> Piece {
+impl BlobWriter {
+    fn add(&mut self, bytes: &[u8]) -> Blob {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
-        Piece { start, size: bytes.len() as u64, checksum: crc32fast::hash(bytes) }
+        Blob { start, size: bytes.len() as u64, checksum: crc32fast::hash(bytes) }
     }
 }
 
-fn index(stamp: &[u8], units: &BTreeMap<usize, Unit>, outside: &[u64], data: Option<&Data>) -> Vec<u8> {
+fn index(
+    stamp: &[u8],
+    units: &BTreeMap<usize, CachedUnit>,
+    outside: &[u64],
+    data: Option<&CachedVariables>,
+) -> Vec<u8> {
     let mut out = Packer::default();
-    let piece = |out: &mut Packer, piece: Piece| {
-        out.number(piece.start);
-        out.number(piece.size);
-        out.number(piece.checksum.into());
+    let blob = |out: &mut Packer, blob: Blob| {
+        out.number(blob.start);
+        out.number(blob.size);
+        out.number(blob.checksum.into());
     };
     out.bytes(stamp);
     out.number(units.len() as u64);
     for (number, unit) in units {
         out.number(*number as u64);
-        piece(&mut out, unit.piece);
+        blob(&mut out, unit.blob);
         out.number(unit.functions.len() as u64);
         for ranges in &unit.functions {
             out.number(ranges.len() as u64);
@@ -269,7 +276,7 @@ fn index(stamp: &[u8], units: &BTreeMap<usize, Unit>, outside: &[u64], data: Opt
     pack_addresses(&mut out, outside);
     out.flag(data.is_some());
     if let Some(data) = data {
-        piece(&mut out, data.piece);
+        blob(&mut out, data.blob);
         pack_addresses(&mut out, &data.asked);
     }
     out.into_bytes()

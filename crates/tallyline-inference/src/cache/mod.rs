@@ -10,11 +10,11 @@ mod part;
 mod tests;
 
 use super::Debug;
-use super::asked::{Asked, analyse};
+use super::query::{AddressQuery, analyse};
 use super::table::TypeTable;
 use crate::code::Image;
 use crate::error::Result;
-use file::Kept;
+use file::CachedTables;
 use std::fs::File;
 use tallyline_debuginfo::Companions;
 
@@ -35,7 +35,7 @@ pub trait Store: Send + Sync {
 pub fn read_index(index: &[u8]) -> bool {
     use tallyline_debuginfo::model::Unpacker;
     let stamp = Unpacker::new(index).bytes().unwrap_or_default();
-    let kept = Kept::parse(index, stamp, u64::MAX);
+    let kept = CachedTables::parse(index, stamp, u64::MAX);
     kept.is_some_and(|kept| kept.missing(&[0, 1 << 20, u64::MAX]).len() < 4)
 }
 
@@ -47,25 +47,25 @@ pub fn read_part(bytes: &[u8]) -> bool {
     part.is_some_and(|part| TypeTable::join(vec![part], Vec::new(), Vec::new()).is_ok())
 }
 
-/// Finds the types of memory operands by DWARF, as [`infer_asked`](super::infer_asked) does for functions at
+/// Finds the types of memory operands by DWARF, as [`infer_queries`](super::infer_queries) does for functions at
 /// addresses, and keeps what it finds. The debug information is only opened for what is not kept yet;
 /// tables of debug information of which something is missing are not kept.
 pub fn infer_cached(
     image: &Image,
     debug: Debug<'_>,
     companions: &dyn Companions,
-    asked: &mut dyn Iterator<Item = Asked>,
+    asked: &mut dyn Iterator<Item = AddressQuery>,
     store: &dyn Store,
 ) -> Result<TypeTable> {
     let request = Request { image, debug, companions, store };
-    let mut all = Asked::default();
+    let mut all = AddressQuery::default();
     let mut noted = asked.inspect(|asked| all.add(asked));
-    match request.answer(&Kept::open(store), &mut noted)? {
+    match request.answer(&CachedTables::open(store), &mut noted)? {
         Some(table) => Ok(table),
         // what is kept turned out to be damaged
         None => {
             noted.by_ref().for_each(drop);
-            Ok(request.answer(&Kept::default(), &mut std::iter::once(all))?.unwrap_or_default())
+            Ok(request.answer(&CachedTables::default(), &mut std::iter::once(all))?.unwrap_or_default())
         }
     }
 }
@@ -79,14 +79,18 @@ struct Request<'r> {
 
 impl Request<'_> {
     /// Takes what is kept, and finds the rest. None where what is kept is damaged.
-    fn answer(&self, kept: &Kept, asked: &mut dyn Iterator<Item = Asked>) -> Result<Option<TypeTable>> {
-        let (mut all, mut sought) = (Asked::default(), Vec::new());
+    fn answer(
+        &self,
+        kept: &CachedTables,
+        asked: &mut dyn Iterator<Item = AddressQuery>,
+    ) -> Result<Option<TypeTable>> {
+        let (mut all, mut sought) = (AddressQuery::default(), Vec::new());
         // what of each is not kept; variables are kept together
         let mut missing = asked.map(|asked| {
             all.add(&asked);
             let data = if kept.has_data(&asked.data) { Vec::new() } else { asked.data };
             sought.extend(&data);
-            Asked { code: kept.missing(&asked.code), data }
+            AddressQuery { code: kept.missing(&asked.code), data }
         });
         let (mut found, mut outside, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(first) = missing.find(|missing| !missing.is_empty()) {

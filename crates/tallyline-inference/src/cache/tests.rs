@@ -1,6 +1,6 @@
 use super::super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::super::table::Part;
-use super::super::{field_path, infer_asked};
+use super::super::{field_path, infer_queries};
 use super::*;
 use crate::code::{Access, Register};
 use std::io::{Read, Seek, Write};
@@ -124,10 +124,10 @@ fn every_kind_of_outcome_comes_back() {
 
 #[test]
 fn a_damaged_file_has_nothing_and_a_foreign_one_neither() {
-    let bytes = Kept::default().with(b"stamp", &[a_part()], &[0x9000], &[]).expect("small");
+    let bytes = CachedTables::default().with(b"stamp", &[a_part()], &[0x9000], &[]).expect("small");
     let open = |bytes: &[u8], stamp: &'static str| {
         let store = Memory { bytes: Mutex::new(Some(bytes.to_vec())), stamp, ..Memory::default() };
-        let kept = Kept::open(&store);
+        let kept = CachedTables::open(&store);
         // all that is there, or nothing
         let (parts, outside) = kept.parts(&[0x1004, 0x1014, 0x9000], &[])?;
         let rows: usize = parts.iter().flat_map(|part| part.by_function().map(|(_, rows)| rows.len())).sum();
@@ -152,7 +152,7 @@ fn a_damaged_file_has_nothing_and_a_foreign_one_neither() {
 fn parts_that_were_changed_with_their_checksum_are_refused_or_sound() {
     let bytes = part::pack(&a_part());
     let index = {
-        let file = Kept::default().with(b"stamp", &[a_part()], &[0x9000], &[]).expect("small");
+        let file = CachedTables::default().with(b"stamp", &[a_part()], &[0x9000], &[]).expect("small");
         let size = u32::from_le_bytes(*file[16..].first_chunk().expect("a header"));
         file[24..24 + size as usize].to_vec()
     };
@@ -228,8 +228,8 @@ fn told(table: &TypeTable, data: &[u64]) -> String {
 }
 
 /// All at once.
-fn asked(code: &[u64], data: &[u64]) -> impl Iterator<Item = Asked> {
-    std::iter::once(Asked { code: code.to_vec(), data: data.to_vec() })
+fn asked(code: &[u64], data: &[u64]) -> impl Iterator<Item = AddressQuery> {
+    std::iter::once(AddressQuery { code: code.to_vec(), data: data.to_vec() })
 }
 
 #[test]
@@ -240,11 +240,11 @@ fn answers_are_the_same_whatever_is_asked_first() {
     let address = |name: &str| image.address_of_symbol(name).expect("a symbol");
     let all = ["walk", "mark", "other", "main", "_start"].map(address);
     let data = [address("orders") + 8];
-    let fresh = infer_asked(&image, Debug::File(&file), &Alone, &mut asked(&all, &data));
+    let fresh = infer_queries(&image, Debug::File(&file), &Alone, &mut asked(&all, &data));
     let fresh = told(&fresh.expect("a table"), &data);
     for first in [&all[..0], &all[..1], &all[1..3], &all[3..], &all] {
         let batches = || asked(first, &[]).chain(asked(&all, &data));
-        let table = infer_asked(&image, Debug::File(&file), &Alone, &mut batches());
+        let table = infer_queries(&image, Debug::File(&file), &Alone, &mut batches());
         assert_eq!(told(&table.expect("a table"), &data), fresh, "{first:x?}");
         let store = Memory { stamp: "test", ..Memory::default() };
         for times in [1, 1] {
@@ -268,7 +268,7 @@ fn answers_are_the_same_whatever_was_kept_before() {
     all.sort_unstable();
     let fresh = |addresses: &[u64], data: &[u64]| {
         let asked = &mut asked(addresses, data);
-        let table = infer_asked(&image, Debug::File(&file), &Alone, asked);
+        let table = infer_queries(&image, Debug::File(&file), &Alone, asked);
         told(&table.expect("a table"), data)
     };
     let store = Memory { stamp: "test", ..Memory::default() };

@@ -2,7 +2,7 @@
 
 use super::fusion::FusionRole;
 use super::instruction::{
-    Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
+    Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
 };
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{
@@ -28,7 +28,7 @@ pub(super) fn decode(
         let start = effects.len() as u32;
         let (flow, memory, condition) = match decoder.decode(&mut U8Reader::new(word)) {
             Ok(native) => {
-                let mut reader = Reader { native: &native, address, effects };
+                let mut reader = EffectReader { native: &native, address, effects };
                 let condition = reader.flags();
                 let (flow, memory) = reader.read();
                 (flow, memory, condition)
@@ -50,13 +50,13 @@ pub(super) fn decode(
 }
 
 /// One instruction that is being read.
-struct Reader<'r> {
+struct EffectReader<'r> {
     native: &'r Native,
     address: u64,
     effects: &'r mut Vec<Effect>,
 }
 
-impl Reader<'_> {
+impl EffectReader<'_> {
     fn read(mut self) -> (Flow, Option<Memory>) {
         let flow = self.flow();
         if let Some(access) = self.access() {
@@ -72,9 +72,13 @@ impl Reader<'_> {
     fn flags(&mut self) -> Option<Condition> {
         let operands = &self.native.operands;
         let size = if wide(&operands[0]) || wide(&operands[1]) { 8 } else { 4 };
-        let zero = Compared::Number(0);
-        let compare =
-            |one, other, is_test| Effect::Compare { one: Compared::Register(one), other, size, is_test };
+        let zero = ComparisonOperand::Number(0);
+        let compare = |one, other, is_test| Effect::Compare {
+            one: ComparisonOperand::Register(one),
+            other,
+            size,
+            is_test,
+        };
         match self.native.opcode {
             Opcode::Bcc(code) | Opcode::BCcc(code) => return condition(code),
             opcode @ (Opcode::CBZ | Opcode::CBNZ) => {
@@ -86,8 +90,8 @@ impl Reader<'_> {
                 let (one, bit) = (register(&operands[0])?, number(&operands[1])?);
                 let mask = 1_i64.checked_shl(u32::try_from(bit).ok()?)?;
                 self.effects.push(Effect::Compare {
-                    one: Compared::Register(one),
-                    other: Compared::Number(mask),
+                    one: ComparisonOperand::Register(one),
+                    other: ComparisonOperand::Number(mask),
                     size: 8,
                     is_test: true,
                 });
@@ -95,15 +99,15 @@ impl Reader<'_> {
             }
             opcode @ (Opcode::SUBS | Opcode::ANDS) if general(&operands[0]).is_none() => {
                 let other = match (number(&operands[2]), operands[2]) {
-                    (Some(number), _) => Some(Compared::Number(number)),
+                    (Some(number), _) => Some(ComparisonOperand::Number(number)),
                     (None, Operand::RegShift(ShiftStyle::LSL, 0, _, other)) => {
-                        general(&Operand::Register(SizeCode::X, other)).map(Compared::Register)
+                        general(&Operand::Register(SizeCode::X, other)).map(ComparisonOperand::Register)
                     }
                     _ => None,
                 };
                 let effect = match (register(&operands[1]), other) {
                     (Some(one), Some(other)) => compare(one, other, opcode == Opcode::ANDS),
-                    _ => Effect::Flags,
+                    _ => Effect::ClobberFlags,
                 };
                 self.effects.push(effect);
             }
@@ -118,7 +122,7 @@ impl Reader<'_> {
             | Opcode::FCMP
             | Opcode::FCMPE
             | Opcode::FCCMP
-            | Opcode::FCCMPE => self.effects.push(Effect::Flags),
+            | Opcode::FCCMPE => self.effects.push(Effect::ClobberFlags),
             _ => {}
         }
         None
@@ -137,7 +141,7 @@ impl Reader<'_> {
             Opcode::BL => Flow::Call(target),
             Opcode::BLR | Opcode::BLRAA | Opcode::BLRAAZ | Opcode::BLRAB | Opcode::BLRABZ => {
                 let from = register(&self.native.operands[0]);
-                self.effects.extend(from.map(|from| Effect::Through { from }));
+                self.effects.extend(from.map(|from| Effect::IndirectCall { from }));
                 Flow::Call(None)
             }
             Opcode::BR | Opcode::BRAA | Opcode::BRAAZ | Opcode::BRAB | Opcode::BRABZ => Flow::Jump(None),
@@ -220,16 +224,20 @@ impl Reader<'_> {
     /// A load or a store.
     fn transfer(&mut self, access: Access) -> Option<Memory> {
         let operands = &self.native.operands;
-        let (at, found) =
-            operands.iter().enumerate().find_map(|(at, operand)| Some((at, place(operand)?))).or_else(
-                || match operands[1] {
-                    Operand::PCOffset(offset) => {
-                        let address = self.address.wrapping_add_signed(offset) as i64;
-                        Some((1, Place { base: None, index: None, scale: 1, displacement: address, back: 0 }))
-                    }
-                    _ => None,
-                },
-            )?;
+        let (at, found) = operands
+            .iter()
+            .enumerate()
+            .find_map(|(at, operand)| Some((at, place(operand)?)))
+            .or_else(|| match operands[1] {
+            Operand::PCOffset(offset) => {
+                let address = self.address.wrapping_add_signed(offset) as i64;
+                Some((
+                    1,
+                    AddressingMode { base: None, index: None, scale: 1, displacement: address, back: 0 },
+                ))
+            }
+            _ => None,
+        })?;
         let each = self.size();
         let pair = matches!(
             self.native.opcode,
@@ -256,10 +264,10 @@ impl Reader<'_> {
                     false => Effect::Load { to, size: each.min(4), at: offset },
                 })),
                 Access::Write if is_exclusive(self.native.opcode) && index == 0 => {
-                    self.effects.extend(own.map(|to| Effect::Modify { to }));
+                    self.effects.extend(own.map(|to| Effect::Clobber { to }));
                 }
                 Access::Write => self.effects.push(Effect::Store { from: own, size: each, at: offset }),
-                Access::ReadWrite => self.effects.extend(own.map(|to| Effect::Modify { to })),
+                Access::ReadWrite => self.effects.extend(own.map(|to| Effect::Clobber { to })),
             }
         }
         if let (Some(base), true) = (found.base, found.back != 0) {
@@ -343,10 +351,10 @@ impl Reader<'_> {
         match (self.known(to), is_wide) {
             (Some(effect), true) => self.effects.push(effect),
             (Some(effect), false) => {
-                self.effects.extend([effect, Effect::Narrow { to, size: 4, signed: false }])
+                self.effects.extend([effect, Effect::Truncate { to, size: 4, signed: false }])
             }
-            (None, true) => self.effects.push(Effect::Modify { to }),
-            (None, false) => self.effects.push(Effect::Number { to }),
+            (None, true) => self.effects.push(Effect::Clobber { to }),
+            (None, false) => self.effects.push(Effect::UnknownNumber { to }),
         }
     }
 
@@ -360,7 +368,7 @@ impl Reader<'_> {
         let (from, low, high) = (register(&operands[1]), number(&operands[2]), number(&operands[3]));
         let (Some(from), Some(0), Some(size @ (7 | 15 | 31))) = (from, low, high) else { return false };
         self.effects.push(Effect::Copy { to, from });
-        self.effects.push(Effect::Narrow { to, size: ((size + 1) / 8) as u8, signed });
+        self.effects.push(Effect::Truncate { to, size: ((size + 1) / 8) as u8, signed });
         true
     }
 
@@ -409,7 +417,7 @@ impl Reader<'_> {
                 };
                 let index = Some(Register(u8::try_from(index).ok()?)).filter(|index| index.0 < 31)?;
                 if subtract {
-                    return (base == to).then_some(Effect::Sum { to, by: index, subtract });
+                    return (base == to).then_some(Effect::Add { to, by: index, subtract });
                 }
                 Some(Effect::Address {
                     to,
@@ -430,11 +438,11 @@ impl Reader<'_> {
                 let left = (rotated > last).then(|| bits - rotated).filter(|left| (0..48).contains(left));
                 match (left, register(&operands[1])) {
                     (Some(left), Some(from)) => Some(Effect::Multiply { to, from, by: 1 << left }),
-                    _ => Some(Effect::Number { to }),
+                    _ => Some(Effect::UnknownNumber { to }),
                 }
             }
             Opcode::LSLV | Opcode::LSRV | Opcode::ASRV | Opcode::UDIV | Opcode::SDIV | Opcode::CLZ => {
-                Some(Effect::Number { to })
+                Some(Effect::UnknownNumber { to })
             }
             Opcode::AND => {
                 let mask = number(&operands[2])?;
@@ -467,7 +475,7 @@ fn condition(code: u8) -> Option<Condition> {
 }
 
 /// A place in memory.
-struct Place {
+struct AddressingMode {
     base: Option<Register>,
     index: Option<Register>,
     scale: u8,
@@ -476,21 +484,25 @@ struct Place {
     back: i64,
 }
 
-fn place(operand: &Operand) -> Option<Place> {
+fn place(operand: &Operand) -> Option<AddressingMode> {
     let base = |number: u16| u8::try_from(number).ok().map(Register);
     Some(match *operand {
         Operand::RegPreIndex(register, offset, back) => {
             let offset = i64::from(offset);
             let back = if back { offset } else { 0 };
-            Place { base: base(register), index: None, scale: 1, displacement: offset, back }
+            AddressingMode { base: base(register), index: None, scale: 1, displacement: offset, back }
         }
-        Operand::RegPostIndex(register, offset) => {
-            Place { base: base(register), index: None, scale: 1, displacement: 0, back: offset.into() }
-        }
+        Operand::RegPostIndex(register, offset) => AddressingMode {
+            base: base(register),
+            index: None,
+            scale: 1,
+            displacement: 0,
+            back: offset.into(),
+        },
         Operand::RegPostIndexReg(register, _) => {
-            Place { base: base(register), index: None, scale: 1, displacement: 0, back: 0 }
+            AddressingMode { base: base(register), index: None, scale: 1, displacement: 0, back: 0 }
         }
-        Operand::RegRegOffset(register, index, _, _, shift) => Place {
+        Operand::RegRegOffset(register, index, _, _, shift) => AddressingMode {
             base: base(register),
             index: base(index).filter(|index| index.0 < 31),
             scale: 1_u8.checked_shl(shift.into()).unwrap_or(1),

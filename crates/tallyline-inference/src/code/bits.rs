@@ -29,7 +29,7 @@ struct Carrier {
 }
 
 /// A point to continue from: an instruction, and the carriers before it.
-type Open = (usize, Vec<Carrier>);
+type TracePoint = (usize, Vec<Carrier>);
 
 /// The bits of its operand that an instruction uses, counted from the operand's first byte: those that a
 /// result depends on, or that are changed. None where that is not known.
@@ -62,7 +62,7 @@ pub fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64> {
         }
         (Access::Read, _) => {
             let carrier = loaded(body, position, &native, &memory)?;
-            let mut follow = Follow::new(image, body, memory);
+            let mut follow = ValueTrace::new(image, body, memory);
             if native.mnemonic() == Mnemonic::And && follow.sets_flags_that_count(position) {
                 follow.used = carrier.mask;
             }
@@ -124,7 +124,7 @@ fn stored(image: &Image, body: &Body, position: usize, memory: &Memory) -> Optio
         }
         let native = native(image, body, before)?;
         let Some(carrier) = loaded(body, before, &native, &other) else { continue };
-        let (_, stores) = Follow::new(image, body, other).run(before + 1, carrier)?;
+        let (_, stores) = ValueTrace::new(image, body, other).run(before + 1, carrier)?;
         let found = stores.iter().find(|(store, _)| *store == position).map(|(_, bits)| *bits);
         return found.filter(|bits| *bits != 0);
     }
@@ -132,7 +132,7 @@ fn stored(image: &Image, body: &Body, position: usize, memory: &Memory) -> Optio
 }
 
 /// A loaded value that is followed.
-struct Follow<'f> {
+struct ValueTrace<'f> {
     image: &'f Image,
     body: &'f Body,
     memory: Memory,
@@ -142,15 +142,22 @@ struct Follow<'f> {
     stores: Vec<(usize, u64)>,
 }
 
-impl<'f> Follow<'f> {
-    fn new(image: &'f Image, body: &'f Body, memory: Memory) -> Follow<'f> {
-        Follow { image, body, memory, factory: InstructionInfoFactory::new(), used: 0, stores: Vec::new() }
+impl<'f> ValueTrace<'f> {
+    fn new(image: &'f Image, body: &'f Body, memory: Memory) -> ValueTrace<'f> {
+        ValueTrace {
+            image,
+            body,
+            memory,
+            factory: InstructionInfoFactory::new(),
+            used: 0,
+            stores: Vec::new(),
+        }
     }
 
     /// The bits that are used of a value that is in a register before an instruction, and the stores back.
     fn run(mut self, position: usize, carrier: Carrier) -> Option<(u64, Vec<(usize, u64)>)> {
-        let mut open: Vec<Open> = vec![(position, vec![carrier])];
-        let mut seen: Vec<Open> = Vec::new();
+        let mut open: Vec<TracePoint> = vec![(position, vec![carrier])];
+        let mut seen: Vec<TracePoint> = Vec::new();
         let mut steps = 0;
         while let Some(at) = open.pop() {
             if seen.contains(&at) {

@@ -302,7 +302,7 @@ impl Image {
 
     /// Returns the symbols of functions, sorted by address.
     pub fn functions(&self) -> &[Symbol] {
-        &self.symbols.ordered().functions
+        &self.symbols.sorted_symbols().functions
     }
 
     /// Returns the address of a named symbol, also of one that is neither code nor data.
@@ -312,7 +312,7 @@ impl Image {
 
     /// Returns the symbols of variables, sorted by address, without thread-local ones.
     pub fn data(&self) -> &[Symbol] {
-        in_memory(&self.symbols.ordered().data)
+        in_memory(&self.symbols.sorted_symbols().data)
     }
 
     /// Sets the file that has the symbols that were stripped from this one.
@@ -333,7 +333,7 @@ impl Image {
     /// Returns the symbol of the variable that covers an address, provided that the symbols name all variables; an
     /// error if some may be missing.
     pub fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
-        let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).ordered();
+        let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols();
         if !symbols.has_locals {
             return Err(SymbolsMissing);
         }
@@ -353,7 +353,7 @@ impl Image {
 
     /// Returns all names of a variable that [`variable_at`](Self::variable_at) returned.
     pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s SymbolName> {
-        let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).ordered().aliases;
+        let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
         let first = aliases.partition_point(|alias| key(alias) < key(variable));
         let others = aliases[first..].iter().take_while(move |alias| key(alias) == key(variable));
@@ -365,7 +365,7 @@ impl Image {
     pub(crate) fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
         let labels: &[Symbol] = match self.is_code(address) {
             true => &[],
-            false => &self.symbols.ordered().labels,
+            false => &self.symbols.sorted_symbols().labels,
         };
         let covering = covering(labels, address).map(|symbol| symbol.address);
         let first = covering.map_or(0, |start| labels.partition_point(|label| label.address < start));
@@ -375,7 +375,7 @@ impl Image {
 
     /// Returns the symbol of the thread-local variable at an offset in the TLS block.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
-        let all = &self.symbols.ordered().data;
+        let all = &self.symbols.sorted_symbols().data;
         covering(&all[self.data().len()..], offset)
     }
 
@@ -440,7 +440,7 @@ fn regions<'a, R: ReadRef<'a>>(
         regions.push(match (open, &kept, section.file_range()) {
             (Some(file), kept, Some((offset, size))) => {
                 let end = offset.checked_add(size).filter(|end| *end <= length(file));
-                let size = end.map(|end| end - offset).ok_or_else(beyond)?;
+                let size = end.map(|end| end - offset).ok_or_else(section_beyond_end)?;
                 match kept {
                     Some(kept) => Region::in_file(address, kept, offset, size, code),
                     None => Region::new(address, read_at(file, offset, size as usize)?, code),
@@ -459,7 +459,7 @@ fn length(file: &std::fs::File) -> u64 {
     file.metadata().map_or(0, |data| data.len())
 }
 
-fn beyond() -> Error {
+fn section_beyond_end() -> Error {
     Error::Program("a section beyond the end of the file".into())
 }
 

@@ -91,9 +91,9 @@ function:
 "#;
 
     #[test]
-    fn a_kernel_s_tables_tell_where_keys_warnings_and_faults_lead() {
+    fn tables_of_a_kernel_add_edges_of_static_keys_warnings_and_fixups() {
         let folder = std::env::temp_dir();
-        let name = |suffix: &str| folder.join(format!("ways-{}.{suffix}", std::process::id()));
+        let name = |suffix: &str| folder.join(format!("edges-{}.{suffix}", std::process::id()));
         std::fs::write(name("s"), SOURCE).expect("written");
         let arguments = ["-nostdlib", "-static", "-Wl,-e,function", "-o"];
         let made = Command::new("gcc").args(arguments).arg(name("elf")).arg(name("s")).output();

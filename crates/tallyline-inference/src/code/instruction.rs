@@ -79,7 +79,7 @@ pub enum Effect {
     },
     /// A register becomes one of two numbers, depending on a condition. A result of one byte counts for the whole
     /// register, because the bits above it are cleared before or after.
-    OneOf {
+    SelectConstant {
         /// The destination.
         to: Register,
         /// The numbers.
@@ -99,7 +99,7 @@ pub enum Effect {
         displacement: i64,
     },
     /// A register is added to another or subtracted from it.
-    Sum {
+    Add {
         /// The register that is read and written.
         to: Register,
         /// The source.
@@ -128,7 +128,7 @@ pub enum Effect {
         plus: Option<Register>,
     },
     /// A register is truncated and extended; the result is a number.
-    Narrow {
+    Truncate {
         /// The register that is read and written.
         to: Register,
         /// The number of bytes that are kept.
@@ -137,12 +137,12 @@ pub enum Effect {
         signed: bool,
     },
     /// A register becomes an unknown number that is not an address.
-    Number {
+    UnknownNumber {
         /// The destination.
         to: Register,
     },
     /// Bits of a register are combined with those of another.
-    Mix {
+    Combine {
         /// The register that is read and written.
         to: Register,
         /// The source.
@@ -156,7 +156,7 @@ pub enum Effect {
         mask: i64,
     },
     /// A register becomes a copy of another, or stays what it is.
-    Choose {
+    ConditionalMove {
         /// The register that may be written.
         to: Register,
         /// The source.
@@ -203,7 +203,7 @@ pub enum Effect {
         to: Register,
     },
     /// A function is called through a register.
-    Through {
+    IndirectCall {
         /// The source.
         from: Register,
     },
@@ -213,28 +213,28 @@ pub enum Effect {
         to: Register,
     },
     /// A register becomes unknown.
-    Modify {
+    Clobber {
         /// The destination.
         to: Register,
     },
     /// The flags are set by a comparison.
     Compare {
         /// The left operand.
-        one: Compared,
+        one: ComparisonOperand,
         /// The right operand.
-        other: Compared,
+        other: ComparisonOperand,
         /// The operands' size in bytes.
         size: u8,
         /// `true` if the conjunction of the operands is compared with 0, as by `test`.
         is_test: bool,
     },
     /// The flags of a comparison are overwritten.
-    Flags,
+    ClobberFlags,
 }
 
 /// An operand of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
+pub enum ComparisonOperand {
     /// The operand in memory.
     Memory,
     /// An immediate.
@@ -304,27 +304,27 @@ impl Effect {
         let (one, other) = match *self {
             Effect::Copy { to, .. }
             | Effect::Constant { to, .. }
-            | Effect::OneOf { to, .. }
+            | Effect::SelectConstant { to, .. }
             | Effect::Address { to, .. }
-            | Effect::Sum { to, .. }
+            | Effect::Add { to, .. }
             | Effect::Multiply { to, .. }
             | Effect::Product { to, .. }
-            | Effect::Narrow { to, .. }
-            | Effect::Number { to }
-            | Effect::Mix { to, .. }
+            | Effect::Truncate { to, .. }
+            | Effect::UnknownNumber { to }
+            | Effect::Combine { to, .. }
             | Effect::Mask { to, .. }
-            | Effect::Choose { to, .. }
+            | Effect::ConditionalMove { to, .. }
             | Effect::Load { to, .. }
             | Effect::AddMemory { to }
             | Effect::Pop { to }
-            | Effect::Modify { to }
+            | Effect::Clobber { to }
             | Effect::ThreadPointer { to } => (Some(to), None),
             Effect::Swap { a, b } => (Some(a), Some(b)),
             Effect::Store { .. }
             | Effect::Push { .. }
-            | Effect::Through { .. }
+            | Effect::IndirectCall { .. }
             | Effect::Compare { .. }
-            | Effect::Flags => (None, None),
+            | Effect::ClobberFlags => (None, None),
         };
         one.into_iter().chain(other)
     }

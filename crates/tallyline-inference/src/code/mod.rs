@@ -5,6 +5,7 @@
 //! control-flow graph.
 
 mod aarch64;
+mod address_taken;
 mod bits;
 mod body;
 mod fusion;
@@ -16,20 +17,19 @@ mod operation;
 mod region;
 mod symbols;
 mod tables;
-mod taken;
 mod text;
 mod vector;
 mod x86;
 
+pub use address_taken::addresses_taken;
 pub use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
 pub use fusion::{FlagOperation, FlagProducer, FusiblePair, FusionRole, JumpCondition, OperandForm, PairAt};
 pub use image::{Image, Machine, Segment, SymbolsMissing};
 pub use instruction::{
-    Access, Compared, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
+    Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
 pub use operation::{Operation, RegisterSet, operation_at};
 pub use region::Region;
 pub use symbols::{Symbol, SymbolKind, SymbolName};
-pub use taken::addresses_taken;
 pub use vector::{LaneQuery, Lanes, lanes_written, vector_index};

@@ -34,16 +34,16 @@ pub struct Symbol {
 /// The symbol tables of a file, and the sorted symbols once they are queried.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    tables: Vec<Table>,
+    tables: Vec<SymbolTable>,
     endian: Endianness,
-    ordered: OnceLock<Ordered>,
-    statics: OnceLock<Statics>,
+    sorted_symbols: OnceLock<SortedSymbols>,
+    statics: OnceLock<StaticVariables>,
 }
 
 /// Function-local static variables of C files, with their files: linkers keep the symbols of a file together, behind
 /// one with its name.
 #[derive(Clone, Debug, Default)]
-struct Statics {
+struct StaticVariables {
     /// Files by the address of the variable; none if ambiguous.
     files: FxHashMap<u64, Option<SymbolName>>,
     /// The names of all C files.
@@ -52,7 +52,7 @@ struct Statics {
 
 /// A symbol table of the file.
 #[derive(Clone, Debug)]
-struct Table {
+struct SymbolTable {
     entries: Vec<elf::Sym64<Endianness>>,
     names: Arc<[u8]>,
 }
@@ -109,7 +109,7 @@ impl PartialEq<&str> for SymbolName {
 
 /// Symbols sorted by kind and address, one for each address but for labels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct SortedSymbols {
     pub(super) functions: Vec<Symbol>,
     pub(super) data: Vec<Symbol>,
     /// Further symbols of the variables in `data`.
@@ -129,21 +129,21 @@ impl Symbols {
         Symbols {
             tables: tables.collect(),
             endian: file.endian(),
-            ordered: OnceLock::new(),
+            sorted_symbols: OnceLock::new(),
             statics: OnceLock::new(),
         }
     }
 
     /// Returns the sorted symbols.
-    pub(super) fn ordered(&self) -> &Ordered {
-        self.ordered.get_or_init(|| self.order())
+    pub(super) fn sorted_symbols(&self) -> &SortedSymbols {
+        self.sorted_symbols.get_or_init(|| self.sort())
     }
 
     /// Returns the address of a named symbol of any type.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         let mut all =
             self.tables.iter().flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
-        let is_it = |(table, entry): &(&Table, &elf::Sym64<Endianness>)| {
+        let is_it = |(table, entry): &(&SymbolTable, &elf::Sym64<Endianness>)| {
             self.is_defined(entry) && table.is_called(entry.st_name.get(self.endian), name.as_bytes())
         };
         all.find(is_it).map(|(_, entry)| entry.st_value.get(self.endian))
@@ -157,8 +157,8 @@ impl Symbols {
         other.is_some_and(|other| **other != *file) && statics.all.contains(file)
     }
 
-    fn find_statics(&self) -> Statics {
-        let mut statics = Statics::default();
+    fn find_statics(&self) -> StaticVariables {
+        let mut statics = StaticVariables::default();
         for table in &self.tables {
             let mut file = None;
             for entry in table.entries.iter().take_while(|entry| entry.st_bind() == elf::STB_LOCAL) {
@@ -184,41 +184,43 @@ impl Symbols {
         entry.st_shndx.get(self.endian) != elf::SHN_UNDEF
     }
 
-    fn order(&self) -> Ordered {
+    fn sort(&self) -> SortedSymbols {
         let count: usize = self.tables.iter().map(|table| table.entries.len()).sum();
-        if count < MANY {
-            return Ordered { functions: self.sorted(Sort::Functions).0, ..self.others() };
+        if count < PARALLEL_SORT_MIN {
+            return SortedSymbols { functions: self.sorted(SymbolCategory::Functions).0, ..self.others() };
         }
         // not in the thread pool: a thread that waits here could steal work that waits for this
         std::thread::scope(|scope| {
-            let functions = scope.spawn(|| self.sorted(Sort::Functions));
+            let functions = scope.spawn(|| self.sorted(SymbolCategory::Functions));
             let others = self.others();
             let functions = functions.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ordered { functions: functions.0, ..others }
+            SortedSymbols { functions: functions.0, ..others }
         })
     }
 
-    fn others(&self) -> Ordered {
+    fn others(&self) -> SortedSymbols {
         let all = || self.tables.iter().flat_map(|table| &table.entries);
         let is_local = |entry: &elf::Sym64<Endianness>| {
-            self.is_defined(entry) && entry.st_bind() == elf::STB_LOCAL && sort(entry) == Some(Sort::Data)
+            self.is_defined(entry)
+                && entry.st_bind() == elf::STB_LOCAL
+                && category_of(entry) == Some(SymbolCategory::Data)
         };
-        let (data, aliases) = self.sorted(Sort::Data);
-        Ordered {
+        let (data, aliases) = self.sorted(SymbolCategory::Data);
+        SortedSymbols {
             functions: Vec::new(),
             data,
             aliases,
-            labels: self.sorted(Sort::Labels).0,
+            labels: self.sorted(SymbolCategory::Labels).0,
             has_locals: all().any(is_local),
         }
     }
 
     /// Returns the symbols of a category, sorted: one for each address, and the aliases.
-    fn sorted(&self, wanted: Sort) -> (Vec<Symbol>, Vec<Symbol>) {
+    fn sorted(&self, wanted: SymbolCategory) -> (Vec<Symbol>, Vec<Symbol>) {
         let mut sorted = Vec::new();
         for table in &self.tables {
             for entry in table.entries.iter().filter(|entry| self.is_defined(entry)) {
-                if sort(entry) != Some(wanted) {
+                if category_of(entry) != Some(wanted) {
                     continue;
                 }
                 let Some(name) = table.name(entry.st_name.get(self.endian)) else { continue };
@@ -238,10 +240,10 @@ impl Symbols {
         sorted.sort_by_key(|symbol| (symbol.kind, symbol.address, std::cmp::Reverse(symbol.size)));
         let mut others = Vec::new();
         // linkers place end labels at the start of the next object
-        if wanted != Sort::Labels {
+        if wanted != SymbolCategory::Labels {
             sorted.dedup_by(|symbol, first| {
                 let is_other = (symbol.kind, symbol.address) == (first.kind, first.address);
-                if is_other && wanted == Sort::Data {
+                if is_other && wanted == SymbolCategory::Data {
                     others.push(symbol.clone());
                 }
                 is_other
@@ -258,11 +260,11 @@ fn is_numbered(name: &str) -> bool {
 }
 
 /// The number of symbols from which sorting uses a second thread.
-const MANY: usize = 1 << 14;
+const PARALLEL_SORT_MIN: usize = 1 << 14;
 
 /// A category of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum SymbolCategory {
     Functions,
     /// Variables, thread-local ones included.
     Data,
@@ -270,16 +272,16 @@ enum Sort {
     Labels,
 }
 
-fn sort(entry: &elf::Sym64<Endianness>) -> Option<Sort> {
+fn category_of(entry: &elf::Sym64<Endianness>) -> Option<SymbolCategory> {
     match entry.st_type() {
-        elf::STT_FUNC | elf::STT_GNU_IFUNC => Some(Sort::Functions),
-        elf::STT_OBJECT | elf::STT_COMMON | elf::STT_TLS => Some(Sort::Data),
-        elf::STT_NOTYPE => Some(Sort::Labels),
+        elf::STT_FUNC | elf::STT_GNU_IFUNC => Some(SymbolCategory::Functions),
+        elf::STT_OBJECT | elf::STT_COMMON | elf::STT_TLS => Some(SymbolCategory::Data),
+        elf::STT_NOTYPE => Some(SymbolCategory::Labels),
         _ => None,
     }
 }
 
-impl Table {
+impl SymbolTable {
     fn is_called(&self, offset: u32, name: &[u8]) -> bool {
         let rest = usize::try_from(offset).ok().and_then(|offset| self.names.get(offset..));
         rest.and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.first() == Some(&0))
@@ -299,9 +301,9 @@ fn table<'a, R: ReadRef<'a>>(
     endian: Endianness,
     data: R,
     kind: elf::SectionType,
-) -> Option<Table> {
+) -> Option<SymbolTable> {
     let symbols = sections.symbols(endian, data, kind).ok()?;
     let names = sections.section(symbols.string_section()).ok()?;
     let names = object::read::elf::SectionHeader::data(names, endian, data).ok()?;
-    Some(Table { entries: symbols.symbols().to_vec(), names: names.into() })
+    Some(SymbolTable { entries: symbols.symbols().to_vec(), names: names.into() })
 }

@@ -75,7 +75,7 @@ fn table<'e>(
             return None;
         }
         match (sum, effects(instruction).first(), instruction.memory) {
-            (None, Some(&Effect::Sum { to, by, subtract: false }), None) => sum = Some((to, by)),
+            (None, Some(&Effect::Add { to, by, subtract: false }), None) => sum = Some((to, by)),
             (Some((one, other)), Some(&Effect::Load { to, size: 4, .. }), Some(memory))
                 if [one, other].contains(&to) && memory.index.is_some() && memory.scale == 4 =>
             {

@@ -2,7 +2,7 @@
 
 use super::fusion::{FlagOperation, FlagProducer, FusionRole, JumpCondition, OperandForm};
 use super::instruction::{
-    Access, Compared, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
+    Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
 };
 use iced_x86::{
     Code, ConditionCode, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -32,7 +32,7 @@ pub(super) fn decode(
     while decoder.can_decode() {
         decoder.decode_out(&mut native);
         let start = effects.len() as u32;
-        let mut reader = Reader { native: &native, factory: &mut factory, effects };
+        let mut reader = EffectReader { native: &native, factory: &mut factory, effects };
         let (memory, second) = reader.read();
         second_operands.extend(second.map(|second| (instructions.len() as u32, second)));
         is_compared = reader.flags(start as usize, memory.as_ref(), is_compared);
@@ -93,13 +93,13 @@ pub(super) fn flow(native: &iced_x86::Instruction) -> Flow {
 }
 
 /// One instruction that is being read.
-struct Reader<'r> {
+struct EffectReader<'r> {
     native: &'r iced_x86::Instruction,
     factory: &'r mut InstructionInfoFactory,
     effects: &'r mut Vec<Effect>,
 }
 
-impl Reader<'_> {
+impl EffectReader<'_> {
     fn read(&mut self) -> (Option<Memory>, Option<Memory>) {
         let (memory, second) = self.memory();
         if !self.known(memory.as_ref()) {
@@ -114,14 +114,14 @@ impl Reader<'_> {
         let native = self.native;
         let operand = |operand: u32| match native.op_kind(operand) {
             OpKind::Register if is_high(native.op_register(operand)) => None,
-            OpKind::Register => register(native.op_register(operand)).map(Compared::Register),
-            OpKind::Memory => Some(Compared::Memory),
-            _ => Some(Compared::Number(native.immediate(operand) as i64)),
+            OpKind::Register => register(native.op_register(operand)).map(ComparisonOperand::Register),
+            OpKind::Memory => Some(ComparisonOperand::Memory),
+            _ => Some(ComparisonOperand::Number(native.immediate(operand) as i64)),
         };
         let operands = match native.mnemonic() {
             Mnemonic::Cmp | Mnemonic::Test => operand(0).zip(operand(1)),
             // flags are those of what it takes the register from
-            Mnemonic::Neg => Some(Compared::Number(0)).zip(operand(0)),
+            Mnemonic::Neg => Some(ComparisonOperand::Number(0)).zip(operand(0)),
             _ => None,
         };
         let size = match native.op0_kind() {
@@ -139,7 +139,7 @@ impl Reader<'_> {
             return true;
         }
         if is_compared && native.rflags_modified() != 0 {
-            self.effects.push(Effect::Flags);
+            self.effects.push(Effect::ClobberFlags);
             return false;
         }
         is_compared
@@ -242,15 +242,16 @@ impl Reader<'_> {
             Mnemonic::Xchg => self.exchange(),
             Mnemonic::Call => {
                 let through = is_register(native, 0).then(|| register(native.op0_register())).flatten();
-                self.effects.extend(through.map(|from| Effect::Through { from }));
+                self.effects.extend(through.map(|from| Effect::IndirectCall { from }));
                 true
             }
             // a borrow, as a mask
             Mnemonic::Sbb if is_register(native, 0) && native.op0_register() == native.op1_register() => {
-                self.write(0, |to| Effect::OneOf { to, numbers: [0, -1] }) && self.half(native.op0_register())
+                self.write(0, |to| Effect::SelectConstant { to, numbers: [0, -1] })
+                    && self.half(native.op0_register())
             }
             _ if native.condition_code() != ConditionCode::None && native.op_count() == 2 => self.choose(),
-            _ if is_set(native) => self.write(0, |to| Effect::OneOf { to, numbers: [0, 1] }),
+            _ if is_set(native) => self.write(0, |to| Effect::SelectConstant { to, numbers: [0, 1] }),
             _ => false,
         }
     }
@@ -312,7 +313,7 @@ impl Reader<'_> {
         let is_known = match native.op1_kind() {
             OpKind::Register => {
                 let Some(by) = register(native.op1_register()) else { return false };
-                self.write(0, |to| Effect::Sum { to, by, subtract })
+                self.write(0, |to| Effect::Add { to, by, subtract })
             }
             OpKind::Memory if memory.is_some() && !subtract => self.write(0, |to| Effect::AddMemory { to }),
             OpKind::Memory => false,
@@ -341,7 +342,7 @@ impl Reader<'_> {
     }
 
     fn narrow(&mut self, to: Register, size: u8, signed: bool) -> bool {
-        self.effects.push(Effect::Narrow { to, size, signed });
+        self.effects.push(Effect::Truncate { to, size, signed });
         true
     }
 
@@ -399,7 +400,7 @@ impl Reader<'_> {
                 self.write(0, |to| Effect::Load { to, size, at: 0 })
                     && self.write(0, |to| Effect::Multiply { to, from: to, by })
             }
-            (None, _) => self.write(0, |to| Effect::Number { to }),
+            (None, _) => self.write(0, |to| Effect::UnknownNumber { to }),
         };
         is_known && self.half(native.op0_register())
     }
@@ -409,7 +410,7 @@ impl Reader<'_> {
         if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 4 {
             return !is_register(self.native, 0);
         }
-        self.write(0, |to| Effect::Number { to })
+        self.write(0, |to| Effect::UnknownNumber { to })
     }
 
     fn mix(&mut self) -> bool {
@@ -418,10 +419,10 @@ impl Reader<'_> {
             return !is_register(native, 0);
         }
         match (native.op1_kind(), size_of(native.op0_register())) {
-            (_, 4) => self.write(0, |to| Effect::Number { to }),
+            (_, 4) => self.write(0, |to| Effect::UnknownNumber { to }),
             (OpKind::Register, _) => {
                 let Some(by) = register(native.op1_register()) else { return false };
-                self.write(0, |to| Effect::Mix { to, by })
+                self.write(0, |to| Effect::Combine { to, by })
             }
             _ => false,
         }
@@ -463,7 +464,7 @@ impl Reader<'_> {
             return false;
         }
         let Some(from) = register(native.op1_register()) else { return false };
-        self.write(0, |to| Effect::Choose { to, from }) && self.half(native.op0_register())
+        self.write(0, |to| Effect::ConditionalMove { to, from }) && self.half(native.op0_register())
     }
 
     fn write(&mut self, operand: u32, effect: impl FnOnce(Register) -> Effect) -> bool {
@@ -492,7 +493,7 @@ impl Reader<'_> {
             let own = is_register(self.native, 0).then(|| self.native.op0_register());
             let own = own.filter(|own| register(*own) == Some(to)).unwrap_or(used.register());
             let is_part = own.is_gpr() && size_of(own) < 8;
-            self.effects.push(if is_part { Effect::Number { to } } else { Effect::Modify { to } });
+            self.effects.push(if is_part { Effect::UnknownNumber { to } } else { Effect::Clobber { to } });
         }
     }
 }
@@ -710,12 +711,12 @@ mod tests {
     fn what_a_condition_makes_is_one_of_two_numbers() {
         // setbe %cl; sbb %eax,%eax; sete (%rax)
         let (_, effects) = decoded(&[0x0f, 0x96, 0xc1]);
-        assert_eq!(effects, [Effect::OneOf { to: Register(2), numbers: [0, 1] }]);
+        assert_eq!(effects, [Effect::SelectConstant { to: Register(2), numbers: [0, 1] }]);
         let (_, effects) = decoded(&[0x19, 0xc0]);
-        assert_eq!(effects[0], Effect::OneOf { to: Register(0), numbers: [0, -1] });
+        assert_eq!(effects[0], Effect::SelectConstant { to: Register(0), numbers: [0, -1] });
         assert!(decoded(&[0x0f, 0x94, 0x00]).1.is_empty());
         // sete %ah
-        assert_eq!(decoded(&[0x0f, 0x94, 0xc4]).1, [Effect::Number { to: Register(0) }]);
+        assert_eq!(decoded(&[0x0f, 0x94, 0xc4]).1, [Effect::UnknownNumber { to: Register(0) }]);
     }
 
     #[test]

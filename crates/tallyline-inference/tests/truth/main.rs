@@ -3,7 +3,7 @@
 
 mod objects;
 
-use objects::{Objects, agree, simple, ways};
+use objects::{Objects, access_paths, agree, simple};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -120,11 +120,11 @@ fn is_right(
     let parts = (0..u64::from(typed.size.max(1))).step_by(4);
     let either = [Some(typed.offset), typed.or.map(|or| or.offset)];
     let bytes = parts.flat_map(|at| either.into_iter().flatten().map(move |offset| u64::from(offset) + at));
-    let found: Vec<_> = bytes.flat_map(|byte| ways(types, typed.ty, byte % size)).collect();
+    let found: Vec<_> = bytes.flat_map(|byte| access_paths(types, typed.ty, byte % size)).collect();
     let (wholes, named) = published;
     let agrees = |(ty, offset): &(String, u64)| {
         let whole = *named.get(ty).unwrap_or_else(|| panic!("{ty} is not among the types"));
-        agree(&ways(wholes, whole, *offset), &found)
+        agree(&access_paths(wholes, whole, *offset), &found)
     };
     places.iter().all(agrees)
 }

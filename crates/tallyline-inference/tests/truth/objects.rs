@@ -62,12 +62,12 @@ pub(crate) fn simple(name: &str) -> String {
     name[start..].replace("UL>", ">").replace(' ', "")
 }
 
-/// One way from a type to what lies at an offset of it: each type, and the offset in it. Arrays are left
-/// out: an element is any of them.
-pub(crate) type Way = Vec<(String, u64)>;
+/// An access path from a type to a leaf at an offset: each type, and the offset in it. Arrays are left out: an
+/// element stands for any of them.
+pub(crate) type AccessPath = Vec<(String, u64)>;
 
-/// The ways to what lies at an offset, through unions and variants.
-pub(crate) fn ways(types: &Types, ty: TypeId, offset: u64) -> Vec<Way> {
+/// Returns the access paths to the leaves at an offset, through unions and variants.
+pub(crate) fn access_paths(types: &Types, ty: TypeId, offset: u64) -> Vec<AccessPath> {
     let ty = types.strip(ty);
     let name = simple(&type_text(types, ty));
     let below: Vec<(TypeId, u64)> = match types.get(ty) {
@@ -92,12 +92,12 @@ pub(crate) fn ways(types: &Types, ty: TypeId, offset: u64) -> Vec<Way> {
     let mut found = Vec::new();
     let is_array = matches!(types.get(ty), Type::Array(_));
     for (part, inside) in below {
-        for mut way in ways(types, part, inside) {
+        for mut path in access_paths(types, part, inside) {
             // an element stands for all, and for the array
             if !is_array {
-                way.insert(0, (name.clone(), offset - inside + way[0].1));
+                path.insert(0, (name.clone(), offset - inside + path[0].1));
             }
-            found.push(way);
+            found.push(path);
         }
     }
     if found.is_empty() {
@@ -107,6 +107,6 @@ pub(crate) fn ways(types: &Types, ty: TypeId, offset: u64) -> Vec<Way> {
 }
 
 /// Returns true if two parts may coincide: an access path to one ends with one to the other.
-pub(crate) fn agree(one: &[Way], other: &[Way]) -> bool {
+pub(crate) fn agree(one: &[AccessPath], other: &[AccessPath]) -> bool {
     one.iter().any(|one| other.iter().any(|other| one.ends_with(other) || other.ends_with(one)))
 }

@@ -87,20 +87,20 @@ impl FunctionSamples<'_> {
                 effect,
                 Effect::Copy { .. }
                     | Effect::Constant { .. }
-                    | Effect::OneOf { .. }
+                    | Effect::SelectConstant { .. }
                     | Effect::Address { .. }
-                    | Effect::Sum { .. }
+                    | Effect::Add { .. }
                     // a shift, or a multiplication by a number
                     | Effect::Multiply { .. }
-                    | Effect::Narrow { .. }
-                    | Effect::Number { .. }
-                    | Effect::Mix { .. }
+                    | Effect::Truncate { .. }
+                    | Effect::UnknownNumber { .. }
+                    | Effect::Combine { .. }
                     | Effect::Mask { .. }
-                    | Effect::Choose { .. }
+                    | Effect::ConditionalMove { .. }
                     | Effect::Load { .. }
                     | Effect::AddMemory { .. }
                     | Effect::Compare { .. }
-                    | Effect::Flags
+                    | Effect::ClobberFlags
             )
         };
         let is_jump = instruction.flow != Flow::Next;

@@ -9,7 +9,7 @@ use tallyline_debuginfo::type_text;
 use tallyline_inference::cache::infer_cached;
 use tallyline_inference::code::Access;
 use tallyline_inference::{
-    self as infer, Asked, Outcome, TypeTable, Typed, field_path, infer_asked, place_text,
+    self as infer, AddressQuery, Outcome, TypeTable, Typed, field_path, infer_queries, place_text,
 };
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
@@ -165,14 +165,14 @@ impl Programs<'_> {
             .unwrap_or(0);
         let data = data.iter().map(|address| address.wrapping_sub(bias));
         let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
-        let asked = &mut std::iter::once(Asked { code, data });
+        let asked = &mut std::iter::once(AddressQuery { code, data });
         let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
         // without debug information there are no types: each place says so
         let table = program.debug.as_ref().and_then(|debug| {
             let (file, companions) = (infer::Debug::File(&debug.file), &*debug.companions);
             let table = match kept {
                 Some(kept) => infer_cached(image, file, companions, asked, &kept),
-                None => infer_asked(image, file, companions, asked),
+                None => infer_queries(image, file, companions, asked),
             };
             table.ok()
         });

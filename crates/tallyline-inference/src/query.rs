@@ -11,21 +11,21 @@ use tallyline_debuginfo::DebugInfo;
 
 /// A batch of queried addresses, as the linker assigned them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct AddressQuery {
     /// Addresses of instructions.
     pub code: Vec<u64>,
     /// Addresses of data whose variables are queried.
     pub data: Vec<u64>,
 }
 
-impl Asked {
+impl AddressQuery {
     /// Returns true if there is no address.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty() && self.data.is_empty()
     }
 
     /// Appends the addresses of another batch.
-    pub(super) fn add(&mut self, other: &Asked) {
+    pub(super) fn add(&mut self, other: &AddressQuery) {
         self.code.extend(&other.code);
         self.data.extend(&other.data);
     }
@@ -40,7 +40,7 @@ impl Asked {
 }
 
 /// The results of the analysis: tables of units, and addresses outside of all units.
-pub(super) type Found = (Vec<Part>, Vec<u64>);
+pub(super) type AnalysedParts = (Vec<Part>, Vec<u64>);
 
 /// The units that have been analysed so far.
 struct Units<'s, 'u, 'a> {
@@ -91,13 +91,13 @@ impl Units<'_, '_, '_> {
 pub(super) fn analyse(
     image: &Image,
     info: &DebugInfo<'_, '_>,
-    asked: &mut dyn Iterator<Item = Asked>,
+    asked: &mut dyn Iterator<Item = AddressQuery>,
     also: impl Fn(usize) -> Vec<u64> + Sync,
-) -> Found {
+) -> AnalysedParts {
     let globals = Globals::new(info);
     let mut units =
         Units { image, info, globals: &globals, by_unit: BTreeMap::new(), outside: BTreeSet::new() };
-    let mut data = Asked::default();
+    let mut data = AddressQuery::default();
     for batch in asked {
         units.analyse(&batch.code, &also);
         data.data.extend(batch.data);

@@ -6,8 +6,8 @@
 
 use super::analysis::Analysis;
 use super::catalog::Catalog;
-use super::lookup::Found;
-use super::number::Number;
+use super::lookup::Resolution;
+use super::strided_value::StridedValue;
 use super::value::{Pointer, State, Value};
 use crate::code::{Machine, Register};
 use tallyline_debuginfo::model::TypeId;
@@ -30,19 +30,19 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     /// Returns the value of a field whose target the runtime knows better than its type says.
-    pub(super) fn known_to_library(&mut self, ty: TypeId, offset: u64) -> Option<Value> {
+    pub(super) fn runtime_field_value(&mut self, ty: TypeId, offset: u64) -> Option<Value> {
         if !self.is_go() {
             return None;
         }
         let (record, member) = self.catalog.member_at(ty, offset)?;
         let field = (record.as_slice(), member.as_slice());
         if field == GROUP_SIZE {
-            return Some(Value::from(Number::multiple(GROUP_STEP)));
+            return Some(Value::from(StridedValue::multiple(GROUP_STEP)));
         }
         if !TO_GROUPS.contains(&field) {
             return None;
         }
-        let control = self.globals.group_control().and_then(|place| self.catalog.at(place))?;
+        let control = self.globals.group_control().and_then(|place| self.catalog.type_at(place))?;
         self.catalog.go_control = Some(control);
         Some(Value::pointer(control))
     }
@@ -56,18 +56,18 @@ impl Analysis<'_, '_, '_, '_> {
             Machine::X86_64 => Register(14),
             Machine::Aarch64 => Register(28),
         };
-        if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.at(place)) {
+        if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.type_at(place)) {
             let to = self.catalog.object(ty);
             self.at_entry.push((register, Value::pointer(to)));
         }
     }
 
     /// Returns the results of a runtime function that allocates or looks up by a type descriptor.
-    pub(super) fn made_by_runtime(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
+    pub(super) fn runtime_call_result(&mut self, name: &str, state: &State) -> Option<Vec<Value>> {
         let name = name.strip_prefix("runtime.")?;
         let Value::Constant(described) = state.get(Register(0)) else { return None };
         let place = self.globals.runtime_type(described as u64, self.image.runtime_types())?;
-        let ty = self.catalog.at(place)?;
+        let ty = self.catalog.type_at(place)?;
         let to = match name {
             "newobject" | "makeslice" | "mallocgc" => ty,
             _ if name.starts_with("mapaccess") || name.starts_with("mapassign") => {
@@ -82,18 +82,18 @@ impl Analysis<'_, '_, '_, '_> {
 
 impl Catalog<'_, '_, '_> {
     /// Returns true for the control word of a group; what lies behind it is not another control word.
-    pub(super) fn is_control(&self, id: TypeId) -> bool {
+    pub(super) fn is_control_word(&self, id: TypeId) -> bool {
         self.go_control == Some(id)
     }
 
     /// Resolves a pointer into a group.
-    pub(super) fn in_group(&mut self, pointer: Pointer) -> Found {
+    pub(super) fn resolve_in_group(&mut self, pointer: Pointer) -> Resolution {
         let size = self.size(pointer.to);
         match u32::try_from(pointer.offset) {
-            Ok(offset) if u64::from(offset) < size && i64::from(pointer.step) % GROUP_STEP == 0 => {
-                Found::At { ty: pointer.to, offset }
+            Ok(offset) if u64::from(offset) < size && i64::from(pointer.stride) % GROUP_STEP == 0 => {
+                Resolution::At { ty: pointer.to, offset }
             }
-            _ => Found::Opaque,
+            _ => Resolution::Opaque,
         }
     }
 }
