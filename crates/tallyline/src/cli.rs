@@ -5,6 +5,7 @@ use crate::beside;
 use crate::check;
 use crate::demo;
 use crate::diff;
+use crate::doctor;
 use crate::evlist;
 use crate::groups;
 use crate::layout;
@@ -45,6 +46,7 @@ Examples:
   tallyline groups tcp_sock              cache line groups, and what else is on their lines
   tallyline check ./server --policy layout.toml
   tallyline diff ./server.old ./server   what grew, shrank or moved to another line
+  tallyline doctor                       what works on this machine, and what to do for the rest
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man layout                   the manual page of a sub-command
 
@@ -109,6 +111,9 @@ enum Command {
         words: Vec<std::ffi::OsString>,
     },
 
+    /// Show what works on this machine, what does not, and what to do
+    Doctor(doctor::DoctorArgs),
+
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -137,6 +142,7 @@ pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
         Command::Annotate(args) => annotate::run(args, cli.color),
         Command::Mem(args) => mem::run(args, cli.color),
         Command::Sharing(args) => sharing::run(args, cli.color),
+        Command::Doctor(args) => return doctor::run(args, cli.color),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);

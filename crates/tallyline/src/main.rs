@@ -12,6 +12,7 @@ mod cli;
 mod columns;
 mod demo;
 mod diff;
+mod doctor;
 mod evlist;
 mod groups;
 mod interrupt;
