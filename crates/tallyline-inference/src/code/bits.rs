@@ -33,7 +33,7 @@ type TracePoint = (usize, Vec<Carrier>);
 
 /// The bits of its operand that an instruction uses, counted from the operand's first byte: those that a
 /// result depends on, or that are changed. None where that is not known.
-pub fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64> {
+pub(crate) fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64> {
     // of other machines all bitfields that share the bytes are candidates
     if image.machine() != Machine::X86_64 {
         return None;

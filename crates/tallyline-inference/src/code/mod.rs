@@ -22,7 +22,7 @@ mod vector;
 mod x86;
 
 pub use address_taken::addresses_taken;
-pub use bits::bits_of;
+pub(crate) use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
 pub use fusion::{FlagOperation, FlagProducer, FusiblePair, FusionRole, JumpCondition, OperandForm, PairAt};
 pub use image::{Image, Machine, Segment, SymbolsMissing};
@@ -32,4 +32,4 @@ pub use instruction::{
 pub use operation::{Operation, RegisterSet, operation_at};
 pub use region::Region;
 pub use symbols::{Symbol, SymbolKind, SymbolName};
-pub use vector::{LaneQuery, Lanes, lanes_written, vector_index};
+pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};

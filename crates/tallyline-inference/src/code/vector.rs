@@ -9,18 +9,18 @@ use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
 /// The part of a vector register that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LaneQuery {
+pub(crate) struct LaneQuery {
     /// The register.
     pub(crate) register: Register,
     /// Bytes of an element.
-    pub width: u8,
+    pub(crate) width: u8,
     /// Bytes of the register, from its lowest on.
-    pub bytes: u8,
+    pub(crate) bytes: u8,
 }
 
 /// The elements that an instruction writes to a vector register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lanes {
+pub(crate) enum Lanes {
     /// Of one at least nothing is known.
     Unknown,
     /// Numbers, the lowest element first.
@@ -55,7 +55,7 @@ impl Lanes {
 
 /// Returns the index of the vector addressing of an instruction; none where it has no such operand, or its index
 /// register is not followed.
-pub fn vector_index(image: &Image, body: &Body, position: usize) -> Option<LaneQuery> {
+pub(crate) fn vector_index(image: &Image, body: &Body, position: usize) -> Option<LaneQuery> {
     if image.machine() != Machine::X86_64 {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn vector_index(image: &Image, body: &Body, position: usize) -> Option<LaneQ
 }
 
 /// Returns the elements that the instruction at a position writes to the register of its first operand.
-pub fn lanes_written(image: &Image, body: &Body, position: usize, query: LaneQuery) -> Lanes {
+pub(crate) fn lanes_written(image: &Image, body: &Body, position: usize, query: LaneQuery) -> Lanes {
     let Some(native) = native(image, body, position).filter(|_| image.machine() == Machine::X86_64) else {
         return Lanes::Unknown;
     };
