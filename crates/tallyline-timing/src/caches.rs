@@ -21,6 +21,9 @@ const STRIDES: usize = 1 << 10;
 /// Accesses with the same stride in a row before lines are fetched ahead.
 const CONFIDENT: u8 = 2;
 
+/// Steps of several lines that are fetched ahead.
+const STEPS: i64 = 8;
+
 /// Cycles that the second TLB takes.
 const SECOND_TLB: Time = 7 * CYCLE;
 
@@ -225,11 +228,17 @@ impl Caches {
         if stride.seen < CONFIDENT || step.unsigned_abs() > u64::from(self.processor.page) {
             return;
         }
-        // lines, not elements
+        // lines, not elements: a walk over lists on Zen 5 takes 9 cycles a node of 64 bytes, 11 of 80 and 13 of
+        // 96, as fast as lines come, but 50 to 60 of 128 to 1024
         let ahead = i64::from(self.processor.prefetch);
-        let (first, last) = if step.abs() >= length { (1, ahead.min(8)) } else { (ahead, ahead) };
+        let is_stream = step.abs() < 2 * length;
+        let (first, last) = match is_stream {
+            // as many lines as one step goes
+            true => (ahead - (step.abs() - 1) / length, ahead),
+            false => (1, ahead.min(STEPS)),
+        };
         for count in first..=last {
-            let distance = if step.abs() >= length { step * count } else { step.signum() * length * count };
+            let distance = if is_stream { step.signum() * length * count } else { step * count };
             let target = address.wrapping_add_signed(distance);
             let line = target / u64::from(self.processor.line);
             if self.is_close(core, line) {
@@ -339,6 +348,24 @@ mod tests {
         };
         assert_eq!(run(0), 1000);
         assert!(run(8) < 20, "{}", run(8));
+    }
+
+    #[test]
+    fn elements_of_a_line_and_a_half_are_fetched_as_lines_and_larger_ones_by_steps() {
+        let late = |step: u64| {
+            let mut caches = caches(1, 32);
+            let mut now = 0;
+            // one that waits for the last one, as in a list
+            let walk = |count: u64| {
+                let answer = caches.access(0, 0, 0x10_0000 + count * step, false, now);
+                let took = cycles(answer, now);
+                now = answer.at;
+                took
+            };
+            (0..1000).map(walk).sum::<u64>() / 1000
+        };
+        assert!((4..35).contains(&late(80)), "{}", late(80));
+        assert!((40..90).contains(&late(256)), "{}", late(256));
     }
 
     #[test]
