@@ -1,16 +1,10 @@
 //! The memory side: levels of caches, lines that are under way, a TLB, a stride prefetcher.
 
-use super::calendar::{Buffers, Calendar};
+use super::calendar::{Buffers, CYCLE, Calendar, Time};
 use super::processor::Processor;
 use rustc_hash::FxHashSet;
 use tallyline_trace::coherence::Geometry;
 use tallyline_trace::coherence::cache::{Cache, State};
-
-/// Times of the model: parts of a cycle.
-pub(super) type Time = u64;
-
-/// Parts of a cycle. As many instructions retire at most.
-pub(super) const CYCLE: Time = 64;
 
 /// Lines that are remembered as under way.
 const UNDER_WAY: usize = 1 << 12;

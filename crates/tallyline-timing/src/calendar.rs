@@ -1,10 +1,14 @@
-//! What is taken for a time: buffers of misses, the bus to memory.
+//! Time, and resources that are taken for a part of it: buffers of misses, the bus to memory.
 //!
 //! Requests come in the order of the program, which is not that of time: a load that waits for another one's
 //! miss asks for a time in the future, and the independent load behind it for one before. So each is fitted
 //! in at its own time, and not behind whatever came first.
 
-use super::caches::{CYCLE, Time};
+/// Times of the model: parts of a cycle.
+pub(super) type Time = u64;
+
+/// Parts of a cycle. As many instructions retire at most.
+pub(super) const CYCLE: Time = 64;
 
 /// Slots of a bus that are remembered.
 const SLOTS: usize = 1 << 14;

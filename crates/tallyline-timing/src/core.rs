@@ -1,6 +1,7 @@
 //! Out-of-order cores that run the instructions of a trace.
 
-use super::caches::{CYCLE, Caches, Time};
+use super::caches::Caches;
+use super::calendar::{CYCLE, Time};
 use super::path::{Code, Known, Paths, Start};
 use super::predictor::Predictor;
 use super::processor::{LEVELS_LIMIT, Processor};
