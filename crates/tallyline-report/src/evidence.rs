@@ -7,8 +7,9 @@
 
 use super::attribution::SECOND_OPERAND;
 use super::binaries::Binaries;
+use super::index::RegistersId;
 use super::operand::{Operand, Outcome, Reason, operand};
-use super::profile::{NONE, Place, Profile, SampleGroup};
+use super::profile::{Place, Profile, SampleGroup};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tallyline_debuginfo::abi;
@@ -59,9 +60,14 @@ fn numbers(arch: &str) -> Option<&'static [u8]> {
     }
 }
 
+/// Returns the data address of a sample, if it has one that is not null.
+fn recorded_address(point: &SampleGroup) -> Option<u64> {
+    (point.data.is_some() && point.address != 0).then_some(point.address)
+}
+
 /// The address that the linker gave to data that a sample is at, and the file.
 fn linked(profile: &Profile, binaries: &Binaries, point: &SampleGroup) -> Option<(u32, u64)> {
-    let place = profile.data_places.get(point.data_place as usize)?;
+    let place = profile.data.place(point.data?)?;
     let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind == DsoKind::File);
     if let (true, Some(program)) = (is_file, binaries.get(place.dso)) {
         return Some((place.dso, program.image.address_of(place.offset)?));
@@ -77,11 +83,10 @@ fn linked(profile: &Profile, binaries: &Binaries, point: &SampleGroup) -> Option
 /// The addresses of data in each file's variables, as the linker gave them.
 pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<u32, Vec<u64>> {
     let mut found: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
-    if profile.data_places.is_empty() {
+    if profile.data.is_empty() {
         return found;
     }
-    let has_address = |point: &&SampleGroup| point.data_place != NONE && point.address != 0;
-    for point in profile.points.iter().filter(has_address) {
+    for point in profile.points.iter().filter(|point| recorded_address(point).is_some()) {
         if let Some((dso, address)) = linked(profile, binaries, point) {
             found.entry(dso).or_default().push(address);
         }
@@ -161,19 +166,19 @@ fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
             }
         })
     };
-    profile.points.iter().map(|point| point.held != NONE && asks(point)).collect()
+    profile.points.iter().map(|point| point.registers.is_some() && asks(point)).collect()
 }
 
 /// Reads what registers held of samples whose instructions ask for it; each becomes a point of its own.
 fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Objects) -> Result<()> {
     let asks = asking(profile, objects);
-    let Profile { points, held, arch, .. } = profile;
+    let Profile { points, registers: recorded, arch, .. } = profile;
     let Some(numbers) = numbers(arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
     // points, records, and where those are
-    let mut wanted: Vec<(u32, u32, u64)> = Vec::new();
-    for (record, (point, position)) in (0..).zip(held.points.iter().zip(&held.positions)) {
-        if asks[*point as usize] {
-            wanted.push((*point, record, *position));
+    let mut wanted: Vec<(u32, RegistersId, u64)> = Vec::new();
+    for (record, point, position) in recorded.records() {
+        if asks[point as usize] {
+            wanted.push((point, record, position));
         }
     }
     // those near each other in the file are read together
@@ -183,19 +188,19 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
     let mut own: Vec<(u32, SampleGroup)> = Vec::new();
     let mut samples = wanted.iter();
     let read = records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
-        let (Some((index, held_by, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
+        let (Some((index, record_id, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
             return Ok(());
         };
         let registers = registers(sample);
         let values = registers
             .map(|registers| numbers.iter().map_while(|number| registers.get((*number).into())).collect());
-        held.values.extend(values.map(|values| (*held_by, values)));
+        recorded.values.extend(values.map(|values| (*record_id, values)));
         let point = &mut points[*index as usize];
         if is_together {
             let period = sample.period.unwrap_or(point.period / point.samples.max(1));
-            own.push((*index, SampleGroup { samples: 1, period, held: *held_by, ..*point }));
+            own.push((*index, SampleGroup { samples: 1, period, registers: Some(*record_id), ..*point }));
         } else {
-            point.held = *held_by;
+            point.registers = Some(*record_id);
         }
         Ok(())
     });
@@ -205,7 +210,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
         point.period = point.period.saturating_sub(sample.period);
     }
     // in the order of time, as they were noted
-    own.sort_unstable_by_key(|(_, sample)| sample.held);
+    own.sort_unstable_by_key(|(_, sample)| sample.registers);
     points.retain(|point| point.samples > 0);
     points.extend(own.into_iter().map(|(_, sample)| sample));
     read
@@ -213,7 +218,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
 
 /// Looks for evidence for each sample that has no type. How many have one by it.
 pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Binaries) -> u64 {
-    if profile.data_places.is_empty() && profile.held.is_empty() {
+    if profile.data.is_empty() && profile.registers.is_empty() {
         return 0;
     }
     let objects = objects(profile);
@@ -268,7 +273,7 @@ fn add_place(profile: &mut Profile, of: u32, dso: u32, ty: u32, typed: &Typed) -
 /// The objects that typed samples with addresses are at.
 fn objects(profile: &Profile) -> Objects {
     let mut objects = Objects::default();
-    for point in profile.points.iter().filter(|point| point.data_place != NONE && point.address != 0) {
+    for point in profile.points.iter().filter(|point| recorded_address(point).is_some()) {
         let Outcome::Typed(Operand { ty, offset, or: None, .. }) = profile.outcome(point) else { continue };
         let Some((table, id)) = profile.joined.get(*ty) else { continue };
         let types = table.types();
@@ -294,9 +299,9 @@ fn typed(
     let is_through = point.charged != point.place;
     let held = |register| {
         let is_valid = alone.keeps_registers || !is_through;
-        is_valid.then(|| profile.held.get(point.held, register)).flatten()
+        point.registers.filter(|_| is_valid).and_then(|id| profile.registers.get(id, register))
     };
-    let recorded = (point.data_place != NONE && point.address != 0).then_some(point.address);
+    let recorded = recorded_address(point);
     let table = |dso: u32| -> Option<&TypeTable> { profile.joined.tables.get(&dso) };
     let memory = &alone.memory;
     // registers speak of the index of a first operand

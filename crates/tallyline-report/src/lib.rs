@@ -16,6 +16,7 @@ mod answers;
 pub mod attribution;
 mod binaries;
 mod counts;
+mod data_locations;
 mod demangle;
 mod error;
 pub mod evidence;

@@ -2,6 +2,7 @@
 
 use super::ahead::{EagerAnalysis, First};
 use super::binaries::Binaries;
+use super::data_locations::DataCollector;
 use super::evidence::has_registers;
 use super::keys::Needs;
 use super::names::NameId;
@@ -453,14 +454,14 @@ impl Samples {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
         let Samples { profile, apart, list, returns, same, extras, changes, callers, .. } = self;
-        let (places, data) = (Places::default(), Places::default());
+        let (places, data) = (Places::default(), DataCollector::default());
         let known = Known { points: vec![None; same.len()], ..Known::default() };
         let same_has_registers = same.iter().any(|same| same.has_registers);
         let unwinder = unwind.map(|programs| Unwinder::new(programs, records));
         let returns = ReturnAddresses::new(returns);
         let mut loader =
             Loader { profile, apart, same, extras, callers, places, data, known, unwinder, returns };
-        loader.profile.held.reserve(if same_has_registers { list.len() } else { 0 });
+        loader.profile.registers.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.about());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
@@ -479,7 +480,7 @@ impl Samples {
         let Loader { mut profile, places, data, returns, .. } = loader;
         profile.returns = returns.finish();
         profile.places = places.list;
-        profile.data_places = data.list;
+        profile.data = data.finish();
         profile.resolved = vec![Resolved::default(); profile.places.len()];
         profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
         profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
@@ -495,7 +496,7 @@ struct Loader<'u> {
     extras: Vec<MemoryInfo>,
     callers: Vec<(CpuMode, u64)>,
     places: Places,
-    data: Places,
+    data: DataCollector,
     known: Known,
     // where copies of the stack say who called
     unwinder: Option<Unwinder<'u>>,
@@ -525,9 +526,9 @@ impl Loader<'_> {
         let process = (same.pid, self.known.generation);
         self.returns.note(index, point, process, spaces, &mut self.places);
         if same.has_registers {
-            let held = self.profile.held.note(point, sample.position);
+            let registers = self.profile.registers.note(point, sample.position);
             let known = &mut self.profile.points[point as usize];
-            known.held = known.held.min(held);
+            known.registers = known.registers.or(registers);
         }
     }
 
@@ -540,15 +541,11 @@ impl Loader<'_> {
             None if same.has_stack => self.unwind(sample, same, spaces),
             None => NONE,
         };
-        let data_place = extra.address.map_or(NONE, |address| {
+        let data = extra.address.and_then(|address| {
             let location = spaces.resolve_data(pid, mode, address);
             // who accessed it makes no other place of it
             let place = place_of(spaces, location, pid, mode, address);
-            let index = self.data.intern(Place { pid: 0, ..place });
-            if index as usize == self.profile.data_raw.len() {
-                self.profile.data_raw.push(address);
-            }
-            index
+            self.data.intern(Place { pid: 0, ..place }, address)
         });
         SampleGroup {
             event,
@@ -566,8 +563,8 @@ impl Loader<'_> {
             time: sample.time,
             period: sample.period,
             address: extra.address.unwrap_or(0),
-            data_place,
-            held: NONE,
+            data,
+            registers: None,
             physical_address: extra.physical_address,
             weight: extra.weight,
             source: extra.source,

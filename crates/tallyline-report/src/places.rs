@@ -1,9 +1,22 @@
 //! Places of code and data, each once.
 
-use super::profile::{NONE, Place};
+use super::index::NONE;
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
+
+/// A place in a program's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file, as an index into [`Profile::dsos`](super::Profile::dsos); [`NONE`] where nothing was mapped.
+    pub dso: u32,
+    /// The offset in the file, see [`DsoKind`](tallyline_perf_data::spaces::DsoKind); the address without a file.
+    pub offset: u64,
+    /// The mode that the CPU ran in.
+    pub mode: CpuMode,
+    /// The process, where the code has no file; else 0.
+    pub pid: i32,
+}
 
 /// Places, each once.
 #[derive(Default)]

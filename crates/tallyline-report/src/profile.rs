@@ -1,8 +1,11 @@
 //! The samples of a recording, and the code and data addresses that they were at, each once.
 
+use super::data_locations::DataLocations;
 pub use super::index::NONE;
+use super::index::{DataId, RegistersId};
 use super::names::{NameId, Names};
 use super::operand::{Joined, Outcome};
+pub use super::places::Place;
 use super::registers::SampleRegisters;
 use super::skid::{CallCounts, EventShift, FusionRules, Rule};
 use rustc_hash::FxHashMap;
@@ -56,11 +59,10 @@ pub struct SampleGroup {
     pub period: u64,
     /// The address of the data.
     pub address: u64,
-    /// The data's location, as an index into [`Profile::data_places`]; [`NONE`] without addresses.
-    pub(crate) data_place: u32,
-    /// The recorded registers, as an index into [`Profile::held`]: the lowest of its samples; [`NONE`]
-    /// without registers.
-    pub held: u32,
+    /// The data's location, if the sample has an address.
+    pub(crate) data: Option<DataId>,
+    /// The recorded registers of its first sample that has some.
+    pub(crate) registers: Option<RegistersId>,
     /// The physical address of the data.
     pub physical_address: u64,
     /// Latencies.
@@ -71,19 +73,6 @@ pub struct SampleGroup {
     pub data_page_size: u64,
     /// The size of the code's page.
     pub code_page_size: u64,
-}
-
-/// A place in a program's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The file, as an index into [`Profile::dsos`]; [`NONE`] where nothing was mapped.
-    pub dso: u32,
-    /// The offset in the file, see [`DsoKind`](tallyline_perf_data::spaces::DsoKind); the address without a file.
-    pub offset: u64,
-    /// The mode that the CPU ran in.
-    pub mode: CpuMode,
-    /// The process, where the code has no file; else 0.
-    pub pid: i32,
 }
 
 /// The function and source line of a place.
@@ -175,16 +164,10 @@ pub struct Profile {
     pub outcomes: Vec<Outcome>,
     /// The slot of a class's table of functions that the instruction at a place reads, by the place's index.
     pub slots: FxHashMap<u32, NameId>,
-    /// The data addresses of samples, each once.
-    pub data_places: Vec<Place>,
-    /// The address in memory of each of `data_places`, as a sample has it.
-    pub data_raw: Vec<u64>,
-    /// The variable at each of `data_places`: an index into `symbols`.
-    pub data_symbols: Vec<u32>,
-    /// The address of each of `data_places` in its file, as the linker gave it.
-    pub data_addresses: Vec<u64>,
+    /// The data locations of samples, each once.
+    pub(crate) data: DataLocations,
     /// The registers of samples.
-    pub held: SampleRegisters,
+    pub(crate) registers: SampleRegisters,
     /// The return addresses of samples at a function's first instruction, read from the word at the stack
     /// pointer: a sample group, and an index into `places`, for each sample whose word is an address of code.
     pub returns: Vec<(u32, u32)>,

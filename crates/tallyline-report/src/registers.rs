@@ -1,24 +1,33 @@
 //! Registers of samples, and the records that have them.
 
-use super::index::NONE;
+use super::index::RegistersId;
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::Register;
 
 /// The general registers of samples, for those samples whose types may depend on them.
 #[derive(Clone, Debug, Default)]
-pub struct SampleRegisters {
+pub(crate) struct SampleRegisters {
     // of each sample that says it: the point, and the position of the record
-    pub(super) points: Vec<u32>,
-    pub(super) positions: Vec<u64>,
-    pub(super) values: FxHashMap<u32, Box<[u64]>>,
+    points: Vec<u32>,
+    positions: Vec<u64>,
+    pub(super) values: FxHashMap<RegistersId, Box<[u64]>>,
 }
 
 impl SampleRegisters {
     /// Notes where a sample of a point has its registers.
-    pub(super) fn note(&mut self, point: u32, position: u64) -> u32 {
+    pub(super) fn note(&mut self, point: u32, position: u64) -> Option<RegistersId> {
+        let id = RegistersId::from_position(self.points.len())?;
         self.points.push(point);
         self.positions.push(position);
-        u32::try_from(self.points.len() - 1).unwrap_or(NONE)
+        Some(id)
+    }
+
+    /// Returns each record: its index, its point, and its position in the recording.
+    pub(super) fn records(&self) -> impl Iterator<Item = (RegistersId, u32, u64)> {
+        let records = self.points.iter().zip(&self.positions).enumerate();
+        records.filter_map(|(index, (point, position))| {
+            Some((RegistersId::from_position(index)?, *point, *position))
+        })
     }
 
     /// Makes room for more samples.
@@ -45,12 +54,12 @@ impl SampleRegisters {
     }
 
     /// Returns whether no sample has registers.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }
 
     /// Returns the value of a register in a sample.
-    pub fn get(&self, sample: u32, register: Register) -> Option<u64> {
+    pub(crate) fn get(&self, sample: RegistersId, register: Register) -> Option<u64> {
         self.values.get(&sample)?.get(usize::from(register.0)).copied()
     }
 }

@@ -42,9 +42,9 @@ impl Profile {
         let all: Vec<Option<Addresses<'_>>> = self.addresses(&binaries);
         let address = |place: &Place| address(&all, place);
         let addresses: Vec<u64> = self.places.iter().map(address).collect();
-        let data_addresses = self.data_places.iter().map(address).collect();
+        let data_addresses = self.data.places().iter().map(address).collect();
         drop(all);
-        self.data_addresses = data_addresses;
+        self.data.set_linked(data_addresses);
         for (resolved, address) in self.resolved.iter_mut().zip(&addresses) {
             resolved.address = *address;
         }
@@ -60,11 +60,9 @@ impl Profile {
             }
         }
         if needs.data_symbols {
-            for index in 0..self.data_places.len() {
-                let (place, address) = (self.data_places[index], self.data_addresses[index]);
-                let symbol = finder.find(self, &binaries, &place, address, true);
-                self.data_symbols.push(symbol);
-            }
+            let mut data = std::mem::take(&mut self.data);
+            data.look_up(|place, address| finder.find(self, &binaries, place, address, true));
+            self.data = data;
         }
         if needs.lines {
             lines::look_up(self, &binaries);
@@ -78,7 +76,7 @@ impl Profile {
             wanted.extend(self.places.iter().map(|place| place.dso));
         }
         if needs.data_symbols {
-            wanted.extend(self.data_places.iter().map(|place| place.dso));
+            wanted.extend(self.data.places().iter().map(|place| place.dso));
         }
         let begun: Vec<_> = self.dsos.iter().map(|dso| ahead.and_then(|ahead| ahead.program(dso))).collect();
         let open = |((index, dso), begun): ((usize, &Dso), Option<_>)| {

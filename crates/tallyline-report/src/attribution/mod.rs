@@ -392,7 +392,7 @@ fn split_points(profile: &mut Profile, split: &FxHashMap<u32, Vec<(u32, u64)>>) 
         }
         heirs.insert(index, own);
     }
-    profile.held.divide(&mut heirs);
+    profile.registers.divide(&mut heirs);
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::NONE;
 use crate::keys::Needs;
 use crate::names::NameId;
 use crate::profile::{EventInfo, Resolved};
@@ -163,20 +164,17 @@ impl Made {
             true => Place { offset: self.offset(address), ..place },
             false => Place { dso: NONE, offset: address, ..place },
         });
-        let held = if registers.is_empty() { NONE } else { self.profile.held.values.len() as u32 };
-        if held != NONE {
-            let mut values = [0; 16];
-            registers.iter().for_each(|(register, value)| values[usize::from(*register)] = *value);
-            self.profile.held.values.insert(held, values.into());
+        let values = &mut self.profile.registers.values;
+        let held = RegistersId::from_position(values.len()).filter(|_| !registers.is_empty());
+        if let Some(held) = held {
+            let mut own = [0; 16];
+            registers.iter().for_each(|(register, value)| own[usize::from(*register)] = *value);
+            values.insert(held, own.into());
         }
         let index = self.profile.places.len() as u32;
         self.profile.places.push(place);
         self.profile.resolved.push(Resolved::default());
-        let data_place = data.map_or(NONE, |data| {
-            self.profile.data_places.push(data);
-            self.profile.data_raw.push(address.unwrap_or(0));
-            (self.profile.data_places.len() - 1) as u32
-        });
+        let data = data.and_then(|data| self.profile.data.push(data, address.unwrap_or(0)));
         self.profile.points.push(SampleGroup {
             event: 0,
             samples: 1,
@@ -193,8 +191,8 @@ impl Made {
             time: 0,
             period: 1,
             address: address.unwrap_or(0),
-            data_place,
-            held,
+            data,
+            registers: held,
             physical_address: 0,
             weight: Weight::default(),
             source: None,

@@ -1,7 +1,7 @@
 //! Sort keys of the data: variable, file, line, physical address.
 
 use super::{Key, Needs, level, page_size};
-use crate::profile::NONE;
+use crate::index::{DataId, NONE};
 
 /// The cache line, by its address.
 pub(super) const LINE: Key = Key {
@@ -19,18 +19,20 @@ pub(super) const SYMBOL: Key = Key {
     aliases: &[],
     title: "Data Symbol",
     needs: Needs::DATA,
-    value: |_, point| point.data_place.into(),
+    value: |_, point| point.data.map_or(u64::from(NONE), |id| id.position() as u64),
     text: |profile, value, _| {
-        let Some(place) = profile.data_places.get(value as usize) else { return "(no address)".to_owned() };
-        let index = profile.data_symbols.get(value as usize).copied().unwrap_or(NONE);
-        match profile.symbol(index) {
+        let id = DataId::from_position(value as usize);
+        let Some((id, place)) = id.and_then(|id| Some((id, profile.data.place(id)?))) else {
+            return "(no address)".to_owned();
+        };
+        match profile.data.symbol(id).and_then(|index| profile.symbol(index)) {
             Some(symbol) if symbol.is_known => format!(
                 "[{}] {}+{:#x}",
                 level(place.mode),
                 profile.text(symbol.name),
-                profile.data_addresses[value as usize].wrapping_sub(symbol.start)
+                profile.data.linked(id).wrapping_sub(symbol.start)
             ),
-            _ => format!("[{}] {:#018x}", level(place.mode), profile.data_raw[value as usize]),
+            _ => format!("[{}] {:#018x}", level(place.mode), profile.data.recorded(id)),
         }
     },
 };
@@ -41,7 +43,7 @@ pub(super) const DSO: Key = Key {
     title: "Data Object",
     needs: Needs::NONE,
     value: |profile, point| {
-        profile.data_places.get(point.data_place as usize).map_or(NONE, |place| place.dso).into()
+        point.data.and_then(|id| profile.data.place(id)).map_or(NONE, |place| place.dso).into()
     },
     text: |profile, value, _| profile.dso_name(value as u32).to_owned(),
 };
