@@ -1,4 +1,4 @@
-//! What `ci/golden/run` looks at in Rust: the same functions as in probe.c.
+//! The Rust functions that `ci/golden/run` disassembles: those of probe.c.
 
 use statctr::{Counter, LazyGroup, PerCpu, Unit};
 

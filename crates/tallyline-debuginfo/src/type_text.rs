@@ -2,7 +2,7 @@
 
 use crate::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
 
-/// How deep types nest before the rest is cut; real programs stay below twenty.
+/// The depth of nested types at which the rest is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
 /// The longest text in bytes: functions that take functions can unfold without end.
@@ -105,7 +105,7 @@ fn declare(types: &Types, id: TypeId, inner: String, depth: usize, budget: &mut 
     }
 }
 
-/// What points binds weaker than what is called or indexed.
+/// Parenthesises a pointer's declarator, which binds weaker than what is called or indexed.
 fn point(types: &Types, to: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
     let mut target = to;
     for _ in 0..DEPTH_LIMIT {

@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What Intel's events ask for.
+/// Returns the attributes of one of Intel's memory events.
 fn attr(config: u64) -> Attr {
     Attr {
         kind: 4,

@@ -1,4 +1,4 @@
-//! What an event was asked to do: `perf_event_attr`, in any of its sizes and either byte order.
+//! The attributes of an event, `perf_event_attr`, in any of its sizes and either byte order.
 
 use super::abi::{attr_flag, sample};
 use super::bytes::{ByteOrder, Cursor};
@@ -15,7 +15,7 @@ const SIZE: u32 = 136;
 pub struct Attr {
     /// `PERF_TYPE_*`, or the number of a PMU in sysfs.
     pub kind: u32,
-    /// Which event of that kind.
+    /// The event's number among those of its kind.
     pub config: u64,
     /// Events between samples, or samples a second with `attr_flag::FREQ`.
     pub period: u64,
@@ -35,13 +35,13 @@ pub struct Attr {
     pub config2: u64,
     /// `PERF_SAMPLE_BRANCH_*` bits.
     pub branch_type: u64,
-    /// Which user registers are sampled, a bit for each.
+    /// The user registers that are sampled, a bit for each.
     pub user_registers: u64,
-    /// How many bytes of the user's stack are sampled.
+    /// The number of bytes of the user's stack that are sampled.
     pub user_stack: u32,
     /// The clock of timestamps, with the flag `use_clockid`.
     pub clock: i32,
-    /// Which registers at the interrupt are sampled.
+    /// The registers that are sampled at the interrupt, a bit for each.
     pub interrupt_registers: u64,
     /// Bytes of a hardware trace between wake-ups.
     pub aux_watermark: u32,
@@ -54,7 +54,7 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Whether the event samples with a frequency, not with a fixed period.
+    /// Returns whether the event samples with a frequency, not with a fixed period.
     pub fn is_frequency(&self) -> bool {
         self.flags & attr_flag::FREQ != 0
     }
@@ -64,7 +64,7 @@ impl Attr {
         (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
     }
 
-    /// Whether records that are not samples carry who and when, too.
+    /// Returns whether records that are not samples end with a trailer of task and time (`sample_id_all`).
     pub(crate) fn has_trailer(&self) -> bool {
         self.flags & attr_flag::SAMPLE_ID_ALL != 0
     }
@@ -164,7 +164,7 @@ impl Attr {
         self.to_bytes_of(self.size())
     }
 
-    /// The same in a table whose entries are all of one size, at least `self.size()`.
+    /// Encodes them for a table whose entries are all of one size, at least `self.size()`.
     pub(crate) fn to_bytes_of(&self, size: u32) -> Vec<u8> {
         debug_assert!(size >= self.size());
         let mut bytes = vec![0; SIZE as usize];

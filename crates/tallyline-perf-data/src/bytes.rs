@@ -143,12 +143,12 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// How many there are.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -8,7 +8,7 @@ pub struct JitMap {
 }
 
 impl JitMap {
-    /// Where the map of a process is.
+    /// Returns the path of a process's map.
     pub fn path(pid: i32) -> String {
         format!("/tmp/perf-{pid}.map")
     }
@@ -42,12 +42,12 @@ impl JitMap {
         (address < *end).then(|| (name.as_str(), address - start))
     }
 
-    /// How many functions.
+    /// Returns the number of functions.
     pub fn len(&self) -> usize {
         self.symbols.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no functions.
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The process of the kernel's own mappings.
 const KERNEL: i32 = -1;
 
-/// How many mappings may be copied because processes fork and then map something themselves.
+/// The number of mappings that may be copied because processes fork and then map something themselves.
 const COPY_LIMIT: u64 = 1 << 26;
 
 /// A file, or what else code and data are in. The index is stable while a recording is read.
@@ -26,7 +26,7 @@ impl DsoId {
     }
 }
 
-/// What kind of thing an address belongs to.
+/// The kind of object that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DsoKind {
     /// A program or a library: offsets count in the file.
@@ -48,7 +48,7 @@ pub enum DsoKind {
 pub struct Dso {
     /// Its path, or what the kernel or perf call it.
     pub path: String,
-    /// What it is.
+    /// The kind of object.
     pub kind: DsoKind,
     /// Its build-id.
     pub build_id: Option<BuildId>,
@@ -59,19 +59,19 @@ pub struct Dso {
     pub processes: Vec<i32>,
 }
 
-/// How many processes are kept of a file: one that still runs is enough.
+/// The number of processes kept for a file: one that still runs is enough.
 const PROCESSES_KEPT: usize = 16;
 
 /// An address within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Which.
+    /// The object.
     pub dso: DsoId,
-    /// Where in it; see [`DsoKind`] for what this counts.
+    /// The offset in it; see [`DsoKind`] for its origin.
     pub offset: u64,
     /// The first address of the mapping.
     pub start: u64,
-    /// Whether code can run there.
+    /// `true` if code can run there.
     pub is_executable: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct AddressSpaces {
     build_ids: BuildIds,
     spaces: HashMap<i32, Space>,
     comms: HashMap<i32, Arc<str>>,
-    /// How many mappings may still be copied.
+    /// The number of mappings that may still be copied.
     copies_left: u64,
 }
 
@@ -164,7 +164,7 @@ impl AddressSpaces {
         self.comms.get(&tid)
     }
 
-    /// What was at an address of code.
+    /// Resolves an address of code.
     pub fn resolve(&self, pid: i32, mode: CpuMode, address: u64) -> Option<Location> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address),
@@ -176,7 +176,7 @@ impl AddressSpaces {
         }
     }
 
-    /// What was at an address of data: programs cannot access the kernel's, the kernel can access both.
+    /// Resolves an address of data: programs cannot access the kernel's, the kernel can access both.
     pub fn resolve_data(&self, pid: i32, mode: CpuMode, address: u64) -> Option<Location> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address).or_else(|| self.find(pid, address)),
@@ -239,7 +239,7 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// What a new mapping covers is gone; what is left on either side stays.
+    /// Removes the parts of mappings that a new one covers; the rest on either side stays.
     fn unmap(&mut self, pid: i32, start: u64, end: u64) -> Result<()> {
         let space = self.space(pid)?;
         let before = space.range(..start).next_back().map(|(first, mapped)| (*first, *mapped));

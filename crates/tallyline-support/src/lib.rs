@@ -1,4 +1,5 @@
-//! What the tool and the benchmarks both show: results and where they go, pages, the machine, summaries of rounds.
+//! The output shared by the tool and the benchmarks: results and their destinations, pages, the machine, summaries
+//! of rounds.
 
 pub mod cpus;
 pub mod machine;

@@ -20,7 +20,7 @@ pub struct Machine {
     pub possible: String,
     /// The kernel's release.
     pub kernel: String,
-    /// Whether the kernel runs on a hypervisor, where the system says.
+    /// `true` if the kernel runs on a hypervisor, where the system tells.
     pub virtual_machine: Option<bool>,
     /// Size of the caches of the first CPU, in bytes, by level; as reported, which on a virtual
     /// machine may be more than its share.
@@ -31,7 +31,7 @@ pub struct Machine {
     pub llc_bytes: Option<u64>,
     /// Main memory, in bytes.
     pub memory_bytes: Option<u64>,
-    /// How counters are updated here.
+    /// The mode of updating counters here.
     pub mode: String,
     /// The widest vector that the library uses here, in bytes.
     pub vector_bytes: usize,

@@ -1,4 +1,4 @@
-//! Where results go: standard output or a file, with colours where they are wanted.
+//! The destination of results: standard output or a file, with colours where they are wanted.
 
 use crate::replacement::Replacement;
 use anstream::{AutoStream, ColorChoice, StripStream};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// When to use colours.
+/// The use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -55,7 +55,7 @@ impl Output {
         Ok(Output { place: Place::File { path: path.into(), open, colors: color == Color::Always }, name })
     }
 
-    /// Whether results may have colours.
+    /// Returns whether results may have colours.
     pub fn has_colors(&self) -> bool {
         match &self.place {
             Place::Stdout(choice) => *choice != ColorChoice::Never,
@@ -109,8 +109,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Whether an error is that nobody reads any more what we write (`tallyline … | head -1`): that is
-/// the reader's right and no failure.
+/// Returns whether an error is a closed pipe (`tallyline … | head -1`): to stop reading is the reader's right and
+/// no failure.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);

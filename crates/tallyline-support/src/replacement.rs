@@ -18,7 +18,7 @@ pub struct Replacement {
     file: File,
     /// The name beside, until the file has its own.
     part: Option<PathBuf>,
-    /// Whether what is written goes behind what is there: to open files of this process.
+    /// `true` if output is appended to the present content: to open files of this process.
     appends: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What the rounds of one case, or of one ratio, come to.
+/// The distribution of a case's, or of a ratio's, rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// The middle round; the mean of the middle two where their number is even.
@@ -16,7 +16,7 @@ pub struct Summary {
     pub min: f64,
     /// The largest round.
     pub max: f64,
-    /// How many rounds there were.
+    /// The number of rounds.
     pub rounds: usize,
 }
 

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What is asked of the plugin.
+/// The options of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The trace; it is there and empty.
@@ -18,19 +18,19 @@ pub struct Options {
     pub limit: u64,
 }
 
-/// What is to be run.
+/// A command to run under an emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulation {
     /// The emulator.
     pub emulator: PathBuf,
     /// Its words, the program's among them.
     pub words: Vec<OsString>,
-    /// Whether the command is itself the emulator of a whole machine.
+    /// `true` if the command is itself the emulator of a whole machine.
     pub whole_machine: bool,
 }
 
-/// How a command is traced: a program by the emulator for its machine (or the one that is given), an
-/// emulator of a whole machine (`qemu-system-…`) by itself.
+/// Returns the command that traces a command: a program by the emulator for its machine (or the one that is
+/// given), an emulator of a whole machine (`qemu-system-…`) by itself.
 ///
 /// # Errors
 /// [`Error::Missing`] if the program or its emulator is not there, with what to do.

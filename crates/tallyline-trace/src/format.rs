@@ -31,7 +31,7 @@ pub(crate) const MAGIC: [u8; 4] = *b"TLT1";
 /// The longest block that is accepted.
 pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
-/// What the file says of the recording.
+/// The file's description of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
@@ -42,7 +42,7 @@ pub struct Header {
     pub every: u64,
     /// The first process.
     pub process: u32,
-    /// When it started: nanoseconds of the machine's monotonic clock.
+    /// The start: nanoseconds of the machine's monotonic clock.
     pub time: u64,
     /// The emulated machine, as QEMU names it.
     pub machine: String,
@@ -57,9 +57,9 @@ pub struct Mapping {
     pub(crate) protection: u32,
     /// The first address.
     pub start: u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Where in the file they begin.
+    /// The offset in the file.
     pub offset: u64,
     /// The file.
     pub path: String,
@@ -72,13 +72,13 @@ impl Mapping {
         self.offset.checked_add(distance)
     }
 
-    /// Whether instructions are fetched from it.
+    /// Returns whether instructions are fetched from it.
     pub fn is_code(&self) -> bool {
         self.protection & 4 != 0
     }
 }
 
-/// How a process ended its part of the trace.
+/// The end of a process's part of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// The process.
@@ -109,7 +109,7 @@ pub struct Access {
     pub instruction: u32,
     /// The first byte.
     pub address: u64,
-    /// How many bytes.
+    /// The size in bytes.
     pub size: u8,
     /// A write; what reads and writes in one is a write.
     pub store: bool,
@@ -117,14 +117,14 @@ pub struct Access {
     pub now: u64,
 }
 
-/// What happens in a thread.
+/// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An access to memory.
     Access(Access),
     /// A point of synchronisation with other threads.
     Point {
-        /// What it is.
+        /// The kind of point.
         kind: Point,
         /// Its place in the order of all threads' points.
         number: u64,
@@ -133,7 +133,7 @@ pub enum Event {
     },
 }
 
-/// What synchronises threads.
+/// A point of synchronisation between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// An atomic instruction; its accesses follow.
@@ -163,7 +163,7 @@ impl Point {
         })
     }
 
-    /// Whether the kernel took part: its order is one that the threads waited for.
+    /// Returns whether the kernel took part: its order is one that the threads waited for.
     pub(crate) fn is_kernels(self) -> bool {
         self != Self::Atomic
     }

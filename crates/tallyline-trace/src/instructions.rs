@@ -3,14 +3,14 @@
 
 use rustc_hash::FxHashMap;
 
-/// Where an instruction is.
+/// An instruction's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Its address.
     pub address: u64,
-    /// How many bytes it has.
+    /// The length in bytes.
     pub length: u8,
-    /// Whether it is atomic.
+    /// `true` if it is atomic.
     pub atomic: bool,
 }
 
@@ -33,12 +33,12 @@ struct Run {
 }
 
 impl Instructions {
-    /// How many there are.
+    /// Returns the number of instructions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no instructions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 use tallyline_perf_data::{ByteOrder, Cursor};
 
-/// Where the bytes of a trace are.
+/// A source of the bytes of a trace.
 pub trait Source {
-    /// How many there are.
+    /// Returns the number of bytes.
     ///
     /// # Errors
     /// What the file says.
@@ -70,12 +70,12 @@ pub struct Thread {
     pub process: u32,
     /// The thread.
     pub(crate) thread: u32,
-    /// What it did, in the order of its time.
+    /// The blocks of its events, in the order of its time.
     pub blocks: Vec<Block>,
 }
 
 impl Thread {
-    /// How many accesses are there.
+    /// Returns the number of accesses.
     pub fn accesses(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.accesses)).sum()
     }
@@ -171,7 +171,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         Ok(())
     }
 
-    /// What the file says of the recording.
+    /// Returns the file's description of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -181,7 +181,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         &self.instructions
     }
 
-    /// What was mapped, in the order of time.
+    /// Returns the mappings, in the order of time.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
@@ -201,7 +201,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         &self.threads
     }
 
-    /// How the processes ended; one that was killed is missing.
+    /// Returns the ends of processes; that of one that was killed is missing.
     pub fn ends(&self) -> &[End] {
         &self.ends
     }
@@ -211,7 +211,8 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         &self.executions
     }
 
-    /// Whether the first process came to its end, or became another program, and all of it was written.
+    /// Returns whether the first process came to its end, or became another program, and all of it was
+    /// written.
     pub fn is_complete(&self) -> bool {
         let first = self.header.process;
         let has_ended = self.ends.iter().any(|end| end.process == first)
@@ -219,7 +220,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// What is in a block. The buffer takes its bytes; `Events::into_buffer` gives it back.
+    /// Returns the events of a block. The buffer takes its bytes; `Events::into_buffer` gives it back.
     ///
     /// # Errors
     /// What the source says.
@@ -377,7 +378,7 @@ fn signed(zigzag: u64) -> u64 {
     (zigzag >> 1) ^ (zigzag & 1).wrapping_neg()
 }
 
-/// How many instructions' last addresses are remembered.
+/// The number of instructions whose last addresses are remembered.
 const REMEMBERED: usize = 256;
 
 /// The events of a block.

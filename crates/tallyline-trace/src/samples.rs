@@ -16,14 +16,15 @@ pub(crate) const EVENT: &str = "memory-accesses";
 /// The number that samples carry.
 const ID: u64 = 1;
 
-/// What the trace does not say itself.
+/// The facts that the trace itself does not have.
 #[derive(Clone, Debug, Default)]
 pub struct About<'a> {
     /// The program's name.
     pub name: &'a str,
     /// The words that recorded it.
     pub command_line: Vec<String>,
-    /// Where the kernel of a whole machine has the symbol `_text`, if its addresses are to be resolved.
+    /// The address of the symbol `_text` in the kernel of a whole machine, if its addresses are to be
+    /// resolved.
     pub kernel_text: Option<u64>,
 }
 

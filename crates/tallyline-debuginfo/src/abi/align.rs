@@ -3,7 +3,7 @@
 use super::{member_align, rules, type_align};
 use crate::model::{MemberKind, RecordId, TypeId, Types};
 
-/// How deep records nest before the answer is cut short; real programs stay below thirty.
+/// The depth of nested records at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
 /// Natural alignments, each computed once.

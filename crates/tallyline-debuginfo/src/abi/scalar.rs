@@ -1,5 +1,5 @@
-//! What the ABIs of machines say about types in structs: the one place that alignments come from,
-//! whoever asks. What was declared (`DW_AT_alignment`) comes first, then the machine's rules.
+//! The ABIs' rules for types in structs: the only source of alignments, for every caller. A declared alignment
+//! (`DW_AT_alignment`) comes first, then the machine's rules.
 
 use super::size_of;
 use crate::model::{Member, MemberKind, Qualifier, RecordId, Target, Type, TypeId, Types};
@@ -48,7 +48,7 @@ pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     size.clamp(1, 16).next_power_of_two().min(most)
 }
 
-/// What compilers for one machine do not agree about, or what their options decide.
+/// The rules on which compilers for one machine differ, or which their options decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The largest alignment of a vector.
@@ -79,7 +79,7 @@ pub fn rules(target: Target) -> &'static [Rules] {
     }
 }
 
-/// Whether a number can be an alignment; a damaged file has others.
+/// Returns whether a number can be an alignment; a damaged file has others.
 pub fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= 1 << 28
 }
@@ -149,7 +149,7 @@ pub fn member_align(
     if is_padded_atomic(types, member) { align.max(atomic(member.size, rules)) } else { align }
 }
 
-/// Whether a member is an atomic that clang has padded to a power of two.
+/// Returns whether a member is an atomic that clang has padded to a power of two.
 pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
     member.kind == MemberKind::Data
         && member.bitfield.is_none()
@@ -157,7 +157,7 @@ pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
         && (is_atomic(types, member.ty) || types.as_record(types.strip(member.ty)).is_some())
 }
 
-/// Whether a type is atomic, behind typedefs and qualifiers.
+/// Returns whether a type is atomic, behind typedefs and qualifiers.
 pub fn is_atomic(types: &Types, mut id: TypeId) -> bool {
     for _ in 0..CHAIN_LIMIT {
         id = match types.get(id) {
@@ -174,7 +174,7 @@ fn atomic(size: u64, rules: Rules) -> u64 {
     if size.is_power_of_two() && size <= rules.atomic { size } else { 1 }
 }
 
-/// Whether a number is complex: `complex float` of gcc, `complex` of clang, `complex128` of Go,
+/// Returns whether a number is complex: `complex float` of gcc, `complex` of clang, `complex128` of Go,
 /// `complex(kind=4)` of Fortran.
 pub(crate) fn is_complex(name: &[u8]) -> bool {
     let has = |word: &[u8]| name.windows(word.len()).any(|part| part == word);

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where distributions put debug files.
+/// The folder of distributions' debug files.
 const DEBUG: &str = "/usr/lib/debug";
 
 /// The folder that debug files are in: the system's, or the one that the environment names.
@@ -22,7 +22,7 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
 
-/// Where the debug file of a build is.
+/// Returns the path of the debug file of a build.
 pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
     Some(folder().join(within(build_id)?))
 }
@@ -108,7 +108,7 @@ fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<P
     paths
 }
 
-/// Whether a debug file is of the build that a program says.
+/// Returns whether a debug file is of the build that a program names.
 fn is_of(mut file: &File, said: &DebugFileRef) -> bool {
     let Ok(own) = elsewhere(file) else { return false };
     let same = match (&own.build_id, &said.build_id) {

@@ -1,4 +1,4 @@
-//! What types are made of: whether two of one name are one type, seen from two units.
+//! The structure of types, by which two of one name are compared: are they one type, seen from two units?
 
 use super::naming::canonical;
 use crate::model::{Member, MemberKind, NameId, Record, Type, TypeId, Types};
@@ -6,10 +6,10 @@ use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// How deep types nest before the answer is cut short; real programs stay below thirty.
+/// The depth of nested types at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
-/// How many steps are taken from a pointer to a name.
+/// The number of steps from a pointer to a name.
 const POINTER_LIMIT: usize = 16;
 
 /// Two keyed hashes, as one may collide.
@@ -128,7 +128,7 @@ impl Contents {
         words.extend([one, other]);
     }
 
-    /// What a pointer leads to, up to the first name.
+    /// Appends the type that a pointer leads to, up to the first name.
     fn pointee(&self, types: &Types, mut id: TypeId, words: &mut Vec<u64>) {
         for _ in 0..POINTER_LIMIT {
             let ty = types.get(id);

@@ -7,8 +7,8 @@ use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Typ
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// What is defined in a model, each type once, by name. An answer does not depend on the order of
-/// units: definitions of one name are sorted by where they are.
+/// The definitions of a model, each type once, by name. An answer does not depend on the order of units:
+/// definitions of one name are sorted by their declarations.
 #[derive(Debug)]
 pub struct Definitions<'t> {
     types: &'t Types,
@@ -100,7 +100,7 @@ impl<'t> Definitions<'t> {
         self.records.as_deref().unwrap_or_default()
     }
 
-    /// Where a type is defined: `file:line (unit)`, as far as that is known.
+    /// Returns the place of a type's definition, `file:line (unit)`, as far as it is known.
     pub fn place(&self, id: TypeId) -> Option<String> {
         let types = self.types;
         let at = self.position(id);
@@ -175,7 +175,7 @@ impl<'t> Definitions<'t> {
     }
 }
 
-/// Whether a listed type is a definition, and not a declaration.
+/// Returns whether a listed type is a definition, and not a declaration.
 pub(super) fn is_defined(types: &Types, id: TypeId) -> bool {
     match types.get(id) {
         Type::Record(id) => !types.record(id).declaration,

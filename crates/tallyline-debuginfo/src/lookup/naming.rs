@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// Whether a type of this name, declared in the scopes of this path, is what is asked for.
+/// Returns whether a type of this name, declared in the scopes of this path, is the requested one.
 ///
-/// Scopes that are asked for are the innermost ones; with `::` at the start they are all. A keyword
-/// before the name does not count, nor do the ways in which compilers spell the arguments of a
-/// template, such as `long` and `long int`.
+/// The request's scopes are the innermost ones; with `::` at the start they are all. A keyword before the name
+/// does not count, nor do the different spellings that compilers have for the arguments of a template, such as
+/// `long` and `long int`.
 pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     if asked == name {
         return true;
@@ -27,8 +27,8 @@ pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// What a name may end with if it is what is asked for: all of it, and what follows each `::` or,
-/// as Zig has it, each dot.
+/// Returns the endings that a name may have if it is the requested one: all of the request, and the rest behind
+/// each `::` or, as Zig has it, each dot.
 pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = (1..asked.len()).filter(|at| without_separator(&asked[..*at]).is_some());
     std::iter::once(0).chain(starts).map(|start| &asked[start..])

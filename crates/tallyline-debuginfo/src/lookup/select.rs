@@ -1,4 +1,4 @@
-//! Which types: by name, and each once.
+//! The selection of types by name, each once.
 
 use super::definitions::is_defined;
 use super::is_called;
@@ -13,7 +13,7 @@ pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
 
-/// Whether a type has this name, which may be given with scopes.
+/// Returns whether a type has this name, which may be given with scopes.
 fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     let own = types.type_name(id);
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
@@ -85,8 +85,8 @@ fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     distinct
 }
 
-/// Whether two records are one type, seen from two units: the same name and size, and members of
-/// the same names at the same bits. The members' types are not compared.
+/// Returns whether two records are one type, seen from two units: of one name and size, with members of the same
+/// names at the same bits. The members' types are not compared.
 pub fn is_same_record(types: &Types, a: &Record, b: &Record) -> bool {
     a.name == b.name && a.path == b.path && a.size == b.size && keys(types, a).eq(keys(types, b))
 }
@@ -107,7 +107,7 @@ pub struct Met {
 }
 
 impl Met {
-    /// Whether a record is met for the first time.
+    /// Returns whether a record is met for the first time.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {
             let mut hasher = state.build_hasher();
@@ -121,7 +121,7 @@ impl Met {
     }
 }
 
-/// What makes members equal.
+/// Returns the keys by which members are compared.
 fn keys<'t>(types: &'t Types, record: &Record) -> impl Iterator<Item = (NameId, u64, Option<u32>)> + 't {
     let placed = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
     placed.map(|member| (member.name, member.bit_offset, member.bitfield.map(|field| field.size)))

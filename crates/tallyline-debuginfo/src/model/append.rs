@@ -4,7 +4,7 @@ use super::{Member, NameId, Position, Range, Type, TypeId, Types};
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
 
-/// How ids of one model become ids of another.
+/// The mapping of one model's ids to those of another.
 struct Shift {
     types: u32,
     records: u32,

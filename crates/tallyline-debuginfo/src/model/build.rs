@@ -1,4 +1,4 @@
-//! How readers fill [`Types`]: the tables only grow, and never beyond what ids can name.
+//! The construction of [`Types`] by readers: the tables only grow, and never beyond what ids can name.
 
 use super::{
     Array, ArrayId, Bitfield, Enum, EnumId, Enumerator, Function, FunctionId, Member, NameId, Origin,

@@ -49,7 +49,7 @@ impl NameId {
     /// No name: an anonymous type or member. The name of length 0 is another.
     pub const NONE: NameId = NameId(0);
 
-    /// Whether there is a name.
+    /// Returns whether there is a name.
     pub fn is_some(self) -> bool {
         self != NameId::NONE
     }
@@ -63,12 +63,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// How many entries.
+    /// Returns the number of entries.
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }

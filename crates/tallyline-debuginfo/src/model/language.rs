@@ -47,7 +47,7 @@ const NAMES: [(u64, DwLang); 22] = [
 pub struct Language(pub u16);
 
 impl Language {
-    /// Whether it is a version of C++.
+    /// Returns whether it is a version of C++.
     pub fn is_cpp(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -62,7 +62,7 @@ impl Language {
         )
     }
 
-    /// Whether it is a version of C, Objective-C among them.
+    /// Returns whether it is a version of C, Objective-C among them.
     pub fn is_c(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -76,22 +76,22 @@ impl Language {
         )
     }
 
-    /// Whether it is Rust.
+    /// Returns whether it is Rust.
     pub fn is_rust(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Rust
     }
 
-    /// Whether it is Go.
+    /// Returns whether it is Go.
     pub fn is_go(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Go
     }
 
-    /// Whether it is Zig.
+    /// Returns whether it is Zig.
     pub fn is_zig(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Zig
     }
 
-    /// Whether the compiler notes the alignment of every type and member, and not just where it was
+    /// Returns whether the compiler notes the alignment of every type and member, and not just where it was
     /// asked for.
     pub fn notes_alignment(self) -> bool {
         self.is_rust() || self.is_zig()
@@ -102,7 +102,7 @@ impl Language {
         NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
     }
 
-    /// Whether it is a version of Fortran.
+    /// Returns whether it is a version of Fortran.
     pub(crate) fn is_fortran(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -138,18 +138,18 @@ impl Language {
         i64::from(is_one)
     }
 
-    /// Whether the first index of an array varies fastest, where the file does not say it.
+    /// Returns whether the first index of an array varies fastest, where the file does not tell.
     pub(crate) fn is_column_major(self) -> bool {
         self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
     }
 
-    /// What stands between the names of scopes.
+    /// Returns the separator of the names of scopes.
     pub fn separator(self) -> &'static [u8] {
         if self.is_zig() { b"." } else { b"::" }
     }
 
-    /// Whether types are declared in other types and in namespaces, so that a name alone does not
-    /// say which type is meant.
+    /// Returns whether types are declared in other types and in namespaces, so that a name alone does not
+    /// identify a type.
     pub fn has_scopes(self) -> bool {
         self.is_cpp() || self.is_rust() || self.is_zig()
     }

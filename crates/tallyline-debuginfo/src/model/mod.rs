@@ -35,7 +35,7 @@ use std::borrow::Cow;
 /// twenty; a longer chain is a loop or an attack.
 const CHAIN_LIMIT: usize = 256;
 
-/// Where the types were read from. Some facts exist only in one of the formats.
+/// The format that the types were read from. Some facts exist only in one of the formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Origin {
     /// DWARF: alignment and positions are as the compiler wrote them.
@@ -50,7 +50,7 @@ pub enum Origin {
 pub struct Target {
     /// ELF's number of the machine (`e_machine`); 0 where it is not known, as in BTF alone.
     pub machine: u16,
-    /// Whether the high byte comes first.
+    /// `true` if the high byte comes first.
     pub big_endian: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Which format the types were read from.
+    /// Returns the format that the types were read from.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -115,12 +115,12 @@ impl Types {
         &self.listed
     }
 
-    /// Where the listed types were found; nothing where positions were not asked for, or are not known.
+    /// Returns the sources of the listed types; nothing where positions were not asked for, or are not known.
     pub fn sources(&self) -> impl Iterator<Item = (TypeId, Source)> + '_ {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 
-    /// What the reader skipped, one line each.
+    /// Returns the reader's omissions, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -135,12 +135,12 @@ impl Types {
         (0..self.records.len() as u32).map(RecordId)
     }
 
-    /// How many types there are, void included.
+    /// Returns the number of types, void included.
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Whether there is nothing but void.
+    /// Returns whether there is nothing but void.
     pub fn is_empty(&self) -> bool {
         self.types.len() <= 1
     }
@@ -155,7 +155,7 @@ impl Types {
         &self.records[id.index()]
     }
 
-    /// How many records there are: their ids are dense.
+    /// Returns the number of records: their ids are dense.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }

@@ -114,8 +114,8 @@ impl Names {
     }
 }
 
-/// Whether no two strings of a table are equal. It is a matter of hashes, so once in thousands of
-/// tables the answer is no although it could be yes.
+/// Returns whether no two strings of a table are equal. It is a matter of hashes, so once in thousands of tables
+/// the answer is no although it could be yes.
 pub(crate) fn are_distinct(section: &[u8]) -> bool {
     let state = RandomState::default();
     // names are of some 18 bytes
@@ -143,7 +143,7 @@ pub(crate) fn are_distinct(section: &[u8]) -> bool {
     true
 }
 
-/// Where the strings of a table start. What is at 0 is no name.
+/// Returns the offsets of the strings of a table. The one at 0 is no name.
 fn starts(section: &[u8]) -> impl Iterator<Item = u32> + '_ {
     memchr::memchr_iter(0, section)
         .map(|zero| zero as u32 + 1)

@@ -46,7 +46,7 @@ impl Packer {
         self.number(id.0.into());
     }
 
-    /// What was written.
+    /// Returns the packed bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -65,7 +65,7 @@ impl<'b> Unpacker<'b> {
         Unpacker { rest: bytes }
     }
 
-    /// Whether all was read.
+    /// Returns whether all was read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -284,7 +284,7 @@ impl Types {
         types.is_sound().then_some(types)
     }
 
-    /// Whether void is first, and every type leads into the tables.
+    /// Returns whether void is first, and every type leads into the tables.
     fn is_sound(&self) -> bool {
         let is_there = |ty: &Type| match ty {
             Type::Array(id) => id.index() < self.arrays.len(),
@@ -408,7 +408,7 @@ fn pack_type(out: &mut Packer, names: &Numbers, ty: Type) {
     }
 }
 
-/// How many names there are.
+/// The number of names.
 #[derive(Clone, Copy)]
 struct Limit(u32);
 

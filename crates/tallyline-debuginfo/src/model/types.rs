@@ -18,9 +18,9 @@ pub enum Type {
     },
     /// A pointer or a reference.
     Pointer {
-        /// Which of them.
+        /// The kind of pointer.
         kind: Pointer,
-        /// What it points to.
+        /// The type that it points to.
         to: TypeId,
     },
     /// A C++ pointer to a member.
@@ -41,7 +41,7 @@ pub enum Type {
     Typedef {
         /// Its name.
         name: NameId,
-        /// What it stands for.
+        /// The type that it names.
         of: TypeId,
     },
     /// An array or a vector.
@@ -68,7 +68,7 @@ pub enum Type {
     },
     /// Characters of a fixed number (Fortran).
     Text {
-        /// How many.
+        /// The number of elements.
         length: u32,
     },
     /// A type with a name and no known form, such as `decltype(nullptr)`.
@@ -78,7 +78,7 @@ pub enum Type {
     },
 }
 
-/// What points.
+/// The kinds of pointers and references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
     /// `*`
@@ -89,7 +89,7 @@ pub enum Pointer {
     RvalueReference,
 }
 
-/// What qualifies.
+/// The kinds of qualifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qualifier {
     /// `const`
@@ -108,17 +108,17 @@ pub struct Array {
     /// The type of an element.
     pub of: TypeId,
     pub(crate) dimensions: Range,
-    /// Whether it is a vector of the machine (`vector_size`).
+    /// `true` if it is a vector of the machine (`vector_size`).
     pub vector: bool,
 }
 
 /// A function's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// What it returns.
+    /// The return type.
     pub returns: TypeId,
     pub(crate) parameters: Range,
-    /// Whether more may follow (`...`).
+    /// `true` if more parameters may follow (`...`).
     pub variadic: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct Parameter {
     pub ty: TypeId,
 }
 
-/// Which kind of record.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// `struct`
@@ -144,7 +144,7 @@ pub enum RecordKind {
     Union,
 }
 
-/// Where a type is declared.
+/// The scope that a type is declared in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// At the top of a unit.
@@ -162,7 +162,7 @@ pub struct Position {
     pub line: u32,
 }
 
-/// Where a type was found that was asked for.
+/// The origin of a type that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Source {
     /// The name of the unit.
@@ -171,7 +171,7 @@ pub struct Source {
     pub entry: u64,
     /// The file and line.
     pub declared_at: Position,
-    /// How many units define it.
+    /// The number of units that define it.
     pub definitions: u32,
 }
 
@@ -185,15 +185,15 @@ pub struct Record {
     pub path: NameId,
     /// The language of its unit.
     pub language: Language,
-    /// Which kind it is.
+    /// The kind of record.
     pub kind: RecordKind,
-    /// Where it is declared.
+    /// The scope of its declaration.
     pub scope: Scope,
-    /// Whether the members are not known here: a declaration, or read for its name only.
+    /// `true` if the members are not known here: a declaration, or read for its name only.
     pub declaration: bool,
     /// Its size in bytes; of one whose size depends on its contents, the least.
     pub size: u64,
-    /// Whether the size depends on the contents, as of Ada's records with discriminants.
+    /// `true` if the size depends on the contents, as of Ada's records with discriminants.
     pub is_dynamic: bool,
     /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
     pub align: u64,
@@ -202,7 +202,7 @@ pub struct Record {
     // one member at most: what says which variant a value is
     pub(crate) tag: Range,
     pub(crate) tag_signed: bool,
-    /// Where it is declared.
+    /// The position of its declaration.
     pub declared_at: Position,
 }
 
@@ -232,18 +232,18 @@ impl Record {
         }
     }
 
-    /// Whether its members follow each other: everything but a union.
+    /// Returns whether its members follow each other: everything but a union.
     pub fn is_struct(&self) -> bool {
         self.kind != RecordKind::Union
     }
 
-    /// Whether its members lie on top of each other.
+    /// Returns whether its members lie on top of each other.
     pub fn is_union(&self) -> bool {
         self.kind == RecordKind::Union
     }
 }
 
-/// What a member is.
+/// The kinds of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
     /// Data.
@@ -261,11 +261,11 @@ pub enum MemberKind {
 pub struct Bitfield {
     /// The first bit, counted from [`Member::offset`].
     pub offset: u32,
-    /// How many bits.
+    /// The number of bits.
     pub size: u32,
 }
 
-/// Who may use a member, where the language has it.
+/// The access to a member, where the language restricts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Access {
     /// Everyone; also where the file does not say.
@@ -294,17 +294,17 @@ pub struct Member {
     pub bitfield: Option<Bitfield>,
     /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
     pub align: u64,
-    /// What it is.
+    /// The kind of member.
     pub kind: MemberKind,
-    /// Who may use it.
+    /// The access that the language grants.
     pub access: Access,
-    /// Whether the compiler made it, as it does pointers to virtual tables.
+    /// `true` if the compiler made it, as it does pointers to virtual tables.
     pub artificial: bool,
-    /// Whether it takes no bytes of its own: an empty class that lies over something else.
+    /// `true` if it takes no bytes of its own: an empty class that lies over something else.
     pub overlaid: bool,
     /// Its position in the declaration, bases first; members are kept in the order they lie in.
     pub declared: u16,
-    /// Where it is declared.
+    /// The position of its declaration.
     pub declared_at: Position,
 }
 
@@ -328,19 +328,18 @@ impl Member {
         }
     }
 
-    /// Whether it is a base class, virtual or not.
+    /// Returns whether it is a base class, virtual or not.
     pub fn is_base(&self) -> bool {
         matches!(self.kind, MemberKind::Base | MemberKind::VirtualBase)
     }
 
-    /// Whether [`offset`](Member::offset) is where it lies. A static member lies nowhere, and the
-    /// place of a virtual base, or of what follows an array of dynamic length, may be known at run time
-    /// only.
+    /// Returns whether [`offset`](Member::offset) is its position. A static member has none, and that of a
+    /// virtual base, or of what follows an array of dynamic length, may be known at run time only.
     pub fn is_placed(&self) -> bool {
         self.kind != MemberKind::Static && self.offset != UNPLACED
     }
 
-    /// Whether bytes of the record are this member's own.
+    /// Returns whether bytes of the record are this member's own.
     pub fn takes_bytes(&self) -> bool {
         self.is_placed() && !self.overlaid && !(self.is_base() && self.size == 0)
     }
@@ -368,12 +367,12 @@ pub struct Enum {
     pub name: NameId,
     /// Its size in bytes.
     pub size: u64,
-    /// Whether its values are signed.
+    /// `true` if its values are signed.
     pub signed: bool,
-    /// Whether its constants are not known here.
+    /// `true` if its constants are not known here.
     pub declaration: bool,
     pub(crate) enumerators: Range,
-    /// Where it is declared.
+    /// The position of its declaration.
     pub declared_at: Position,
 }
 

@@ -8,7 +8,7 @@ use gimli::{Attribute, AttributeValue, UnitOffset};
 pub(super) struct Entry<'a> {
     pub(super) offset: UnitOffset<usize>,
     pub(super) tag: DwTag,
-    /// How deep it is below the entry that the walk started at.
+    /// The depth below the DIE that the walk started at.
     pub(super) depth: isize,
     pub(super) has_children: bool,
     attributes: Vec<Attribute<Slice<'a>>>,
@@ -30,7 +30,7 @@ impl<'a> Entry<'a> {
         self.value(name)?.udata_value()
     }
 
-    /// Whether there is such an attribute.
+    /// Returns whether there is such an attribute.
     pub(super) fn has(&self, name: DwAt) -> bool {
         self.attributes.iter().any(|attribute| attribute.name() == name)
     }
@@ -84,7 +84,7 @@ pub(super) fn address<'a>(
     dwarf.attr_address(unit, value).ok().flatten()
 }
 
-/// What to do behind an entry.
+/// The next step of the walk behind a DIE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Go {
     /// On with its children.

@@ -20,7 +20,7 @@ pub struct Scope {
     pub ranges: Vec<Range<u64>>,
     /// The scope around it; its own position for the function itself.
     pub parent: usize,
-    /// Where the function's entry is, if the scope is one.
+    /// The address of the function's entry, if the scope is one.
     pub function: Option<u64>,
 }
 
@@ -31,11 +31,11 @@ pub struct Variable {
     pub name: String,
     /// The place of its type.
     pub ty: u64,
-    /// Whether it is a parameter.
+    /// `true` if it is a parameter.
     pub parameter: bool,
 }
 
-/// Where a variable is, or a piece of it, and in which code.
+/// The location of a variable, or of a piece of it, and the code in which it holds.
 #[derive(Clone, Debug)]
 pub struct Location {
     /// The code in which it holds.
@@ -46,7 +46,7 @@ pub struct Location {
     pub variable: u32,
 }
 
-/// What is known of a function.
+/// The facts about a function.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// Its name.
@@ -57,7 +57,7 @@ pub struct Function {
     pub variables: Vec<Variable>,
     /// By start.
     pub locations: Vec<Location>,
-    /// Which function a call goes to, by the address that it returns to.
+    /// The functions that calls go to, by the address that the call returns to.
     pub calls: FxHashMap<u64, u64>,
     /// Variables of its own at fixed places.
     pub globals: Vec<Global>,

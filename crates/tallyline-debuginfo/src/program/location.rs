@@ -1,10 +1,10 @@
-//! Where variables are: the part of DWARF's expressions that says it without running a program.
+//! The locations of variables: the part of DWARF's expressions that can be evaluated without running a program.
 
 use super::Register;
 use crate::dwarf::Slice;
 use gimli::{Encoding, Expression, Operation, constants};
 
-/// What holds a variable, or a piece of it.
+/// The holder of a variable, or of a piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A register.
@@ -30,24 +30,24 @@ pub enum Holder {
 pub struct Piece {
     /// The register or memory.
     pub holder: Holder,
-    /// Where in the variable it starts.
+    /// The offset of its first byte in the variable.
     pub offset: u32,
-    /// How many bytes; none for the whole variable.
+    /// The size in bytes; none for the whole variable.
     pub size: Option<u32>,
 }
 
-/// What a frame's base is, which variables are counted from.
+/// The frame base, from which variables' offsets are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameBase {
     /// The frame's address.
     Frame,
-    /// What a register has.
+    /// The value of a register.
     Register(Register),
     /// It is not understood.
     Unknown,
 }
 
-/// What is known while an expression is read.
+/// The state between two operations of an expression.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Empty,

@@ -23,13 +23,13 @@ pub struct Subprogram {
 }
 
 impl Subprogram {
-    /// Where it is entered.
+    /// Returns the address of its entry.
     pub fn entry(&self) -> u64 {
         self.ranges.first().map_or(0, |range| range.start)
     }
 }
 
-/// Where a variable is that is not a function's own.
+/// The location of a variable that is not a function's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
     /// At an address.
@@ -45,9 +45,9 @@ pub struct Global {
     pub at: Fixed,
     /// The place of the entry that has its type.
     pub entry: u64,
-    /// Where in the variable the piece starts.
+    /// The offset of the piece's first byte in the variable.
     pub offset: u32,
-    /// How many bytes the piece has; none for a whole variable.
+    /// The size of the piece in bytes; none for a whole variable.
     pub size: Option<u32>,
 }
 
@@ -69,7 +69,7 @@ pub struct Unit<'u, 'a> {
     dwarf: &'u gimli::Dwarf<Slice<'a>>,
     /// Its functions that have code.
     pub functions: Vec<Subprogram>,
-    /// Which function a range is of.
+    /// The function of each range.
     by_range: Ranges<u32>,
     /// Its variables at fixed places.
     pub globals: Vec<Global>,
@@ -351,7 +351,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// What a Go program tells about its types.
+    /// Returns a Go program's own description of its types.
     pub fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
         let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
@@ -384,13 +384,13 @@ impl<'u, 'a> Unit<'u, 'a> {
 pub struct Enclosing {
     /// The place of the record's entry.
     pub record: u64,
-    /// How far behind its start the part lies.
+    /// The offset of the part.
     pub at: u64,
     /// The relation.
     pub how: PartOf,
 }
 
-/// How a record has another type in it.
+/// The kinds of parts that one record is of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartOf {
     /// As a base.
@@ -420,7 +420,7 @@ fn fixed(
     fixed.collect()
 }
 
-/// What a Go program tells about its types: places of entries.
+/// A Go program's own description of its types: offsets of DIEs.
 #[derive(Clone, Debug, Default)]
 pub struct GoTypes {
     /// Types that the program describes at addresses.
@@ -440,7 +440,7 @@ pub const GO: u64 = 0x16;
 /// `DW_LANG_Rust`.
 pub const RUST: u64 = 0x1c;
 
-/// How many scopes before an entry are looked at for those that hold it.
+/// The number of scopes before a DIE that are searched for those that hold it.
 const SCOPES_LOOKED_AT: usize = 1 << 16;
 
 fn close(scopes: &mut [(Range<usize>, &[u8])], index: usize, end: UnitOffset<usize>) {
@@ -482,7 +482,7 @@ fn join<'a>(
     }
 }
 
-/// Whether a class is nothing but room for an object of the type that it is made with.
+/// Returns whether a class is nothing but room for an object of the type that it is made with.
 pub fn is_room_name(name: &[u8]) -> bool {
     name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }

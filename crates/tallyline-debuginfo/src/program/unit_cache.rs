@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// `DW_AT_go_elem`: what a Go map, channel or slice holds.
 const GO_ELEMENT: DwAt = DwAt(0x2902);
 
-/// How long a chain from a concrete entry to what it is an instance of may be.
+/// The longest chain from a concrete DIE to its abstract origin.
 const ORIGINS_LIMIT: usize = 16;
 
 /// A template's parameters: their names, and the places of what they stand for.
@@ -58,7 +58,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         result
     }
 
-    /// Where an attribute of an entry leads that the entry may have from what it is an instance of.
+    /// Returns the target of a DIE's attribute, which the DIE may have from its abstract origin.
     pub(super) fn target(&mut self, place: u64, name: DwAt) -> Option<u64> {
         let info = self.info;
         self.inherited(place, |entry, unit, _| info.target(unit, &entry.raw(name)?))

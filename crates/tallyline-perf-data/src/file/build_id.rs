@@ -1,4 +1,4 @@
-//! Which build a file was: the ids that linkers write, by the file's path.
+//! The build-ids that linkers write into files, by the file's path.
 
 use super::features::{Feature, Features};
 use crate::Result;

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub struct Event {
     /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
     pub name: String,
-    /// What was asked for.
+    /// The attributes that the event was opened with.
     pub attr: Attr,
     /// The numbers that the kernel gave it: one for each CPU or thread.
     pub ids: Vec<u64>,
@@ -30,14 +30,14 @@ pub struct Group {
     pub name: String,
     /// The index of the leader.
     pub leader: usize,
-    /// How many there are, with the leader.
+    /// The number of its members, the leader included.
     pub members: usize,
 }
 
 /// The kind of update that is a name.
 const NAME: u64 = 2;
 
-/// Whether an update is a name.
+/// Returns whether an update is of a name.
 pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
     body.u64("kind of an update").is_ok_and(|kind| kind == NAME)
 }
@@ -50,7 +50,7 @@ pub struct Events {
     position: Position,
 }
 
-/// Where records say which event they belong to.
+/// The position of the event's id in records.
 #[derive(Clone, Copy, Debug, Default)]
 struct Position {
     /// In a sample, in words from its start.
@@ -80,12 +80,12 @@ impl Position {
 }
 
 impl Events {
-    /// How many.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -202,7 +202,7 @@ impl Events {
         Ok(())
     }
 
-    /// When all are known.
+    /// Indexes the events by id, once all are known.
     pub(super) fn finish(&mut self) {
         self.position = self.list.first().map(|event| Position::of(&event.attr)).unwrap_or_default();
         self.by_id = (self.list.iter().enumerate())

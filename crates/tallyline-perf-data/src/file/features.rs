@@ -1,4 +1,4 @@
-//! What the recording says about the machine and the run.
+//! The feature sections: the recording's description of the machine and the run.
 
 use super::build_id::until_nul;
 use super::event::Group;
@@ -48,7 +48,7 @@ pub struct CacheLevel {
     pub cpus: String,
 }
 
-/// What is known about the machine and the run; empty where the recording does not say it.
+/// The machine and the run; a field is empty where the recording does not describe it.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     sections: BTreeMap<Feature, (Vec<u8>, u64)>,
@@ -56,7 +56,7 @@ pub struct Features {
     pub hostname: Option<String>,
     /// `uname -r`.
     pub os_release: Option<String>,
-    /// Which perf, or `tallyline` and its version.
+    /// The version of perf, or `tallyline` and its version.
     pub(crate) version: Option<String>,
     /// `uname -m`.
     pub arch: Option<String>,
@@ -80,7 +80,7 @@ pub struct Features {
     pub groups: Vec<Group>,
     /// The caches.
     pub caches: Vec<CacheLevel>,
-    /// When the first and the last sample were.
+    /// The times of the first and the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,
 }
 
@@ -94,7 +94,7 @@ impl Features {
         self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
     }
 
-    /// Which sections there are.
+    /// Returns the sections that are present.
     pub fn present(&self) -> impl Iterator<Item = Feature> {
         self.sections.keys().copied()
     }

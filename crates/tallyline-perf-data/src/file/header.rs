@@ -1,4 +1,4 @@
-//! Where the sections of a file are.
+//! The file header: the positions of a file's sections.
 
 use super::event::Events;
 use super::features::Feature;
@@ -19,9 +19,9 @@ const MAX_EVENTS: u64 = 1 << 20;
 /// The bytes of a file, but perhaps for its records.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'b> {
-    /// What comes first.
+    /// The first bytes.
     pub(super) head: &'b [u8],
-    /// What comes last, and where that starts.
+    /// The last bytes, and their offset.
     pub(super) tail: &'b [u8],
     pub(super) tail_start: usize,
 }
@@ -32,7 +32,7 @@ impl<'b> Around<'b> {
         Around { head: bytes, tail: &[], tail_start: bytes.len() }
     }
 
-    /// How many the file has.
+    /// Returns the length of the file.
     fn len(&self) -> usize {
         self.tail_start + self.tail.len()
     }
@@ -53,7 +53,7 @@ impl<'b> Around<'b> {
 pub(super) struct Header {
     pub(super) order: ByteOrder,
     pub(super) is_stream: bool,
-    /// Where the records are.
+    /// The range of the records.
     pub(super) data: Range<usize>,
     attrs: Range<usize>,
     pub(super) features: Vec<(Feature, Range<usize>)>,
@@ -175,7 +175,7 @@ fn byte_order(bytes: &[u8]) -> Option<ByteOrder> {
     }
 }
 
-/// Where a file's first bytes say that its records are; none for what is no file with sections.
+/// Returns the range of the records that a file's first bytes give; none for a file without sections.
 pub(super) fn data_range(first: &[u8]) -> Option<Range<u64>> {
     let mut at = Cursor::new(first, byte_order(first)?, 0);
     let words = at.words(7, "header").ok()?;

@@ -10,11 +10,11 @@ use std::io::Read;
 /// An empty last block, which ends a frame; and room for a checksum.
 const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// How many times larger records may become; perf's are below 100. With this a small file cannot
-/// take much memory.
+/// The largest ratio of inflated to compressed records; perf's are below 100. With this a small file cannot take
+/// much memory.
 const RATIO_LIMIT: u64 = 1000;
 
-/// How much is inflated before the limit is looked at.
+/// The number of bytes that are inflated between two checks of the limit.
 const STEP: usize = 1 << 20;
 
 pub(super) fn is_compressed(kind: u32) -> bool {

@@ -47,19 +47,19 @@ const PARTS_LIMIT: usize = 64;
 pub struct Recording<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
-    /// Where the records are in `bytes`.
+    /// The range of the records in `bytes`.
     data: Range<usize>,
     /// The parts of `data` that can be read: one, if nothing is damaged.
     readable: Vec<Range<usize>>,
     inflated: Vec<u8>,
     is_stream: bool,
-    /// What was sampled.
+    /// The events that were sampled.
     pub events: Events,
-    /// What is known about the machine and the run.
+    /// The machine and the run.
     pub features: Features,
     /// The build-ids of files.
     pub build_ids: BuildIds,
-    /// What is wrong with the file without making it useless, a line each.
+    /// The defects of the file that do not make it useless, a line each.
     pub warnings: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Recording<'a> {
         Ok(recording)
     }
 
-    /// What a header says of a recording whose records are elsewhere.
+    /// Returns a recording without records, described by a header.
     fn described_by(header: &Header) -> Self {
         Self {
             bytes: &[],
@@ -97,7 +97,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// When all is read that describes the records.
+    /// Completes the tables, once everything that describes the records is read.
     fn finish(&mut self) -> Result<()> {
         self.events.finish();
         if self.events.is_empty() {
@@ -107,7 +107,7 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// Whether this is what `perf record -o -` writes.
+    /// Returns whether this is what `perf record -o -` writes.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
@@ -129,7 +129,7 @@ impl<'a> Recording<'a> {
         Decoder { events: &self.events }.decode(raw)
     }
 
-    /// What is in the file, then what was inflated.
+    /// Returns the records of the file, then those that were inflated.
     fn raw(&self) -> impl Iterator<Item = Result<RawRecord<'_>>> {
         let plain = self.readable.iter().flat_map(|part| {
             let data = self.bytes.get(part.clone()).unwrap_or_default();

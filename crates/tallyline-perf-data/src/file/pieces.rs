@@ -16,10 +16,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// How much is read at once: it stays in the second-level cache.
+/// The number of bytes read at once: they stay in the second-level cache.
 const PIECE: usize = if cfg!(any(test, fuzzing)) { 256 } else { 1 << 18 };
 
-/// How much is read for a record that is asked for alone; mostly with others near it.
+/// The number of bytes read for a record that is asked for alone; others near it mostly follow.
 const NEAR: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 14 };
 
 /// The most bytes before the records, and behind them, that are kept.
@@ -37,7 +37,7 @@ pub struct Pieces<'f> {
     files: Vec<Part<'f>>,
     /// It has no records of its own.
     about: Recording<'static>,
-    /// Whether the last record must be whole.
+    /// `true` if the last record must be whole.
     is_whole: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Pieces<'f> {
 struct Part<'f> {
     file: &'f File,
     data: Range<usize>,
-    /// What it is called where there are several.
+    /// The file's name, for messages where there are several.
     name: String,
 }
 
@@ -233,7 +233,7 @@ impl Records for Pieces<'_> {
     }
 }
 
-/// Where the records are, by the file's first bytes; none where that does not say it or makes no sense.
+/// Returns the range of the records by the file's first bytes; none where these do not tell or make no sense.
 fn data_range(file: &File, len: u64) -> Result<Option<Range<usize>>> {
     let mut first = [0; super::header::FILE_HEADER as usize];
     if len < first.len() as u64 {
@@ -249,7 +249,7 @@ fn data_range(file: &File, len: u64) -> Result<Option<Range<usize>>> {
     Ok(start.ok().zip(end.ok()).map(|(start, end)| start..end))
 }
 
-/// Whether a record says how others are to be read.
+/// Returns whether a record tells how others are to be read.
 fn describes(raw: &RawRecord<'_>) -> bool {
     match raw.kind {
         kind::HEADER_ATTR | kind::HEADER_BUILD_ID | kind::HEADER_FEATURE => true,

@@ -1,4 +1,4 @@
-//! What records say.
+//! Records and their bodies.
 
 use super::build_id::{BuildId, until_nul};
 use super::event::Events;
@@ -13,17 +13,17 @@ use crate::{Error, Result};
 /// A record.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// Where it is: in the file, or in the inflated records.
+    /// The record's offset in the file, or in the inflated records.
     pub offset: u64,
-    /// When, if the recording says.
+    /// The time, if the recording has it.
     pub time: Option<u64>,
     /// The thread that it happened in, if the recording says.
     pub tid: Option<i32>,
-    /// What happened.
+    /// The fields of its type.
     pub body: Body<'a>,
 }
 
-/// What a record says.
+/// The body of a record, by its type.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nearly all records are samples, and none is kept")]
@@ -50,7 +50,7 @@ pub enum Body<'a> {
     Other(u32),
 }
 
-/// What was mapped where.
+/// A mapping of a file into a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping<'a> {
     /// Whose address space: −1 is the kernel's.
@@ -63,12 +63,12 @@ pub struct Mapping<'a> {
     pub start: u64,
     /// Bytes.
     pub len: u64,
-    /// Where in the file the first address is; of the kernel's own code the address of the symbol
-    /// that the path names, such as `_text`.
+    /// The offset in the file of the first address; for the kernel's own code the address of the symbol that
+    /// the path names, such as `_text`.
     pub file_offset: u64,
     /// The file, or what the kernel or perf call it: `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
     pub path: &'a [u8],
-    /// Whether code can run there; in old recordings all that is not marked as data.
+    /// `true` if code can run there; in old recordings, if it is not marked as data.
     pub is_executable: bool,
     /// The file's build-id.
     pub build_id: Option<BuildId>,
@@ -83,7 +83,7 @@ pub struct Comm<'a> {
     pub tid: i32,
     /// Its name.
     pub name: &'a [u8],
-    /// Whether it began another program.
+    /// `true` if the process began another program.
     pub is_exec: bool,
 }
 
@@ -100,10 +100,10 @@ pub struct Task {
     pub(crate) parent_tid: i32,
 }
 
-/// What was lost.
+/// A number of lost records or samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// How many.
+    /// The number lost.
     pub count: u64,
 }
 
@@ -116,7 +116,7 @@ pub struct KernelSymbol<'a> {
     pub len: u32,
     /// Its name.
     pub name: &'a [u8],
-    /// Whether it left.
+    /// `true` if the symbol was unregistered.
     pub(crate) is_unregistered: bool,
 }
 
@@ -267,7 +267,8 @@ fn task(mut at: Cursor<'_>) -> Result<Task> {
     })
 }
 
-/// What is before the trailer, and who and when it says it was. Records that perf makes up may lack it.
+/// Splits a record's body into what is before the trailer, and the trailer's task and time. Records that perf
+/// synthesizes may lack it.
 pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, Who)> {
     let len = attr.trailer_len();
     let Some(before) = body.rest().len().checked_sub(len).filter(|_| len > 0) else {

@@ -8,7 +8,7 @@ use crate::sample::Sample;
 use crate::spe::{self, Source, Tally, Traces};
 use crate::{Error, Result};
 
-/// How far reading came.
+/// The point that reading reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// To the end.
@@ -25,7 +25,7 @@ pub enum Seen<'s, 'a> {
     /// A memory access that a trace of the hardware has: a sample of no event of the recording. They come
     /// when all records were handed on, and in no order.
     Access(&'s Sample<'a>),
-    /// What became of traces, if there are any: the last that is handed on.
+    /// The outcome of decoding traces, if there are any: the last one that is handed on.
     Traces(&'s Tally),
     /// Another record.
     Other(&'s Record<'a>),
@@ -79,12 +79,12 @@ pub(super) fn hand_on_traces(
     if tally.is_empty() { Ok(()) } else { each(0, Seen::Traces(&tally)) }
 }
 
-/// What takes records, with their positions.
+/// The function that receives records, with their positions.
 pub type Each<'e> = dyn FnMut(u64, Seen<'_, '_>) -> Result<()> + 'e;
 
 /// The records of a recording.
 pub trait Records {
-    /// What describes them.
+    /// Returns the recording that describes them.
     fn about(&self) -> &Recording<'_>;
 
     /// Hands on each, and its position, in the order of the file; then what is in traces of the hardware,

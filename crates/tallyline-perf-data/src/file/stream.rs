@@ -8,7 +8,7 @@ use std::ops::Range;
 /// A record whose body was not looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawRecord<'a> {
-    /// Where it starts: in the file, or in the inflated records.
+    /// The record's offset in the file, or in the inflated records.
     pub(super) offset: u64,
     pub(super) is_inflated: bool,
     pub(super) kind: u32,
@@ -20,12 +20,12 @@ pub(super) struct RawRecord<'a> {
 pub(super) const INFLATED: u64 = 1 << 63;
 
 impl RawRecord<'_> {
-    /// Where it is, as one number.
+    /// Returns the position as one number.
     pub(super) fn position(&self) -> u64 {
         self.offset | if self.is_inflated { INFLATED } else { 0 }
     }
 
-    /// Where it ends, but for the trace behind it.
+    /// Returns the record's end, without the trace behind it.
     pub(super) fn end(&self) -> u64 {
         self.position() + 8 + self.body.rest().len() as u64
     }
@@ -34,11 +34,11 @@ impl RawRecord<'_> {
 /// An iterator that ends at the first error.
 pub(super) struct RawRecords<'a> {
     at: Cursor<'a>,
-    /// Whether the last record must be whole: not where the file was cut.
+    /// `true` if the last record must be whole: not where the file was cut.
     is_whole: bool,
     is_inflated: bool,
     failed: bool,
-    /// How many bytes of the records are behind those that are here.
+    /// The number of bytes of records behind those that are here.
     behind: u64,
 }
 
@@ -57,7 +57,7 @@ impl<'a> RawRecords<'a> {
         Self { behind, ..self }
     }
 
-    /// Whether the record that comes next goes on behind the end of the file.
+    /// Returns whether the next record goes on behind the end of the file.
     pub(super) fn is_beyond(&self) -> bool {
         let mut at = self.at;
         let header = (at.u32(""), at.u16(""), at.u16(""));
@@ -68,7 +68,7 @@ impl<'a> RawRecords<'a> {
         body.is_ok_and(|body| extra(kind, Cursor::new(body, order, 0)).is_ok_and(|extra| extra > left))
     }
 
-    /// Where what was not read yet starts, in the file.
+    /// Returns the offset in the file of the first byte that was not read yet.
     pub(super) fn end(&self) -> usize {
         usize::try_from(self.at.offset()).unwrap_or(usize::MAX)
     }
@@ -107,7 +107,7 @@ impl<'a> RawRecords<'a> {
     }
 }
 
-/// How many records that look well are taken for records.
+/// The number of plausible records in a row that are taken for records.
 const CONVINCING: usize = 8;
 
 /// The kernel's and perf's types of records, with room for some more.
@@ -139,7 +139,7 @@ fn are_convincing(bytes: &[u8], order: ByteOrder) -> bool {
     true
 }
 
-/// What follows a record and is not counted in its size.
+/// Returns the number of bytes that follow a record and are not counted in its size.
 fn extra(kind: u32, mut body: Cursor<'_>) -> Result<u64> {
     Ok(match kind {
         kind::AUXTRACE => body.u64("size of a trace")?,
@@ -167,7 +167,7 @@ impl<'a> Iterator for RawRecords<'a> {
 }
 
 impl RawRecords<'_> {
-    /// Whether what is left is the start of a record and not garbage.
+    /// Returns whether the rest is the start of a record and not garbage.
     fn is_cut(&self) -> bool {
         let mut at = self.at;
         let header = (at.u32(""), at.u16(""), at.u16(""));

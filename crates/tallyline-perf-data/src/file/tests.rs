@@ -347,7 +347,8 @@ fn probes_of_a_stream_are_named_by_its_tracing_data() {
     assert_eq!(recording.events.get(0).map(|event| event.name.as_str()), Some("tracepoint 1329"));
 }
 
-/// What `perf record -e probe:… -o -` writes: an event without a name, perhaps tracing data, and two samples.
+/// Returns the output of `perf record -e probe:… -o -`: an event without a name, perhaps tracing data, and two
+/// samples.
 fn stream(tracing_data: &[u8]) -> Vec<u8> {
     let attr = Attr { kind: 2, config: 0x531, period: 1, sample_type: bit::IP, ..Attr::default() };
     let mut bytes = b"PERFILE2".to_vec();
@@ -388,7 +389,7 @@ fn stored(bytes: &[u8]) -> std::fs::File {
     file
 }
 
-/// What records say, with their positions.
+/// Returns the records as text, with their positions.
 fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
     let mut found = Vec::new();
     let read = records.each(&mut |position, record| {

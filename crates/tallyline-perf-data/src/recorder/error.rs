@@ -38,11 +38,11 @@ pub enum RecordError {
     /// The kernel forbids it.
     #[error("the kernel does not permit to sample {what}{setting}: {advice}")]
     Forbidden {
-        /// What was to be sampled.
+        /// The thing that was to be sampled.
         what: &'static str,
         /// The setting that forbids it.
         setting: String,
-        /// What to do.
+        /// The advice on what to do next.
         advice: &'static str,
     },
 
@@ -65,7 +65,7 @@ pub enum RecordError {
     /// Another failure of the system.
     #[error("cannot {what}: {reason}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why it failed.
         reason: io::Error,

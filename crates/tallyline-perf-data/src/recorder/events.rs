@@ -16,7 +16,7 @@ use crate::names::{BREAKPOINT, HARDWARE, NAMES, RAW, TRACEPOINT};
 pub struct EventRequest {
     /// As it will stand in the recording.
     pub name: String,
-    /// Which event; the scope's bits are set where the text says a scope.
+    /// The event's attributes; the scope's bits are set where the text gives a scope.
     pub attr: Attr,
     /// CPUs to count on, if not all.
     pub cpus: Option<Vec<u32>>,
@@ -24,17 +24,17 @@ pub struct EventRequest {
     pub leader: usize,
     /// As close to the instruction as the hardware can (`P`).
     pub(crate) most_precise: bool,
-    /// Whether the text has its own period or frequency.
+    /// `true` if the text gives a period or frequency.
     pub(crate) has_period: bool,
-    /// Whether samples say where the data came from.
+    /// `true` if samples have data sources.
     pub(crate) is_memory: bool,
-    /// Whether the text says whose code to sample.
+    /// `true` if the text says whose code to sample.
     pub(crate) has_scope: bool,
-    /// Whether the hardware writes packets into a buffer of its own, and no samples into the rings.
+    /// `true` if the hardware writes packets into a buffer of its own, and no samples into the rings.
     pub(crate) writes_packets: bool,
 }
 
-/// How `mem-loads` is asked for where the text does not say it: loads of 30 cycles and more.
+/// The latency threshold of `mem-loads` where the text gives none: loads of 30 cycles and more.
 const LATENCY: &str = "ldlat=30";
 
 /// The event that leads groups on PMUs that cannot sample loads without it.

@@ -19,7 +19,7 @@ const BYTES_LIMIT: u64 = 1 << 30;
 /// The most files that are held open.
 const FILES_LIMIT: usize = 1024;
 
-/// What was kept, and what was not.
+/// The files that were kept, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Files that were copied.
@@ -30,7 +30,7 @@ pub struct Kept {
     pub failures: Vec<String>,
 }
 
-/// Where a process sees its files.
+/// A process's view of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct View {
     namespace: PathBuf,
@@ -49,7 +49,7 @@ impl View {
 /// The code of a process that may have to be kept.
 #[derive(Clone, Debug, Default)]
 struct Process {
-    /// Whether its files are others than those of this process; not asked yet: none.
+    /// `true` if its files differ from those of this process; none before the first look.
     is_elsewhere: Option<bool>,
     /// Files by index.
     mapped: Vec<(Range<u64>, usize)>,

@@ -9,7 +9,7 @@ use std::path::Path;
 const CPUS: &str = "/sys/devices/system/cpu";
 const MEMORY: &str = "/sys/devices/system/memory";
 
-/// What `/proc` and `/sys` say; what they do not say is left out.
+/// Describes the machine by `/proc` and `/sys`; leaves out what these do not have.
 pub fn describe(command_line: &[String]) -> Machine {
     let read = |path: &str| text(Path::new(path)).unwrap_or_default();
     let configured = cpu_list(&read(&format!("{CPUS}/present"))).len() as u32;

@@ -68,7 +68,7 @@ pub enum Scope {
     Kernel,
 }
 
-/// How often to sample.
+/// The sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Samples a second on each CPU.
@@ -77,7 +77,7 @@ pub enum Rate {
     Period(u64),
 }
 
-/// How callers are recorded.
+/// The way callers are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallChains {
     /// Not at all.
@@ -91,7 +91,7 @@ pub enum CallChains {
     LastBranches,
 }
 
-/// Where a recording goes.
+/// The destination of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file.
@@ -109,32 +109,32 @@ impl Output {
     }
 }
 
-/// What to record, and where to.
+/// The target, events and output of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whom.
     pub target: Target,
     /// A command to start; when it ends the recording ends. None where that is up to the caller.
     pub command: Vec<OsString>,
-    /// Which events; none for the CPUs' cycles where the machine counts them, else the clock.
+    /// The events; none for the CPUs' cycles where the machine counts them, else the clock.
     pub events: Vec<EventRequest>,
-    /// How often.
+    /// The sampling rate.
     pub rate: Rate,
-    /// How callers are recorded.
+    /// The way callers are recorded.
     pub call_chains: CallChains,
     /// `true` if samples of the clock without call chains have the word on top of the stack: at a function's first
     /// instruction the return address.
     pub return_addresses: bool,
-    /// Whether mappings of data are recorded: so reports know which object an address is in. Memory events have them
-    /// anyway.
+    /// `true` if mappings of data are recorded, by which reports know the object that an address is in. Memory
+    /// events record them anyway.
     pub data_mappings: bool,
-    /// Whether threads and processes to come are recorded, too.
+    /// `true` if threads and processes to come are recorded, too.
     pub inherit: bool,
-    /// How long to wait from the start until samples are taken.
+    /// The time to wait from the start until samples are taken.
     pub delay: Duration,
     /// Whose code.
     pub scope: Scope,
-    /// Where to.
+    /// The destination.
     pub output: Output,
     /// Stop when the file has this many bytes.
     pub max_size: Option<u64>,
@@ -142,7 +142,7 @@ pub struct Options {
     pub ring_pages: usize,
     /// perf's folder of builds, where programs are kept that a report could not open later; none: they are not kept.
     pub keep: Option<PathBuf>,
-    /// What to write into the file as the command line.
+    /// The command line to write into the file.
     pub command_line: Vec<String>,
 }
 
@@ -163,14 +163,14 @@ impl Interrupts {
     }
 }
 
-/// What was recorded.
+/// The totals of a finished recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Samples in the file.
     pub samples: u64,
     /// Bytes of packets in the file, which hardware wrote instead of samples.
     pub packets: u64,
-    /// How often hardware found no room for its packets.
+    /// The number of times that the hardware found no room for its packets.
     pub packets_full: u64,
     /// Samples that were lost because the file could not be written fast enough.
     pub lost: u64,
@@ -180,11 +180,11 @@ pub struct Summary {
     pub status: Option<i32>,
     /// The events, and whose code each sampled.
     pub events: Vec<(String, &'static str)>,
-    /// What could not be had, and what was done instead, a line each.
+    /// The requests that could not be met and their substitutes, a line each.
     pub notes: Vec<String>,
     /// Programs that were kept.
     pub kept: Kept,
-    /// Whether it ended because the file became as large as it may.
+    /// `true` if the recording ended because the file reached its size limit.
     pub reached_limit: bool,
 }
 
@@ -194,11 +194,12 @@ pub fn ring_pages(bytes: u64) -> usize {
     pages.clamp(1, 1 << 20).next_power_of_two()
 }
 
-/// How long to wait for a ring to fill before it is emptied anyway: as long as a program of a container has to run so
-/// that it can be kept.
+/// The time to wait for a ring to fill before it is emptied anyway: as long as a program of a container has to run
+/// so that it can be kept.
 const PATIENCE_MS: i32 = 100;
 
-/// How often in a row a command is found without events until that is not because it is ending.
+/// The number of rounds in a row that a command is found without events before that is taken for more than its
+/// end.
 const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 
 /// Records until the command or the process ends, `stop` says so, or the file is full. What was

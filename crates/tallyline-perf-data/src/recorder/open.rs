@@ -191,8 +191,8 @@ fn dummy(index: usize) -> OpenEvent {
     OpenEvent { request, attr, ids: Vec::new(), leaders: Vec::new(), members: Vec::new(), is_dummy: true }
 }
 
-/// What samples hold, and which event tells about threads and mappings. All events sample the same
-/// fields: so every record says at the same place which event it belongs to.
+/// Sets the fields of samples, and the event that reports threads and mappings. All events sample the same fields,
+/// so that every record has its event's id at the same position.
 fn complete(events: &mut [OpenEvent], options: &Options) {
     let mut fields = bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD;
     let (mut callers, mut branches, mut stack) = (0, 0, 0);

@@ -122,7 +122,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// What a file has from there on; memory without a file where there is none.
+    /// Maps a file from an offset on; memory without a file where there is none.
     fn new(file: Option<&OwnedFd>, offset: usize, len: usize) -> Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | if file.is_none() { libc::MAP_ANONYMOUS } else { 0 };
@@ -242,7 +242,7 @@ impl Ring {
         result.map(|()| true)
     }
 
-    /// How the hardware's counter becomes the time of records, where the kernel says it.
+    /// Returns the conversion of the hardware's counter to the time of records, where the kernel gives it.
     pub(super) fn clock(&self) -> Option<Clock> {
         const HAS_ZERO: u64 = 1 << 4;
         const IS_SHORT: u64 = 1 << 5;
@@ -272,7 +272,8 @@ impl Ring {
     }
 }
 
-/// What is between two counts in a ring of so many bytes: up to its end, and from its start on. None where nothing is.
+/// Returns the bytes between two counts in a ring of a size: up to its end, and from its start on. None where
+/// there are none.
 fn pieces(start: u64, end: u64, size: usize) -> Option<[Range<usize>; 2]> {
     let count = end.wrapping_sub(start).min(size as u64) as usize;
     let first = (start % (size as u64).max(1)) as usize;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{OwnedFd, RawFd};
 
-/// What went through.
+/// The numbers of records and bytes that went through.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
@@ -19,7 +19,7 @@ pub(super) struct Tally {
     pub(super) last_time: u64,
     /// Bytes of packets.
     pub(super) packets: u64,
-    /// How often there was no room for them.
+    /// The number of times that packets found no room.
     pub(super) full: u64,
     /// Both when events were let go on last.
     pub(super) before: (u64, u64),
@@ -45,11 +45,11 @@ pub(super) struct Rings {
     buffer: Vec<u8>,
     /// Pages of each buffer for packets, as far as the kernel had them.
     packet_pages: Option<usize>,
-    /// How many were asked for.
+    /// The number of pages that were asked for.
     wanted_pages: usize,
 }
 
-/// How much larger buffers for packets are than rings.
+/// The ratio of the size of buffers for packets to that of rings.
 const PACKETS: usize = 8;
 
 /// The smallest buffer that hardware takes, in pages.
@@ -81,7 +81,7 @@ impl Rings {
         }
     }
 
-    /// What there is to say about buffers for packets.
+    /// Returns the note on buffers for packets, if there is one.
     pub(super) fn packets_note(&self) -> Option<String> {
         let pages = self.packet_pages.filter(|pages| *pages < self.wanted_pages)?;
         Some(format!(
@@ -94,7 +94,7 @@ impl Rings {
         self.rings.iter().map(|ring| ring.descriptor).collect()
     }
 
-    /// How the hardware's counter becomes the time of records.
+    /// Returns the conversion of the hardware's counter to the time of records.
     pub(super) fn clock(&self) -> Option<Clock> {
         self.rings.first()?.ring.clock()
     }
@@ -147,7 +147,7 @@ impl Rings {
     }
 }
 
-/// Whether there was no memory, or no right to so much of it.
+/// Returns whether there was no memory, or no right to so much of it.
 fn is_too_much(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM))
 }

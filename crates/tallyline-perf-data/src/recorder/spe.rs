@@ -1,4 +1,4 @@
-//! What is special about Arm's SPE: its CPUs described, its terms, its buffers.
+//! The particulars of Arm's SPE: the description of its CPUs, its terms, its buffers.
 
 use super::events::EventRequest;
 use super::sysfs::{Pmu, Pmus, text};
@@ -6,13 +6,13 @@ use crate::attr::Attr;
 use crate::spe::{self, CpuInfo};
 use std::path::Path;
 
-/// How the PMUs are called that Arm's statistical profiling has.
+/// The prefix of the names of PMUs of Arm's statistical profiling.
 pub(super) const NAME: &str = "arm_spe";
 
 /// The period where the driver does not say its shortest one: the longest that the hardware may have as that.
 const PERIOD: u64 = 4096;
 
-/// Which accesses are asked for by the names that all machines have.
+/// The accesses that the names common to all machines ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accesses {
     Loads,
@@ -28,7 +28,7 @@ impl Accesses {
         }
     }
 
-    /// Whether the hardware can tell them from others.
+    /// Returns whether the hardware can tell them from others.
     pub(super) fn are_told_by(self, pmu: &Pmu) -> bool {
         pmu.has_term(if self == Self::Loads { "load_filter" } else { "store_filter" })
     }
@@ -45,7 +45,7 @@ impl Accesses {
     }
 }
 
-/// What goes without saying: samples have times, and are so frequent as the hardware likes.
+/// Adds the defaults: samples have times, and are as frequent as the hardware likes.
 pub(super) fn complete(pmu: &Pmu, terms: &str, event: &mut EventRequest) -> Result<(), String> {
     let says = |name: &str| terms.split(',').any(|term| term.split('=').next().map(str::trim) == Some(name));
     if says("freq") {
@@ -72,7 +72,7 @@ pub(super) fn without_physical(attr: &mut Attr, pmus: &Pmus) -> bool {
     attr.config != before
 }
 
-/// Whether physical addresses are asked for.
+/// Returns whether physical addresses are asked for.
 pub(super) fn has_physical(attr: &Attr, pmus: &Pmus) -> bool {
     without_physical(&mut attr.clone(), pmus)
 }

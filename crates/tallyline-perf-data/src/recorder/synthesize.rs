@@ -58,7 +58,7 @@ pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
     Ok(())
 }
 
-/// What packets are, and their clock: in front of all, as perf expects it.
+/// Writes the description of packets and of their clock: in front of all records, as perf expects it.
 pub(super) fn packets(writer: &mut Writer<File>, kind: u32, clock: Option<Clock>) -> Result<()> {
     if let Some(clock) = clock {
         writer.records(Encoder::time_conversion(&clock).finish())?;

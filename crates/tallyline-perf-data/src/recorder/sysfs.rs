@@ -1,4 +1,4 @@
-//! What sysfs says about PMUs: how their events are written, and how that becomes bits.
+//! PMUs as sysfs describes them: the syntax of their events, and its translation to bits.
 
 use crate::attr::Attr;
 use std::fs;
@@ -35,7 +35,7 @@ impl Pmus {
         Self { tracefs: root.join("tracing"), root }
     }
 
-    /// Where tracefs is.
+    /// Returns the folder of tracefs.
     pub(super) fn tracefs(&self) -> &Path {
         &self.tracefs
     }
@@ -84,18 +84,18 @@ impl Pmu {
         Some(cpu_list(&list)).filter(|cpus| !cpus.is_empty())
     }
 
-    /// How the PMU itself writes this event.
+    /// Returns an event as the PMU itself writes it.
     pub(super) fn event(&self, name: &str) -> Option<String> {
         let is_plain = !name.is_empty() && !name.contains(['/', '.']);
         is_plain.then(|| text(&self.folder.join("events").join(name))).flatten()
     }
 
-    /// Whether it has a term.
+    /// Returns whether it has a term.
     pub(super) fn has_term(&self, name: &str) -> bool {
         !name.contains(['/', '.']) && self.folder.join("format").join(name).exists()
     }
 
-    /// What its driver says of it.
+    /// Returns a capability that its driver states.
     pub(super) fn capability(&self, name: &str) -> Option<String> {
         text(&self.folder.join("caps").join(name))
     }

@@ -30,7 +30,7 @@ impl Vdso {
     }
 }
 
-/// Where `/proc/PID/maps` says that it is.
+/// Returns the vdso's range by `/proc/PID/maps`.
 fn range(maps: &str) -> Option<(u64, u64)> {
     let line = maps.lines().find(|line| line.ends_with(" [vdso]"))?;
     let (start, end) = line.split(' ').next()?.split_once('-')?;

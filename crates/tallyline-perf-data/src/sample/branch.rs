@@ -6,7 +6,7 @@ use crate::bytes::{ByteOrder, Cursor, Words};
 /// The last branches before a sample, the latest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'a> {
-    /// Where in the hardware's ring the latest entry was, if the kernel knew.
+    /// The position of the latest entry in the hardware's ring, if the kernel knew it.
     pub(crate) hardware_index: Option<u64>,
     /// Three words for each branch.
     entries: Words<'a>,
@@ -18,11 +18,11 @@ pub struct BranchStack<'a> {
 pub struct Branch {
     /// The branch's address.
     pub from: u64,
-    /// Where it went.
+    /// The target.
     pub to: u64,
-    /// Whether it was mispredicted. Neither this nor `predicted`: not known.
+    /// `true` if it was mispredicted. Neither this nor `predicted`: unknown.
     pub mispredicted: bool,
-    /// Whether it was predicted.
+    /// `true` if it was predicted.
     pub predicted: bool,
     /// In a hardware transaction.
     pub in_transaction: bool,
@@ -32,7 +32,7 @@ pub struct Branch {
     pub cycles: u16,
     /// `PERF_BR_*`: conditional, call, return and so on.
     pub kind: u8,
-    /// How it was speculated.
+    /// The way it was speculated (`PERF_BR_SPEC_*`).
     pub(crate) speculation: u8,
     /// `PERF_BR_NEW_*`, where `kind` is `PERF_BR_EXTEND_ABI`.
     pub(crate) new_kind: u8,
@@ -55,12 +55,12 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// How many branches.
+    /// Returns the number of branches.
     pub fn len(&self) -> usize {
         self.entries.len() / 3
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no branches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Where the data of a memory access came from: `union perf_mem_data_src`.
+//! The source of a memory access's data: `union perf_mem_data_src`.
 
 use std::fmt::Write;
 
@@ -122,17 +122,18 @@ impl DataSource {
         (self.0 >> start & ((1 << width) - 1)) as u16
     }
 
-    /// What kind of access, [`op`] bits.
+    /// Returns the kind of access, [`op`] bits.
     pub fn op(self) -> u8 {
         self.field(0, 5) as u8
     }
 
-    /// Which cache or memory answered, [`level`] bits; older than [`level_number`](Self::level_number).
+    /// Returns the cache or memory that answered, [`level`] bits; older than
+    /// [`level_number`](Self::level_number).
     pub fn level(self) -> u16 {
         self.field(5, 14)
     }
 
-    /// How the other caches were asked, [`snoop`] bits.
+    /// Returns the outcome of the snoop of other caches, [`snoop`] bits.
     pub fn snoop(self) -> u8 {
         (self.field(19, 5) | self.field(38, 2) << 5) as u8
     }
@@ -142,17 +143,17 @@ impl DataSource {
         self.field(24, 2) as u8
     }
 
-    /// How the address was translated, [`tlb`] bits.
+    /// Returns the outcome of the address's translation, [`tlb`] bits.
     pub fn tlb(self) -> u8 {
         self.field(26, 7) as u8
     }
 
-    /// Which cache or memory answered, one of [`level_number`]; 0 where only `level` says it.
+    /// Returns the cache or memory that answered, one of [`level_number`]; 0 where only `level` has it.
     pub fn level_number(self) -> u8 {
         self.field(33, 4) as u8
     }
 
-    /// Whether that was on another node or core.
+    /// Returns whether that was on another node or core.
     pub fn is_remote(self) -> bool {
         self.field(37, 1) != 0
     }
@@ -162,22 +163,22 @@ impl DataSource {
         self.field(40, 3) as u8
     }
 
-    /// How far away: 1 another core of the node … 4 another board; 0 not known.
+    /// Returns the distance: 1 another core of the node … 4 another board; 0 for unknown.
     pub fn hops(self) -> u8 {
         self.field(43, 3) as u8
     }
 
-    /// Whether the access reads.
+    /// Returns whether the access reads.
     pub fn is_load(self) -> bool {
         self.op() & op::LOAD != 0
     }
 
-    /// Whether the access writes.
+    /// Returns whether the access writes.
     pub fn is_store(self) -> bool {
         self.op() & op::STORE != 0
     }
 
-    /// Whether the line was modified in another cache.
+    /// Returns whether the line was modified in another cache.
     pub fn is_hitm(self) -> bool {
         self.snoop() & snoop::HITM != 0
     }

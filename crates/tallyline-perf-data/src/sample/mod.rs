@@ -79,9 +79,9 @@ pub struct Weight {
 /// A part of the user's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStack<'a> {
-    /// What was copied, from the stack pointer on; only the first `used` bytes mean something.
+    /// The copied bytes, from the stack pointer on; only the first `used` of them are valid.
     pub bytes: &'a [u8],
-    /// How much of it was really there.
+    /// The number of bytes that the stack really had.
     pub used: u64,
 }
 
@@ -92,31 +92,31 @@ pub struct UserStack<'a> {
 pub struct Sample<'a> {
     /// In whose code `ip` is.
     pub mode: CpuMode,
-    /// Whether the hardware says that `ip` is the very instruction (`PERF_RECORD_MISC_EXACT_IP`).
+    /// `true` if the hardware says that `ip` is the very instruction (`PERF_RECORD_MISC_EXACT_IP`).
     pub exact: bool,
-    /// Where the program was.
+    /// The address of the code.
     pub ip: Option<u64>,
     /// The process; −1 where there is none any more.
     pub pid: Option<i32>,
     /// The thread.
     pub tid: Option<i32>,
-    /// When, in nanoseconds of the recording's clock.
+    /// The time, in nanoseconds of the recording's clock.
     pub time: Option<u64>,
     /// The address of the data.
     pub addr: Option<u64>,
-    /// Which event, by the number that the kernel gave it (`IDENTIFIER` or `ID`).
+    /// The event, by the number that the kernel gave it (`IDENTIFIER` or `ID`).
     pub id: Option<u64>,
-    /// The same for the one CPU's or thread's part of the event.
+    /// The number of the event's part for the one CPU or thread (`STREAM_ID`).
     pub stream_id: Option<u64>,
     /// The CPU.
     pub cpu: Option<u32>,
-    /// How many events this sample stands for.
+    /// The number of events that this sample stands for.
     pub period: Option<u64>,
     /// Counters read at the sample.
     pub read: Option<ReadValues<'a>>,
     /// Return addresses from the inside, with marks (`abi::context`) where the mode changes.
     pub callchain: Option<Words<'a>>,
-    /// What a tracepoint or the hardware (AMD IBS) wrote.
+    /// The raw data of a tracepoint or of the hardware (AMD IBS).
     pub raw: Option<&'a [u8]>,
     /// The last branches.
     pub branches: Option<BranchStack<'a>>,
@@ -128,7 +128,7 @@ pub struct Sample<'a> {
     pub user_stack: Option<UserStack<'a>>,
     /// Latencies.
     pub weight: Option<Weight>,
-    /// Where the data came from.
+    /// The source of the data.
     pub data_source: Option<DataSource>,
     /// Why a hardware transaction ended, `PERF_TXN_*` bits.
     pub transaction: Option<u64>,
@@ -152,7 +152,7 @@ impl<'a> Sample<'a> {
         Ok(sample)
     }
 
-    /// The same in the place of another one: there are many, and a sample takes some hundred bytes.
+    /// Decodes a sample in the place of another one: there are many, and a sample takes some hundred bytes.
     pub(crate) fn decode_over(&mut self, header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<()> {
         let asked = |field: u64| attr.sample_type & field != 0;
         *self = Self {

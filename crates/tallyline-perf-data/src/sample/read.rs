@@ -7,9 +7,9 @@ use crate::bytes::{Cursor, Words};
 /// One counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
-    /// What it has counted.
+    /// The count.
     pub value: u64,
-    /// Which one, by the kernel's number.
+    /// The counter, by the kernel's number.
     pub id: Option<u64>,
     /// Samples that it lost.
     pub lost: Option<u64>,
@@ -54,7 +54,7 @@ impl<'a> ReadValues<'a> {
         Ok(Self { time_enabled, time_running, counters })
     }
 
-    /// How many counters.
+    /// Returns the number of counters.
     pub fn len(&self) -> usize {
         match self.counters {
             Counters::One(_) => 1,
@@ -62,7 +62,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Whether there is none: an empty group.
+    /// Returns whether the group is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -54,7 +54,7 @@ pub mod x86_64 {
     pub const SP: u32 = 7;
     /// The instruction pointer.
     pub const IP: u32 = 8;
-    /// What the kernel can sample of a 64-bit program: not DS, ES, FS, GS.
+    /// The registers that the kernel can sample of a 64-bit program: not DS, ES, FS, GS.
     pub const ALL: u64 = 0xff_0fff;
 }
 

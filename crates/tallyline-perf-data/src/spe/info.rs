@@ -1,4 +1,4 @@
-//! What a recording says of the CPUs whose traces it has, and of their clock.
+//! The recording's description of the CPUs that have traces, and of their clock.
 
 use super::source::Cpu;
 use crate::Result;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Info {
     cpus: HashMap<u64, Cpu>,
-    /// What all CPUs are, if they are the same.
+    /// The model of all CPUs, if they are the same.
     any: Option<Cpu>,
 }
 
@@ -53,7 +53,8 @@ impl Info {
         Ok(Some(Self { cpus, any }))
     }
 
-    /// Where the trace's description is too old to say what the CPUs are the recording's header says it.
+    /// Sets the model of the CPUs from the recording's header, where the trace's description is too old to
+    /// have it.
     pub(super) fn set_model(&mut self, cpu_id: Option<&str>) {
         if self.cpus.is_empty() {
             let digits = cpu_id.map(|id| id.trim_start_matches("0x"));
@@ -62,7 +63,7 @@ impl Info {
         }
     }
 
-    /// What a CPU is.
+    /// Returns the model of a CPU.
     pub(super) fn cpu(&self, number: Option<u32>) -> Option<Cpu> {
         match number {
             Some(number) if !self.cpus.is_empty() => self.cpus.get(&number.into()).copied(),
@@ -102,7 +103,7 @@ pub fn description(pmu: u32, cpus: &[CpuInfo]) -> Vec<u64> {
     words
 }
 
-/// How the counter of the CPUs becomes the time of the recording: `PERF_RECORD_TIME_CONV`.
+/// The conversion of the CPUs' counter to the time of the recording: `PERF_RECORD_TIME_CONV`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Nanoseconds are `zero + (counter * multiplier >> shift)`.

@@ -24,10 +24,10 @@ use record::{Decoder, Operation, Record};
 use std::collections::HashMap;
 use threads::Threads;
 
-/// How much of a trace is read at once.
+/// The number of bytes of a trace that are read at once.
 const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 
-/// What became of traces of the hardware.
+/// The outcome of decoding the hardware's traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Bytes of traces that were decoded.
@@ -48,23 +48,23 @@ pub struct Tally {
     pub damaged_bytes: u64,
     /// Records whose end is missing.
     pub cut: u64,
-    /// How often the buffer was full, and the hardware stopped for a while.
+    /// The number of times that the buffer was full, and the hardware stopped for a while.
     pub truncated: u64,
-    /// How often the hardware found the last record unfinished when the next one was due.
+    /// The number of times that the hardware found the last record unfinished when the next one was due.
     pub collisions: u64,
-    /// How often the kernel says that a piece of the trace ends with a damaged record.
+    /// The number of times that, by the kernel, a piece of the trace ends with a damaged record.
     pub partial: u64,
     /// Bytes of traces of other hardware, skipped.
     pub foreign: u64,
 }
 
 impl Tally {
-    /// Whether there were no traces.
+    /// Returns whether there were no traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What has to be said, a line each.
+    /// Returns the notes for the user, a line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let counted =
@@ -126,20 +126,20 @@ impl Tally {
     }
 }
 
-/// Who was where when something happened, as the trailer of a record says it.
+/// The task, CPU and time in the trailer of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Who {
     /// The process.
     pub pid: Option<i32>,
     /// The thread.
     pub tid: Option<i32>,
-    /// When.
+    /// The time.
     pub time: Option<u64>,
     /// The CPU.
     pub cpu: Option<u32>,
 }
 
-/// Where the bytes of traces are.
+/// The reader of the bytes of traces.
 pub(crate) trait Source {
     /// Fills a buffer with those at a position.
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
@@ -150,9 +150,9 @@ pub(crate) trait Source {
 pub struct Part {
     /// Bytes.
     pub size: u64,
-    /// Where it was in the hardware's buffer, counted from its beginning.
+    /// The offset in the hardware's buffer, counted from its beginning.
     pub offset: u64,
-    /// Which buffer.
+    /// The index of the buffer.
     pub index: u32,
     /// The thread whose buffer it is, if it is one's.
     pub tid: Option<i32>,
@@ -171,13 +171,13 @@ impl Part {
     }
 }
 
-/// What the kernel says of a part of a buffer.
+/// The kernel's description of a part of a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Written {
     offset: u64,
     size: u64,
     who: Who,
-    /// Whether its last record is damaged.
+    /// `true` if its last record is damaged.
     is_partial: bool,
 }
 
@@ -188,7 +188,7 @@ enum Owner {
     Thread(i32),
 }
 
-/// What a recording says of traces, and where they are.
+/// The traces' descriptions and positions in a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     info: Option<Info>,
@@ -200,7 +200,7 @@ pub(crate) struct Traces {
     tally: Tally,
 }
 
-/// Whether records of a type are looked at.
+/// Returns whether records of a type concern traces.
 pub(crate) fn concerns(kind: u32) -> bool {
     matches!(
         kind,
@@ -421,7 +421,8 @@ impl Run<'_> {
         })
     }
 
-    /// What the kernel says of this buffer, by offset, and how many of that begin up to an offset.
+    /// Returns the kernel's descriptions of this buffer, by offset, and the number of them that begin up to an
+    /// offset.
     fn said(&self, offset: u64) -> Option<(&[Written], usize)> {
         let owner = match (self.part.cpu, self.part.tid) {
             (Some(cpu), _) => Owner::Cpu(cpu),
@@ -431,14 +432,14 @@ impl Run<'_> {
         Some((written, written.partition_point(|one| one.offset <= offset)))
     }
 
-    /// Who wrote that part of the buffer, and when.
+    /// Returns who wrote that part of the buffer, and when.
     fn written(&self, offset: u64) -> Option<Who> {
         let (written, behind) = self.said(offset)?;
         let one = written.get(behind.checked_sub(1)?)?;
         (offset - one.offset < one.size).then_some(one.who)
     }
 
-    /// Where the damaged record ends that comes next behind an offset.
+    /// Returns the end of the next damaged record behind an offset.
     fn next_break(&self, offset: u64) -> Option<u64> {
         let (written, behind) = self.said(offset)?;
         let next = written.get(behind.saturating_sub(1)..)?.iter();

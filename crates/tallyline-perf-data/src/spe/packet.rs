@@ -19,24 +19,24 @@ pub(super) enum Packet {
     Counter(u8, u64),
     /// `CONTEXTIDR` of exception level 1 or 2: Linux puts the thread's number there.
     Context(u64),
-    /// What was sampled: its class, [`class`], and more of it.
+    /// The sampled operation: its class, [`class`], and its details.
     Operation(u8, u8),
-    /// What happened, [`event`](super::record::event) bits.
+    /// The events of the operation, [`event`](super::record::event) bits.
     Events(u64),
-    /// Where the data came from: each family of CPUs has its own numbers.
+    /// The source of the data: each family of CPUs has its own numbers.
     DataSource(u64),
     /// One of a kind that is not known here. Its header says how long it is.
     Unknown,
 }
 
-/// Which address.
+/// The kinds of address packets.
 pub(super) mod address {
     pub(in super::super) const PC: u8 = 0;
     pub(in super::super) const VIRTUAL: u8 = 2;
     pub(in super::super) const PHYSICAL: u8 = 3;
 }
 
-/// What is counted.
+/// The kinds of counter packets.
 pub(super) mod counter {
     pub(in super::super) const TOTAL: u8 = 0;
 }

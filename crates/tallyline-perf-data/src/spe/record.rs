@@ -20,7 +20,7 @@ pub(super) mod event {
     pub(in super::super) const SNOOPED: u64 = 1 << 23;
 }
 
-/// What was sampled.
+/// The sampled operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// A load or a store.
@@ -52,21 +52,21 @@ impl Operation {
 /// One sampled operation. What its packets do not say is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Where it is, and in whose code.
+    /// The address of the code, and its mode.
     pub(super) code: Option<(u64, CpuMode)>,
     /// The address of its data.
     pub(super) data: Option<u64>,
     pub(super) physical: Option<u64>,
     pub(super) operation: Option<Operation>,
-    /// What happened, [`event`] bits.
+    /// The events of the operation, [`event`] bits.
     pub(super) events: u64,
-    /// Where the data came from, as this CPU numbers it.
+    /// The source of the data, as this CPU numbers it.
     pub(super) source: Option<u64>,
     /// Cycles from its dispatch until it was complete.
     pub(super) latency: u64,
     /// The thread.
     pub(super) context: Option<u64>,
-    /// When, as the counter of the CPUs says it.
+    /// The time, by the CPUs' counter.
     pub(super) timestamp: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Decoder {
     record: Record,
     has_packets: bool,
     is_damaged: bool,
-    /// What is not decoded yet, and where it begins in the hardware's buffer.
+    /// The bytes that are not decoded yet, and their offset in the hardware's buffer.
     rest: Vec<u8>,
     offset: u64,
 }

@@ -1,12 +1,12 @@
-//! Where the data of an access came from, as `perf_mem_data_src` says it.
+//! The source of an access's data, as `perf_mem_data_src` has it.
 //!
-//! A packet says it in numbers of the CPU's own; events say what every CPU with them says. Stores have no
-//! such packet.
+//! A packet gives it in numbers of the CPU's own; event bits give it alike on every CPU that has them. Stores have
+//! no such packet.
 
 use super::record::{Operation, Record, event};
 use crate::sample::{DataSource, level, level_number, op, snoop, tlb};
 
-/// How a family of CPUs numbers the places that data come from.
+/// The numbering of data sources by a family of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
     /// Arm's own designs.
@@ -44,7 +44,7 @@ const CPUS: [(u64, u64, Numbers); 18] = [
     (HISILICON, 0xd06, Numbers::Hip), // HIP12
 ];
 
-/// What is known of the CPU that wrote a record.
+/// The CPU that wrote a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cpu {
     /// `MIDR_EL1`: its designer, part and revision.
@@ -70,7 +70,7 @@ struct Parts {
     snoop: u8,
 }
 
-/// Where the data of an access came from. `None` for operations that access no memory.
+/// Returns the source of an access's data. `None` for operations that access no memory.
 pub(super) fn of(record: &Record, cpu: Option<Cpu>) -> Option<DataSource> {
     let Some(Operation::Access { is_store, is_atomic }) = record.operation else { return None };
     let mut parts = Parts::default();

@@ -1,4 +1,4 @@
-//! Which thread ran where and when, and which process it is of.
+//! The threads that ran on each CPU over time, and their processes.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ impl Since {
 /// Nobody.
 const NONE: i32 = -1;
 
-/// What records say of threads.
+/// The threads that records name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     /// The process of each thread.
@@ -44,7 +44,7 @@ impl Threads {
         self.running.entry(cpu).or_default().0.push((time, tid.unwrap_or(NONE)));
     }
 
-    /// When all is known: records are not in the order of time.
+    /// Sorts by time, once all records are read: they are in no order of time.
     pub(super) fn sort(&mut self) {
         for since in self.processes.values_mut().chain(self.running.values_mut()) {
             since.0.sort_by_key(|(time, _)| *time);

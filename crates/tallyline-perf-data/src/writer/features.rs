@@ -206,7 +206,7 @@ impl Section {
         }
     }
 
-    /// Which blocks of memory belong to which node: a bit for each block.
+    /// Writes the blocks of memory of each node: a bit for each block.
     fn memory(&mut self, machine: &Machine) {
         const VERSION: u64 = 1;
         let nodes = machine.nodes.iter().filter(|node| !node.blocks.is_empty());

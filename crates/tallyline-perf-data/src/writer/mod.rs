@@ -37,7 +37,7 @@ fn entry_size(events: &[EventDescription]) -> u64 {
 pub struct EventDescription {
     /// As the user gave it.
     pub name: String,
-    /// What was asked for.
+    /// The attributes that the event was opened with.
     pub attr: Attr,
     /// The numbers that samples carry.
     pub ids: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct Writer<W> {
     written: u64,
     build_ids: BTreeMap<(bool, Vec<u8>), BuildId>,
     times: Option<(u64, u64)>,
-    /// Whether what describes records goes in front of them, and nothing is completed later.
+    /// `true` if descriptions of records precede them, and nothing is completed later.
     is_stream: bool,
 }
 

@@ -87,7 +87,7 @@ impl Encoder {
         record
     }
 
-    /// What traces of the hardware are: the kind (`abi::auxtrace`), and words of its own.
+    /// Describes the hardware's traces: their kind (`abi::auxtrace`), and words of its own.
     pub fn auxtrace_info(kind: u32, words: &[u64]) -> Self {
         let mut record = Self::new(kind::AUXTRACE_INFO, 0);
         record.halves(kind.cast_signed(), 0);
@@ -95,15 +95,15 @@ impl Encoder {
         record
     }
 
-    /// How the counter of the CPUs becomes the time of the recording.
+    /// Gives the conversion of the CPUs' counter to the time of the recording.
     pub fn time_conversion(clock: &Clock) -> Self {
         let mut record = Self::new(kind::TIME_CONV, 0);
         record.words(&clock.words());
         record
     }
 
-    /// What the kernel says when the hardware has written to its buffer: where, how many bytes, and flags
-    /// (`abi::auxtrace`).
+    /// Reports that the hardware has written to its buffer, as the kernel does: the offset, the number of
+    /// bytes, and flags (`abi::auxtrace`).
     pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &Who) -> Self {
         let mut record = Self::new(kind::AUX, 0);
         record.words(&[offset, size, flags]);
@@ -164,8 +164,8 @@ impl Encoder {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
     }
 
-    /// Who and when, as the event's other records carry it. No CPU and no id: perf knows that this
-    /// was made up by it.
+    /// Writes the trailer that the event's other records have. No CPU and no id: perf takes the record for one
+    /// that it synthesized.
     fn trailer(&mut self, attr: &Attr, pid: i32, tid: i32, time: u64) {
         self.trailer_of(attr, &Who { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
     }

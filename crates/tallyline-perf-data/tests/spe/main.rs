@@ -98,7 +98,7 @@ fn stored(bytes: &[u8]) -> File {
     file
 }
 
-/// Whether samples are those of the accesses among operations, field by field.
+/// Compares samples with the accesses among operations, field by field.
 fn compare(samples: &[Sample<'_>], operations: &[Vec<Sampled>]) {
     let wanted = operations.iter().enumerate();
     let mut wanted: Vec<_> =

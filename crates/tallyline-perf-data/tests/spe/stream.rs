@@ -23,7 +23,7 @@ pub(crate) const MODELS: [u64; 6] = [0x413f_d0c1, 0x410f_d4f1, AMPERE, 0x480f_d0
 /// Of its numbers perf complains of those that mean nothing.
 const AMPERE: u64 = 0xc00f_ac41;
 
-/// What a CPU says that it can tell of events: snoops on every other one.
+/// Returns the events that a CPU can report: snoops on every other one.
 pub(crate) fn known_events(cpu: usize) -> u64 {
     if cpu.is_multiple_of(2) { 0xffff_ffff } else { 0xffff }
 }
@@ -119,7 +119,7 @@ impl Random {
     }
 }
 
-/// What the CPUs sample: for each its operations, in the order of time.
+/// Returns the operations that the CPUs sample: for each of them in the order of time.
 pub(crate) fn operations(seed: u64, each: u64) -> Vec<Vec<Sampled>> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     (0..MODELS.len() as u64)
@@ -155,7 +155,7 @@ fn operation(random: &mut Random, cpu: u64, time: &mut u64) -> Sampled {
     }
 }
 
-/// What an event of SPE asks for.
+/// Returns the attributes of an event of SPE.
 pub(crate) fn attr(sample_type: u64) -> Attr {
     Attr {
         kind: PMU,
@@ -168,7 +168,7 @@ pub(crate) fn attr(sample_type: u64) -> Attr {
     }
 }
 
-/// What `tallyline record` asks for.
+/// The sample fields that `tallyline record` asks for.
 pub(crate) const FIELDS: u64 = bit::IDENTIFIER
     | bit::IP
     | bit::TID
@@ -193,10 +193,10 @@ pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&Clock>) -> Result<Wr
     begin_with(out, clock, &MAPS)
 }
 
-/// What is mapped: process, start, length, where in the file, the file, whether code can run there.
+/// A mapping: process, start, length, offset in the file, the file, and whether code can run there.
 pub(crate) type Map<'p> = (i32, u64, u64, u64, &'p str, bool);
 
-/// The same as perf wrote it before Linux 6.14: CPUs are what the header says.
+/// Begins a recording as perf wrote it before Linux 6.14: the CPUs' model is in the header.
 pub(crate) fn begin_old<W: Write + Seek>(out: W) -> Result<Writer<W>> {
     begin_described(out, Some(&CLOCK), &MAPS, &[PMU.into(), 1])
 }

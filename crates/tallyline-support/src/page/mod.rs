@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-/// What all pages look like.
+/// The style sheet of all pages.
 const BASE: &str = include_str!("base.css");
 
 const HEAD: &str = include_str!("head.html");

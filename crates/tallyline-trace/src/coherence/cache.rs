@@ -2,7 +2,7 @@
 
 use super::Geometry;
 
-/// What a core may do with a line.
+/// The state of a line in a core's caches, by MESI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Nothing: it is not there.
@@ -21,9 +21,9 @@ pub enum State {
 pub struct Way {
     /// The line's number.
     pub line: u64,
-    /// What the core wrote since it last took the line for itself, one bit a byte.
+    /// The bytes that the core wrote since it last took the line for itself, one bit a byte.
     pub(crate) written: u64,
-    /// When it was last used.
+    /// The time of the last use.
     used: u64,
     /// Accesses since it came.
     pub reads: u64,

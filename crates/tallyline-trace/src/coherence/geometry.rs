@@ -55,7 +55,7 @@ impl Geometry {
         Ok(Self { cores, line_bits: line.trailing_zeros(), sets, ways })
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     pub fn cores(self) -> u16 {
         self.cores
     }

@@ -1,4 +1,4 @@
-//! What is known of each line: who has it, why others lost it, what happened to it.
+//! The state of each line: the cores that have it, the reasons others lost it, and counts of events.
 
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ pub enum Miss {
     FalseSharing,
 }
 
-/// What happened to a line, in all cores together.
+/// Counts of a line's events, in all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Reads.
@@ -56,7 +56,7 @@ impl LineCounts {
     }
 }
 
-/// Who took a line away: an instruction, and the offset in the line that it wrote to.
+/// The writer that took a line away: its instruction, and the offset in the line that it wrote to.
 pub(super) type Culprit = (u32, u16);
 
 /// A core and a line that it has or had.
@@ -86,7 +86,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What became of the line in a core; none if it never was there.
+    /// Returns the state of the line in a core; none if it never was there.
     pub(super) fn status(&self, core: u16) -> Option<Status> {
         let at = self.parts.binary_search_by_key(&core, |part| part.core).ok()?;
         self.parts.get(at).map(|part| part.status)

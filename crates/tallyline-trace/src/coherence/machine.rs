@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 /// The most pairs of who lost a line and who took it that are told apart.
 const CONFLICTS_LIMIT: usize = 1 << 20;
 
-/// What happened in all.
+/// Counts of all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Accesses to a line: one that crosses the end of a line is two.
@@ -52,11 +52,11 @@ pub struct Conflict {
     pub culprit_offset: u16,
     /// The instruction that wrote it.
     pub culprit: u32,
-    /// Whether bytes that the victim touches were written since.
+    /// `true` if bytes that the victim touches were written since.
     pub is_true: bool,
 }
 
-/// What an instruction did, on all lines.
+/// Counts of an instruction's events, on all lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceCounts {
     /// Accesses that found their line.
@@ -84,7 +84,7 @@ pub struct Summary {
     pub lines: Vec<(u64, LineCounts)>,
     /// By instruction.
     pub instructions: Vec<PlaceCounts>,
-    /// Who lost lines to whom, and how often.
+    /// The pairs of instructions of which one took lines from the other, and the number of times.
     pub conflicts: Vec<(Conflict, u64)>,
     /// Misses of the kind of `conflicts` that are not in there, as there are too many different ones.
     pub other_conflicts: u64,
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// What the machine is.
+    /// Returns the shape of the machine.
     pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
     }

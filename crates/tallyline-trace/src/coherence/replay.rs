@@ -27,7 +27,7 @@ pub enum Atomics {
     Recorded,
 }
 
-/// How to replay.
+/// The parameters of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Instructions that a thread runs before the next thread's turn.
@@ -51,12 +51,12 @@ pub struct Course {
     pub accesses: u64,
 }
 
-/// What comes of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
-    /// How it went.
+    /// The course of the replay.
     pub course: Course,
-    /// What the model counted.
+    /// The model's counts.
     pub summary: Summary,
 }
 
@@ -205,7 +205,7 @@ enum Class {
 }
 
 impl Class {
-    /// What a point is to others.
+    /// Returns the effect of a point on other threads.
     fn of(kind: Point) -> Option<Self> {
         match kind {
             Point::Clone => Some(Self::Made),
@@ -215,7 +215,7 @@ impl Class {
         }
     }
 
-    /// What a point waits for.
+    /// Returns the point that a point waits for.
     fn awaited(kind: Point) -> Option<Self> {
         match kind {
             Point::Start => Some(Self::Made),
@@ -226,7 +226,7 @@ impl Class {
     }
 }
 
-/// Which points were not passed yet.
+/// The points that were not passed yet.
 struct Order {
     /// Of each class the next one of each thread.
     next: [BTreeSet<(u64, usize)>; 3],
@@ -245,7 +245,7 @@ impl Order {
         Self { next, forced: false }
     }
 
-    /// Whether what the point waits for was passed.
+    /// Returns whether the point that it waits for was passed.
     fn admits(&mut self, kind: Point, number: u64) -> bool {
         let Some(class) = Class::awaited(kind) else { return true };
         let first = self.next[class as usize].first();
@@ -266,7 +266,7 @@ impl Order {
     }
 }
 
-/// What a thread's turn works on.
+/// The state that a thread's turn works on.
 struct Run<'a, M> {
     place: usize,
     core: u16,
