@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_recording_without_samples_says_what_to_do() {
-        let lost = Profile { lost: 7, ..Profile::default() };
+        let mut lost = Profile::default();
+        lost.lost = 7;
         assert!(no_samples(&lost).contains("7 were lost") && no_samples(&lost).contains("--ring-size"));
         assert!(no_samples(&Profile::default()).contains("-e cpu-clock"));
     }
