@@ -179,6 +179,11 @@ impl PartialEq for Words<'_> {
 
 impl Eq for Words<'_> {}
 
+/// Returns the bytes in front of the first zero; all of them if there is none.
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Files that hold types of another one: what the compiler split off, and what dwz took out.
 
-use super::debug_file::{self, path_of};
+use super::folders::{self, path_of};
 use crate::{Companion, Companions, Contents, elsewhere};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ impl Beside {
 
     fn alternate(&self, name: &Path, build_id: &[u8]) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = self.folders().iter().map(|folder| folder.join(name)).collect();
-        paths.extend(debug_file::by_build_id(build_id));
-        paths.extend(name.file_name().map(|name| debug_file::folder().join(".dwz").join(name)));
+        paths.extend(folders::by_build_id(build_id));
+        paths.extend(name.file_name().map(|name| folders::folder().join(".dwz").join(name)));
         paths
     }
 }

@@ -6,5 +6,6 @@
 mod companions;
 pub mod debug_file;
 pub mod debuginfod;
+mod folders;
 
 pub use companions::Beside;

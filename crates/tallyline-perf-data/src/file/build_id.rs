@@ -3,7 +3,7 @@
 use super::features::{Feature, Features};
 use crate::Result;
 use crate::abi::misc;
-use crate::bytes::{ByteOrder, Cursor};
+use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -102,9 +102,4 @@ impl BuildIds {
         let body = Cursor::new(at.take(len, "a build-id")?, at.order(), offset);
         if has_process { self.add_record(misc, body) } else { self.add(misc, body) }
     }
-}
-
-/// Text that ends with a zero, or where the bytes end.
-pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -1,12 +1,11 @@
 //! The events of a recording, and which of them a record belongs to.
 
-use super::build_id::until_nul;
-use super::features::{Feature, Features};
+use super::features::{Feature, Features, Group};
 use super::tracing;
 use crate::Result;
 use crate::abi::sample as bit;
 use crate::attr::Attr;
-use crate::bytes::{ByteOrder, Cursor, Words};
+use crate::bytes::{ByteOrder, Cursor, Words, until_nul};
 use crate::names;
 use std::collections::HashMap;
 
@@ -21,17 +20,6 @@ pub struct Event {
     pub ids: Vec<u64>,
     /// The group it is in, if any.
     pub group: Option<Group>,
-}
-
-/// A group of events that are counted together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The name it was given, often empty.
-    pub name: String,
-    /// The index of the leader.
-    pub leader: usize,
-    /// The number of its members, the leader included.
-    pub members: usize,
 }
 
 /// The kind of update that is a name.

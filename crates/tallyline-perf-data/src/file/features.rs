@@ -1,9 +1,7 @@
 //! The feature sections: the recording's description of the machine and the run.
 
-use super::build_id::until_nul;
-use super::event::Group;
 use crate::Result;
-use crate::bytes::{ByteOrder, Cursor};
+use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::BTreeMap;
 
 /// A section's number, `HEADER_*` in perf's `util/header.h`.
@@ -46,6 +44,17 @@ pub struct CacheLevel {
     pub size: String,
     /// The CPUs that share it, a list such as `0-3`.
     pub cpus: String,
+}
+
+/// A group of events that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name it was given, often empty.
+    pub name: String,
+    /// The index of the leader.
+    pub leader: usize,
+    /// The number of its members, the leader included.
+    pub members: usize,
 }
 
 /// The machine and the run; a field is empty where the recording does not describe it.

@@ -20,8 +20,8 @@ mod tests;
 mod tracing;
 
 pub use build_id::{BuildId, BuildIds};
-pub use event::{Event, Events, Group};
-pub use features::{CacheLevel, Feature, Features};
+pub use event::{Event, Events};
+pub use features::{CacheLevel, Feature, Features, Group};
 pub use order::Ordered;
 pub use pieces::Pieces;
 pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};

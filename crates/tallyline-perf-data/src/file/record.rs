@@ -1,11 +1,11 @@
 //! Records and their bodies.
 
-use super::build_id::{BuildId, until_nul};
+use super::build_id::BuildId;
 use super::event::Events;
 use super::stream::RawRecord;
 use crate::abi::{misc, record as kind, sample as bit};
 use crate::attr::Attr;
-use crate::bytes::Cursor;
+use crate::bytes::{Cursor, until_nul};
 use crate::sample::{CpuMode, Sample};
 use crate::spe::{Traces, Who};
 use crate::{Error, Result};

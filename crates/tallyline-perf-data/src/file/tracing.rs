@@ -1,9 +1,8 @@
 //! Names of tracepoints and probes from the tracing data: what tracefs says of their formats. perf writes it into
 //! streams in front of samples, and into files as a section; it is the start of a `trace.dat`.
 
-use super::build_id::until_nul;
 use crate::Result;
-use crate::bytes::{ByteOrder, Cursor};
+use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::HashMap;
 
 /// The first bytes.

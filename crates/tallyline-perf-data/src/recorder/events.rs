@@ -3,6 +3,7 @@
 //! `cpu-clock:u`, `cycles:pp`, `mem-loads`, `cpu_core/mem-loads,ldlat=30/P`, `ibs_op//`,
 //! `mem:0x1000/8:w`, `r1c2`, and groups of them, `{cycles,instructions}`.
 
+use super::request::EventRequest;
 use super::spe::{self, Accesses};
 use super::sysfs::{Pmu, Pmus};
 use super::tracepoints;
@@ -10,29 +11,6 @@ use crate::abi::attr_flag;
 use crate::attr::Attr;
 use crate::file::Group;
 use crate::names::{BREAKPOINT, HARDWARE, NAMES, RAW, TRACEPOINT};
-
-/// An event to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventRequest {
-    /// As it will stand in the recording.
-    pub name: String,
-    /// The event's attributes; the scope's bits are set where the text gives a scope.
-    pub attr: Attr,
-    /// CPUs to count on, if not all.
-    pub cpus: Option<Vec<u32>>,
-    /// The index of its group's leader, itself included.
-    pub leader: usize,
-    /// As close to the instruction as the hardware can (`P`).
-    pub(crate) most_precise: bool,
-    /// `true` if the text gives a period or frequency.
-    pub(crate) has_period: bool,
-    /// `true` if samples have data sources.
-    pub(crate) is_memory: bool,
-    /// `true` if the text says whose code to sample.
-    pub(crate) has_scope: bool,
-    /// `true` if the hardware writes packets into a buffer of its own, and no samples into the rings.
-    pub(crate) writes_packets: bool,
-}
 
 /// The latency threshold of `mem-loads` where the text gives none: loads of 30 cycles and more.
 const LATENCY: &str = "ldlat=30";

@@ -3,7 +3,7 @@
 //!
 //! A file is opened when its mapping is seen, and copied at the end if samples were in it.
 
-use super::synthesize::build_id_of;
+use super::build_id::build_id_of;
 use super::vdso::Vdso;
 use crate::file::BuildId;
 use rustc_hash::FxHashMap;

@@ -6,12 +6,14 @@
 //! was there before, `machine` describes the machine, `spe` has what is special there, `os` has the
 //! system calls.
 
+mod build_id;
 mod error;
 mod events;
 mod keep;
 mod machine;
 mod open;
 mod os;
+mod request;
 mod rings;
 mod spe;
 mod synthesize;
@@ -19,12 +21,13 @@ mod sysfs;
 mod tracepoints;
 mod vdso;
 
+pub use build_id::build_id_of_file;
 pub use error::RecordError;
-pub use events::{EventRequest, groups, parse};
+pub use events::{groups, parse};
 pub use keep::Kept;
 pub use machine::describe;
 pub use os::ask_to_end;
-pub use synthesize::build_id_of_file;
+pub use request::EventRequest;
 pub use sysfs::Pmus;
 pub use vdso::Vdso;
 

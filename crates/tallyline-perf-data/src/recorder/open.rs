@@ -1,8 +1,9 @@
 //! Opening events: as asked for, and where the kernel does not know or permit that, as close to it
 //! as it does.
 
-use super::events::{EventRequest, parse};
+use super::events::parse;
 use super::os::{self, Ring};
+use super::request::EventRequest;
 use super::rings::Rings;
 use super::spe;
 use super::sysfs::{Pmus, cpu_list, text};

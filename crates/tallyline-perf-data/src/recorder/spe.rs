@@ -1,6 +1,6 @@
 //! The particulars of Arm's SPE: the description of its CPUs, its terms, its buffers.
 
-use super::events::EventRequest;
+use super::request::EventRequest;
 use super::sysfs::{Pmu, Pmus, text};
 use crate::attr::Attr;
 use crate::spe::{self, CpuInfo};

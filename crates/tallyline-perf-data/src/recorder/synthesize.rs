@@ -1,5 +1,6 @@
 //! Records about what was there before the recording began: the kernel, processes, their mappings.
 
+use super::build_id::{build_id_of_file, build_id_of_notes};
 use super::keep::Keeper;
 use super::sysfs::{Pmus, cpu_list, text};
 use super::{Target, spe};
@@ -9,7 +10,6 @@ use crate::file::{BuildId, Comm, Mapping, Task};
 use crate::sample::CpuMode;
 use crate::spe::Clock;
 use crate::writer::{Encoder, Writer};
-use object::Object;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Result};
@@ -17,9 +17,6 @@ use std::path::Path;
 
 /// These were there before all others.
 const BEFORE: u64 = 0;
-
-/// A note's type, `NT_GNU_BUILD_ID`.
-const NOTE_BUILD_ID: u32 = 3;
 
 /// The kernel's code and its modules, where it shows their addresses.
 pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
@@ -259,34 +256,6 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mapping<'_>, &str)> {
     Some((mapping, path))
 }
 
-/// The build-id in a file that can be read.
-pub fn build_id_of_file(path: &Path) -> Option<BuildId> {
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
-    build_id_of(&file)
-}
-
-/// The build-id in an open file.
-pub(super) fn build_id_of(file: &File) -> Option<BuildId> {
-    let cache = object::ReadCache::new(file);
-    let object = object::File::parse(&cache).ok()?;
-    BuildId::new(object.build_id().ok()??)
-}
-
-/// Notes as the kernel shows them: lengths of name and content, type, both padded to 4 bytes.
-fn build_id_of_notes(mut notes: &[u8]) -> Option<BuildId> {
-    loop {
-        let (header, rest) = notes.split_at_checked(12)?;
-        let word = |index: usize| header[index..].first_chunk().copied().map(u32::from_ne_bytes);
-        let (name_len, content_len, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
-        let (name, rest) = rest.split_at_checked(name_len.checked_next_multiple_of(4)?)?;
-        let content = rest.get(..content_len)?;
-        if kind == NOTE_BUILD_ID && name.starts_with(b"GNU\0") {
-            return BuildId::new(content);
-        }
-        notes = rest.get(content_len.checked_next_multiple_of(4)?..)?;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,24 +273,5 @@ mod tests {
         assert_eq!(nameless.path, b"//anon");
         assert!(parse_mapping(7, "1000-2000 ---p 00000000 00:00 0 ").is_none());
         assert!(parse_mapping(7, "nonsense").is_none());
-    }
-
-    #[test]
-    fn a_build_id_is_found_among_notes() {
-        let note = |kind: u32, name: &[u8], content: &[u8]| {
-            let mut bytes = Vec::new();
-            bytes.extend((name.len() as u32).to_ne_bytes());
-            bytes.extend((content.len() as u32).to_ne_bytes());
-            bytes.extend(kind.to_ne_bytes());
-            bytes.extend(name);
-            bytes.resize(bytes.len().next_multiple_of(4), 0);
-            bytes.extend(content);
-            bytes.resize(bytes.len().next_multiple_of(4), 0);
-            bytes
-        };
-        let notes = [note(6, b"Xen\0", b"odd"), note(3, b"GNU\0", &[0xcd; 20])].concat();
-        assert_eq!(build_id_of_notes(&notes), BuildId::new(&[0xcd; 20]));
-        assert_eq!(build_id_of_notes(&notes[..20]), None);
-        assert_eq!(build_id_of_notes(&note(u32::MAX, &[], &[])), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Tracepoints and probes by name, from tracefs.
 
-use super::events::EventRequest;
+use super::request::EventRequest;
 use super::sysfs::{Pmus, text};
 use crate::names::TRACEPOINT;
 use std::collections::BTreeMap;

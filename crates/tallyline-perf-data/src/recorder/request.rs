@@ -1,0 +1,26 @@
+//! The request to record an event.
+
+use crate::attr::Attr;
+
+/// An event to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRequest {
+    /// As it will stand in the recording.
+    pub name: String,
+    /// The event's attributes; the scope's bits are set where the text gives a scope.
+    pub attr: Attr,
+    /// CPUs to count on, if not all.
+    pub cpus: Option<Vec<u32>>,
+    /// The index of its group's leader, itself included.
+    pub leader: usize,
+    /// As close to the instruction as the hardware can (`P`).
+    pub(crate) most_precise: bool,
+    /// `true` if the text gives a period or frequency.
+    pub(crate) has_period: bool,
+    /// `true` if samples have data sources.
+    pub(crate) is_memory: bool,
+    /// `true` if the text says whose code to sample.
+    pub(crate) has_scope: bool,
+    /// `true` if the hardware writes packets into a buffer of its own, and no samples into the rings.
+    pub(crate) writes_packets: bool,
+}
