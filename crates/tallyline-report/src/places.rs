@@ -10,7 +10,7 @@ use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
 pub struct Place {
     /// The file, as an index into [`Profile::dsos`](super::Profile::dsos); [`NONE`] where nothing was mapped.
     pub dso: u32,
-    /// The offset in the file, see [`DsoKind`](tallyline_perf_data::spaces::DsoKind); the address without a file.
+    /// The offset in the file, see [`DsoKind`]; the address without a file.
     pub offset: u64,
     /// The mode that the CPU ran in.
     pub mode: CpuMode,

@@ -3,8 +3,10 @@
 
 use super::Slice;
 use super::entry::{Entries, Entry, Interest, Step};
-use super::scan::{Hash, hash_member, is_record};
-use super::units::{Context, GlobalDieOffset, Units};
+use super::hash::{Hash, hash_member};
+use super::offset::GlobalDieOffset;
+use super::tags::is_record;
+use super::units::{Context, Units};
 use crate::error::{Error, Result};
 use crate::lookup::naming::canonical;
 use gimli::AttributeValue;

@@ -1,7 +1,8 @@
 //! One debugging information entry, and how its attributes are understood.
 
 use super::abbreviations::{Abbreviation, Abbreviations, Attribute, Field, PLACES, Run, skip, usize_of};
-use super::units::{Context, GlobalDieOffset, Units};
+use super::offset::GlobalDieOffset;
+use super::units::{Context, Units};
 use super::{Slice, damaged};
 use crate::error::Result;
 use gimli::constants::{self, DwAt, DwForm, DwTag};

@@ -1,11 +1,13 @@
 //! Debug information for those who read more of it than types: units with their sections, and
 //! types one at a time, by where their entries are.
 
+use super::Slice;
 use super::entry::{Entries, Entry, Interest, Step};
 use super::load::{Loader, Need};
+use super::offset::GlobalDieOffset;
 use super::position::Paths;
 use super::sections::Reading;
-use super::units::{Context, GlobalDieOffset, Units};
+use super::units::{Context, Units};
 use super::with_units;
 use crate::Request;
 use crate::companion::Companions;
@@ -17,9 +19,6 @@ use object::ReadRef;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The reader that gimli reads from: a slice of a section, with the byte order of the file.
-pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
 /// Opens the debug information of an ELF file, and hands it on with what is missing of it.
 pub(crate) fn explore<'a, R: ReadRef<'a>, T>(

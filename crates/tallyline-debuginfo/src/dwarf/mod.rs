@@ -1,5 +1,8 @@
 //! The reader of DWARF 2 to 5.
 //!
+//! Leaves are the file's parts ([`sections`], [`source`], [`abbreviations`], [`strings`]); [`units`] indexes the units
+//! that they hold, [`context`] reads what a unit's other DIEs need, [`entry`] reads DIEs.
+//!
 //! Two passes. The first ([`scan`]) walks every unit in parallel and finds which entries define the
 //! wanted types, equal ones once: of each it keeps an offset and a hash. The second ([`load`]) makes
 //! types of those and of what they need, again in parallel, each worker with the entries of its own
@@ -12,17 +15,19 @@
 
 mod abbreviations;
 mod alternate;
-mod array;
 mod classes;
 mod contents;
+mod context;
 mod definitions;
 mod entry;
 mod explore;
 mod finish;
+mod found;
+mod hash;
 mod hierarchy;
 mod lists;
 mod load;
-mod member;
+mod offset;
 mod on_demand;
 mod outlines;
 mod position;
@@ -30,18 +35,23 @@ mod presence;
 mod scan;
 mod scan_deep;
 mod scan_scoped;
+mod scopes;
 mod sections;
+mod slice;
 mod source;
 mod split;
 mod strings;
+mod tags;
+mod unit;
 mod units;
 mod variant;
 mod virtual_bases;
 mod windows;
 
+pub(crate) use explore::UnitEntries;
 pub(crate) use explore::explore;
 pub use explore::{DebugInfo, TypeReader, VariablesOf};
-pub(crate) use explore::{Slice, UnitEntries};
+pub(crate) use slice::Slice;
 
 use crate::Request;
 use crate::companion::Companions;
@@ -49,12 +59,13 @@ use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
+use found::Found;
 use lists::Lists;
 use load::{Classes, Loaded, Loader};
 use object::ReadRef;
 use on_demand::OnDemand;
 use rayon::prelude::*;
-use scan::{Before, Found, Known};
+use scan::{Before, Known};
 use sections::{Reading, Sections};
 use source::{Role, Source};
 use std::ops::ControlFlow;

@@ -2,7 +2,7 @@
 //! a hundredth of its units.
 
 use super::Slice;
-use super::units::Unit;
+use super::unit::Unit;
 use crate::elf::{File, Naming, Part};
 use crate::error::Result;
 use gimli::{DebugInfo, RunTimeEndian, SectionId, UnitHeader, UnitSectionOffset};

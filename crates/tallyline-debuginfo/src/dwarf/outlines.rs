@@ -1,12 +1,13 @@
 //! The outlines of classes: the sizes that other units need to know. They are kept for every class of a
 //! program, so that its units need not be in memory together.
 
-use super::definitions::is_template_argument;
 use super::entry::{Entries, Entry, Interest, Step};
 use super::hierarchy::all_bases;
 use super::load::Loaded;
-use super::scan_scoped::{Class, Key};
-use super::units::{Context, GlobalDieOffset, Units};
+use super::offset::GlobalDieOffset;
+use super::scopes::{Class, Key};
+use super::tags::is_template_argument;
+use super::units::{Context, Units};
 use super::{finish, variant};
 use crate::error::Result;
 use crate::model::{Language, Member, MemberKind, NameId, Record, RecordId, RecordKind, Type, TypeId, Types};

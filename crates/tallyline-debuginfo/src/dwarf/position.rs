@@ -1,12 +1,9 @@
 //! The origins of types: the unit, and the file and line of a declaration.
 
 use super::Slice;
-use super::entry::{Entries, Entry};
-use super::load::{Cursor, Loader};
-use super::scan::Found;
-use super::units::{GlobalDieOffset, Units};
+use super::units::Units;
 use crate::error::Result;
-use crate::model::{NameId, Position, Source};
+use crate::model::NameId;
 use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
 use rustc_hash::FxHashMap;
 
@@ -33,7 +30,7 @@ impl<'a> Units<'a> {
     }
 
     /// The table of files of a unit; none where it is missing or damaged: types are shown without.
-    fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
+    pub(super) fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
         // what was split off numbers files as the table does that stayed behind
         let index = self.skeleton_of(index);
         let about = self.about(index)?;
@@ -51,7 +48,7 @@ pub(super) struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// The path of a file as the table has it: its folder, or the unit's if it has none, and its name.
-    fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
+    pub(super) fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
         let context = units.context(unit)?;
         let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, &context, value);
         let Some(file) = self.header.file(index) else { return Ok(None) };
@@ -70,62 +67,6 @@ impl<'a> Files<'a> {
 /// Tables of files, and the paths that were made of them, each once.
 #[derive(Default)]
 pub(super) struct Paths<'a> {
-    files: Option<(usize, Option<Files<'a>>)>,
-    names: FxHashMap<(usize, u64), NameId>,
-}
-
-impl<'a> Loader<'_, 'a> {
-    /// Returns the file and line that declare the DIE that was read; none if positions are not wanted.
-    pub(super) fn position(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Position> {
-        self.position_of(cursor.unit, &cursor.entry)
-    }
-
-    fn position_of(&mut self, unit: usize, entry: &Entry<'a>) -> Result<Position> {
-        if self.paths.is_none() {
-            return Ok(Position::default());
-        }
-        let line = entry.number(constants::DW_AT_decl_line).unwrap_or(0);
-        let line = u32::try_from(line).unwrap_or(0);
-        let file = entry.number(constants::DW_AT_decl_file);
-        let file = file.map_or(Ok(NameId::NONE), |file| self.path(unit, file))?;
-        Ok(Position { file, line })
-    }
-
-    fn path(&mut self, unit: usize, file: u64) -> Result<NameId> {
-        let Some(paths) = &mut self.paths else { return Ok(NameId::NONE) };
-        if let Some(name) = paths.names.get(&(unit, file)) {
-            return Ok(*name);
-        }
-        if paths.files.as_ref().is_none_or(|(of, _)| *of != unit) {
-            paths.files = Some((unit, self.units.files(unit)?));
-        }
-        let path = match &paths.files {
-            Some((_, Some(files))) => files.path(self.units, self.units.skeleton_of(unit), file)?,
-            _ => None,
-        };
-        let name = path.map_or(Ok(NameId::NONE), |path| self.types.intern(&path))?;
-        paths.names.insert((unit, file), name);
-        Ok(name)
-    }
-
-    /// Notes the unit and the entry that a wanted type was found in.
-    pub(super) fn note_source(&mut self, found: &Found) -> Result<()> {
-        if self.paths.is_none() {
-            return Ok(());
-        }
-        let source = self.source_of(found.unit, found.place)?;
-        self.types.sources.push(Source { definitions: found.definitions, ..source });
-        Ok(())
-    }
-
-    /// Returns where the type of an entry is defined, if positions are wanted.
-    pub(super) fn source_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Source> {
-        let name = self.units.about(unit)?.name;
-        let context = self.units.context(unit)?;
-        let mut entry = Entry::default();
-        Entries::at(self.units, unit, &context, place)?.read(&mut entry)?;
-        let declared_at = self.position_of(unit, &entry)?;
-        let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
-        Ok(Source { unit, entry: place.0 as u64, declared_at, definitions: 1 })
-    }
+    pub(super) files: Option<(usize, Option<Files<'a>>)>,
+    pub(super) names: FxHashMap<(usize, u64), NameId>,
 }

@@ -2,53 +2,23 @@
 
 use super::contents::Contents;
 use super::definitions::Definitions;
-use super::entry::{Entries, Entry, Interest, Step, Traits};
+use super::entry::{Entries, Entry, Interest, Step};
+use super::found::Found;
+use super::hash::{Hash, hash_member};
+use super::offset::GlobalDieOffset;
 use super::outlines::{Outlines, Seen};
 use super::presence::Presence;
-use super::scan_scoped::Class;
-use super::units::{Context, GlobalDieOffset, Units};
+use super::scopes::Class;
+use super::tags::{is_named_type, is_record};
+use super::units::{Context, Units};
 use crate::error::Result;
 use crate::lookup::naming::{canonical, endings, is_called, stem};
 use crate::{Request, UnitFilter, Wanted};
-use foldhash::quality::{FixedState, FoldHasher};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, LazyLock};
-
-/// An entry that defines a wanted type.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) unit: usize,
-    pub(super) place: GlobalDieOffset,
-    pub(super) top_level: bool,
-    /// The scopes that it is declared in, where its language has them.
-    pub(super) path: Option<Arc<[u8]>>,
-    pub(super) named: bool,
-    /// The first typedef of a record without a name.
-    pub(super) alias: Option<GlobalDieOffset>,
-    /// The number of units that define it.
-    pub(super) definitions: u32,
-    /// Equal for equal types of the same name: two hashes, as one may collide.
-    pub(super) key: (u64, u64),
-}
-
-impl Default for Found {
-    fn default() -> Found {
-        Found {
-            unit: 0,
-            place: GlobalDieOffset::default(),
-            top_level: true,
-            path: None,
-            named: true,
-            alias: None,
-            definitions: 1,
-            key: (0, 0),
-        }
-    }
-}
+use std::hash::Hasher;
 
 /// The names that are sought, by what the names of entries have to be.
 pub(super) struct Sought<'n> {
@@ -214,24 +184,6 @@ pub(super) struct Scanner<'u, 'a> {
     contents: Contents<'u, 'a>,
     // whether records are also told apart by the types of their members
     pub(super) exact: bool,
-}
-
-pub(super) fn is_record(tag: DwTag) -> bool {
-    matches!(
-        tag,
-        constants::DW_TAG_structure_type
-            | constants::DW_TAG_union_type
-            | constants::DW_TAG_class_type
-            | constants::DW_TAG_interface_type
-    )
-}
-
-pub(super) fn is_named_type(tag: DwTag) -> bool {
-    is_record(tag)
-        || matches!(
-            tag,
-            constants::DW_TAG_typedef | constants::DW_TAG_enumeration_type | constants::DW_TAG_template_alias
-        )
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
@@ -405,64 +357,5 @@ pub(super) fn part(tag: DwTag) -> Interest {
     match tag {
         constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Compare,
         _ => Interest::Leave,
-    }
-}
-
-/// Hashes the attributes by which two members are equal, whatever their types are.
-pub(super) fn hash_member<'a>(
-    units: &Units<'a>,
-    unit: usize,
-    context: &Context,
-    member: &Traits<'a>,
-    hash: &mut Hash,
-) {
-    let named = member.name.is_some_and(|name| units.hash_string(unit, context, &name, hash));
-    hash.write_u8(u8::from(named));
-    member.numbers.iter().for_each(|number| number.hash(hash));
-}
-
-/// Two hashes at once. They are keyed: a file cannot be made so that its types are taken for each other.
-pub(super) struct Hash {
-    one: FoldHasher<'static>,
-    other: FoldHasher<'static>,
-}
-
-/// The keys, other ones each time that the program runs.
-static KEYS: LazyLock<[FixedState; 2]> = LazyLock::new(|| {
-    let random = RandomState::new();
-    [0, 1].map(|number: u64| FixedState::with_seed(random.hash_one(number)))
-});
-
-impl Default for Hash {
-    fn default() -> Hash {
-        let [one, other] = &*KEYS;
-        Hash { one: one.build_hasher(), other: other.build_hasher() }
-    }
-}
-
-impl Hasher for Hash {
-    fn write(&mut self, bytes: &[u8]) {
-        self.one.write(bytes);
-        self.other.write(bytes);
-    }
-
-    fn write_u8(&mut self, number: u8) {
-        self.one.write_u8(number);
-        self.other.write_u8(number);
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.one.write_u64(number);
-        self.other.write_u64(number);
-    }
-
-    fn finish(&self) -> u64 {
-        self.one.finish()
-    }
-}
-
-impl Hash {
-    pub(super) fn key(&self) -> (u64, u64) {
-        (self.one.finish(), self.other.finish())
     }
 }

@@ -2,8 +2,12 @@
 //! others, those without a name, and enumerations by their constants.
 
 use super::entry::{Entries, Entry, Step};
-use super::scan::{Found, Hash, Scanner, is_record, walk_children};
-use super::units::{Context, GlobalDieOffset};
+use super::found::Found;
+use super::hash::Hash;
+use super::offset::GlobalDieOffset;
+use super::scan::{Scanner, walk_children};
+use super::tags::is_record;
+use super::units::Context;
 use crate::Request;
 use crate::error::Result;
 use gimli::constants;

@@ -1,9 +1,9 @@
 //! One file's part of the units, and what a package says about each.
 
 use super::Slice;
+use super::offset::GlobalDieOffset;
 use super::sections::Sections;
 use super::strings::Strings;
-use super::units::GlobalDieOffset;
 use crate::error::Result;
 use gimli::{IndexSectionId, Section, UnitHeader, UnitIndex};
 use std::sync::atomic::{AtomicBool, Ordering};

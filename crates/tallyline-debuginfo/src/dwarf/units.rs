@@ -1,16 +1,17 @@
 //! The units of a file and of its companions: where they are, and what their entries need to be read.
 
 use super::abbreviations::Abbreviations;
-use super::entry::{Entries, Entry};
 use super::lists::Lists;
+use super::offset::GlobalDieOffset;
 use super::on_demand::{OnDemand, Slots};
-use super::source::{Contribution, Role, Source};
+use super::source::{Role, Source};
+use super::unit::Unit;
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
 use crate::model::Language;
 use gimli::{
     AttributeValue, DebugAbbrevOffset, DebugStrOffsetsBase, DwarfFileType, Reader, Section, UnitHeader,
-    UnitType, constants,
+    UnitType,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -18,33 +19,6 @@ use std::hash::Hasher;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The language of a unit without its version, which gimli has no name for.
-const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
-
-/// The offset of a DIE, counted through `.debug_info` and `.debug_types` of the file, and then through those
-/// of its companions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct GlobalDieOffset(pub(super) usize);
-
-impl GlobalDieOffset {
-    /// In a file that is not there.
-    pub(super) const MISSING: GlobalDieOffset = GlobalDieOffset(usize::MAX);
-    /// Beyond the end of a file.
-    pub(super) const NOWHERE: GlobalDieOffset = GlobalDieOffset(usize::MAX - 1);
-}
-
-/// One unit.
-pub(super) struct Unit<'a> {
-    pub(super) header: UnitHeader<Slice<'a>>,
-    start: usize,
-    // with its header; that of a unit that is read on demand knows only what was read of it
-    size: usize,
-    source: usize,
-    contribution: Contribution,
-    // of what was split off: the unit it was split off from
-    skeleton: Option<usize>,
-}
 
 /// Every unit of a file and of its companions, by place.
 pub(super) struct Units<'a> {
@@ -71,7 +45,7 @@ pub(super) struct Units<'a> {
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) abbreviations: Arc<Abbreviations>,
-    strings_base: DebugStrOffsetsBase<usize>,
+    pub(super) strings_base: DebugStrOffsetsBase<usize>,
     pub(super) language: u64,
     /// The offset of the compiler's name in `.debug_str`, if it is there.
     pub(super) producer: Option<usize>,
@@ -394,56 +368,6 @@ impl<'a> Units<'a> {
         let mut bytes = *self.source(unit).dwarf.debug_abbrev.reader();
         bytes.skip(offset)?;
         Ok(bytes)
-    }
-
-    /// The first entry of a unit: what it says about itself.
-    pub(super) fn root(&self, unit: usize, context: &Context) -> Result<Entry<'a>> {
-        let mut entry = Entry::default();
-        let root = self.place(unit, self.units[unit].header.root_offset());
-        let mut entries = Entries::at(self, unit, context, root)?;
-        if !entries.is_empty() {
-            entries.read(&mut entry)?;
-        }
-        Ok(entry)
-    }
-
-    /// Reads what the entries of a unit need.
-    pub(super) fn context(&self, index: usize) -> Result<Context> {
-        let Unit { header, contribution, start, .. } = &self.units[index];
-        let file_type = match self.role(index) {
-            Role::Split => DwarfFileType::Dwo,
-            Role::Main | Role::Alternate => DwarfFileType::Main,
-        };
-        let mut strings_base: DebugStrOffsetsBase<usize> =
-            DebugStrOffsetsBase::default_for_encoding_and_file(header.encoding(), file_type);
-        strings_base.0 = strings_base.0.saturating_add(contribution.strings);
-        let table = self.abbreviation_bytes(index);
-        let abbreviations = table.and_then(|table| Abbreviations::parse(table, header.encoding()));
-        let abbreviations = Arc::new(abbreviations.map_err(|error| damaged(*start, error))?);
-        let mut context = Context { abbreviations, strings_base, language: 0, producer: None };
-        let root = self.root(index, &context)?;
-        if let Some(AttributeValue::SecOffset(base)) = root.value(constants::DW_AT_str_offsets_base) {
-            context.strings_base = DebugStrOffsetsBase(base);
-        }
-        let language = root.number(constants::DW_AT_language);
-        context.language = language.filter(|language| *language <= u16::MAX.into()).unwrap_or(0);
-        // since version 6 the language may be said without its version
-        if language.is_none()
-            && let Some(name) = root.number(DW_AT_LANGUAGE_NAME)
-        {
-            context.language = Language::by_name(name).map_or(0, |language| language.0.into());
-        }
-        let producer = root.value(constants::DW_AT_producer);
-        if let Some(AttributeValue::DebugStrRef(offset)) = producer {
-            context.producer = Some(offset.0);
-        }
-        // with LLVM behind it, Zig says that it is C
-        if let Some(producer) = producer.filter(|_| context.language == u64::from(constants::DW_LANG_C99.0))
-            && self.string(index, &context, &producer).is_some_and(|name| name.starts_with(b"zig "))
-        {
-            context.language = u64::from(constants::DW_LANG_Zig.0);
-        }
-        Ok(context)
     }
 
     /// The bytes of a string; none if it lies outside of its section, or in a file that is missing.

@@ -2,10 +2,11 @@
 //! which the first ones only declare. The rest of the section is not read for that.
 
 use super::super::definitions::Definitions;
+use super::super::found::Found;
 use super::super::load::{Classes, Loaded};
-use super::super::scan::Found;
+use super::super::offset::GlobalDieOffset;
 use super::super::source::Source;
-use super::super::units::{GlobalDieOffset, Units};
+use super::super::units::Units;
 use super::super::{Parts, load_found};
 use super::Inputs;
 use crate::Request;

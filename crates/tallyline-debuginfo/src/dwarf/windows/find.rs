@@ -1,7 +1,8 @@
 //! The first pass over windows: which types are in them that were in none before.
 
+use super::super::found::Found;
 use super::super::outlines::{Outlines, Seen};
-use super::super::scan::{self, Before, Found, Known, Scanned};
+use super::super::scan::{self, Before, Known, Scanned};
 use super::super::split;
 use super::super::units::Units;
 use super::again::Program;

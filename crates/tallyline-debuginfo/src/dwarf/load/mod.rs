@@ -1,12 +1,21 @@
 //! The second pass: types of the entries that were found, and of what they need.
 
-use super::definitions::{Definitions, Names};
-use super::entry::{Entries, Entry, Interest, Step};
-use super::position::Paths;
-use super::scan::{Found, is_record};
-use super::units::{Context, GlobalDieOffset, Units};
-use super::{damaged, finish, variant};
+mod array;
+mod definitions;
+mod member;
+mod position;
+mod variant;
+
 use crate::Request;
+use crate::dwarf::definitions::{Definitions, Names};
+use crate::dwarf::entry::{Entries, Entry, Interest, Step};
+use crate::dwarf::found::Found;
+use crate::dwarf::offset::GlobalDieOffset;
+use crate::dwarf::position::Paths;
+use crate::dwarf::tags::is_record;
+use crate::dwarf::units::{Context, Units};
+use crate::dwarf::variant as variants;
+use crate::dwarf::{damaged, finish};
 use crate::error::{Error, Result};
 use crate::model::{
     Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
@@ -18,7 +27,7 @@ use std::collections::VecDeque;
 
 /// The part of a type that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Need {
+pub(in crate::dwarf) enum Need {
     /// Its name, for types that only point to it.
     Name,
     /// Its size, for types that contain it, if nothing else is asked about them.
@@ -40,9 +49,9 @@ const CONTEXTS: usize = 8;
 const BYTES_AN_ENTRY: usize = 16;
 
 /// One worker's types.
-pub(super) struct Loader<'u, 'a> {
-    pub(super) units: &'u Units<'a>,
-    pub(super) types: Types,
+pub(in crate::dwarf) struct Loader<'u, 'a> {
+    pub(in crate::dwarf) units: &'u Units<'a>,
+    pub(in crate::dwarf) types: Types,
     known: FxHashMap<GlobalDieOffset, Known>,
     // where the types are, by id
     by_id: Vec<GlobalDieOffset>,
@@ -50,27 +59,27 @@ pub(super) struct Loader<'u, 'a> {
     contexts: VecDeque<(usize, Context)>,
     // entries that may still be read: a damaged file can have the same ones read again and again
     budget: usize,
-    pub(super) members: Vec<Member>,
+    pub(in crate::dwarf) members: Vec<Member>,
     // records that were read and are not completed, and how many members are
     unfinished: Vec<usize>,
     finished_members: usize,
     // none where positions are not wanted
-    pub(super) paths: Option<Paths<'a>>,
+    pub(in crate::dwarf) paths: Option<Paths<'a>>,
     pointed_to: bool,
     pointees: bool,
     // whether of what types are made of only the size is read
     shallow: bool,
     // where classes are defined that units only declare; none before it is known that there are any
-    pub(super) definitions: Option<&'u Definitions>,
+    pub(in crate::dwarf) definitions: Option<&'u Definitions>,
     // or that they are looked for later: the types that are only declared so far, and where
     later: bool,
     wanted: Vec<(TypeId, GlobalDieOffset)>,
-    pub(super) names: Names,
+    pub(in crate::dwarf) names: Names,
 }
 
 /// The definitions of classes that a unit only declares.
 #[derive(Clone, Copy)]
-pub(super) enum Classes<'u> {
+pub(in crate::dwarf) enum Classes<'u> {
     /// Nothing.
     OfTheirUnits,
     /// The DIEs that define them.
@@ -80,34 +89,34 @@ pub(super) enum Classes<'u> {
 }
 
 /// Types that were read.
-pub(super) struct Loaded {
-    pub(super) types: Types,
+pub(in crate::dwarf) struct Loaded {
+    pub(in crate::dwarf) types: Types,
     /// The records that are not completed, as they need what is wanted.
-    pub(super) records: Vec<usize>,
+    pub(in crate::dwarf) records: Vec<usize>,
     /// The classes that are only declared, and where.
-    pub(super) wanted: Vec<(TypeId, GlobalDieOffset)>,
+    pub(in crate::dwarf) wanted: Vec<(TypeId, GlobalDieOffset)>,
 }
 
 /// The number that an enumeration or a record of bits is based on.
-pub(super) struct Underlying {
-    pub(super) size: u64,
-    pub(super) bits: u64,
+pub(in crate::dwarf) struct Underlying {
+    pub(in crate::dwarf) size: u64,
+    pub(in crate::dwarf) bits: u64,
     signed: bool,
 }
 
 /// An entry that is being read, with its children ahead.
-pub(super) struct Cursor<'c, 'u, 'a> {
-    pub(super) unit: usize,
-    pub(super) context: &'c Context,
-    pub(super) entries: Entries<'c, 'a>,
-    pub(super) entry: Entry<'a>,
-    pub(super) place: GlobalDieOffset,
+pub(in crate::dwarf) struct Cursor<'c, 'u, 'a> {
+    pub(in crate::dwarf) unit: usize,
+    pub(in crate::dwarf) context: &'c Context,
+    pub(in crate::dwarf) entries: Entries<'c, 'a>,
+    pub(in crate::dwarf) entry: Entry<'a>,
+    pub(in crate::dwarf) place: GlobalDieOffset,
     marker: std::marker::PhantomData<&'u ()>,
 }
 
 impl<'u, 'a> Loader<'u, 'a> {
     /// A worker without types.
-    pub(super) fn new(units: &'u Units<'a>, request: &Request) -> Loader<'u, 'a> {
+    pub(in crate::dwarf) fn new(units: &'u Units<'a>, request: &Request) -> Loader<'u, 'a> {
         Loader {
             units,
             types: Types::new(Origin::Dwarf, units.pointer_size()),
@@ -131,7 +140,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Sets the definitions of classes.
-    pub(super) fn with(self, classes: Classes<'u>) -> Loader<'u, 'a> {
+    pub(in crate::dwarf) fn with(self, classes: Classes<'u>) -> Loader<'u, 'a> {
         match classes {
             Classes::OfTheirUnits => self,
             Classes::Defined(definitions) => Loader { definitions: Some(definitions), ..self },
@@ -140,7 +149,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Reads the types that were found, and what they need.
-    pub(super) fn load(mut self, found: &[Found]) -> Result<Loaded> {
+    pub(in crate::dwarf) fn load(mut self, found: &[Found]) -> Result<Loaded> {
         for found in found {
             let id = self.refer(Some(found.place), Need::Layout)?;
             self.types.listed.push(id);
@@ -166,15 +175,15 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Completes the records that were read since it was last called.
-    pub(super) fn finish(&mut self) {
+    pub(in crate::dwarf) fn finish(&mut self) {
         let records = std::mem::take(&mut self.unfinished);
         finish::finish(&mut self.types, self.finished_members, &records, self.units.little_endian);
-        variant::finish(&mut self.types, &records);
+        variants::finish(&mut self.types, &records);
         self.finished_members = self.types.members.len();
     }
 
     /// The id of the type at a place, which is read later; void without a place.
-    pub(super) fn refer(&mut self, place: Option<GlobalDieOffset>, need: Need) -> Result<TypeId> {
+    pub(in crate::dwarf) fn refer(&mut self, place: Option<GlobalDieOffset>, need: Need) -> Result<TypeId> {
         let Some(place) = place else { return Ok(TypeId::VOID) };
         if let Some(known) = self.known.get_mut(&place) {
             if known.need < need {
@@ -196,12 +205,12 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns the DIE of a type; none for types that the reader made, and in a file that is missing.
-    pub(super) fn place_of(&self, id: TypeId) -> Option<GlobalDieOffset> {
+    pub(in crate::dwarf) fn place_of(&self, id: TypeId) -> Option<GlobalDieOffset> {
         self.by_id.get(id.index()).copied().filter(|place| *place != GlobalDieOffset::MISSING)
     }
 
     /// Counts entries that are read.
-    pub(super) fn spend(&mut self, entries: usize) -> Result<()> {
+    pub(in crate::dwarf) fn spend(&mut self, entries: usize) -> Result<()> {
         self.budget = self.budget.checked_sub(entries).ok_or(Error::Limit {
             what: "entries read again and again",
             limit: self.units.total_bytes() as u64 * 2,
@@ -209,7 +218,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(())
     }
 
-    pub(super) fn drain(&mut self) -> Result<()> {
+    pub(in crate::dwarf) fn drain(&mut self) -> Result<()> {
         while let Some(place) = self.pending.pop_front() {
             let Some(&Known { id, need }) = self.known.get(&place) else { continue };
             self.read(place, id, need)?;
@@ -217,7 +226,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(())
     }
 
-    pub(super) fn context(&mut self, unit: usize) -> Result<Context> {
+    pub(in crate::dwarf) fn context(&mut self, unit: usize) -> Result<Context> {
         if let Some((_, context)) = self.contexts.iter().find(|(index, _)| *index == unit) {
             return Ok(context.clone());
         }
@@ -313,7 +322,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// The name of the entry; none for the anonymous.
-    pub(super) fn name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
+    pub(in crate::dwarf) fn name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
         let name = cursor.entry.string(self.units, cursor.unit, cursor.context, constants::DW_AT_name);
         name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
     }
@@ -331,12 +340,17 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns the part that is needed of the type of a member.
-    pub(super) fn need_of_part(&self, cursor: &Cursor<'_, '_, 'a>) -> Need {
+    pub(in crate::dwarf) fn need_of_part(&self, cursor: &Cursor<'_, '_, 'a>) -> Need {
         if self.is_shallow(cursor) { Need::Size } else { Need::Layout }
     }
 
     /// The type that an attribute of the entry refers to.
-    pub(super) fn refer_by(&mut self, cursor: &Cursor<'_, '_, 'a>, name: DwAt, need: Need) -> Result<TypeId> {
+    pub(in crate::dwarf) fn refer_by(
+        &mut self,
+        cursor: &Cursor<'_, '_, 'a>,
+        name: DwAt,
+        need: Need,
+    ) -> Result<TypeId> {
         let place = cursor.entry.target(self.units, cursor.unit, name);
         let place = match place {
             Some(place) if self.units.has_type_units() => Some(self.definition(place)?),
@@ -346,7 +360,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns the definition of a type that may be declared here and defined in a unit of its own.
-    pub(super) fn definition(&mut self, place: GlobalDieOffset) -> Result<GlobalDieOffset> {
+    pub(in crate::dwarf) fn definition(&mut self, place: GlobalDieOffset) -> Result<GlobalDieOffset> {
         if self.known.contains_key(&place) {
             return Ok(place);
         }
@@ -463,12 +477,12 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Returns whether the type that an enumeration is based on is signed.
-    pub(super) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
+    pub(in crate::dwarf) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
         Ok(self.underlying(cursor)?.is_some_and(|under| under.signed))
     }
 
     /// The number that a type is based on; none if it is not based on any.
-    pub(super) fn underlying(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Option<Underlying>> {
+    pub(in crate::dwarf) fn underlying(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Option<Underlying>> {
         let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
             return Ok(None);
         };
@@ -493,7 +507,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Goes over the entries of some tags directly below the one that was read.
-    pub(super) fn children(
+    pub(in crate::dwarf) fn children(
         &mut self,
         cursor: &mut Cursor<'_, '_, 'a>,
         tags: &[DwTag],

@@ -1,8 +1,8 @@
 //! Arrays: their bounds, in which order their dimensions lie, and descriptors.
 
-use super::Slice;
-use super::entry::{Entries, Entry};
-use super::load::{Cursor, Loader, Need};
+use super::{Cursor, Loader, Need};
+use crate::dwarf::Slice;
+use crate::dwarf::entry::{Entries, Entry};
 use crate::error::Result;
 use crate::model::{NameId, Type};
 use gimli::constants::{self, DwAt, DwTag};
@@ -32,7 +32,7 @@ const READERS: [DwAt; 9] = [
 
 impl<'a> Loader<'_, 'a> {
     /// Reads an array, a vector or a descriptor.
-    pub(super) fn array(&mut self, cursor: &mut Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
+    pub(in crate::dwarf) fn array(&mut self, cursor: &mut Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
         let vector = cursor.entry.flag(constants::DW_AT_GNU_vector);
         let is_descriptor = cursor.entry.has(constants::DW_AT_data_location);
         let bit_stride = cursor.entry.number(constants::DW_AT_bit_stride);
@@ -73,7 +73,7 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Reads a range of another type's values, which may be stored in fewer bytes.
-    pub(super) fn range(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
+    pub(in crate::dwarf) fn range(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<Type> {
         let own = if need == Need::Size { NameId::NONE } else { self.name(cursor)? };
         if let Some(bytes) = cursor.entry.number(constants::DW_AT_byte_size) {
             let name = if own.is_some() { own } else { self.name_of_target(cursor)? };

@@ -1,7 +1,7 @@
 //! Members and bases of records.
 
-use super::finish::FROM_RECORD;
-use super::load::{Cursor, Loader, Need};
+use super::{Cursor, Loader, Need};
+use crate::dwarf::finish::FROM_RECORD;
 use crate::error::Result;
 use crate::model::{Access, Bitfield, Member, MemberKind, Record, RecordKind, UNPLACED};
 use gimli::constants;
@@ -18,7 +18,7 @@ enum BitPlace {
 
 impl<'a> Loader<'_, 'a> {
     /// Reads the members, bases and variants of the record that was read.
-    pub(super) fn record_members(
+    pub(in crate::dwarf) fn record_members(
         &mut self,
         cursor: &mut Cursor<'_, '_, 'a>,
         record: &mut Record,
@@ -66,7 +66,7 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Reads a member or a base.
-    pub(super) fn member(
+    pub(in crate::dwarf) fn member(
         &mut self,
         cursor: &Cursor<'_, '_, 'a>,
         record: RecordKind,
@@ -142,7 +142,7 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Returns whether the unit is Rust's.
-    pub(super) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
+    pub(in crate::dwarf) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         cursor.context.language == u64::from(constants::DW_LANG_Rust.0)
     }
 }
