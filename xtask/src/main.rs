@@ -83,9 +83,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns the workspace that cargo runs this in. The folder that it was compiled in may be another clone's, which
+/// shares the target folder.
+fn workspace_root() -> Result<PathBuf> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("not run by cargo: use cargo xtask")?;
+    let root = Path::new(&manifest).parent().context("the folder of xtask has no parent")?;
+    Ok(root.to_path_buf())
+}
+
 fn run() -> Result<()> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = manifest.parent().context("the folder of xtask has no parent")?;
+    let root = &workspace_root()?;
     match Arguments::parse().command {
         Command::Check { record, list } => check::run(root, record, list.as_deref()),
         Command::Baseline(command) => baseline::run(root, &command),

@@ -24,7 +24,7 @@ pub enum Error {
 
     /// The ELF container is damaged.
     #[error("damaged ELF: {0}")]
-    Elf(#[from] object::Error),
+    Elf(String),
 
     /// The DWARF is damaged.
     #[error("damaged DWARF at {section}+{offset:#x}: {reason}")]
@@ -70,3 +70,9 @@ pub enum Error {
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<object::Error> for Error {
+    fn from(error: object::Error) -> Error {
+        Error::Elf(error.to_string())
+    }
+}
