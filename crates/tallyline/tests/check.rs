@@ -285,7 +285,7 @@ fn sarif_has_what_its_schema_requires() {
         "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
     );
     for rule in driver["rules"].as_array().expect("rules") {
-        assert!(rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://")), "{rule}");
+        assert!(rule["helpUri"].as_str().is_some_and(|uri| uri == "man:tallyline-check(1)"), "{rule}");
     }
     let root = log["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"].as_str().expect("a root");
     let here = program.folder.canonicalize().expect("a folder");

@@ -15,9 +15,8 @@ const SCHEMA: &str =
 /// The folder that relative references start from, by the name that other tools give it, too.
 const ROOT: &str = "%SRCROOT%";
 
-/// The documentation of policies and their rules, of the version that checks.
-const HELP: &str =
-    concat!("https://docs.rs/tallyline-layout/", env!("CARGO_PKG_VERSION"), "/tallyline_layout/check/");
+/// The documentation of policies and their rules: the installed manual page, which is of the version that checks.
+const HELP: &str = "man:tallyline-check(1)";
 
 /// Writes one log with one run.
 pub(super) fn write(shown: &[Shown<'_>], paths: &Paths<'_>, out: &mut dyn Write) -> Result<()> {
