@@ -1,6 +1,7 @@
 //! The ELF container: sections by name, inflated and relocated where needed.
 
 mod checkpoints;
+mod deflate;
 mod input;
 mod link;
 
@@ -8,7 +9,7 @@ pub(crate) use checkpoints::Checkpoints;
 pub(crate) use input::Input;
 pub(crate) use link::Alternate;
 
-use self::checkpoints::Inflated;
+use self::checkpoints::{Inflated, Range};
 use crate::INFLATED_LIMIT;
 use crate::error::{Error, Result};
 use crate::model::Target;
@@ -245,8 +246,9 @@ impl<'a> Part<'a> {
                 Some(Box::new(self.input.pieces(start, compressed_size.saturating_sub(offset))?))
             }
             object::CompressionFormat::Zlib => {
-                let range = (start, compressed_size);
-                let inflated = Inflated::new(self.input, range, uncompressed_size, offset, checkpoints)?;
+                let (input, compressed, inflated) = (self.input, compressed_size, uncompressed_size);
+                let range = Range { input, start, compressed, inflated };
+                let inflated = Inflated::new(range, offset, checkpoints)?;
                 Some(Box::new(Whole { inner: inflated.take(left), left }))
             }
             _ => None,

@@ -15,7 +15,7 @@ use crate::error::Result;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most times that units are added for the classes that the units before them declare.
 const ROUNDS: usize = 40;
@@ -30,22 +30,11 @@ type UnitBytes = Vec<(usize, Vec<u8>)>;
 pub(super) struct Section<'a> {
     info: &'a Part<'a>,
     checkpoints: Checkpoints,
-    is_marked: AtomicBool,
 }
 
 impl<'a> Section<'a> {
     pub(super) fn new(info: &'a Part<'a>) -> Section<'a> {
-        Section { info, checkpoints: Checkpoints::default(), is_marked: AtomicBool::new(false) }
-    }
-
-    /// Announces that parts will be read again: whoever reads on is to leave checkpoints.
-    pub(super) fn mark(&self) {
-        self.is_marked.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether checkpoints are to be left.
-    pub(super) fn is_marked(&self) -> bool {
-        self.is_marked.load(Ordering::Relaxed)
+        Section { info, checkpoints: Checkpoints::default() }
     }
 
     /// Opens the bytes from an offset on, leaving checkpoints; none where only the whole can be read.

@@ -59,14 +59,17 @@ pub(super) fn cut<'s>(
     sizes: Windows,
     little_endian: bool,
 ) -> Result<Option<Cut<'s>>> {
-    // the budget was looked at before
-    let Some(stream) = info.stream(&AtomicU64::new(INFLATED_LIMIT))? else { return Ok(None) };
+    let stream = match section.filter(|section| section.is_compressed()) {
+        Some(section) => section.stream_from(0)?,
+        // the budget was looked at before
+        None => info.stream(&AtomicU64::new(INFLATED_LIMIT))?,
+    };
+    let Some(stream) = stream else { return Ok(None) };
     let (send, windows) = sync_channel(ahead(info));
     let (spent, again) = channel();
     let most = sizes.most.saturating_mul(2);
     let left = usize::try_from(info.size()).unwrap_or(usize::MAX);
-    let section = section.filter(|section| section.is_compressed());
-    let cutter = Cutter { stream, position: 0, left, section, sizes, little_endian, again };
+    let cutter = Cutter { stream, left, sizes, little_endian, again };
     let started = thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send));
     Ok(started.ok().map(|cutter| Cut { windows: Some(windows), spent, most, cutter: Some(cutter) }))
 }
@@ -77,10 +80,6 @@ const RESERVED: usize = 64 << 20;
 /// Cuts the section of units into windows, between units.
 struct Cutter<'a> {
     stream: Box<dyn Read + Send + 'a>,
-    // how many bytes were read
-    position: usize,
-    // for checkpoints, until they are asked for
-    section: Option<&'a Section<'a>>,
     // how many bytes it still has, as the file says
     left: usize,
     sizes: Windows,
@@ -114,14 +113,12 @@ impl Cutter<'_> {
         bytes.clear();
         bytes.append(rest);
         let mut wanted = size;
-        self.leave_checkpoints()?;
         loop {
             let more = wanted.saturating_sub(bytes.len());
             // what a unit says of its length may be more than there is
             bytes.reserve_exact(more.min(self.left).min(RESERVED));
             let read = (&mut self.stream).take(more as u64).read_to_end(&mut bytes)?;
             self.left = self.left.saturating_sub(read);
-            self.position += read;
             if read < more {
                 return Ok(bytes);
             }
@@ -135,18 +132,6 @@ impl Cutter<'_> {
                 }
             }
         }
-    }
-}
-
-impl Cutter<'_> {
-    /// Goes on with checkpoints once they are asked for; the bytes read so far get some, too, which takes
-    /// no longer than to inflate them later.
-    fn leave_checkpoints(&mut self) -> io::Result<()> {
-        let Some(section) = self.section.take_if(|section| section.is_marked()) else { return Ok(()) };
-        if let Some(stream) = section.stream_from(self.position).map_err(io::Error::other)? {
-            self.stream = stream;
-        }
-        Ok(())
     }
 }
 
@@ -191,7 +176,7 @@ mod tests {
             spent.send(vec![9; 30]).expect("open");
             let (stream, sizes) = (Box::new(&all[..]), Windows { first, most: 40 });
             let left = all.len();
-            Cutter { stream, position: 0, left, section: None, sizes, little_endian: true, again }.run(&send);
+            Cutter { stream, left, sizes, little_endian: true, again }.run(&send);
             drop(send);
             let windows: Vec<Vec<u8>> = windows.into_iter().map(|window| window.expect("read")).collect();
             assert_eq!(windows.concat(), all);

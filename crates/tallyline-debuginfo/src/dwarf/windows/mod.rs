@@ -256,8 +256,9 @@ impl Reader<'_> {
         let parts = if self.request.shallow { Parts::Even } else { Parts::OfUnits };
         let parts = load_found(&units, self.request, &window.found, parts, self.how);
         if units.refers_outside() || units.has_undefined() {
-            let Some(section) = self.section else { return Ok(None) };
-            section.mark();
+            if self.section.is_none() {
+                return Ok(None);
+            }
             let found = std::mem::take(&mut window.found);
             self.held.push((window.start, Waiting::Found(found)));
             return Ok(Some(Vec::new()));
