@@ -21,6 +21,6 @@ fuzz_target!(|text: &str| match Policy::parse(text) {
         }
     }
     Err(error) => {
-        assert!(error.line >= 1 && error.line as usize <= text.lines().count() + 1, "{error}");
+        assert!(error.line() >= 1 && error.line() as usize <= text.lines().count() + 1, "{error}");
     }
 });

@@ -41,7 +41,7 @@ fn is_unknown(member: &Member) -> bool {
 /// Returns whether a base may exceed the bytes that it takes: its tail holds others, or nothing.
 fn shares_tail(types: &Types, member: &Member, record: &Record) -> bool {
     let Some((_, base)) = types.as_record(types.strip(member.ty)) else { return false };
-    member.offset + base.size - query::layout(types, base).summary.padding <= record.size
+    member.offset + base.size - query::layout(types, base).summary().padding() <= record.size
 }
 
 fn overlap(types: &Types, record: &Record) -> Option<String> {
@@ -51,7 +51,7 @@ fn overlap(types: &Types, record: &Record) -> Option<String> {
         if let Some(last) = before.filter(|last| last.offset + last.size > member.offset) {
             // C++ may put members into the tail of a class
             let tail = types.as_record(types.strip(last.ty)).is_some_and(|(_, class)| {
-                let end = last.offset + class.size - query::layout(types, class).summary.padding;
+                let end = last.offset + class.size - query::layout(types, class).summary().padding();
                 record.language.is_cpp() && (end <= member.offset || has_shared_tail(types, class))
             });
             if !tail {
@@ -70,10 +70,11 @@ fn has_shared_tail(types: &Types, class: &Record) -> bool {
 
 fn sums(types: &Types, record: &Record) -> Option<String> {
     let layout = query::layout(types, record);
-    let mut bits: i64 = 8 * i64::try_from(layout.summary.padding).ok()?;
-    bits += i64::from(layout.summary.bit_padding);
-    let gaps = layout.gaps.iter().chain([&layout.first]);
-    bits += gaps.map(|gap| 8 * gap.bytes + i64::from(gap.bits)).sum::<i64>();
+    let mut bits: i64 = 8 * i64::try_from(layout.summary().padding()).ok()?;
+    bits += i64::from(layout.summary().bit_padding());
+    let first = layout.first();
+    let gaps = layout.gaps().iter().chain([&first]);
+    bits += gaps.map(|gap| 8 * gap.bytes() + i64::from(gap.bits())).sum::<i64>();
     for member in types.members(record).iter().filter(|one| one.takes_bytes()) {
         bits += match member.bitfield {
             Some(field) => i64::from(field.size),

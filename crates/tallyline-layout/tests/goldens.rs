@@ -60,7 +60,7 @@ fn show(bytes: &[u8], option: &str) -> String {
         if option == "sizes" {
             let record = types.record(record);
             text.extend_from_slice(types.name(record.name));
-            let holes = query::layout(&types, record).summary.holes;
+            let holes = query::layout(&types, record).summary().holes();
             text.extend_from_slice(format!("\t{}\t{holes}\n", record.size).as_bytes());
             continue;
         }

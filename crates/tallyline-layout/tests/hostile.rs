@@ -91,7 +91,7 @@ fn in_other_formats(types: &Types) {
         groups::asserts(types, record, &found.groups, groups::Dialect::Rust, 64);
     }
     document.finish().expect("a sink");
-    let counts = diff::diff(types, types, &diff::Options::default(), |change| Err(change.name.clone()));
+    let counts = diff::diff(types, types, &diff::Options::default(), |change| Err(change.name().to_string()));
     assert!(!counts.expect("a file does not differ from itself").differ());
     let names = check::SuggestedNames::new(types, &["?*s".into()], 64);
     let policy = check::suggest(types, &names, 64);

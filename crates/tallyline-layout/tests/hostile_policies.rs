@@ -58,8 +58,8 @@ fn damaged_policies_are_read_or_refused_with_a_line_of_theirs() {
                 read += 1;
             }
             Err(error) => {
-                assert!(error.line as usize <= text.split('\n').count(), "{error}\n{text}");
-                assert!(error.line >= 1 && !error.message.contains('\n'), "{error}\n{text}");
+                assert!(error.line() as usize <= text.split('\n').count(), "{error}\n{text}");
+                assert!(error.line() >= 1 && !error.message().contains('\n'), "{error}\n{text}");
                 refused += 1;
             }
         }
@@ -74,7 +74,7 @@ fn damaged_tables_are_read_or_refused() {
     for format in ["plain", "lines"] {
         for text in damaged(&data(&format!("tests/seeds/layout_table/{format}.rst")), 2000) {
             if let Ok(table) = Table::parse(&text) {
-                assert!(table.entries.len() <= text.lines().count());
+                assert!(table.entries().len() <= text.lines().count());
                 check_table(&types, &table, 64);
                 read += 1;
             }

@@ -3,10 +3,20 @@
 /// A rule that findings name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// Its name.
-    pub id: &'static str,
-    /// A one-sentence description of its findings.
-    pub about: &'static str,
+    pub(crate) id: &'static str,
+    pub(crate) about: &'static str,
+}
+
+impl RuleInfo {
+    /// Returns the name of the rule.
+    pub fn id(&self) -> &'static str {
+        self.id
+    }
+
+    /// Returns a description of its findings, one sentence.
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
 }
 
 const fn rule(id: &'static str, about: &'static str) -> RuleInfo {

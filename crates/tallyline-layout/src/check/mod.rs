@@ -83,31 +83,72 @@ use tallyline_debuginfo::model::{Position, TypeId, Types};
 /// A violation of a rule.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The rule's name, such as `max-size`.
-    pub rule: &'static str,
-    /// The severity.
-    pub level: Level,
-    /// The type.
-    pub ty: String,
-    /// The member or the group, if it is about one.
-    pub member: Option<String>,
+    pub(crate) rule: &'static str,
+    pub(crate) level: Level,
+    pub(crate) ty: String,
+    pub(crate) member: Option<String>,
     /// The observed and the required value, in one line.
     pub message: String,
     /// The observed value of a rule with a limit, where less is better.
     measured: Option<u64>,
-    /// The declaration of the type, group or member; empty if unknown.
-    pub declared_at: Position,
-    /// The unit that defines the type, where others define another one of this name.
-    pub unit: Option<String>,
-    /// The line of the rule in the policy; 0 for none.
-    pub line: u32,
-    /// Why there is this rule.
-    pub reason: Option<String>,
-    /// Why it may stay, if the policy says so.
-    pub allowed: Option<String>,
+    pub(crate) declared_at: Position,
+    pub(crate) unit: Option<String>,
+    pub(crate) line: u32,
+    pub(crate) reason: Option<String>,
+    pub(crate) allowed: Option<String>,
 }
 
 impl Finding {
+    /// Returns the rule's name, such as `max-size`.
+    pub fn rule(&self) -> &'static str {
+        self.rule
+    }
+
+    /// Returns the severity.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Returns the name of the type.
+    pub fn ty(&self) -> &str {
+        &self.ty
+    }
+
+    /// Returns the member or the group, if it is about one.
+    pub fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// Returns the position of the type, group or member; empty if it is unknown.
+    pub fn declared_at(&self) -> Position {
+        self.declared_at
+    }
+
+    /// Returns the unit that defines the type, where others define another one of this name.
+    pub fn unit(&self) -> Option<&str> {
+        self.unit.as_deref()
+    }
+
+    /// Returns the line of the rule in the policy; 0 for none.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// Returns the reason given for the rule.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Returns the reason to allow it, if it is allowed.
+    pub fn allowed(&self) -> Option<&str> {
+        self.allowed.as_deref()
+    }
+
+    /// Allows it for a reason, unless it is allowed for another one.
+    pub fn allow(&mut self, reason: &str) {
+        self.allowed.get_or_insert_with(|| reason.to_string());
+    }
+
     /// Returns the observed value of a rule with a limit, where less is better.
     pub fn measured(&self) -> Option<u64> {
         self.measured
@@ -119,11 +160,15 @@ impl Finding {
 pub struct Report {
     /// In the order of the rules.
     pub findings: Vec<Finding>,
-    /// The number of types examined, counted once for each rule.
-    pub types: usize,
+    pub(crate) types: usize,
 }
 
 impl Report {
+    /// Returns the number of examined types, counted once for each rule.
+    pub fn types(&self) -> usize {
+        self.types
+    }
+
     /// Returns whether any denied finding is not excepted.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
@@ -209,7 +254,7 @@ pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
         let findings = parts.iter_mut().flat_map(|findings| findings.iter_mut());
         for finding in findings.filter(|finding| allow.covers(finding)) {
             used = true;
-            finding.allowed.get_or_insert_with(|| allow.reason.clone());
+            finding.allow(&allow.reason);
         }
         if let (false, Some(findings)) = (used, parts.last_mut()) {
             findings.push(Finding {

@@ -26,23 +26,43 @@ pub enum Access {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
-    /// The field's name.
-    pub name: String,
+    pub(crate) name: String,
     /// The transmit path's access; none if it does not use the field.
     pub(crate) tx: Option<Access>,
     /// The receive path's access; none if it does not use the field.
     pub(crate) rx: Option<Access>,
-    /// The line in the file.
-    pub line: u32,
+    pub(crate) line: u32,
+}
+
+impl TableEntry {
+    /// Returns the field's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the line in the file.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
 }
 
 /// A table about one struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The struct.
-    pub name: String,
-    /// The rows.
-    pub entries: Vec<TableEntry>,
+    pub(crate) name: String,
+    pub(crate) entries: Vec<TableEntry>,
+}
+
+impl Table {
+    /// Returns the name of the struct.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the rows.
+    pub fn entries(&self) -> &[TableEntry] {
+        &self.entries
+    }
 }
 
 /// The start offsets of the columns.

@@ -12,10 +12,20 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct PolicyError {
-    /// The line, counted from 1.
-    pub line: u32,
-    /// The error's description.
-    pub message: String,
+    pub(crate) line: u32,
+    pub(crate) message: String,
+}
+
+impl PolicyError {
+    /// Returns the line, counted from 1.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// Returns the description of the error.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
 }
 
 type Result<T> = std::result::Result<T, PolicyError>;

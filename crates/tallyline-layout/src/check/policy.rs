@@ -17,14 +17,28 @@ pub enum Level {
 /// Rules, and what is excepted from them.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The size of a cache line in bytes.
-    pub cacheline: u64,
-    /// The severity of a missing type or member; none if it is ignored.
-    pub unknown: Option<Level>,
-    /// The rules, in the order of the file.
-    pub rules: Vec<Rule>,
+    pub(crate) cacheline: u64,
+    pub(crate) unknown: Option<Level>,
+    pub(crate) rules: Vec<Rule>,
     /// The exceptions.
     pub(crate) allows: Vec<Allow>,
+}
+
+impl Policy {
+    /// Returns the size of a cache line in bytes.
+    pub fn cacheline(&self) -> u64 {
+        self.cacheline
+    }
+
+    /// Returns the severity of a missing type or member; none if it is ignored.
+    pub fn unknown(&self) -> Option<Level> {
+        self.unknown
+    }
+
+    /// Returns the rules, in the order of the file.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
 }
 
 impl Default for Policy {
@@ -38,14 +52,32 @@ impl Default for Policy {
 pub struct Rule {
     /// The name of the type, or a pattern.
     pub(crate) pattern: String,
-    /// The severity of a violation.
-    pub level: Level,
-    /// Why there is this rule.
-    pub reason: Option<String>,
-    /// Its line in the policy.
-    pub line: u32,
-    /// The requirement.
-    pub kind: RuleKind,
+    pub(crate) level: Level,
+    pub(crate) reason: Option<String>,
+    pub(crate) line: u32,
+    pub(crate) kind: RuleKind,
+}
+
+impl Rule {
+    /// Returns the severity of a violation.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Returns the reason given for the rule.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Returns its line in the policy.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// Returns the requirement.
+    pub fn kind(&self) -> &RuleKind {
+        &self.kind
+    }
 }
 
 /// The requirement of a rule.
@@ -64,8 +96,7 @@ pub enum RuleKind {
 /// Limits of a type. What is none is not asked for.
 #[derive(Clone, Debug, Default)]
 pub struct TypeRule {
-    /// In bytes.
-    pub max_size: Option<u64>,
+    pub(crate) max_size: Option<u64>,
     /// In cache lines, if it starts on one.
     pub(crate) max_lines: Option<u64>,
     /// Holes of whole bytes.
@@ -78,21 +109,29 @@ pub struct TypeRule {
     pub(super) instances: u64,
     /// In bytes, over all instances.
     pub(super) max_total_size: Option<u64>,
-    /// The least alignment, in bytes.
-    pub align: Option<u64>,
+    pub(crate) align: Option<u64>,
     /// It starts on a line and fills its last one.
     pub(crate) per_cpu: bool,
+}
+
+impl TypeRule {
+    /// Returns the largest allowed size in bytes.
+    pub fn max_size(&self) -> Option<u64> {
+        self.max_size
+    }
+
+    /// Returns the least alignment in bytes.
+    pub fn align(&self) -> Option<u64> {
+        self.align
+    }
 }
 
 /// Limits of a group. What is none is not asked for.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRule {
-    /// The group's name.
-    pub name: String,
-    /// The names of its members.
-    pub members: Vec<String>,
-    /// In bytes.
-    pub max_size: Option<u64>,
+    pub(crate) name: String,
+    pub(crate) members: Vec<String>,
+    pub(crate) max_size: Option<u64>,
     /// The line that it starts on.
     pub(crate) starts_on: Option<u64>,
     /// In cache lines.
@@ -103,6 +142,23 @@ pub struct GroupRule {
     pub(crate) may_straddle: bool,
     /// Nothing else lies on its lines.
     pub(crate) exclusive: bool,
+}
+
+impl GroupRule {
+    /// Returns the group's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the names of its members.
+    pub fn members(&self) -> &[String] {
+        &self.members
+    }
+
+    /// Returns the largest allowed size in bytes.
+    pub fn max_size(&self) -> Option<u64> {
+        self.max_size
+    }
 }
 
 /// Members whose lines matter to each other.
@@ -131,17 +187,33 @@ pub enum Placement {
 pub struct Allow {
     /// The name of the type, or a pattern.
     pub(crate) pattern: String,
-    /// The rule; every one if there is none.
-    pub rule: Option<String>,
-    /// The member or group; every one if there is none.
-    pub member: Option<String>,
-    /// Why.
-    pub reason: String,
-    /// Its line in the policy.
-    pub line: u32,
+    pub(crate) rule: Option<String>,
+    pub(crate) member: Option<String>,
+    pub(crate) reason: String,
+    pub(crate) line: u32,
 }
 
 impl Allow {
+    /// Returns the allowed rule; none for every rule.
+    pub fn rule(&self) -> Option<&str> {
+        self.rule.as_deref()
+    }
+
+    /// Returns the member or group; none for every one.
+    pub fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// Returns the reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Returns its line in the policy.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
     /// Returns whether this exception covers a finding.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {

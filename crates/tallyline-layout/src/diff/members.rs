@@ -14,27 +14,46 @@ const INNER_LIMIT: usize = 1 << 16;
 /// The location of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its first bit, counted from the start of the type.
-    pub bit_offset: u64,
-    /// The size in bits.
-    pub bits: u64,
-    /// `true` if it is a bitfield.
-    pub bitfield: bool,
-    /// Its type, as C writes it.
-    pub ty: String,
-    /// The first cache line that it lies on.
-    pub line: u64,
+    pub(crate) bit_offset: u64,
+    pub(crate) bits: u64,
+    pub(crate) bitfield: bool,
+    pub(crate) ty: String,
+    pub(crate) line: u64,
+}
+
+impl Place {
+    /// Returns the offset of the first bit in the type.
+    pub fn bit_offset(&self) -> u64 {
+        self.bit_offset
+    }
+
+    /// Returns the size in bits.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Returns whether it is a bitfield.
+    pub fn bitfield(&self) -> bool {
+        self.bitfield
+    }
+
+    /// Returns the type, as C writes it.
+    pub fn ty(&self) -> &str {
+        &self.ty
+    }
+
+    /// Returns the index of its first cache line.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
 }
 
 /// The change of a member.
 #[derive(Clone, Debug)]
 pub struct MemberChange {
-    /// Its name; inside of anonymous types that have a name as a member, the path to it.
-    pub name: String,
-    /// The old location; none if the member is new.
-    pub old: Option<Place>,
-    /// The new location; none if the member was removed.
-    pub new: Option<Place>,
+    pub(crate) name: String,
+    pub(crate) old: Option<Place>,
+    pub(crate) new: Option<Place>,
     /// The name of the record that the member is in both files, or that its elements are.
     pub(super) record: Option<String>,
     /// `true` if that record has no name, so that its members are compared as the type's own.
@@ -42,6 +61,21 @@ pub struct MemberChange {
 }
 
 impl MemberChange {
+    /// Returns the name, or the path through anonymous types that are members with names.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the old location; none if the member is new.
+    pub fn before(&self) -> Option<&Place> {
+        self.old.as_ref()
+    }
+
+    /// Returns the new location; none if the member was removed.
+    pub fn after(&self) -> Option<&Place> {
+        self.new.as_ref()
+    }
+
     /// Returns whether the member moved to another cache line.
     pub fn changes_line(&self) -> bool {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if old.line != new.line)

@@ -39,35 +39,87 @@ impl Default for Options {
 /// A type in one of the files, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// In bytes.
-    pub size: u64,
-    /// In cache lines, if it starts on one.
-    pub lines: u64,
-    /// Holes of whole bytes.
-    pub holes: u64,
-    /// The bytes in them.
-    pub hole_bytes: u64,
-    /// Bytes behind the last member.
-    pub padding: u64,
-    /// Members, those of anonymous structs counted as one.
-    pub members: u64,
-    /// The file and the line it is declared at; nothing where that is not known.
-    pub declared_at: Option<(String, u32)>,
+    pub(crate) size: u64,
+    pub(crate) lines: u64,
+    pub(crate) holes: u64,
+    pub(crate) hole_bytes: u64,
+    pub(crate) padding: u64,
+    pub(crate) members: u64,
+    pub(crate) declared_at: Option<(String, u32)>,
+}
+
+impl Shape {
+    /// Returns the size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the size in cache lines, if the type starts on one.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Returns the number of holes of whole bytes.
+    pub fn holes(&self) -> u64 {
+        self.holes
+    }
+
+    /// Returns the number of bytes in holes.
+    pub fn hole_bytes(&self) -> u64 {
+        self.hole_bytes
+    }
+
+    /// Returns the number of bytes behind the last member.
+    pub fn padding(&self) -> u64 {
+        self.padding
+    }
+
+    /// Returns the number of members, those of anonymous structs counted as one.
+    pub fn members(&self) -> u64 {
+        self.members
+    }
+
+    /// Returns the file and the line of the declaration; none if they are unknown.
+    pub fn declared_at(&self) -> Option<&(String, u32)> {
+        self.declared_at.as_ref()
+    }
 }
 
 /// The change of a type.
 #[derive(Clone, Debug)]
 pub struct TypeChange {
-    /// Its name.
-    pub name: String,
-    /// `struct`, `class` or `union`.
-    pub keyword: &'static str,
-    /// As it was; nothing for one that is new.
-    pub old: Option<Shape>,
-    /// As it is; nothing for one that is gone.
-    pub new: Option<Shape>,
-    /// The changes of its members, in the order of the new file; removed members come last.
-    pub members: Vec<MemberChange>,
+    pub(crate) name: String,
+    pub(crate) keyword: &'static str,
+    pub(crate) old: Option<Shape>,
+    pub(crate) new: Option<Shape>,
+    pub(crate) members: Vec<MemberChange>,
+}
+
+impl TypeChange {
+    /// Returns the name of the type.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns `struct`, `class` or `union`.
+    pub fn keyword(&self) -> &'static str {
+        self.keyword
+    }
+
+    /// Returns the old shape; none if the type is new.
+    pub fn before(&self) -> Option<&Shape> {
+        self.old.as_ref()
+    }
+
+    /// Returns the new shape; none if the type was removed.
+    pub fn after(&self) -> Option<&Shape> {
+        self.new.as_ref()
+    }
+
+    /// Returns the changes of its members, in the order of the new file; removed members come last.
+    pub fn members(&self) -> &[MemberChange] {
+        &self.members
+    }
 }
 
 /// The number of types by kind of change.

@@ -17,42 +17,96 @@ use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 /// Members that are used together, and how they lie.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The group's name.
-    pub name: String,
+    pub(crate) name: String,
     /// `true` if markers in the struct delimit it.
     pub(crate) marked: bool,
-    /// Its first byte.
-    pub start: u64,
-    /// The byte behind it.
-    pub end: u64,
-    /// The alignment that was asked for, in bytes; 0 where none was.
-    pub align: u64,
-    /// Its members, in the order of their places.
-    pub members: Vec<Named>,
-    /// Unused bytes between its start and its end: first byte and how many.
-    pub holes: Vec<(u64, u64)>,
-    /// Members of the struct that lie on its lines and are not of the group.
-    pub foreign: Vec<Foreign>,
-    /// The place of its declaration.
-    pub declared_at: Position,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) align: u64,
+    pub(crate) members: Vec<Named>,
+    pub(crate) holes: Vec<(u64, u64)>,
+    pub(crate) foreign: Vec<Foreign>,
+    pub(crate) declared_at: Position,
+}
+
+impl Group {
+    /// Returns the name of the group.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the offset of the first byte.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns the offset behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the requested alignment in bytes; 0 for none.
+    pub fn align(&self) -> u64 {
+        self.align
+    }
+
+    /// Returns the members, by their offsets.
+    pub fn members(&self) -> &[Named] {
+        &self.members
+    }
+
+    /// Returns the offset and the size of each hole.
+    pub fn holes(&self) -> &[(u64, u64)] {
+        &self.holes
+    }
+
+    /// Returns the members of the struct on the group's cache lines that are not of the group.
+    pub fn foreign(&self) -> &[Foreign] {
+        &self.foreign
+    }
+
+    /// Returns the position of the declaration.
+    pub fn declared_at(&self) -> Position {
+        self.declared_at
+    }
 }
 
 /// A member, and how a program names it.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// Its name, or the path to it, such as `stats.rx`.
-    pub path: String,
-    /// Its place.
-    pub field: Field,
+    pub(crate) path: String,
+    pub(crate) field: Field,
+}
+
+impl Named {
+    /// Returns the name, or the path to the member, such as `stats.rx`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the location of the member.
+    pub fn field(&self) -> Field {
+        self.field
+    }
 }
 
 /// A member that lies on the lines of a group that it is not of.
 #[derive(Clone, Debug)]
 pub struct Foreign {
-    /// The member.
-    pub field: Field,
-    /// `true` if it lies between the group's start and end, not just beside the group.
-    pub inside: bool,
+    pub(crate) field: Field,
+    pub(crate) inside: bool,
+}
+
+impl Foreign {
+    /// Returns the location of the member.
+    pub fn field(&self) -> Field {
+        self.field
+    }
+
+    /// Returns whether it lies between the group's start and end, not just beside the group.
+    pub fn inside(&self) -> bool {
+        self.inside
+    }
 }
 
 impl Group {

@@ -13,23 +13,51 @@ const INNER_LIMIT: usize = 1 << 14;
 /// A named member with its place in the whole record.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name.
-    pub name: NameId,
-    /// Its type.
-    pub ty: TypeId,
-    /// The bit it starts at, counted from the start of the record.
-    pub bit_offset: u64,
-    /// The size in bits.
-    pub bits: u64,
-    /// `true` if it is a bitfield.
-    pub bitfield: bool,
-    /// The alignment that was asked for, in bytes; 0 where none was.
-    pub align: u64,
-    /// The place of its declaration.
-    pub declared_at: Position,
+    pub(crate) name: NameId,
+    pub(crate) ty: TypeId,
+    pub(crate) bit_offset: u64,
+    pub(crate) bits: u64,
+    pub(crate) bitfield: bool,
+    pub(crate) align: u64,
+    pub(crate) declared_at: Position,
 }
 
 impl Field {
+    /// Returns the name.
+    pub fn name(&self) -> NameId {
+        self.name
+    }
+
+    /// Returns the type.
+    pub fn ty(&self) -> TypeId {
+        self.ty
+    }
+
+    /// Returns the offset of the first bit in the record.
+    pub fn bit_offset(&self) -> u64 {
+        self.bit_offset
+    }
+
+    /// Returns the size in bits.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Returns whether it is a bitfield.
+    pub fn bitfield(&self) -> bool {
+        self.bitfield
+    }
+
+    /// Returns the requested alignment in bytes; 0 for none.
+    pub fn align(&self) -> u64 {
+        self.align
+    }
+
+    /// Returns the position of the declaration.
+    pub fn declared_at(&self) -> Position {
+        self.declared_at
+    }
+
     /// The byte it starts in.
     pub fn start(&self) -> u64 {
         self.bit_offset / 8

@@ -6,36 +6,74 @@ use tallyline_debuginfo::model::{Record, Types};
 /// Unused bytes between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The first unused byte.
-    pub offset: u64,
-    /// The size in bytes.
-    pub bytes: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
     /// The member before it, by its index; none before the first.
     pub(crate) after: Option<usize>,
+}
+
+impl Hole {
+    /// Returns the offset of the first unused byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// Unused bits in the unit of a bitfield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitHole {
-    /// The first unused bit, counted from the start of the record.
-    pub bit_offset: u64,
-    /// The number of bits.
-    pub bits: u8,
+    pub(crate) bit_offset: u64,
+    pub(crate) bits: u8,
     /// The member before it, by its index; none before the first.
     pub(crate) after: Option<usize>,
+}
+
+impl BitHole {
+    /// Returns the offset of the first unused bit in the record.
+    pub fn bit_offset(&self) -> u64 {
+        self.bit_offset
+    }
+
+    /// Returns the number of unused bits.
+    pub fn bits(&self) -> u8 {
+        self.bits
+    }
 }
 
 /// The unused bytes and bits of a record, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
-    /// Whole bytes.
-    pub bytes: Vec<Hole>,
-    /// Bits.
-    pub bits: Vec<BitHole>,
-    /// Bytes behind the last member.
-    pub padding: u64,
-    /// Bits behind the last bitfield, if it is the last member.
-    pub bit_padding: u8,
+    pub(crate) bytes: Vec<Hole>,
+    pub(crate) bits: Vec<BitHole>,
+    pub(crate) padding: u64,
+    pub(crate) bit_padding: u8,
+}
+
+impl Holes {
+    /// Returns the holes of whole bytes.
+    pub fn bytes(&self) -> &[Hole] {
+        &self.bytes
+    }
+
+    /// Returns the holes of bits.
+    pub fn bits(&self) -> &[BitHole] {
+        &self.bits
+    }
+
+    /// Returns the number of bytes behind the last member.
+    pub fn padding(&self) -> u64 {
+        self.padding
+    }
+
+    /// Returns the number of bits behind the last bitfield, if it is the last member.
+    pub fn bit_padding(&self) -> u8 {
+        self.bit_padding
+    }
 }
 
 /// Returns the holes of a struct; a union has none.

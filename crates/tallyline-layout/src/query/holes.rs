@@ -6,21 +6,45 @@ use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 /// The unused bytes and bits behind a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// Whole bytes; negative where the next member starts before this one ends.
-    pub bytes: i64,
-    /// Bits of the unit that holds a bitfield.
-    pub bits: u8,
+    pub(crate) bytes: i64,
+    pub(crate) bits: u8,
+}
+
+impl Gap {
+    /// Returns the number of unused bytes; negative where the next member starts before this one ends.
+    pub fn bytes(&self) -> i64 {
+        self.bytes
+    }
+
+    /// Returns the number of unused bits in the unit of a bitfield.
+    pub fn bits(&self) -> u8 {
+        self.bits
+    }
 }
 
 /// The holes of a struct.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// Before the first member.
-    pub first: Gap,
-    /// Behind each member, in the order of [`Types::members`].
-    pub gaps: Vec<Gap>,
-    /// The numbers.
-    pub summary: Summary,
+    pub(crate) first: Gap,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) summary: Summary,
+}
+
+impl Layout {
+    /// Returns the gap before the first member.
+    pub fn first(&self) -> Gap {
+        self.first
+    }
+
+    /// Returns the gap behind each member, in the order of [`Types::members`].
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Returns the numbers of holes and the padding.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
 }
 
 /// Finds the holes of a struct or class; a union has none.

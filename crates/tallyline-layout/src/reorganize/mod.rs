@@ -10,7 +10,7 @@
 //! if let Some(id) = lookup::find(&types, b"connection")
 //!     && let Outcome::Smaller(proposal) = reorganizer.propose(id)
 //! {
-//!     println!("{} bytes instead of {}", proposal.new.size, proposal.old.size);
+//!     println!("{} bytes instead of {}", proposal.proposed().size(), proposal.current().size());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -11,62 +11,133 @@ use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, Typ
 /// The size of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes.
-    pub size: u64,
-    /// Cache lines, where the struct starts with one.
-    pub lines: u64,
+    pub(crate) size: u64,
+    pub(crate) lines: u64,
+}
+
+impl Extent {
+    /// Returns the size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the size in cache lines, if the struct starts with one.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
 }
 
 /// The proven properties of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proven {
-    /// No layout is smaller, for what may move.
-    pub size: bool,
-    /// No layout of this size takes fewer moves.
-    pub moves: bool,
+    pub(crate) size: bool,
+    pub(crate) moves: bool,
+}
+
+impl Proven {
+    /// Returns whether no layout is smaller, given the members that may move.
+    pub fn size(&self) -> bool {
+        self.size
+    }
+
+    /// Returns whether no layout of this size takes fewer moves.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
 }
 
 /// One step from the old layout to the new.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// The members that move, by their index among the members of the old layout: one, or a run of
-    /// bitfields.
-    pub members: std::ops::Range<usize>,
-    /// The member they were behind, by index; none if they were first.
-    pub from: Option<usize>,
-    /// The member they are put behind; none if they are first now.
-    pub to: Option<usize>,
-    /// The size of the struct after the move.
-    pub extent: Extent,
+    pub(crate) members: std::ops::Range<usize>,
+    pub(crate) from: Option<usize>,
+    pub(crate) to: Option<usize>,
+    pub(crate) extent: Extent,
     // the items in their order then
     order: Vec<usize>,
+}
+
+impl Move {
+    /// Returns the indices of the moved members in the old layout: one, or a run of bitfields.
+    pub fn members(&self) -> &std::ops::Range<usize> {
+        &self.members
+    }
+
+    /// Returns the index of the member in front before the move; none if it was the first.
+    pub fn from(&self) -> Option<usize> {
+        self.from
+    }
+
+    /// Returns the index of the member in front after the move; none if it is the first.
+    pub fn to(&self) -> Option<usize> {
+        self.to
+    }
+
+    /// Returns the extent of the struct after the move.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
 }
 
 /// A smaller layout.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The struct.
-    pub record: RecordId,
+    pub(crate) record: RecordId,
     /// The members in the new order, by their index in the old.
     pub(crate) order: Vec<usize>,
-    /// The members in the new order, at their new places.
-    pub members: Vec<Member>,
-    /// The size of the current layout.
-    pub old: Extent,
-    /// The size of the proposed layout.
-    pub new: Extent,
-    /// The number of moves.
-    pub move_count: usize,
-    /// The proven properties.
-    pub proven: Proven,
-    /// `true` if alignments are inferred and not known.
-    pub inferred: bool,
-    /// The alignment of the struct in bytes.
-    pub align: u64,
+    pub(crate) members: Vec<Member>,
+    pub(crate) old: Extent,
+    pub(crate) new: Extent,
+    pub(crate) move_count: usize,
+    pub(crate) proven: Proven,
+    pub(crate) inferred: bool,
+    pub(crate) align: u64,
     cacheline: u64,
     items: Vec<Item>,
     // items in the new order
     arranged: Vec<usize>,
+}
+
+impl Proposal {
+    /// Returns the struct.
+    pub fn record(&self) -> RecordId {
+        self.record
+    }
+
+    /// Returns the members in the new order, with their new offsets.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns the extent of the current layout.
+    pub fn current(&self) -> Extent {
+        self.old
+    }
+
+    /// Returns the extent of the proposed layout.
+    pub fn proposed(&self) -> Extent {
+        self.new
+    }
+
+    /// Returns the number of moves.
+    pub fn move_count(&self) -> usize {
+        self.move_count
+    }
+
+    /// Returns the proven properties.
+    pub fn proven(&self) -> Proven {
+        self.proven
+    }
+
+    /// Returns whether alignments are inferred, not known.
+    pub fn inferred(&self) -> bool {
+        self.inferred
+    }
+
+    /// Returns the alignment of the struct in bytes.
+    pub fn align(&self) -> u64 {
+        self.align
+    }
 }
 
 /// Lays items out in an order and collects the moves. None if numbers are beyond any struct's.
@@ -286,12 +357,26 @@ fn in_order(
 /// A source by which a compiler can verify a proposal as it is printed.
 #[derive(Clone, Debug)]
 pub struct Checkable {
-    /// C that declares everything the text needs.
-    pub needs: String,
-    /// The text, as it is printed, and a use of the type.
-    pub text: String,
-    /// The name that the type is found by in what the compiler writes.
-    pub name: String,
+    pub(crate) needs: String,
+    pub(crate) text: String,
+    pub(crate) name: String,
+}
+
+impl Checkable {
+    /// Returns the C declarations that the text needs.
+    pub fn needs(&self) -> &str {
+        &self.needs
+    }
+
+    /// Returns the text as it is printed, and a use of the type.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the name by which the type is found in the compiler's output.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// Returns the printed text of a proposal as a source; none where it is not C, or has no name.

@@ -47,8 +47,13 @@ impl Baseline {
 
     /// Allows a finding that is in the baseline and not worse than there; each one of the baseline allows one.
     pub(super) fn allow(&mut self, finding: &mut Finding) {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let key = [finding.rule.to_string(), finding.ty.clone(), text(&finding.member), text(&finding.unit)];
+        let text = |text: Option<&str>| text.unwrap_or_default().to_string();
+        let key = [
+            finding.rule().to_string(),
+            finding.ty().to_string(),
+            text(finding.member()),
+            text(finding.unit()),
+        ];
         let Some(before) = self.left.get_mut(&key) else { return };
         let is_no_worse = |before: &Option<u64>| match (finding.measured(), before) {
             (Some(now), Some(before)) => now <= *before,
@@ -56,6 +61,6 @@ impl Baseline {
         };
         let Some(index) = before.iter().position(is_no_worse) else { return };
         before.swap_remove(index);
-        finding.allowed.get_or_insert_with(|| self.reason.clone());
+        finding.allow(&self.reason);
     }
 }

@@ -6,11 +6,11 @@ use std::io::Write;
 
 /// Writes a line for each finding that is not allowed.
 pub(super) fn write(shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
-    for one in shown.iter().filter(|one| one.finding.allowed.is_none()) {
+    for one in shown.iter().filter(|one| one.finding.allowed().is_none()) {
         let (file, line) = one.place();
         let level = if one.is_warning() { "warning" } else { "error" };
-        let title = property(&format!("layout: {}", one.finding.rule));
-        let reason = one.finding.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let title = property(&format!("layout: {}", one.finding.rule()));
+        let reason = one.finding.reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
         let text = data(&format!("{}: {}{reason}", one.subject(), one.finding.message));
         writeln!(out, "::{level} file={},line={line},title={title}::{text}", property(file))?;
     }

@@ -12,7 +12,7 @@ use std::io::Write;
 /// Writes one document, of the findings that are not allowed.
 pub(super) fn write(shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
     let mut seen = HashMap::new();
-    let open = shown.iter().filter(|one| one.finding.allowed.is_none());
+    let open = shown.iter().filter(|one| one.finding.allowed().is_none());
     let report: Vec<Value> = open.map(|one| finding(one, &mut seen)).collect();
     serde_json::to_writer_pretty(&mut *out, &report)?;
     Ok(writeln!(out)?)
@@ -21,14 +21,14 @@ pub(super) fn write(shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
 fn finding(one: &Shown<'_>, seen: &mut HashMap<u64, u32>) -> Value {
     let finding = one.finding;
     let (path, line) = one.place();
-    let reason = finding.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let parts = [one.rules, finding.rule, &finding.ty, finding.member.as_deref().unwrap_or_default(), path];
+    let reason = finding.reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let parts = [one.rules, finding.rule(), finding.ty(), finding.member().unwrap_or_default(), path];
     let hash = fingerprint(&parts);
     let repeats = seen.entry(hash).or_insert(0);
     *repeats += 1;
     json!({
         "description": format!("{}: {}{reason}", one.subject(), finding.message),
-        "check_name": finding.rule,
+        "check_name": finding.rule(),
         "fingerprint": format!("{hash:016x}-{repeats}"),
         "severity": if one.is_warning() { "minor" } else { "major" },
         "location": {"path": path.strip_prefix("./").unwrap_or(path), "lines": {"begin": line}},

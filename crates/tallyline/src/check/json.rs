@@ -13,7 +13,7 @@ use std::path::Path;
 /// Writes one document.
 pub(super) fn write(file: &Path, shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
     let findings: Vec<Value> = shown.iter().map(finding).collect();
-    let fails = shown.iter().any(|one| !one.is_warning() && one.finding.allowed.is_none());
+    let fails = shown.iter().any(|one| !one.is_warning() && one.finding.allowed().is_none());
     let document = json!({
         "schema": 1,
         "file": file.display().to_string(),
@@ -28,17 +28,17 @@ fn finding(one: &Shown<'_>) -> Value {
     let finding = one.finding;
     let declared_at = one.declared_at.as_ref().map(|(file, line)| json!({"file": file, "line": line}));
     json!({
-        "rule": finding.rule,
+        "rule": finding.rule(),
         "level": if one.is_warning() { "warn" } else { "deny" },
-        "type": finding.ty,
-        "member": finding.member,
+        "type": finding.ty(),
+        "member": finding.member(),
         "message": finding.message,
         "measured": finding.measured(),
         "declared_at": declared_at,
-        "unit": finding.unit,
+        "unit": finding.unit(),
         "policy": one.rules,
-        "policy_line": finding.line,
-        "reason": finding.reason,
-        "allowed": finding.allowed,
+        "policy_line": finding.line(),
+        "reason": finding.reason(),
+        "allowed": finding.allowed(),
     })
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let paths = Paths::new(&args.path_prefix_map);
     let shown = show(&checked, &paths);
     output.write(|out| match args.format {
-        Format::Text => text::write(&shown, checked.iter().map(|one| one.report.types).sum(), out),
+        Format::Text => text::write(&shown, checked.iter().map(|one| one.report.types()).sum(), out),
         Format::Json => json::write(&file, &shown, out),
         Format::Sarif => sarif::write(&shown, &paths, out),
         Format::Github => github::write(&shown, out),
@@ -109,11 +109,11 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
         };
         let rules = path.display().to_string();
         let policy = Policy::parse(&text).with_context(|| rules.clone())?;
-        if policy.rules.is_empty() {
+        if policy.rules().is_empty() {
             bail!("{rules}: no rules, so there is nothing to check; --suggest writes rules that hold now");
         }
         for part in policy.parts() {
-            let types = read(args, file, part.wanted(), part.cacheline)?;
+            let types = read(args, file, part.wanted(), part.cacheline())?;
             let mut report = check(&types, &part);
             suggest_types(args, file, &mut report);
             checked.push(Checked { rules: rules.clone(), types, report });
@@ -124,7 +124,7 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
     for path in &args.net_cachelines {
         let rules = path.display().to_string();
         let table = Table::parse(&text_of(path)?).with_context(|| rules.clone())?;
-        let wanted = Wanted::named([table.name.as_str()]);
+        let wanted = Wanted::named([table.name()]);
         let types = read(args, file, wanted, args.cacheline_size)?;
         let mut report = check_table(&types, &table, args.cacheline_size);
         suggest_types(args, file, &mut report);
@@ -136,18 +136,18 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
 /// Adds the nearest names to findings about types that are not there. The file is read again, for all
 /// of its names: only now are they needed.
 fn suggest_types(args: &CheckArgs, file: &Path, report: &mut Report) {
-    let misspelt = |finding: &Finding| finding.rule == "unknown-type" && !lookup::is_pattern(&finding.ty);
+    let misspelt = |finding: &Finding| finding.rule() == "unknown-type" && !lookup::is_pattern(finding.ty());
     if !report.findings.iter().any(misspelt) {
         return;
     }
     let job = Job { files: vec![file.to_path_buf()], btf_base: args.btf_base.clone(), ..Job::default() };
     let findings = || report.findings.iter().filter(|finding| misspelt(finding));
-    let names: Vec<String> = findings().map(|finding| finding.ty.clone()).collect();
+    let names: Vec<String> = findings().map(|finding| finding.ty().to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let Ok(near) = nearest_in(job, &names) else { return };
     let findings = report.findings.iter_mut().filter(|finding| misspelt(finding));
     for (finding, near) in findings.zip(near) {
-        finding.message.push_str(&lookup::did_you_mean(&finding.ty, near.iter().map(String::as_str)));
+        finding.message.push_str(&lookup::did_you_mean(finding.ty(), near.iter().map(String::as_str)));
     }
 }
 
@@ -166,7 +166,7 @@ fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
     let mut shown = Vec::new();
     for one in checked {
         for finding in &one.report.findings {
-            let at = finding.declared_at;
+            let at = finding.declared_at();
             let known = at.file.is_some() && at.line != 0;
             let declared_at = known.then(|| {
                 // CI services know files by their place in the repository
@@ -176,7 +176,7 @@ fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
         }
     }
     // of a policy that was checked in parts; what it allows in vain comes last
-    let order = |one: &Shown<'_>| (one.finding.rule == UNUSED_ALLOW, one.finding.line);
+    let order = |one: &Shown<'_>| (one.finding.rule() == UNUSED_ALLOW, one.finding.line());
     let has_parts =
         |of_file: &[Shown<'_>]| checked.iter().filter(|one| one.rules == of_file[0].rules).count() > 1;
     let of_files = shown.chunk_by_mut(|a, b| a.rules == b.rules).filter(|of_file| has_parts(of_file));
@@ -187,9 +187,9 @@ fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
 impl Shown<'_> {
     /// The type, and the member or group if it is about one.
     fn subject(&self) -> String {
-        match &self.finding.member {
-            Some(member) => format!("{}.{member}", self.finding.ty),
-            None => self.finding.ty.clone(),
+        match self.finding.member() {
+            Some(member) => format!("{}.{member}", self.finding.ty()),
+            None => self.finding.ty().to_string(),
         }
     }
 
@@ -197,11 +197,11 @@ impl Shown<'_> {
     fn place(&self) -> (&str, u32) {
         match &self.declared_at {
             Some((file, line)) => (file, *line),
-            None => (self.rules, self.finding.line.max(1)),
+            None => (self.rules, self.finding.line().max(1)),
         }
     }
 
     fn is_warning(&self) -> bool {
-        self.finding.level == Level::Warn
+        self.finding.level() == Level::Warn
     }
 }

@@ -24,8 +24,8 @@ pub(super) fn write(shown: &[Shown<'_>], paths: &Paths<'_>, out: &mut dyn Write)
         .iter()
         .map(|rule| {
             json!({
-                "id": rule.id,
-                "shortDescription": {"text": rule.about},
+                "id": rule.id(),
+                "shortDescription": {"text": rule.about()},
                 "helpUri": HELP,
             })
         })
@@ -59,13 +59,13 @@ fn result(one: &Shown<'_>, has_root: bool) -> Value {
     let (file, line) = one.place();
     let subject = one.subject();
     let mut text = format!("{subject}: {}", finding.message);
-    if let Some(reason) = &finding.reason {
+    if let Some(reason) = &finding.reason() {
         let _ = write!(text, " ({reason})");
     }
-    let kind = if finding.member.is_some() { "member" } else { "type" };
+    let kind = if finding.member().is_some() { "member" } else { "type" };
     let mut result = json!({
-        "ruleId": finding.rule,
-        "ruleIndex": RULES.iter().position(|rule| rule.id == finding.rule),
+        "ruleId": finding.rule(),
+        "ruleIndex": RULES.iter().position(|rule| rule.id() == finding.rule()),
         "level": if one.is_warning() { "warning" } else { "error" },
         "message": {"text": text},
         "locations": [{
@@ -76,9 +76,9 @@ fn result(one: &Shown<'_>, has_root: bool) -> Value {
             "logicalLocations": [{"fullyQualifiedName": subject, "kind": kind}],
         }],
         // the same finding in the next run, wherever the line has gone
-        "partialFingerprints": {"layout/v1": format!("{}:{subject}", finding.rule)},
+        "partialFingerprints": {"layout/v1": format!("{}:{subject}", finding.rule())},
     });
-    if let Some(reason) = &finding.allowed {
+    if let Some(reason) = &finding.allowed() {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }
     result

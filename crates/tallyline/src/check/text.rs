@@ -16,7 +16,7 @@ pub(super) fn write(shown: &[Shown<'_>], types: usize, out: &mut dyn Write) -> R
     let (mut denied, mut warned, mut allowed) = (0, 0, 0);
     for one in shown {
         let finding = one.finding;
-        let (style, word) = match (&finding.allowed, one.is_warning()) {
+        let (style, word) = match (&finding.allowed(), one.is_warning()) {
             (Some(_), _) => (DIM, "allowed"),
             (None, true) => (WARNED, "warning"),
             (None, false) => (DENIED, "error"),
@@ -28,19 +28,19 @@ pub(super) fn write(shown: &[Shown<'_>], types: usize, out: &mut dyn Write) -> R
         } += 1;
         let (subject, message) = (one.subject(), printable(finding.message.as_bytes()));
         let subject = printable(subject.as_bytes());
-        writeln!(out, "{style}{word}{style:#}: {BOLD}{subject}{BOLD:#}: {message} [{}]", finding.rule)?;
+        writeln!(out, "{style}{word}{style:#}: {BOLD}{subject}{BOLD:#}: {message} [{}]", finding.rule())?;
         let mut places = Vec::new();
         if let Some((file, line)) = &one.declared_at {
             places.push(format!("{}:{line}", printable(file.as_bytes())));
         }
-        if let Some(unit) = &finding.unit {
+        if let Some(unit) = &finding.unit() {
             places.push(format!("unit {unit}"));
         }
-        if finding.line != 0 {
-            places.push(format!("rule at {}:{}", one.rules, finding.line));
+        if finding.line() != 0 {
+            places.push(format!("rule at {}:{}", one.rules, finding.line()));
         }
-        let reason = finding.reason.as_ref().map(|reason| format!("because: {reason}"));
-        let allowed = finding.allowed.as_ref().map(|reason| format!("allowed: {reason}"));
+        let reason = finding.reason().map(|reason| format!("because: {reason}"));
+        let allowed = finding.allowed().map(|reason| format!("allowed: {reason}"));
         places.extend(reason.into_iter().chain(allowed));
         writeln!(out, "  {DIM}{}{DIM:#}", printable(places.join("; ").as_bytes()))?;
     }

@@ -42,9 +42,9 @@ fn impact(change: &TypeChange) -> u128 {
 }
 
 fn rank(change: &TypeChange) -> u8 {
-    match (&change.old, &change.new) {
+    match (&change.before(), &change.after()) {
         (Some(_), Some(_)) if change.growth() != 0 => 0,
-        (Some(_), Some(_)) if change.members.iter().any(MemberChange::changes_line) => 1,
+        (Some(_), Some(_)) if change.members().iter().any(MemberChange::changes_line) => 1,
         (Some(_), Some(_)) => 2,
         (None, _) => 3,
         (_, None) => 4,

@@ -22,8 +22,8 @@ impl Codiff {
 
 impl Report for Codiff {
     fn change(&mut self, change: &TypeChange, _: &mut dyn Write) -> Result<()> {
-        let (Some(old), Some(new)) = (&change.old, &change.new) else { return Ok(()) };
-        if change.keyword == "union" {
+        let (Some(old), Some(new)) = (&change.before(), &change.after()) else { return Ok(()) };
+        if change.keyword() == "union" {
             return Ok(());
         }
         let mut detail = String::new();
@@ -34,13 +34,13 @@ impl Report for Codiff {
                     detail.push_str(&format!("   {word}: {difference:+}\n"));
                 }
             };
-            line("nr_members", signed(old.members, new.members));
-            line("padding", signed(old.padding, new.padding));
-            line("nr_holes", signed(old.holes, new.holes));
+            line("nr_members", signed(old.members(), new.members()));
+            line("padding", signed(old.padding(), new.padding()));
+            line("nr_holes", signed(old.holes(), new.holes()));
             members(change, &mut detail);
         }
-        let file = new.declared_at.as_ref().map_or("", |(file, _)| file.as_str());
-        self.changes.push((file.to_string(), clean(&change.name), change.growth(), detail));
+        let file = new.declared_at().map_or("", |(file, _)| file.as_str());
+        self.changes.push((file.to_string(), clean(change.name()), change.growth(), detail));
         Ok(())
     }
 
@@ -63,13 +63,13 @@ impl Report for Codiff {
 
 fn members(change: &TypeChange, detail: &mut String) {
     let place = |place: &Place| {
-        let (byte, bit) = (place.bit_offset / 8, place.bit_offset % 8);
-        let (size, bits) = if place.bitfield { (0, place.bits) } else { (place.bits / 8, 0) };
-        format!("{:<21} /* {byte:5}({bit:2}) {size:5}({bits:2}) */", clean(&place.ty))
+        let (byte, bit) = (place.bit_offset() / 8, place.bit_offset() % 8);
+        let (size, bits) = if place.bitfield() { (0, place.bits()) } else { (place.bits() / 8, 0) };
+        format!("{:<21} /* {byte:5}({bit:2}) {size:5}({bits:2}) */", clean(place.ty()))
     };
-    for member in &change.members {
-        detail.push_str(&format!("    {}\n", clean(&member.name)));
-        match (&member.old, &member.new) {
+    for member in change.members() {
+        detail.push_str(&format!("    {}\n", clean(member.name())));
+        match (&member.before(), &member.after()) {
             (Some(old), Some(new)) => {
                 detail.push_str(&format!("     from:    {}\n     to:      {}\n", place(old), place(new)));
             }

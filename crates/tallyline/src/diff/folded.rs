@@ -106,5 +106,5 @@ fn followers(changes: &[TypeChange], root: &RootCause) -> Option<String> {
 }
 
 fn named(change: &TypeChange) -> String {
-    format!("{} {} ({:+})", change.keyword, change.name, change.growth())
+    format!("{} {} ({:+})", change.keyword(), change.name(), change.growth())
 }

@@ -37,20 +37,20 @@ impl Report for Json<'_> {
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
         self.start(out)?;
         let members: Vec<Value> = change
-            .members
+            .members()
             .iter()
-            .map(|one| json!({"name": one.name, "old": place(&one.old), "new": place(&one.new)}))
+            .map(|one| json!({"name": one.name(), "old": place(one.before()), "new": place(one.after())}))
             .collect();
         let direct = self.causes.get(self.written).map_or(&[][..], Vec::as_slice);
         let causes: Vec<&str> =
-            direct.iter().filter_map(|cause| Some(self.changes.get(*cause)?.name.as_str())).collect();
+            direct.iter().filter_map(|cause| Some(self.changes.get(*cause)?.name())).collect();
         self.written += 1;
         let value = json!({
-            "name": change.name,
-            "kind": change.keyword,
+            "name": change.name(),
+            "kind": change.keyword(),
             "change": word(change),
-            "old": shape(&change.old),
-            "new": shape(&change.new),
+            "old": shape(change.before()),
+            "new": shape(change.after()),
             "members": members,
             "causes": causes,
         });
@@ -75,7 +75,7 @@ impl Report for Json<'_> {
 }
 
 fn word(change: &TypeChange) -> &'static str {
-    match (&change.old, &change.new, change.growth()) {
+    match (&change.before(), &change.after(), change.growth()) {
         (None, ..) => "added",
         (_, None, _) => "removed",
         (.., 1..) => "grown",
@@ -84,27 +84,27 @@ fn word(change: &TypeChange) -> &'static str {
     }
 }
 
-fn shape(shape: &Option<Shape>) -> Value {
+fn shape(shape: Option<&Shape>) -> Value {
     let Some(shape) = shape else { return Value::Null };
-    let declared_at = shape.declared_at.as_ref().map(|(file, line)| json!({"file": file, "line": line}));
+    let declared_at = shape.declared_at().map(|(file, line)| json!({"file": file, "line": line}));
     json!({
-        "size": shape.size,
-        "lines": shape.lines,
-        "holes": shape.holes,
-        "hole_bytes": shape.hole_bytes,
-        "padding": shape.padding,
-        "members": shape.members,
+        "size": shape.size(),
+        "lines": shape.lines(),
+        "holes": shape.holes(),
+        "hole_bytes": shape.hole_bytes(),
+        "padding": shape.padding(),
+        "members": shape.members(),
         "declared_at": declared_at,
     })
 }
 
-fn place(place: &Option<Place>) -> Value {
+fn place(place: Option<&Place>) -> Value {
     let Some(place) = place else { return Value::Null };
     json!({
-        "bit_offset": place.bit_offset,
-        "bits": place.bits,
-        "bitfield": place.bitfield,
-        "type": place.ty,
-        "line": place.line,
+        "bit_offset": place.bit_offset(),
+        "bits": place.bits(),
+        "bitfield": place.bitfield(),
+        "type": place.ty(),
+        "line": place.line(),
     })
 }

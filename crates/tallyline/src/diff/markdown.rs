@@ -21,24 +21,26 @@ impl Report for Markdown {
             writeln!(out, "|---|---:|---:|---:|---:|---|")?;
             self.any = true;
         }
-        let column = |get: fn(&Shape) -> u64| match (&change.old, &change.new) {
+        let column = |get: fn(&Shape) -> u64| match (&change.before(), &change.after()) {
             (Some(old), Some(new)) if get(old) != get(new) => format!("{} → {}", get(old), get(new)),
             (_, Some(new)) => get(new).to_string(),
             (Some(old), None) => get(old).to_string(),
             (None, None) => String::new(),
         };
-        let mut bytes = column(|shape| shape.size);
-        if let (Some(_), Some(_), growth @ (1.. | ..=-1)) = (&change.old, &change.new, change.growth()) {
+        let mut bytes = column(|shape| shape.size());
+        if let (Some(_), Some(_), growth @ (1.. | ..=-1)) =
+            (&change.before(), &change.after(), change.growth())
+        {
             bytes = format!("{bytes} (**{growth:+}**)");
         }
         writeln!(
             out,
             "| {} {} | {bytes} | {} | {} | {} | {} |",
-            change.keyword,
-            code(&change.name),
-            column(|shape| shape.lines),
-            column(|shape| shape.holes),
-            column(|shape| shape.padding),
+            change.keyword(),
+            code(change.name()),
+            column(|shape| shape.lines()),
+            column(|shape| shape.holes()),
+            column(|shape| shape.padding()),
             members(change),
         )?;
         Ok(())
@@ -59,23 +61,23 @@ impl Report for Markdown {
 }
 
 fn members(change: &TypeChange) -> String {
-    match (&change.old, &change.new) {
+    match (&change.before(), &change.after()) {
         (None, _) => return "**added**".into(),
         (_, None) => return "**removed**".into(),
         _ => {}
     }
     let (mut parts, mut moved) = (Vec::new(), 0);
-    for one in &change.members {
-        let name = code(&one.name);
-        match (&one.old, &one.new) {
+    for one in change.members() {
+        let name = code(one.name());
+        match (&one.before(), &one.after()) {
             (None, _) => parts.push(format!("+ {name}")),
             (_, None) => parts.push(format!("− {name}")),
-            (Some(old), Some(new)) if old.line != new.line => {
-                parts.push(format!("{name} line {} → {}", old.line, new.line));
+            (Some(old), Some(new)) if old.line() != new.line() => {
+                parts.push(format!("{name} line {} → {}", old.line(), new.line()));
             }
-            (Some(old), Some(new)) if old.bits != new.bits => parts.push(format!("{name} resized")),
-            (Some(old), Some(new)) if old.bit_offset == new.bit_offset => {
-                parts.push(format!("{name} {} → {}", code(&old.ty), code(&new.ty)));
+            (Some(old), Some(new)) if old.bits() != new.bits() => parts.push(format!("{name} resized")),
+            (Some(old), Some(new)) if old.bit_offset() == new.bit_offset() => {
+                parts.push(format!("{name} {} → {}", code(old.ty()), code(new.ty())));
             }
             _ => moved += 1,
         }

@@ -22,17 +22,17 @@ pub(super) struct Text {
 
 impl Report for Text {
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
-        let name = format!("{} {BOLD}{}{BOLD:#}", change.keyword, printable(change.name.as_bytes()));
-        let (old, new) = match (&change.old, &change.new) {
+        let name = format!("{} {BOLD}{}{BOLD:#}", change.keyword(), printable(change.name().as_bytes()));
+        let (old, new) = match (change.before(), change.after()) {
             (Some(old), Some(new)) => (old, new),
             (None, Some(new)) => {
-                return Ok(writeln!(out, "{ADDED}added{ADDED:#}   {name}: {} bytes{}", new.size, at(new))?);
+                return Ok(writeln!(out, "{ADDED}added{ADDED:#}   {name}: {} bytes{}", new.size(), at(new))?);
             }
             (Some(old), None) => {
                 return Ok(writeln!(
                     out,
                     "{REMOVED}removed{REMOVED:#} {name}: {} bytes{}",
-                    old.size,
+                    old.size(),
                     at(old)
                 )?);
             }
@@ -45,8 +45,8 @@ impl Report for Text {
         };
         writeln!(out, "{MOVED}{what}{MOVED:#} {name}: {}{}", sizes(old, new), at(new))?;
         let (mut quiet, mut shown, mut more) = (0_u64, 0, 0_u64);
-        for member in &change.members {
-            let is_news = member.old.is_none() || member.new.is_none() || member.changes_line();
+        for member in change.members() {
+            let is_news = member.before().is_none() || member.after().is_none() || member.changes_line();
             if is_news || self.verbose || is_resized(member) {
                 shown += 1;
                 if shown > self.members {
@@ -84,7 +84,7 @@ impl Report for Text {
 
 fn at(shape: &Shape) -> String {
     let place = |(file, line): &(String, u32)| format!(", {}:{line}", printable(file.as_bytes()));
-    shape.declared_at.as_ref().map(place).unwrap_or_default()
+    shape.declared_at().map(place).unwrap_or_default()
 }
 
 fn sizes(old: &Shape, new: &Shape) -> String {
@@ -96,24 +96,24 @@ fn sizes(old: &Shape, new: &Shape) -> String {
             parts.push(format!("{after} {words}"));
         }
     };
-    part(old.size, new.size, "bytes", true);
-    part(old.lines, new.lines, "lines", false);
-    part(old.holes, new.holes, "holes", false);
-    part(old.hole_bytes, new.hole_bytes, "bytes of holes", false);
-    part(old.padding, new.padding, "bytes of padding", false);
+    part(old.size(), new.size(), "bytes", true);
+    part(old.lines(), new.lines(), "lines", false);
+    part(old.holes(), new.holes(), "holes", false);
+    part(old.hole_bytes(), new.hole_bytes(), "bytes of holes", false);
+    part(old.padding(), new.padding(), "bytes of padding", false);
     parts.join(", ")
 }
 
 fn is_resized(member: &MemberChange) -> bool {
-    matches!((&member.old, &member.new), (Some(old), Some(new)) if old.bits != new.bits || old.ty != new.ty)
+    matches!((&member.before(), &member.after()), (Some(old), Some(new)) if old.bits() != new.bits() || old.ty() != new.ty())
 }
 
 fn line(member: &MemberChange, out: &mut dyn Write) -> Result<()> {
-    let name = printable(member.name.as_bytes()).into_owned();
-    let ty = |place: &Place| printable(place.ty.as_bytes()).into_owned();
-    match (&member.old, &member.new) {
+    let name = printable(member.name().as_bytes()).into_owned();
+    let ty = |place: &Place| printable(place.ty().as_bytes()).into_owned();
+    match (&member.before(), &member.after()) {
         (None, Some(new)) => {
-            let (span, line) = (span(new), new.line);
+            let (span, line) = (span(new), new.line());
             writeln!(out, "    {ADDED}+ {name}{ADDED:#} at {span} on line {line}: {}", ty(new))?;
         }
         (Some(old), None) => {
@@ -121,19 +121,19 @@ fn line(member: &MemberChange, out: &mut dyn Write) -> Result<()> {
                 out,
                 "    {REMOVED}- {name}{REMOVED:#} was at {} on line {}: {}",
                 span(old),
-                old.line,
+                old.line(),
                 ty(old)
             )?;
         }
         (Some(old), Some(new)) => {
             let mut notes = Vec::new();
-            if old.line != new.line {
-                notes.push(format!("{MOVED}line {} -> {}{MOVED:#}", old.line, new.line));
+            if old.line() != new.line() {
+                notes.push(format!("{MOVED}line {} -> {}{MOVED:#}", old.line(), new.line()));
             }
-            if old.bits != new.bits {
+            if old.bits() != new.bits() {
                 notes.push(format!("{} -> {}", extent(old), extent(new)));
             }
-            if old.ty != new.ty {
+            if old.ty() != new.ty() {
                 notes.push(format!("{} -> {}", ty(old), ty(new)));
             }
             let notes = if notes.is_empty() { String::new() } else { format!(": {}", notes.join(", ")) };
@@ -149,15 +149,15 @@ fn line(member: &MemberChange, out: &mut dyn Write) -> Result<()> {
 }
 
 fn span(place: &Place) -> String {
-    match place.bitfield {
-        true => format!("{}:{}", place.bit_offset / 8, place.bit_offset % 8),
-        false => (place.bit_offset / 8).to_string(),
+    match place.bitfield() {
+        true => format!("{}:{}", place.bit_offset() / 8, place.bit_offset() % 8),
+        false => (place.bit_offset() / 8).to_string(),
     }
 }
 
 fn extent(place: &Place) -> String {
-    match place.bitfield {
-        true => format!("{} bits", place.bits),
-        false => format!("{} bytes", place.bits / 8),
+    match place.bitfield() {
+        true => format!("{} bits", place.bits()),
+        false => format!("{} bytes", place.bits() / 8),
     }
 }

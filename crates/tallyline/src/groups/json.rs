@@ -36,30 +36,30 @@ pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Wr
 
 fn group(types: &Types, group: &Group, line: u64) -> Value {
     let (first, last) = group.lines(line);
-    let members = group.members.iter().map(|named| field(&named.path, &named.field));
-    let foreign = group.foreign.iter().map(|foreign| {
-        let mut value = field(&text(types.name(foreign.field.name)), &foreign.field);
-        value["inside"] = foreign.inside.into();
+    let members = group.members().iter().map(|named| field(named.path(), &named.field()));
+    let foreign = group.foreign().iter().map(|foreign| {
+        let mut value = field(&text(types.name(foreign.field().name())), &foreign.field());
+        value["inside"] = foreign.inside().into();
         value
     });
     json!({
-        "name": group.name,
-        "offset": group.start,
+        "name": group.name(),
+        "offset": group.start(),
         "bytes": group.bytes(),
         "lines": [first, last],
         "straddles": group.straddles(line),
-        "align": group.align,
+        "align": group.align(),
         "members": members.collect::<Vec<_>>(),
-        "holes": group.holes.iter().map(|(offset, bytes)| json!({"offset": offset, "bytes": bytes})).collect::<Vec<_>>(),
+        "holes": group.holes().iter().map(|(offset, bytes)| json!({"offset": offset, "bytes": bytes})).collect::<Vec<_>>(),
         "foreign": foreign.collect::<Vec<_>>(),
-        "declared_at": position(types, group.declared_at),
+        "declared_at": position(types, group.declared_at()),
     })
 }
 
 fn field(name: &str, field: &Field) -> Value {
     let mut value = json!({"name": name, "offset": field.start(), "bytes": field.bytes()});
-    if field.bitfield {
-        value["bits"] = field.bits.into();
+    if field.bitfield() {
+        value["bits"] = field.bits().into();
     }
     value
 }

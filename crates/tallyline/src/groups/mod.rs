@@ -67,10 +67,10 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
         let place = repeats.then(|| definitions.place(id)).flatten();
         let mut found = groups::find(&types, record, args.cacheline_size);
         for (_, rule) in listed.iter().filter(|(of, _)| *of == id) {
-            if found.groups.iter().any(|group| group.name == rule.name) {
+            if found.groups.iter().any(|group| group.name() == rule.name()) {
                 continue;
             }
-            match Group::listed(&types, record, &rule.name, &rule.members, args.cacheline_size) {
+            match Group::listed(&types, record, rule.name(), rule.members(), args.cacheline_size) {
                 Ok(group) => found.groups.push(group),
                 Err(missing) => found.problems.push(format!("no member {}", missing.join(", "))),
             }
@@ -107,7 +107,7 @@ fn read_policy(path: &Path) -> Result<Policy> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let policy = Policy::parse(&text).with_context(|| name.clone())?;
-    if policy.rules.is_empty() {
+    if policy.rules().is_empty() {
         bail!("{name}: no rules, so there is nothing to check; --suggest writes rules that hold now");
     }
     Ok(policy)

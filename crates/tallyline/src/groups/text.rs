@@ -37,7 +37,7 @@ fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
         Some(repeated) => writeln!(out, ", declared at {}", printable(repeated.as_bytes()))?,
         None => writeln!(out, "{}", place(types, record.declared_at, ", declared at "))?,
     }
-    let width = found.groups.iter().map(|group| group.name.chars().count()).max().unwrap_or(0).max(5);
+    let width = found.groups.iter().map(|group| group.name().chars().count()).max().unwrap_or(0).max(5);
     if found.groups.is_empty() {
         writeln!(out, "  no groups")?;
     } else {
@@ -50,10 +50,10 @@ fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
         write!(
             out,
             "  {:width$}  {:6}  {:5}  {lines:>9}  {:7}  {:5}",
-            printable(group.name.as_bytes()),
-            group.start,
+            printable(group.name().as_bytes()),
+            group.start(),
             group.bytes(),
-            group.members.len(),
+            group.members().len(),
             group.hole_bytes(),
         )?;
         if group.straddles(line) {
@@ -68,17 +68,18 @@ fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 fn detail(line: u64, of: &Grouped<'_>, group: &Group, out: &mut dyn Write) -> Result<()> {
-    let name = printable(group.name.as_bytes());
-    writeln!(out, "\n  {BOLD}{name}{BOLD:#}{}", place(of.types, group.declared_at, ", declared at "))?;
-    let mut holes = group.holes.iter().peekable();
-    for named in &group.members {
-        let start = named.field.start();
+    let name = printable(group.name().as_bytes());
+    writeln!(out, "\n  {BOLD}{name}{BOLD:#}{}", place(of.types, group.declared_at(), ", declared at "))?;
+    let mut holes = group.holes().iter().peekable();
+    for named in group.members() {
+        let start = named.field().start();
         while let Some((offset, bytes)) = holes.next_if(|hole| hole.0 < start) {
             writeln!(out, "    {offset:6}  {bytes:5}  {NOTE}hole{NOTE:#}")?;
         }
-        let bits = if named.field.bitfield { format!(":{}", named.field.bits) } else { String::new() };
-        let name = printable(named.path.as_bytes());
-        writeln!(out, "    {start:6}  {:5}  {name}{bits}", named.field.bytes())?;
+        let bits =
+            if named.field().bitfield() { format!(":{}", named.field().bits()) } else { String::new() };
+        let name = printable(named.path().as_bytes());
+        writeln!(out, "    {start:6}  {:5}  {name}{bits}", named.field().bytes())?;
     }
     for (offset, bytes) in holes {
         writeln!(out, "    {offset:6}  {bytes:5}  {NOTE}hole{NOTE:#}")?;
@@ -88,7 +89,7 @@ fn detail(line: u64, of: &Grouped<'_>, group: &Group, out: &mut dyn Write) -> Re
         let (bytes, count) = (group.bytes(), group.line_count(line));
         writeln!(out, "    {NOTE}straddles: {bytes} bytes on {count} lines, {need} would do{NOTE:#}")?;
     }
-    let (inside, beside): (Vec<_>, Vec<_>) = group.foreign.iter().partition(|foreign| foreign.inside);
+    let (inside, beside): (Vec<_>, Vec<_>) = group.foreign().iter().partition(|foreign| foreign.inside());
     if !inside.is_empty() {
         writeln!(out, "    {NOTE}inside, and not of it: {}{NOTE:#}", list(of, group, &inside))?;
     }
@@ -102,11 +103,11 @@ fn detail(line: u64, of: &Grouped<'_>, group: &Group, out: &mut dyn Write) -> Re
 fn list(of: &Grouped<'_>, group: &Group, foreign: &[&Foreign]) -> String {
     let mut names: Vec<String> = Vec::new();
     for one in foreign {
-        let others = of.found.groups.iter().filter(|other| other.name != group.name);
-        let other = others.into_iter().find(|other| other.spans(&one.field));
+        let others = of.found.groups.iter().filter(|other| other.name() != group.name());
+        let other = others.into_iter().find(|other| other.spans(&one.field()));
         let name = match other {
-            Some(other) => format!("group {}", printable(other.name.as_bytes())),
-            None => printable(of.types.name(one.field.name)).into_owned(),
+            Some(other) => format!("group {}", printable(other.name().as_bytes())),
+            None => printable(of.types.name(one.field().name())).into_owned(),
         };
         if names.last() != Some(&name) {
             names.push(name);

@@ -368,7 +368,7 @@ impl<'j, 't> Shower<'j, 't> {
         match self.job.show {
             Show::Sizes => vec![
                 ("size", record.map_or_else(|| abi::size_of(types, id), |record| record.size)),
-                ("holes", record.map_or(0, |record| query::summary(types, record).holes.into())),
+                ("holes", record.map_or(0, |record| query::summary(types, record).holes().into())),
             ],
             Show::Members => vec![("members", record.map_or(0, |record| types.members(record).len() as u64))],
             Show::NameLength => vec![("name_length", types.qualified_name(id).len() as u64)],

@@ -45,7 +45,7 @@ fn packable(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
             continue;
         }
         out.write_all(types.name(types.type_name(*id)))?;
-        let (old, new, line) = (proposal.old.size, proposal.new.size, job.separator);
+        let (old, new, line) = (proposal.current().size(), proposal.proposed().size(), job.separator);
         writeln!(out, "{line}{old}{line}{new}{line}{}", proposal.saved())?;
     }
     Ok(())

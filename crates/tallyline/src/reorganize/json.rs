@@ -67,10 +67,10 @@ fn one(types: &Types, found: &Found) -> Value {
 }
 
 fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict) -> Value {
-    let extent = |extent: Extent| json!({ "size": extent.size, "lines": extent.lines });
-    let old = types.members(types.record(proposal.record));
+    let extent = |extent: Extent| json!({ "size": extent.size(), "lines": extent.lines() });
+    let old = types.members(types.record(proposal.record()));
     let name = |member: &Member| String::from_utf8_lossy(types.name(member.name)).into_owned();
-    let members = proposal.members.iter().map(|member| {
+    let members = proposal.members().iter().map(|member| {
         json!({
             "name": name(member),
             "offset": member.offset,
@@ -80,28 +80,28 @@ fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict)
         })
     });
     // each takes time in proportion to the members
-    let listed = if proposal.move_count <= MOVES { proposal.move_count } else { 0 };
+    let listed = if proposal.move_count() <= MOVES { proposal.move_count() } else { 0 };
     let moves = proposal.moves().take(listed).map(|step| {
         json!({
-            "members": old.get(step.members.clone()).unwrap_or(&[]).iter().map(name).collect::<Vec<_>>(),
-            "behind": step.to.and_then(|at| old.get(at)).map(name),
-            "size": step.extent.size,
+            "members": old.get(step.members().clone()).unwrap_or(&[]).iter().map(name).collect::<Vec<_>>(),
+            "behind": step.to().and_then(|at| old.get(at)).map(name),
+            "size": step.extent().size(),
         })
     });
     let mut value = json!({
         "outcome": "smaller",
-        "old": extent(proposal.old),
-        "new": extent(proposal.new),
+        "old": extent(proposal.current()),
+        "new": extent(proposal.proposed()),
         "saved": proposal.saved(),
         "saved_lines": proposal.saved_lines(),
         "instances": found.instances,
         "total": found.total(),
         "members": members.collect::<Vec<_>>(),
         "moves": moves.collect::<Vec<_>>(),
-        "move_count": proposal.move_count,
-        "optimal": proposal.proven.size,
-        "fewest_moves": proposal.proven.moves,
-        "inferred": proposal.inferred,
+        "move_count": proposal.move_count(),
+        "optimal": proposal.proven().size(),
+        "fewest_moves": proposal.proven().moves(),
+        "inferred": proposal.inferred(),
     });
     match verdict {
         Verdict::Verified(by) => {

@@ -41,23 +41,23 @@ pub(super) fn one(
 
 /// `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc 12.2.0`
 fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
-    let moves = proposal.move_count;
+    let moves = proposal.move_count();
     let mut parts = vec![format!(
         "{} -> {} bytes, {} -> {} cachelines, {moves} move{}",
-        proposal.old.size,
-        proposal.new.size,
-        proposal.old.lines,
-        proposal.new.lines,
+        proposal.current().size(),
+        proposal.proposed().size(),
+        proposal.current().lines(),
+        proposal.proposed().lines(),
         if moves == 1 { "" } else { "s" }
     )];
     parts.push(proof(proposal).to_string());
-    if proposal.inferred {
+    if proposal.inferred() {
         parts.push("alignment as inferred".into());
     }
     match &found.verdict {
         Verdict::Verified(by) if found.text_verified => parts.push(format!("verified by {by}")),
         Verdict::Verified(by) => {
-            let text = match types.record(proposal.record).language.is_rust() {
+            let text = match types.record(proposal.record()).language.is_rust() {
                 true => "the text is no Rust",
                 false => "the text was not compiled",
             };
@@ -70,7 +70,7 @@ fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
 }
 
 fn proof(proposal: &Proposal) -> &'static str {
-    match (proposal.proven.size, proposal.proven.moves) {
+    match (proposal.proven().size(), proposal.proven().moves()) {
         (true, true) => "optimal",
         (true, false) => "optimal size, fewest moves found",
         (false, _) => "best found",
@@ -94,21 +94,21 @@ pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Wr
             found.total(),
             proposal.saved(),
             found.instances,
-            format!("{} -> {}", proposal.old.size, proposal.new.size),
-            format!("{} -> {}", proposal.old.lines, proposal.new.lines),
-            proposal.move_count,
+            format!("{} -> {}", proposal.current().size(), proposal.proposed().size()),
+            format!("{} -> {}", proposal.current().lines(), proposal.proposed().lines()),
+            proposal.move_count(),
             proof(proposal).split(',').next().unwrap_or_default(),
             found.label()
         )?;
     }
     let total = smaller.iter().fold(0_u64, |sum, (found, _)| sum.saturating_add(found.total()));
     let refused = found.iter().filter(|found| matches!(found.outcome, Outcome::Refused(_))).count();
-    let best = smaller.iter().filter(|(_, proposal)| !proposal.proven.size).count();
+    let best = smaller.iter().filter(|(_, proposal)| !proposal.proven().size()).count();
     write!(out, "{} types, {} can be smaller: {total} bytes", found.len(), smaller.len())?;
     if best != 0 {
         write!(out, "; {best} best found, the others optimal")?;
     }
-    if smaller.iter().any(|(_, proposal)| proposal.inferred) {
+    if smaller.iter().any(|(_, proposal)| proposal.inferred()) {
         write!(out, "; alignment as inferred")?;
     }
     write_verdicts(&smaller, out)?;

@@ -26,38 +26,80 @@ use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 /// The source for some proposals.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The C source.
-    pub text: String,
-    /// The checks in the source, one for each proposal.
-    pub checks: Vec<Check>,
+    pub(crate) text: String,
+    pub(crate) checks: Vec<Check>,
     shared: Vec<Shared>,
     // by line, counted from 0: what it belongs to
     lines: Vec<Owner>,
 }
 
+impl Source {
+    /// Returns the C source.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the checks in the source, one for each proposal.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+}
+
 /// The check of one proposal.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// The name of the struct as it is.
-    pub old: String,
-    /// The name of the struct as proposed.
-    pub new: String,
-    /// Bitfields by the name that they have in the source, with their first bit in both.
-    pub bits: Vec<BitCheck>,
+    pub(crate) old: String,
+    pub(crate) new: String,
+    pub(crate) bits: Vec<BitCheck>,
     uses: Vec<usize>,
+}
+
+impl Check {
+    /// Returns the name of the current struct.
+    pub fn current(&self) -> &str {
+        &self.old
+    }
+
+    /// Returns the name of the proposed struct.
+    pub fn proposed(&self) -> &str {
+        &self.new
+    }
+
+    /// Returns the bitfields to check.
+    pub fn bits(&self) -> &[BitCheck] {
+        &self.bits
+    }
 }
 
 /// The expected position of a bitfield.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitCheck {
-    /// Its name in the source.
-    pub member: String,
-    /// Its first bit as it is.
-    pub old: u64,
-    /// Its first bit as proposed.
-    pub new: u64,
-    /// The width in bits.
-    pub width: u32,
+    pub(crate) member: String,
+    pub(crate) old: u64,
+    pub(crate) new: u64,
+    pub(crate) width: u32,
+}
+
+impl BitCheck {
+    /// Returns the name of the bitfield in the source.
+    pub fn member(&self) -> &str {
+        &self.member
+    }
+
+    /// Returns its first bit in the current struct.
+    pub fn current(&self) -> u64 {
+        self.old
+    }
+
+    /// Returns its first bit in the proposed struct.
+    pub fn proposed(&self) -> u64 {
+        self.new
+    }
+
+    /// Returns the width in bits.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
 }
 
 /// A declaration that several use, and those that it uses.

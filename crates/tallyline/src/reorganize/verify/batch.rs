@@ -50,10 +50,10 @@ impl Batch<'_> {
     fn compile(&self, source: &Source) -> Result<Vec<(usize, String)>> {
         let path = |end: &str| self.folder.join(format!("b{}.{end}", self.index));
         let (from, to) = (path("c"), path("o"));
-        std::fs::write(&from, &source.text).with_context(|| format!("cannot write {}", from.display()))?;
+        std::fs::write(&from, source.text()).with_context(|| format!("cannot write {}", from.display()))?;
         let mut command = self.compiler.command();
         command.args(self.compiler.arguments()).arg(&from);
-        let has_bits = source.checks.iter().any(|check| !check.bits.is_empty());
+        let has_bits = source.checks().iter().any(|check| !check.bits().is_empty());
         if has_bits {
             command.args(["-g", "-c", "-o"]).arg(&to);
         } else {
@@ -70,11 +70,11 @@ impl Batch<'_> {
     /// Compares the places of bitfields with the debug information that the compiler wrote.
     fn compare_bits(&self, source: &Source, object: &PathBuf) -> Result<Vec<(usize, String)>> {
         let bytes = std::fs::read(object).with_context(|| format!("cannot read {}", object.display()))?;
-        let checks = source.checks.iter().filter(|check| !check.bits.is_empty());
-        let names = checks.flat_map(|check| [check.old.clone(), check.new.clone()]);
+        let checks = source.checks().iter().filter(|check| !check.bits().is_empty());
+        let names = checks.flat_map(|check| [check.current(), check.proposed()]);
         let request = Request { wanted: Wanted::named(names), ..Request::default() };
         let types = read(&bytes, &request).context("cannot read what the C compiler wrote")?;
-        let wrong = source.checks.iter().enumerate().filter_map(|(at, check)| {
+        let wrong = source.checks().iter().enumerate().filter_map(|(at, check)| {
             let difference = difference(&types, check)?;
             Some((at, difference))
         });
@@ -85,16 +85,16 @@ impl Batch<'_> {
 /// The first bitfield that lies elsewhere.
 fn difference(types: &Types, check: &Check) -> Option<String> {
     let side = |name: &str, said: fn(&BitCheck) -> u64| {
-        check.bits.iter().find_map(|bit| {
-            let place = place_of(types, name, &bit.member);
-            if place == Some((said(bit), bit.width)) {
+        check.bits().iter().find_map(|bit| {
+            let place = place_of(types, name, bit.member());
+            if place == Some((said(bit), bit.width())) {
                 return None;
             }
             let place = place.map_or("nowhere".to_string(), |(start, _)| format!("at bit {start}"));
-            Some(format!("{name}.{} is {place}, not at bit {}", bit.member, said(bit)))
+            Some(format!("{name}.{} is {place}, not at bit {}", bit.member(), said(bit)))
         })
     };
-    side(&check.old, |bit| bit.old).or_else(|| side(&check.new, |bit| bit.new))
+    side(check.current(), |bit| bit.current()).or_else(|| side(check.proposed(), |bit| bit.proposed()))
 }
 
 fn place_of(types: &Types, record: &str, member: &str) -> Option<(u64, u32)> {
@@ -118,7 +118,7 @@ fn complaints(path: &Path, source: &Source, said: &str) -> Vec<(usize, String)> 
     }
     if found.is_empty() {
         let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("the compiler failed");
-        found.extend((0..source.checks.len()).map(|check| (check, why.to_string())));
+        found.extend((0..source.checks().len()).map(|check| (check, why.to_string())));
     }
     found
 }

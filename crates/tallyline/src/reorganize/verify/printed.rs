@@ -18,21 +18,21 @@ pub(super) fn verify(
     printed: &Checkable,
 ) -> Result<Option<Verdict>> {
     let folder = Folder::new()?;
-    let needs = compile(compiler, &folder.0, &printed.needs)?;
+    let needs = compile(compiler, &folder.0, printed.needs())?;
     if !needs.status.success() {
         let why = format!("the types that it needs do not compile: {}", first_error(&needs));
         return Ok(Some(Verdict::Unverified(why)));
     }
-    let whole = compile(compiler, &folder.0, &format!("{}\n{}", printed.needs, printed.text))?;
+    let whole = compile(compiler, &folder.0, &format!("{}\n{}", printed.needs(), printed.text()))?;
     if !whole.status.success() {
         let why = format!("the printed text does not compile: {}", first_error(&whole));
         return Ok(Some(Verdict::Wrong(why)));
     }
     let path = folder.0.join("printed.o");
     let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let request = Request { wanted: Wanted::named([printed.name.as_str()]), ..Request::default() };
+    let request = Request { wanted: Wanted::named([printed.name()]), ..Request::default() };
     let compiled = read(&bytes, &request).context("cannot read what the C compiler wrote")?;
-    Ok(difference(types, proposal, &compiled, &printed.name).map(Verdict::Wrong))
+    Ok(difference(types, proposal, &compiled, printed.name()).map(Verdict::Wrong))
 }
 
 fn compile(compiler: &Compiler, folder: &Path, text: &str) -> Result<Output> {
@@ -69,10 +69,14 @@ fn difference(types: &Types, proposal: &Proposal, compiled: &Types, name: &str) 
     let Some((_, record)) = found else {
         return Some(format!("the printed text defines no {name}"));
     };
-    if record.size != proposal.new.size {
-        return Some(format!("as printed it takes {} bytes, not {}", record.size, proposal.new.size));
+    if record.size != proposal.proposed().size() {
+        return Some(format!(
+            "as printed it takes {} bytes, not {}",
+            record.size,
+            proposal.proposed().size()
+        ));
     }
-    let (promised, compiled) = (places(&proposal.members), places(compiled.members(record)));
+    let (promised, compiled) = (places(proposal.members()), places(compiled.members(record)));
     if promised.len() != compiled.len() {
         return Some(format!("as printed it has {} members, not {}", compiled.len(), promised.len()));
     }
