@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
-use tallyline_perf_data::file::{Body, Pieces};
+use tallyline_perf_data::file::{RecordBody, ChunkedRecording};
 use tallyline_perf_data::{AddressSpaces, Recording};
 use tallyline_report::{MergeGranularity, Profile};
 
@@ -25,7 +25,7 @@ fn samples(profile: &Profile) -> u64 {
 fn read_in_pieces(bytes: &[u8], recording: &Recording<'_>) {
     FILE.set_len(bytes.len() as u64).expect("writable");
     FILE.write_all_at(bytes, 0).expect("writable");
-    let Ok(Some(pieces)) = Pieces::open(&FILE) else { return };
+    let Ok(Some(pieces)) = ChunkedRecording::open(&FILE) else { return };
     for apart in [MergeGranularity::None, MergeGranularity::Samples] {
         let Ok(Some(in_pieces)) = Profile::load_pieces(&pieces, apart) else { continue };
         let Ok(whole) = Profile::load(recording, apart) else { continue };
@@ -47,7 +47,7 @@ fuzz_target!(|bytes: &[u8]| {
         if spaces.apply(&record.body).is_err() {
             return;
         }
-        let Body::Sample(event, sample) = &record.body else { continue };
+        let RecordBody::Sample(event, sample) = &record.body else { continue };
         assert!(recording.events.get(*event).is_some());
         let (pid, ip) = (sample.pid.unwrap_or(0), sample.ip.unwrap_or(0));
         if let Some(place) = spaces.resolve(pid, sample.mode, ip) {

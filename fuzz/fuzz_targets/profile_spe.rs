@@ -8,9 +8,9 @@ use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
-use tallyline_perf_data::file::{Pieces, Records, Seen};
-use tallyline_perf_data::spe::{self, Clock, CpuInfo, Part, Tally};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine};
+use tallyline_perf_data::file::{ChunkedRecording, RecordSource, VisitedRecord};
+use tallyline_perf_data::spe::{self, TimeConversion, CpuMetadata, AuxtraceBuffer, AuxtraceStats};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription};
 use tallyline_perf_data::{Attr, Recording, Writer};
 
 /// A file without a name.
@@ -31,26 +31,26 @@ fn recording(trace: &[u8], size: usize) -> Vec<u8> {
     };
     let event = EventDescription { name: "arm_spe_0//".to_owned(), attr, ids: vec![1] };
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
-    let cpu = CpuInfo { number: 0, midr: 0x410f_d0c0, pmu: Some(9), min_interval: 256, events: u64::MAX };
-    let info = spe::description(9, &[cpu]);
+    let cpu = CpuMetadata { number: 0, midr: 0x410f_d0c0, pmu: Some(9), min_interval: 256, events: u64::MAX };
+    let info = spe::auxtrace_info(9, &[cpu]);
     writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &info).finish()).expect("memory");
-    let clock = Clock { shift: 20, multiplier: 10 << 20, zero: 7, short: None };
+    let clock = TimeConversion { shift: 20, multiplier: 10 << 20, zero: 7, short: None };
     writer.records(Encoder::time_conversion(&clock).finish()).expect("memory");
     for (index, bytes) in trace.chunks(size).enumerate() {
         let offset = (index * size) as u64;
         writer
-            .trace(&Part { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]])
+            .trace(&AuxtraceBuffer { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]])
             .expect("memory");
     }
-    writer.finish(&Machine::default(), &[]).expect("memory").into_inner()
+    writer.finish(&MachineDescription::default(), &[]).expect("memory").into_inner()
 }
 
-fn read(records: &dyn Records) -> (Vec<String>, Tally) {
-    let (mut samples, mut tally) = (Vec::new(), Tally::default());
-    let outcome = records.each(&mut |_, seen| {
+fn read(records: &dyn RecordSource) -> (Vec<String>, AuxtraceStats) {
+    let (mut samples, mut tally) = (Vec::new(), AuxtraceStats::default());
+    let outcome = records.visit(&mut |_, seen| {
         match seen {
-            Seen::Access(sample) => samples.push(format!("{sample:?}")),
-            Seen::Traces(found) => tally = *found,
+            VisitedRecord::Access(sample) => samples.push(format!("{sample:?}")),
+            VisitedRecord::Traces(found) => tally = *found,
             _ => {}
         }
         Ok(())
@@ -74,10 +74,10 @@ fuzz_target!(|bytes: &[u8]| {
     // what fills up a part is bytes of it
     let at_once = recording(trace, trace.len());
     let whole = read(&Recording::parse(&at_once).expect("well-formed"));
-    assert_eq!((&whole.0, Tally { bytes: tally.bytes, ..whole.1 }), (&samples, tally));
+    assert_eq!((&whole.0, AuxtraceStats { bytes: tally.bytes, ..whole.1 }), (&samples, tally));
 
     FILE.set_len(in_parts.len() as u64).expect("writable");
     FILE.write_all_at(&in_parts, 0).expect("writable");
-    let pieces = Pieces::open(&FILE).expect("readable").expect("nothing that needs more");
+    let pieces = ChunkedRecording::open(&FILE).expect("readable").expect("nothing that needs more");
     assert_eq!(read(&pieces), (samples, tally));
 });

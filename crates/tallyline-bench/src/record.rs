@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tallyline_perf_data::recorder::{Interrupts, Pmus, parse};
+use tallyline_perf_data::recorder::{Pmus, SamplingInterrupts, parse};
 
 /// Pairs where nobody says otherwise.
 const ROUNDS: usize = 15;
@@ -135,7 +135,7 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
             }
             if side == Side::Interrupted {
                 // where it is forbidden recording is, too, and says why
-                if let Ok(_interrupts) = Interrupts::start(&events, options.frequency) {
+                if let Ok(_interrupts) = SamplingInterrupts::start(&events, options.frequency) {
                     times.interrupted.push(work.time(steps)?);
                 }
                 continue;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{Comm, Mapping};
+use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::writer::{Encoder, EventDescription};
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (PID, CODE, 0, "/usr/bin/shares", true),
         (PID, DATA, DATA - CODE, "/usr/bin/shares", false),
     ] {
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid,
             tid: pid,
             mode: if pid < 0 { CpuMode::Kernel } else { CpuMode::User },

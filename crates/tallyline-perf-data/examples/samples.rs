@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::io::Write;
-use tallyline_perf_data::file::{Body, Records, Seen};
+use tallyline_perf_data::file::{RecordBody, RecordSource, VisitedRecord};
 use tallyline_perf_data::{AddressSpaces, Recording, Sample};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,16 +18,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     for record in recording.in_time_order()? {
         let record = record?;
         spaces.apply(&record.body)?;
-        if let Body::Sample(event, sample) = &record.body {
+        if let RecordBody::Sample(event, sample) = &record.body {
             let event = recording.events.get(*event).map(|event| event.name.as_str()).unwrap_or_default();
             writeln!(out, "{}", line(event, sample, &spaces))?;
         }
     }
     let mut accesses = Vec::new();
-    recording.each(&mut |_, seen| {
+    recording.visit(&mut |_, seen| {
         match seen {
-            Seen::Access(sample) => accesses.push((sample.time, line("memory", sample, &spaces))),
-            Seen::Traces(tally) => tally.notes().iter().for_each(|note| eprintln!("{note}")),
+            VisitedRecord::Access(sample) => accesses.push((sample.time, line("memory", sample, &spaces))),
+            VisitedRecord::Traces(tally) => tally.notes().iter().for_each(|note| eprintln!("{note}")),
             _ => {}
         }
         Ok(())

@@ -17,7 +17,6 @@
 //! files behind addresses, [`jit`] the names of code without a file. [`writer`] makes such files, [`recorder`] fills them.
 
 pub mod abi;
-mod accuracy;
 pub mod attr;
 mod bytes;
 mod error;
@@ -26,11 +25,11 @@ pub mod jit;
 pub mod names;
 pub mod recorder;
 pub mod sample;
+mod skid;
 pub mod spaces;
 pub mod spe;
 pub mod writer;
 
-pub use accuracy::Accuracy;
 pub use attr::Attr;
 pub use bytes::{ByteOrder, Cursor, Words};
 pub use error::{Error, Result};

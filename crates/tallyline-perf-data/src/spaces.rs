@@ -3,7 +3,7 @@
 //! Mappings come and go, processes fork and become other programs. So the records are applied in
 //! the order of time (`Recording::in_time_order`), and addresses are resolved as of then.
 
-use super::file::{Body, BuildId, BuildIds, Mapping, Recording};
+use super::file::{BuildId, BuildIds, Mmap, RecordBody, Recording};
 use super::sample::CpuMode;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
@@ -64,7 +64,7 @@ const PROCESSES_KEPT: usize = 16;
 
 /// An address within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct ResolvedAddress {
     /// The object.
     pub dso: DsoId,
     /// The offset in it; see [`DsoKind`] for its origin.
@@ -76,7 +76,7 @@ pub struct Location {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mapped {
+struct MappedRange {
     end: u64,
     file_offset: u64,
     dso: DsoId,
@@ -85,7 +85,7 @@ struct Mapped {
 
 /// Mappings of one process by their first address; they do not overlap. A child shares its
 /// parent's until one of them changes something.
-type Space = Arc<BTreeMap<u64, Mapped>>;
+type Space = Arc<BTreeMap<u64, MappedRange>>;
 
 /// Address spaces and threads' names, as of the record that was applied last.
 #[derive(Debug)]
@@ -116,24 +116,28 @@ impl AddressSpaces {
     ///
     /// # Errors
     /// More copies of mappings than any real recording needs.
-    pub fn apply(&mut self, body: &Body<'_>) -> Result<()> {
+    pub fn apply(&mut self, body: &RecordBody<'_>) -> Result<()> {
         match body {
-            Body::Mapping(mapping) => self.map(mapping)?,
-            Body::KernelSymbol(symbol) if symbol.is_unregistered => {
+            RecordBody::Mmap(mapping) => self.map(mapping)?,
+            RecordBody::KernelSymbol(symbol) if symbol.is_unregistered => {
                 self.unmap(KERNEL, symbol.start, symbol.start.saturating_add(symbol.len.into()))?;
             }
-            Body::KernelSymbol(symbol) => {
+            RecordBody::KernelSymbol(symbol) => {
                 let dso = self.intern(symbol.name, DsoKind::KernelSymbol, None);
                 let end = symbol.start.saturating_add(symbol.len.into());
-                self.insert(KERNEL, symbol.start, Mapped { end, file_offset: 0, dso, is_executable: true })?;
+                self.insert(
+                    KERNEL,
+                    symbol.start,
+                    MappedRange { end, file_offset: 0, dso, is_executable: true },
+                )?;
             }
-            Body::Comm(comm) => {
+            RecordBody::Comm(comm) => {
                 self.comms.insert(comm.tid, String::from_utf8_lossy(comm.name).into());
                 if comm.is_exec {
                     self.spaces.remove(&comm.pid);
                 }
             }
-            Body::Fork(task) => {
+            RecordBody::Fork(task) => {
                 if let Some(name) = self.comms.get(&task.parent_tid).cloned() {
                     self.comms.insert(task.tid, name);
                 }
@@ -165,7 +169,7 @@ impl AddressSpaces {
     }
 
     /// Resolves an address of code.
-    pub fn resolve(&self, pid: i32, mode: CpuMode, address: u64) -> Option<Location> {
+    pub fn resolve(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address),
             CpuMode::User => self.find(pid, address),
@@ -177,14 +181,14 @@ impl AddressSpaces {
     }
 
     /// Resolves an address of data: programs cannot access the kernel's, the kernel can access both.
-    pub fn resolve_data(&self, pid: i32, mode: CpuMode, address: u64) -> Option<Location> {
+    pub fn resolve_data(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address).or_else(|| self.find(pid, address)),
             mode => self.resolve(pid, mode, address),
         }
     }
 
-    fn find(&self, pid: i32, address: u64) -> Option<Location> {
+    fn find(&self, pid: i32, address: u64) -> Option<ResolvedAddress> {
         let (start, mapped) = self.spaces.get(&pid)?.range(..=address).next_back()?;
         if address >= mapped.end {
             return None;
@@ -194,10 +198,10 @@ impl AddressSpaces {
             DsoKind::Kernel | DsoKind::Anonymous => address,
             _ => (address - start).wrapping_add(mapped.file_offset),
         };
-        Some(Location { dso: mapped.dso, offset, start: *start, is_executable: mapped.is_executable })
+        Some(ResolvedAddress { dso: mapped.dso, offset, start: *start, is_executable: mapped.is_executable })
     }
 
-    fn map(&mut self, mapping: &Mapping<'_>) -> Result<()> {
+    fn map(&mut self, mapping: &Mmap<'_>) -> Result<()> {
         let is_kernel = mapping.pid == KERNEL || mapping.mode == CpuMode::Kernel;
         let (path, kind, reference) = classify(mapping, is_kernel);
         let build_id = mapping.build_id.or_else(|| self.build_ids.get(path));
@@ -210,7 +214,7 @@ impl AddressSpaces {
         if kind == DsoKind::File && processes.len() < PROCESSES_KEPT && !processes.contains(&mapping.pid) {
             processes.push(mapping.pid);
         }
-        let mapped = Mapped {
+        let mapped = MappedRange {
             end: mapping.start.saturating_add(mapping.len),
             // it is mapped as a whole, wherever recorders say that it begins
             file_offset: if kind == DsoKind::Vdso { 0 } else { mapping.file_offset },
@@ -230,7 +234,7 @@ impl AddressSpaces {
         id
     }
 
-    fn insert(&mut self, pid: i32, start: u64, mapped: Mapped) -> Result<()> {
+    fn insert(&mut self, pid: i32, start: u64, mapped: MappedRange) -> Result<()> {
         if mapped.end <= start {
             return Ok(());
         }
@@ -244,7 +248,7 @@ impl AddressSpaces {
         let space = self.space(pid)?;
         let before = space.range(..start).next_back().map(|(first, mapped)| (*first, *mapped));
         if let Some((first, mapped)) = before.filter(|(_, mapped)| mapped.end > start) {
-            space.insert(first, Mapped { end: start, ..mapped });
+            space.insert(first, MappedRange { end: start, ..mapped });
             keep_tail(space, first, mapped, end);
         }
         while let Some((first, mapped)) =
@@ -256,7 +260,7 @@ impl AddressSpaces {
         Ok(())
     }
 
-    fn space(&mut self, pid: i32) -> Result<&mut BTreeMap<u64, Mapped>> {
+    fn space(&mut self, pid: i32) -> Result<&mut BTreeMap<u64, MappedRange>> {
         let space = self.spaces.entry(pid).or_default();
         if Arc::strong_count(space) > 1 {
             let left = self.copies_left.checked_sub(space.len() as u64);
@@ -268,14 +272,15 @@ impl AddressSpaces {
 }
 
 /// The part of a mapping from `end` on.
-fn keep_tail(space: &mut BTreeMap<u64, Mapped>, first: u64, mapped: Mapped, end: u64) {
+fn keep_tail(space: &mut BTreeMap<u64, MappedRange>, first: u64, mapped: MappedRange, end: u64) {
     if mapped.end > end {
-        space.insert(end, Mapped { file_offset: mapped.file_offset.wrapping_add(end - first), ..mapped });
+        space
+            .insert(end, MappedRange { file_offset: mapped.file_offset.wrapping_add(end - first), ..mapped });
     }
 }
 
 /// The name a file is known by, what it is, and the symbol that the kernel's path ends with.
-fn classify<'a>(mapping: &Mapping<'a>, is_kernel: bool) -> (&'a [u8], DsoKind, Option<&'a [u8]>) {
+fn classify<'a>(mapping: &Mmap<'a>, is_kernel: bool) -> (&'a [u8], DsoKind, Option<&'a [u8]>) {
     const KALLSYMS: &[u8] = b"[kernel.kallsyms]";
     let path = mapping.path;
     if is_kernel {
@@ -321,8 +326,8 @@ mod tests {
         }
     }
 
-    fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &'static str) -> Body<'static> {
-        Body::Mapping(Mapping {
+    fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &'static str) -> RecordBody<'static> {
+        RecordBody::Mmap(Mmap {
             pid,
             tid: pid,
             mode: if pid == KERNEL { CpuMode::Kernel } else { CpuMode::User },
@@ -335,7 +340,7 @@ mod tests {
         })
     }
 
-    fn applied(records: &[Body<'_>]) -> AddressSpaces {
+    fn applied(records: &[RecordBody<'_>]) -> AddressSpaces {
         let mut spaces = empty();
         for record in records {
             spaces.apply(record).expect("within limits");
@@ -371,16 +376,16 @@ mod tests {
     fn a_child_has_its_parents_mappings_until_it_becomes_another_program() {
         let task = |pid, parent_pid| Task { pid, parent_pid, tid: pid, parent_tid: parent_pid };
         let mut spaces = applied(&[
-            Body::Comm(Comm { pid: 1, tid: 1, name: b"shell", is_exec: false }),
+            RecordBody::Comm(Comm { pid: 1, tid: 1, name: b"shell", is_exec: false }),
             mapping(1, 0x1000, 0x1000, 0, "/bin/sh"),
-            Body::Fork(task(2, 1)),
+            RecordBody::Fork(task(2, 1)),
         ]);
         assert_eq!(at(&spaces, 2, 0x1010), some("/bin/sh", 0x10));
         assert_eq!(spaces.comm(2).map(AsRef::as_ref), Some("shell"));
         spaces.apply(&mapping(2, 0x1000, 0x1000, 0, "/lib/other")).expect("within limits");
         assert_eq!(at(&spaces, 1, 0x1010), some("/bin/sh", 0x10), "the parent keeps its own");
         spaces
-            .apply(&Body::Comm(Comm { pid: 2, tid: 2, name: b"ls", is_exec: true }))
+            .apply(&RecordBody::Comm(Comm { pid: 2, tid: 2, name: b"ls", is_exec: true }))
             .expect("within limits");
         assert_eq!(at(&spaces, 2, 0x1010), None);
         assert_eq!(spaces.comm(2).map(AsRef::as_ref), Some("ls"));
@@ -392,7 +397,7 @@ mod tests {
         let spaces = applied(&[
             mapping(KERNEL, start, 0x100_0000, start, "[kernel.kallsyms]_text"),
             mapping(KERNEL, 0xffff_ffff_c000_0000, 0x4000, 0, "[ext4]"),
-            Body::KernelSymbol(KernelSymbol {
+            RecordBody::KernelSymbol(KernelSymbol {
                 start: 0xffff_ffff_c100_0000,
                 len: 64,
                 name: b"bpf_prog_1",
@@ -428,7 +433,7 @@ mod tests {
             spaces.apply(&mapping(1, page * 0x1000, 0x1000, 0, "/bin/a")).expect("within limits");
         }
         let mut fork_and_map = |pid| {
-            spaces.apply(&Body::Fork(Task { pid, parent_pid: 1, tid: pid, parent_tid: 1 }))?;
+            spaces.apply(&RecordBody::Fork(Task { pid, parent_pid: 1, tid: pid, parent_tid: 1 }))?;
             spaces.apply(&mapping(pid, 0, 0x1000, 0, "/bin/b"))
         };
         assert!(fork_and_map(2).is_ok() && fork_and_map(3).is_ok());

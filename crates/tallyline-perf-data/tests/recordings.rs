@@ -2,7 +2,7 @@
 //! stream, a group; and one with data sources that the example `memory_profile` wrote. The numbers
 //! are those of `perf script`.
 
-use tallyline_perf_data::file::Body;
+use tallyline_perf_data::file::RecordBody;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::DsoKind;
 use tallyline_perf_data::{AddressSpaces, Recording};
@@ -19,7 +19,7 @@ fn count(recording: &Recording<'_>) -> (usize, usize, usize) {
     for record in recording.in_time_order().expect("well-formed") {
         let record = record.expect("well-formed");
         spaces.apply(&record.body).expect("within limits");
-        let Body::Sample(_, sample) = &record.body else { continue };
+        let RecordBody::Sample(_, sample) = &record.body else { continue };
         all += 1;
         if sample.mode != CpuMode::User {
             continue;
@@ -53,7 +53,7 @@ fn our_own_recording_has_registers_call_chains_and_build_ids() {
     assert!(recording.build_ids.get(b"/opt/sample/walk").is_some());
     assert!(program > 0 && program <= user);
     for record in recording.records() {
-        if let Body::Sample(_, sample) = record.expect("well-formed").body {
+        if let RecordBody::Sample(_, sample) = record.expect("well-formed").body {
             assert!(sample.user_registers.is_some_and(|registers| registers.iter().count() == 20));
             assert_eq!(sample.callers().next().map(|(_, ip)| ip), sample.ip);
         }
@@ -93,7 +93,7 @@ fn data_sources_and_latencies_are_read() {
     let recording = Recording::parse(&bytes).expect("well-formed");
     let mut samples = 0;
     for record in recording.records() {
-        let Body::Sample(event, sample) = record.expect("well-formed").body else { continue };
+        let RecordBody::Sample(event, sample) = record.expect("well-formed").body else { continue };
         let source = sample.data_source.expect("asked for");
         assert_eq!(source.is_store(), event == 1);
         assert_eq!(sample.weight.map(|weight| weight.weight), Some(30 + samples));
@@ -146,7 +146,7 @@ fn damaged_recordings_are_read_or_refused() {
                 if spaces.apply(&record.body).is_err() {
                     break;
                 }
-                if let Body::Sample(_, sample) = record.body {
+                if let RecordBody::Sample(_, sample) = record.body {
                     let _ = spaces.resolve(sample.pid.unwrap_or(0), sample.mode, sample.ip.unwrap_or(0));
                     let _ = sample.callers().count();
                 }

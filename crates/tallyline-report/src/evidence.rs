@@ -17,7 +17,7 @@ use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory};
 use tallyline_inference::{TypeTable, Typed, effective_address};
 use tallyline_perf_data::Result;
-use tallyline_perf_data::file::{Body as Said, Records};
+use tallyline_perf_data::file::{RecordBody, RecordSource};
 use tallyline_perf_data::sample::{CpuMode, Registers, Sample};
 use tallyline_perf_data::spaces::DsoKind;
 
@@ -170,7 +170,7 @@ fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
 }
 
 /// Reads what registers held of samples whose instructions ask for it; each becomes a point of its own.
-fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Objects) -> Result<()> {
+fn read_registers(profile: &mut Profile, records: &dyn RecordSource, objects: &Objects) -> Result<()> {
     let asks = asking(profile, objects);
     let Profile { points, registers: recorded, arch, .. } = profile;
     let Some(numbers) = numbers(arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
@@ -187,8 +187,9 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
     // what becomes of points: their samples, one by one
     let mut own: Vec<(u32, SampleGroup)> = Vec::new();
     let mut samples = wanted.iter();
-    let read = records.at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
-        let (Some((index, record_id, _)), Said::Sample(_, sample)) = (samples.next(), &record.body) else {
+    let read = records.visit_at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
+        let (Some((index, record_id, _)), RecordBody::Sample(_, sample)) = (samples.next(), &record.body)
+        else {
             return Ok(());
         };
         let registers = registers(sample);
@@ -217,7 +218,7 @@ fn read_registers(profile: &mut Profile, records: &dyn Records, objects: &Object
 }
 
 /// Looks for evidence for each sample that has no type. How many have one by it.
-pub(super) fn apply(profile: &mut Profile, records: &dyn Records, binaries: &Binaries) -> u64 {
+pub(super) fn apply(profile: &mut Profile, records: &dyn RecordSource, binaries: &Binaries) -> u64 {
     if profile.data.is_empty() && profile.registers.is_empty() {
         return 0;
     }

@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::type_text;
 use tallyline_inference::{self as infer, AddressQuery, Pseudo, TypeTable};
-use tallyline_perf_data::file::Records;
+use tallyline_perf_data::file::RecordSource;
 use tallyline_perf_data::spaces::DsoKind;
 
 /// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
 pub(super) fn join(
     profile: &mut Profile,
-    records: &dyn Records,
+    records: &dyn RecordSource,
     binaries: &Binaries,
     correct: bool,
     ahead: Option<&mut EagerAnalysis<'_, '_>>,

@@ -14,11 +14,13 @@ use super::returns::ReturnAddresses;
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::abi::{read_format, sample as bit};
-use tallyline_perf_data::file::{Body, Events, Features, Pieces, Read, Record, Recording, Records, Seen};
+use tallyline_perf_data::file::{
+    ChunkedRecording, Events, Features, Record, RecordBody, RecordSource, Recording, VisitedRecord,
+};
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
 use tallyline_perf_data::spaces::AddressSpaces;
-use tallyline_perf_data::{Accuracy, Attr, Error, Result};
+use tallyline_perf_data::{Attr, Error, Result};
 
 /// The name of the event of accesses in hardware traces, as in perf.
 const MEMORY: &str = "memory";
@@ -42,7 +44,7 @@ impl Profile {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load_pieces(pieces: &Pieces<'_>, apart: MergeGranularity) -> Result<Option<Profile>> {
+    pub fn load_pieces(pieces: &ChunkedRecording<'_>, apart: MergeGranularity) -> Result<Option<Profile>> {
         read(pieces, apart, None, None)
     }
 
@@ -53,12 +55,12 @@ impl Profile {
     /// # Errors
     /// Damaged records.
     pub fn load_resolved(
-        records: &dyn Records,
+        records: &dyn RecordSource,
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,
     ) -> Result<Option<(Profile, Binaries)>> {
-        let has_stacks = records.about().events.iter().any(|event| has_stacks(&event.attr));
+        let has_stacks = records.recording().events.iter().any(|event| has_stacks(&event.attr));
         let (unwind, needs) = match needs.callers && has_stacks {
             // those of one instruction have different callers
             true => (Some(programs), needs.and(Needs::SAMPLES)),
@@ -83,20 +85,20 @@ impl Profile {
 /// Reads records once, in the order of the file, and puts samples in that of time: address spaces are
 /// those of the time of each.
 fn read(
-    records: &dyn Records,
+    records: &dyn RecordSource,
     apart: MergeGranularity,
     mut ahead: Option<&mut EagerAnalysis<'_, '_>>,
     unwind: Option<&dyn Programs>,
 ) -> Result<Option<Profile>> {
-    let about = records.about();
+    let about = records.recording();
     // room that is not used takes no memory; growing would
     let list = Vec::with_capacity(SAMPLES_EXPECTED);
     let mut samples = Samples { profile: described(about), apart, list, ..Samples::default() };
     samples.registers = super::evidence::needed(&samples.profile.arch);
     let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
     let (mut damage, mut branch_stacks) = (Damage::default(), 0_u64);
-    let through = records.each(&mut |position, seen| match seen {
-        Seen::Sample(event, sample) => {
+    let is_complete = records.visit(&mut |position, seen| match seen {
+        VisitedRecord::Sample(event, sample) => {
             branch_stacks += u64::from(sample.branches.is_some_and(|branches| !branches.is_empty()));
             if let Some(first) = first.take_if(|first| first.add(sample))
                 && let Some(ahead) = &mut ahead
@@ -105,27 +107,27 @@ fn read(
             }
             samples.add(position, event, sample, &about.events)
         }
-        Seen::Access(sample) => {
+        VisitedRecord::Access(sample) => {
             let event = samples.memory_event(about.events.len());
             samples.add(position, event, sample, &about.events)
         }
-        Seen::Traces(tally) => {
+        VisitedRecord::Traces(tally) => {
             samples.profile.warnings.extend(tally.notes());
             samples.profile.traces = *tally;
             Ok(())
         }
-        Seen::Other(record) => {
+        VisitedRecord::Other(record) => {
             // where that fails it is said in its place
             let _ = first.take_if(|first| first.spaces().apply(&record.body).is_err());
             samples.note(position, record);
             Ok(())
         }
-        Seen::Damaged(error) => {
+        VisitedRecord::Damaged(error) => {
             damage.note(error);
             Ok(())
         }
     })?;
-    if through == Read::NeedsWhole {
+    if !is_complete {
         return Ok(None);
     }
     samples.profile.is_damaged |= damage.records > 0;
@@ -215,7 +217,7 @@ fn described(recording: &Recording<'_>) -> Profile {
 fn is_precise(attr: &Attr, features: &Features) -> bool {
     let pmu = features.pmus.iter().find(|(kind, _)| *kind == attr.kind);
     let arch = features.arch.as_deref().unwrap_or_default();
-    Accuracy::of(attr, arch, pmu.map_or("", |(_, name)| name)) == Accuracy::Exact
+    attr.has_exact_ip(arch, pmu.map_or("", |(_, name)| name))
 }
 
 /// Returns whether an event is a counter of the hardware.
@@ -364,12 +366,12 @@ impl Samples {
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
         match &record.body {
-            Body::Mapping(_) | Body::Comm(_) | Body::Fork(_) | Body::KernelSymbol(_) => {
+            RecordBody::Mmap(_) | RecordBody::Comm(_) | RecordBody::Fork(_) | RecordBody::KernelSymbol(_) => {
                 self.changes.push((time_of(record.time), self.list.len(), position));
             }
-            Body::UnknownEvent(_) => self.profile.unknown_events += 1,
-            Body::Lost(found) => self.lost.records = self.lost.records.saturating_add(found.count),
-            Body::LostSamples(found) => self.lost.samples = self.lost.samples.saturating_add(found.count),
+            RecordBody::UnknownEvent(_) => self.profile.unknown_events += 1,
+            RecordBody::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
+            RecordBody::LostSamples(count) => self.lost.samples = self.lost.samples.saturating_add(*count),
             _ => {}
         }
     }
@@ -450,7 +452,7 @@ impl Samples {
     }
 
     /// Finds the places of all samples in the order of time.
-    fn place(mut self, records: &dyn Records, unwind: Option<&dyn Programs>) -> Result<Profile> {
+    fn place(mut self, records: &dyn RecordSource, unwind: Option<&dyn Programs>) -> Result<Profile> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
         let Samples { profile, apart, list, returns, same, extras, changes, callers, .. } = self;
@@ -462,10 +464,10 @@ impl Samples {
         let mut loader =
             Loader { profile, apart, same, extras, callers, places, data, known, unwinder, returns };
         loader.profile.registers.reserve(if same_has_registers { list.len() } else { 0 });
-        let mut spaces = AddressSpaces::new(records.about());
+        let mut spaces = AddressSpaces::new(records.recording());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
-        records.at(&mut positions, &mut |record| {
+        records.visit_at(&mut positions, &mut |record| {
             let Some((time, before, _)) = next.next() else { return Ok(()) };
             let is_earlier =
                 |index: &&u32| (list[**index as usize].time, **index as usize) < (*time, *before);

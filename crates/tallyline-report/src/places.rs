@@ -3,7 +3,7 @@
 use super::index::NONE;
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, Location};
+use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, ResolvedAddress};
 
 /// A place in a program's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl Places {
 /// Returns the place of an address, with the file that is mapped there.
 pub(super) fn place_of(
     spaces: &AddressSpaces,
-    location: Option<Location>,
+    location: Option<ResolvedAddress>,
     pid: i32,
     mode: CpuMode,
     address: u64,

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::Dso;
-use tallyline_perf_data::spe::Tally;
+use tallyline_perf_data::spe::AuxtraceStats;
 
 /// The granularity at which equal samples merge into one [`SampleGroup`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,7 +204,7 @@ pub struct Profile {
     /// Samples that were lost.
     pub lost: u64,
     /// The numbers of hardware trace records that were read and skipped.
-    pub traces: Tally,
+    pub traces: AuxtraceStats,
     /// Samples whose copy of the stack does not say who called.
     pub not_unwound: u64,
     /// Samples of events that the recording does not describe.

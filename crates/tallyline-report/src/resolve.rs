@@ -11,7 +11,7 @@ use super::programs::Programs;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
-use tallyline_perf_data::file::Records;
+use tallyline_perf_data::file::RecordSource;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 
@@ -21,7 +21,7 @@ impl Profile {
     /// With `correct_skid` samples of imprecise events are charged to the instruction before.
     pub fn resolve(
         &mut self,
-        records: &dyn Records,
+        records: &dyn RecordSource,
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,
@@ -32,7 +32,7 @@ impl Profile {
     /// Resolves with programs whose analysis began during loading.
     pub(super) fn resolve_after(
         &mut self,
-        records: &dyn Records,
+        records: &dyn RecordSource,
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,

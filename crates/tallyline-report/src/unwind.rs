@@ -7,14 +7,14 @@ use tallyline_debuginfo::program::{FrameTable, UnwindRule};
 use tallyline_inference::code::Machine;
 use tallyline_perf_data::abi::sample as bit;
 use tallyline_perf_data::attr::Attr;
-use tallyline_perf_data::file::{Body, Records};
+use tallyline_perf_data::file::{RecordBody, RecordSource};
 use tallyline_perf_data::sample::{Registers, Sample, UserStack, aarch64, x86_64};
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 
 /// Finds callers; programs are opened when a sample is in them.
 pub(super) struct Unwinder<'p> {
     programs: &'p dyn Programs,
-    records: &'p dyn Records,
+    records: &'p dyn RecordSource,
     // by the file's index
     files: FxHashMap<u32, Option<Frames>>,
     rules: FxHashMap<(u32, u64), Option<UnwindRule>>,
@@ -28,7 +28,7 @@ struct Frames {
 
 impl<'p> Unwinder<'p> {
     /// Unwinds samples of some records.
-    pub(super) fn new(programs: &'p dyn Programs, records: &'p dyn Records) -> Self {
+    pub(super) fn new(programs: &'p dyn Programs, records: &'p dyn RecordSource) -> Self {
         Unwinder { programs, records, files: FxHashMap::default(), rules: FxHashMap::default() }
     }
 
@@ -46,8 +46,8 @@ impl<'p> Unwinder<'p> {
         let rule = *self.rules.entry((index, address)).or_insert_with(|| frames.table.rule(address));
         let (rule, machine) = (rule?, frames.program.image.machine());
         let mut found = None;
-        let read = self.records.at(&mut std::iter::once(position), &mut |record| {
-            if let Body::Sample(_, sample) = &record.body {
+        let read = self.records.visit_at(&mut std::iter::once(position), &mut |record| {
+            if let RecordBody::Sample(_, sample) = &record.body {
                 found =
                     of_sample(sample).and_then(|(registers, stack)| apply(rule, machine, &registers, &stack));
             }

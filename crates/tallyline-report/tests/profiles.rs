@@ -7,9 +7,9 @@ mod stream;
 use std::io::Cursor;
 use stream::CLOCK;
 use tallyline_perf_data::Recording;
-use tallyline_perf_data::file::{Body, Pieces};
+use tallyline_perf_data::file::{ChunkedRecording, RecordBody};
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::spe::Tally;
+use tallyline_perf_data::spe::AuxtraceStats;
 use tallyline_report::{MergeGranularity, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn samples_that_become_one_point_are_all_there() {
         // a file a piece at a time has the same, where it can be read so
         let path = format!("{}/tests/data/{name}.data", env!("CARGO_MANIFEST_DIR"));
         let file = std::fs::File::open(path).expect("there");
-        let pieces = Pieces::open(&file).expect("readable");
+        let pieces = ChunkedRecording::open(&file).expect("readable");
         let pieces = pieces
             .and_then(|pieces| Profile::load_pieces(&pieces, MergeGranularity::Cpus).expect("well-formed"));
         assert_eq!(pieces.is_none(), ["compressed", "stream"].contains(&name), "{name}");
@@ -54,7 +54,7 @@ fn samples_that_become_one_point_are_all_there() {
 }
 
 fn count_samples(recording: &Recording<'_>) -> usize {
-    let is_sample = |body: &Body<'_>| matches!(body, Body::Sample(..));
+    let is_sample = |body: &RecordBody<'_>| matches!(body, RecordBody::Sample(..));
     recording.records().filter(|record| is_sample(&record.as_ref().expect("well-formed").body)).count()
 }
 
@@ -78,7 +78,7 @@ fn accesses_are_points_of_an_event_of_their_own() {
         assert_eq!(profile.text(point.comm), "sampled");
     }
     let [note] = &profile.warnings[..] else { panic!("{:?}", profile.warnings) };
-    let Tally { accesses, branches, others, .. } = profile.traces;
+    let AuxtraceStats { accesses, branches, others, .. } = profile.traces;
     assert_eq!(
         *note,
         format!(

@@ -6,9 +6,9 @@ use crate::Result;
 use std::io::{Seek, Write};
 use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{BuildId, Comm, Mapping};
+use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_number, op, snoop, tlb};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
 
 /// The name of the event: what one sample is.
 pub(crate) const EVENT: &str = "memory-accesses";
@@ -90,11 +90,11 @@ where
         }
     }
     let cpus = trace.threads().len() as u32;
-    let machine = Machine {
+    let machine = MachineDescription {
         arch: header.machine.clone(),
         cpus: (cpus, cpus),
         command_line: about.command_line.clone(),
-        ..Machine::default()
+        ..MachineDescription::default()
     };
     writer.finish(&machine, &[])?;
     Ok(samples)
@@ -162,7 +162,7 @@ fn write_places<S: Source + ?Sized, W: Write + Seek>(
     let time = header.time;
     if header.whole_machine {
         if let Some(text) = about.kernel_text {
-            let kernel = Mapping {
+            let kernel = Mmap {
                 pid: -1,
                 tid: 0,
                 mode: CpuMode::Kernel,
@@ -193,7 +193,7 @@ fn write_places<S: Source + ?Sized, W: Write + Seek>(
             if let Some(id) = id {
                 writer.build_id(false, mapping.path.as_bytes(), id);
             }
-            let mapping = Mapping {
+            let mapping = Mmap {
                 pid: process as i32,
                 tid: process as i32,
                 mode: CpuMode::User,
@@ -216,7 +216,7 @@ mod tests {
     use crate::build::{Builder, ThreadBuilder};
     use std::io::Cursor;
     use tallyline_perf_data::Recording;
-    use tallyline_perf_data::file::Body;
+    use tallyline_perf_data::file::RecordBody;
 
     #[test]
     fn every_access_is_a_sample_with_its_instruction_and_address() {
@@ -239,12 +239,12 @@ mod tests {
         let mut mapped = Vec::new();
         for record in recording.in_time_order().expect("records") {
             match record.expect("a record").body {
-                Body::Sample(_, sample) => {
+                RecordBody::Sample(_, sample) => {
                     assert!(sample.exact);
                     assert_eq!((sample.pid, sample.tid, sample.period), (Some(7), Some(9), Some(100)));
                     seen.push((sample.ip, sample.addr, sample.data_source.map(DataSource::op)));
                 }
-                Body::Mapping(mapping) => mapped.push((mapping.start, mapping.path.to_vec())),
+                RecordBody::Mmap(mapping) => mapped.push((mapping.start, mapping.path.to_vec())),
                 _ => {}
             }
         }

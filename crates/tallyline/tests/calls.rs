@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tallyline_inference::code::{Body, Flow, Image};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{Body as Said, Comm, Mapping};
+use tallyline_perf_data::file::{Comm, Mmap, RecordBody};
 use tallyline_perf_data::sample::{CpuMode, Sample, UserStack};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
 use tallyline_perf_data::{Attr, Recording};
 
 /// A handler that is called, and jumped to, through memory; by its name; and by a register.
@@ -144,8 +144,7 @@ impl Program {
         let path = self.path.to_str().expect("a plain path").as_bytes();
         let (mode, is_executable, build_id) = (CpuMode::User, true, None);
         let (start, len, file_offset) = (BASE, self.length, 0);
-        let mapping =
-            Mapping { pid: 7, tid: 7, mode, start, len, file_offset, path, is_executable, build_id };
+        let mapping = Mmap { pid: 7, tid: 7, mode, start, len, file_offset, path, is_executable, build_id };
         writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
         for (index, (ip, word)) in samples.iter().enumerate() {
             let bytes = word.to_le_bytes();
@@ -162,7 +161,7 @@ impl Program {
             };
             writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");
         }
-        let machine = Machine { arch: "x86_64".to_owned(), ..Machine::default() };
+        let machine = MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() };
         let data = self.folder.join(name);
         std::fs::write(&data, writer.finish(&machine, &[]).expect("memory").into_inner()).expect("written");
         data
@@ -300,7 +299,7 @@ fn the_recorder_samples_return_addresses_of_the_clock() {
         let recording = Recording::parse(&bytes).expect("well-formed");
         let (mut at_entry, mut with_word) = (0, 0);
         for record in recording.records() {
-            let Said::Sample(event, sample) = record.expect("well-formed").body else { continue };
+            let RecordBody::Sample(event, sample) = record.expect("well-formed").body else { continue };
             let is_clock = recording.events.get(event).expect("described").name.starts_with("cpu-clock");
             let size = sample.user_stack.map_or(0, |stack| stack.bytes.len());
             let expected = match options {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tallyline_perf_data::abi::attr_flag;
-use tallyline_perf_data::file::Body;
+use tallyline_perf_data::file::RecordBody;
 use tallyline_perf_data::{AddressSpaces, Recording};
 
 /// Keeps a shell busy for some tenths of a second.
@@ -34,7 +34,7 @@ fn samples(path: &Path) -> (usize, usize) {
     for record in recording.in_time_order().expect("well-formed") {
         let record = record.expect("well-formed");
         spaces.apply(&record.body).expect("within limits");
-        if let Body::Sample(_, sample) = record.body {
+        if let RecordBody::Sample(_, sample) = record.body {
             all += 1;
             let (pid, ip) = (sample.pid.expect("asked for"), sample.ip.expect("asked for"));
             mapped += usize::from(spaces.resolve(pid, sample.mode, ip).is_some());
@@ -262,7 +262,7 @@ fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) ->
     let records = recording.records().map(|record| record.expect("well-formed"));
     records
         .filter_map(|record| match record.body {
-            Body::Sample(_, sample) => Some(ask(&sample)),
+            RecordBody::Sample(_, sample) => Some(ask(&sample)),
             _ => None,
         })
         .collect()
@@ -467,8 +467,8 @@ fn samples_begin_after_a_delay_and_mappings_before_it() {
     for record in recording.records().map(|record| record.expect("well-formed")) {
         let Some(time) = record.time.filter(|time| *time > 0) else { continue };
         match record.body {
-            Body::Comm(comm) if comm.is_exec => started = started.min(time),
-            Body::Sample(..) => sampled = sampled.min(time),
+            RecordBody::Comm(comm) if comm.is_exec => started = started.min(time),
+            RecordBody::Sample(..) => sampled = sampled.min(time),
             _ => {}
         }
     }
@@ -520,7 +520,7 @@ fn mappings_of_data_are_recorded_where_they_are_wanted() {
         assert_ne!(flags & attr_flag::KSYMBOL, 0, "code that comes into the kernel");
         assert_ne!(flags & attr_flag::BPF_EVENT, 0);
         let mappings = recording.records().filter_map(|record| match record.expect("well-formed").body {
-            Body::Mapping(mapping) if !mapping.is_executable => Some(()),
+            RecordBody::Mmap(mapping) if !mapping.is_executable => Some(()),
             _ => None,
         });
         mappings.count()

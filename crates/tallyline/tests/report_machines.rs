@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 use tallyline_inference::code::Image;
 use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mapping};
+use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, op, snoop};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Node, Writer};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, NumaNode, Writer};
 
 const SOURCE: &str = "\
 struct pair { long a; long b; char gap[64]; int x; };
@@ -45,14 +45,14 @@ fn at(ip: u64) -> At {
     At { event: 0, pid: 7, ip, address: 0, cpu: 0, source: 0 }
 }
 
-fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &str) -> Mapping<'_> {
+fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &str) -> Mmap<'_> {
     let mode = if pid < 0 { CpuMode::Kernel } else { CpuMode::User };
     let path = path.as_bytes();
-    Mapping { pid, tid: pid, mode, start, len, file_offset, path, is_executable: true, build_id: None }
+    Mmap { pid, tid: pid, mode, start, len, file_offset, path, is_executable: true, build_id: None }
 }
 
 /// Writes a recording of precise samples of two events, `one` and `two`.
-fn write(file: &Path, machine: &Machine, mappings: &[Mapping<'_>], samples: &[At]) {
+fn write(file: &Path, machine: &MachineDescription, mappings: &[Mmap<'_>], samples: &[At]) {
     let attr = |config| Attr {
         kind: 1,
         config,
@@ -105,8 +105,8 @@ fn write(file: &Path, machine: &Machine, mappings: &[Mapping<'_>], samples: &[At
     std::fs::write(file, written).expect("written");
 }
 
-fn machine() -> Machine {
-    Machine { arch: "x86_64".to_owned(), ..Machine::default() }
+fn machine() -> MachineDescription {
+    MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() }
 }
 
 /// A linked file with the functions at an address as given to the linker, without a build-id; none
@@ -145,7 +145,7 @@ fn linked_with(folder: &Path, name: &str, base: u64, options: &[&str]) -> Option
 }
 
 /// The mapping of a program's code.
-fn code_of<'p>(image: &Image, pid: i32, path: &'p str) -> Mapping<'p> {
+fn code_of<'p>(image: &Image, pid: i32, path: &'p str) -> Mmap<'p> {
     let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
     mapping(pid, segment.address, segment.size, segment.offset, path)
 }
@@ -245,8 +245,8 @@ fn build_option() -> String {
     format!("-Wl,--build-id=0x{}", "5a".repeat(20))
 }
 
-fn of_build<'m>(mapping: Mapping<'m>, id: &[u8]) -> Mapping<'m> {
-    Mapping { build_id: BuildId::new(id), ..mapping }
+fn of_build<'m>(mapping: Mmap<'m>, id: &[u8]) -> Mmap<'m> {
+    Mmap { build_id: BuildId::new(id), ..mapping }
 }
 
 fn typed(data: &Path, args: &[&str]) -> u64 {
@@ -262,7 +262,7 @@ fn the_file_of_a_kernel_is_found_where_distributions_put_it_if_it_is_of_the_same
         return;
     };
     let data = folder.join("perf.data");
-    let machine = Machine { os_release: "6.1-test".to_owned(), ..machine() };
+    let machine = MachineDescription { os_release: "6.1-test".to_owned(), ..machine() };
     let kernel = mapping(-1, KERNEL, 0x100_0000, KERNEL, "[kernel.kallsyms]_text");
     let samples = [at(function(&image, "get_a")); 3];
     let root = ["--symfs", folder.to_str().expect("a plain path")];
@@ -343,12 +343,12 @@ fn a_program_in_a_container_is_found_through_a_process_that_still_runs() {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux").trim().to_owned();
     let data = folder.join("perf.data");
     let samples = [At { pid, ..at(load) }; 2];
-    let here = Machine { hostname: hostname.clone(), ..machine() };
+    let here = MachineDescription { hostname: hostname.clone(), ..machine() };
     write(&data, &here, &[of_build(text, &BUILD)], &samples);
     assert_eq!(typed(&data, &[]), 2);
     write(&data, &here, &[of_build(text, &[1; 20])], &samples);
     assert_eq!(typed(&data, &[]), 0, "of another build");
-    let elsewhere = Machine { hostname: hostname + "-not", ..machine() };
+    let elsewhere = MachineDescription { hostname: hostname + "-not", ..machine() };
     write(&data, &elsewhere, &[of_build(text, &BUILD)], &samples);
     assert_eq!(typed(&data, &[]), 0, "processes of another machine have other numbers");
     sleeper.kill().expect("own process");
@@ -379,7 +379,7 @@ fn lines_of_a_type_follow_real_addresses_and_the_line_size_of_the_machine_record
         size: "32K".to_owned(),
         cpus: "0".to_owned(),
     };
-    write(&data, &Machine { caches: vec![cache], ..machine() }, &[text], &[a, x, x, unknown]);
+    write(&data, &MachineDescription { caches: vec![cache], ..machine() }, &[text], &[a, x, x, unknown]);
     assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 2), lines(1, 2)]);
 }
 
@@ -552,8 +552,8 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
         store(4, hit(level::L1)),
         store(4, level::MISS | level::L1),
     ];
-    let node = |number, cpus: &str| Node { number, cpus: cpus.to_owned(), ..Node::default() };
-    let machine = Machine { nodes: vec![node(0, "0-3"), node(2, "4-5,7")], ..machine() };
+    let node = |number, cpus: &str| NumaNode { number, cpus: cpus.to_owned(), ..NumaNode::default() };
+    let machine = MachineDescription { nodes: vec![node(0, "0-3"), node(2, "4-5,7")], ..machine() };
     write(&data, &machine, &[text], &samples);
     let path = data.to_str().expect("a plain path");
     let output = run(&["sharing", "--json", "-i", path]);
@@ -579,6 +579,6 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
     let head = text.lines().position(|line| line.starts_with("# Index")).expect("a head");
     let (titles, row) = (text.lines().nth(head), text.lines().nth(head + 3));
     let ends = |line: Option<&str>, word: &str| line.and_then(|line| line.find(word));
-    assert_eq!(ends(titles, "Node"), ends(row, "0,2"), "{text}");
+    assert_eq!(ends(titles, "NumaNode"), ends(row, "0,2"), "{text}");
     assert_eq!(ends(titles, "sharing"), ends(row, "false"), "{text}");
 }

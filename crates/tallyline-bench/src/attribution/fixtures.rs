@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{Body, Comm, Mapping};
+use tallyline_perf_data::file::{Comm, Mmap, RecordBody};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::{CpuMode, UserStack};
 use tallyline_perf_data::writer::{Encoder, EventDescription};
@@ -170,7 +170,7 @@ impl Fixture {
         writer.records(Encoder::comm(&comm, &attr, 1).finish())?;
         let size = fs::metadata(&self.program).map(|program| program.len());
         let size = size.with_context(|| format!("cannot read {}", self.program.display()))?;
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid: PID,
             tid: PID,
             mode: CpuMode::User,
@@ -236,7 +236,7 @@ fn counts(bytes: &[u8], program: &Path) -> Result<Counts> {
     for record in recording.in_time_order()? {
         let record = record?;
         spaces.apply(&record.body)?;
-        let Body::Sample(_, sample) = &record.body else { continue };
+        let RecordBody::Sample(_, sample) = &record.body else { continue };
         let pid = sample.pid.unwrap_or(-1);
         let offset = |address: u64| {
             let location = spaces.resolve(pid, sample.mode, address)?;

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 use tallyline_inference::code::{Body, Image};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{BuildId, Comm, Mapping};
+use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::writer::{Encoder, EventDescription};
@@ -97,7 +97,7 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
         let start = image.address_of_symbol("_text").context("a kernel without the symbol _text")?;
         let len = u64::MAX - start - (1 << 24);
         let path = b"[kernel.kallsyms]_text";
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid: -1,
             tid: 0,
             mode: CpuMode::Kernel,
@@ -117,7 +117,7 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
     let path = program.as_os_str().as_encoded_bytes();
     for segment in image.segments() {
         let before = segment.address % PAGE;
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid: PID,
             tid: PID,
             mode: CpuMode::User,

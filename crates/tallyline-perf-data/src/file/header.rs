@@ -18,7 +18,7 @@ const MAX_EVENTS: u64 = 1 << 20;
 
 /// The bytes of a file, but perhaps for its records.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'b> {
+pub(super) struct OuterBytes<'b> {
     /// The first bytes.
     pub(super) head: &'b [u8],
     /// The last bytes, and their offset.
@@ -26,10 +26,10 @@ pub(super) struct Around<'b> {
     pub(super) tail_start: usize,
 }
 
-impl<'b> Around<'b> {
+impl<'b> OuterBytes<'b> {
     /// All of them.
-    pub(super) fn whole(bytes: &'b [u8]) -> Around<'b> {
-        Around { head: bytes, tail: &[], tail_start: bytes.len() }
+    pub(super) fn whole(bytes: &'b [u8]) -> OuterBytes<'b> {
+        OuterBytes { head: bytes, tail: &[], tail_start: bytes.len() }
     }
 
     /// Returns the length of the file.
@@ -61,7 +61,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn parse(bytes: Around<'_>) -> Result<Self> {
+    pub(super) fn parse(bytes: OuterBytes<'_>) -> Result<Self> {
         if bytes.len() == 0 {
             return Err(Error::Empty);
         }
@@ -84,7 +84,7 @@ impl Header {
         }
     }
 
-    fn sections(bytes: Around<'_>, mut at: Cursor<'_>) -> Result<Self> {
+    fn sections(bytes: OuterBytes<'_>, mut at: Cursor<'_>) -> Result<Self> {
         let mut warnings = Vec::new();
         at.u64("size of an event's entry")?;
         let attrs = section(&mut at, bytes, "events")?;
@@ -130,7 +130,7 @@ impl Header {
     }
 
     /// The table of features follows the records: an offset and a size for each bit.
-    fn find_features(&mut self, bytes: Around<'_>, bitmap: &[u8]) {
+    fn find_features(&mut self, bytes: OuterBytes<'_>, bitmap: &[u8]) {
         let start = self.data.end;
         let table = bytes.get(&(start..bytes.len())).unwrap_or_default();
         let mut at = Cursor::new(table, self.order, start as u64);
@@ -148,7 +148,7 @@ impl Header {
     }
 
     /// Each entry: the attributes, then where the ids are.
-    pub(super) fn read_attrs(&self, bytes: Around<'_>, events: &mut Events) -> Result<()> {
+    pub(super) fn read_attrs(&self, bytes: OuterBytes<'_>, events: &mut Events) -> Result<()> {
         let mut at = Cursor::new(bytes.get(&self.attrs)?, self.order, self.attrs.start as u64);
         let mut count = 0;
         while !at.is_empty() {
@@ -184,7 +184,7 @@ pub(super) fn data_range(first: &[u8]) -> Option<Range<u64>> {
 }
 
 /// An offset and a size, which must be within the file.
-fn section(at: &mut Cursor<'_>, bytes: Around<'_>, what: &str) -> Result<Range<usize>> {
+fn section(at: &mut Cursor<'_>, bytes: OuterBytes<'_>, what: &str) -> Result<Range<usize>> {
     let place = at.offset();
     let (offset, size) = (at.u64(what)?, at.u64(what)?);
     let end = offset.checked_add(size).filter(|end| *end <= bytes.len() as u64);

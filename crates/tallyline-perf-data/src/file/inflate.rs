@@ -40,7 +40,7 @@ pub(super) fn inflate(pieces: &[&[u8]], offset: u64) -> (Vec<u8>, Option<Error>)
 }
 
 fn inflate_into(inflated: &mut Vec<u8>, pieces: &[&[u8]], offset: u64) -> Result<()> {
-    let mut source = Pieces { pieces, current: &[], last: &LAST_BLOCK };
+    let mut source = CompressedChunks { pieces, current: &[], last: &LAST_BLOCK };
     source.skip_empty();
     let compressed: usize = pieces.iter().map(|piece| piece.len()).sum();
     let limit = INFLATED_LIMIT.min((compressed as u64).saturating_mul(RATIO_LIMIT));
@@ -64,14 +64,14 @@ fn inflate_into(inflated: &mut Vec<u8>, pieces: &[&[u8]], offset: u64) -> Result
     Ok(())
 }
 
-/// Pieces one after the other, then the block that ends the frame.
-struct Pieces<'a> {
+/// Chunks one after the other, then the block that ends the frame.
+struct CompressedChunks<'a> {
     pieces: &'a [&'a [u8]],
     current: &'a [u8],
     last: &'a [u8],
 }
 
-impl Pieces<'_> {
+impl CompressedChunks<'_> {
     fn skip_empty(&mut self) {
         while let [piece, rest @ ..] = self.pieces
             && self.current.is_empty()
@@ -82,7 +82,7 @@ impl Pieces<'_> {
     }
 }
 
-impl Read for Pieces<'_> {
+impl Read for CompressedChunks<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.skip_empty();
         if self.current.is_empty() {

@@ -6,12 +6,12 @@
 //! with several events that perf reads, and cannot say where an error is.
 
 mod build_id;
+mod chunked;
 mod event;
 mod features;
 mod header;
 mod inflate;
 mod order;
-mod pieces;
 mod record;
 mod records;
 mod stream;
@@ -20,18 +20,18 @@ mod tests;
 mod tracing;
 
 pub use build_id::{BuildId, BuildIds};
+pub use chunked::ChunkedRecording;
 pub use event::{Event, Events};
 pub use features::{CacheLevel, Feature, Features, Group};
-pub use order::Ordered;
-pub use pieces::Pieces;
-pub use record::{Body, Comm, KernelSymbol, Lost, Mapping, Record, Task};
-pub use records::{Each, Read, Records, Seen};
+pub use order::TimeOrdered;
+pub use record::{Comm, KernelSymbol, Mmap, Record, RecordBody, Task};
+pub use records::{RecordSource, RecordVisitor, VisitedRecord};
 
 use super::abi::record as kind;
 use super::bytes::{ByteOrder, Cursor};
 use super::spe::Source;
 use crate::{Error, Result};
-use header::{Around, Header};
+use header::{Header, OuterBytes};
 use record::Decoder;
 use std::ops::Range;
 use stream::{INFLATED, RawRecord, RawRecords};
@@ -70,7 +70,7 @@ impl<'a> Recording<'a> {
     /// Bytes that are not a recording, and one whose events are damaged. Other damage is a warning, and what is
     /// in front of it is kept.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
-        let around = Around::whole(bytes);
+        let around = OuterBytes::whole(bytes);
         let header = Header::parse(around)?;
         let mut recording = Self { bytes, data: header.data.clone(), ..Recording::described_by(&header) };
         if !header.is_stream {
@@ -121,8 +121,8 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn in_time_order(&self) -> Result<Ordered<'_>> {
-        Ordered::new(self)
+    pub fn in_time_order(&self) -> Result<TimeOrdered<'_>> {
+        TimeOrdered::new(self)
     }
 
     fn decode<'r>(&'r self, raw: &RawRecord<'r>) -> Result<Record<'r>> {
@@ -152,7 +152,7 @@ impl<'a> Recording<'a> {
         RawRecords::at(Cursor::new(self.bytes_at(position), self.order, offset), is_inflated)
     }
 
-    fn read_sections(&mut self, bytes: Around<'_>, header: &Header) -> Result<()> {
+    fn read_sections(&mut self, bytes: OuterBytes<'_>, header: &Header) -> Result<()> {
         for (feature, range) in &header.features {
             self.features.add(*feature, bytes.get(range)?, range.start as u64);
         }

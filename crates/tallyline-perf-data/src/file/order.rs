@@ -11,13 +11,13 @@ use crate::abi::{record as kind, sample as bit};
 /// Those without a time, which perf made up for what was there before, come first; equal times
 /// are in the order of the file. Sorting takes 16 bytes a record, and less time the more of them
 /// are in order already.
-pub struct Ordered<'r> {
+pub struct TimeOrdered<'r> {
     recording: &'r Recording<'r>,
     // by time: where they are
     records: std::vec::IntoIter<(u64, u64)>,
 }
 
-impl<'r> Ordered<'r> {
+impl<'r> TimeOrdered<'r> {
     pub(super) fn new(recording: &'r Recording<'_>) -> Result<Self> {
         let events = &recording.events;
         let mut records = Vec::new();
@@ -33,7 +33,7 @@ impl<'r> Ordered<'r> {
     }
 }
 
-impl<'r> Iterator for Ordered<'r> {
+impl<'r> Iterator for TimeOrdered<'r> {
     type Item = Result<Record<'r>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -7,7 +7,7 @@ use crate::abi::{misc, record as kind, sample as bit};
 use crate::attr::Attr;
 use crate::bytes::{Cursor, until_nul};
 use crate::sample::{CpuMode, Sample};
-use crate::spe::{Traces, Who};
+use crate::spe::{SampleId, Traces};
 use crate::{Error, Result};
 
 /// A record.
@@ -20,30 +20,30 @@ pub struct Record<'a> {
     /// The thread that it happened in, if the recording says.
     pub tid: Option<i32>,
     /// The fields of its type.
-    pub body: Body<'a>,
+    pub body: RecordBody<'a>,
 }
 
 /// The body of a record, by its type.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nearly all records are samples, and none is kept")]
-pub enum Body<'a> {
+pub enum RecordBody<'a> {
     /// A sample of the event with this index.
     Sample(usize, Sample<'a>),
     /// A sample of an event that the recording does not describe.
     UnknownEvent(u64),
     /// A file, or memory, was mapped.
-    Mapping(Mapping<'a>),
+    Mmap(Mmap<'a>),
     /// A thread got a name.
     Comm(Comm<'a>),
     /// A thread was made.
     Fork(Task),
     /// A thread ended.
     Exit(Task),
-    /// Records were lost because nobody took them away in time.
-    Lost(Lost),
-    /// Samples were lost.
-    LostSamples(Lost),
+    /// The number of records that were lost because the ring was not emptied in time.
+    Lost(u64),
+    /// The number of samples that were lost.
+    LostSamples(u64),
     /// Code came into the kernel, such as a BPF program, or left it.
     KernelSymbol(KernelSymbol<'a>),
     /// Another record: its type, `abi::record`.
@@ -52,7 +52,7 @@ pub enum Body<'a> {
 
 /// A mapping of a file into a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping<'a> {
+pub struct Mmap<'a> {
     /// Whose address space: −1 is the kernel's.
     pub pid: i32,
     /// The thread that did it.
@@ -100,13 +100,6 @@ pub struct Task {
     pub(crate) parent_tid: i32,
 }
 
-/// A number of lost records or samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// The number lost.
-    pub count: u64,
-}
-
 /// Code in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
@@ -127,7 +120,7 @@ pub(super) struct Decoder<'e> {
 
 impl Decoder<'_> {
     pub(super) fn decode<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
-        self.decode_body(raw).map_err(|error| said(raw, error))
+        self.decode_body(raw).map_err(|error| with_location(raw, error))
     }
 
     /// Decodes a sample in the place of another one, and says which event's it is. None for what is no
@@ -140,31 +133,31 @@ impl Decoder<'_> {
         let index = (raw.kind == kind::SAMPLE).then(|| self.events.of_record(true, raw.body));
         let Some(Ok(index)) = index else { return Ok(None) };
         let Some(event) = self.events.get(index) else { return Ok(None) };
-        sample.decode_over(raw.misc, raw.body, &event.attr).map_err(|error| said(raw, error))?;
+        sample.decode_over(raw.misc, raw.body, &event.attr).map_err(|error| with_location(raw, error))?;
         Ok(Some(index))
     }
 
     /// Has traces take a record into account.
     pub(super) fn note(&self, raw: &RawRecord<'_>, traces: &mut Traces) -> Result<()> {
-        let (mut body, mut who) = (raw.body, Who::default());
+        let (mut body, mut who) = (raw.body, SampleId::default());
         if raw.kind < kind::USER_TYPES {
             let index = self.events.of_record(false, raw.body).unwrap_or(0);
             let event = self.events.get(index);
             (body, who) = event.map_or(Ok((body, who)), |event| split_trailer(body, &event.attr))?;
         }
         let noted = traces.note(raw.kind, raw.misc, body, who, raw.end());
-        noted.map_err(|error| said(raw, error))
+        noted.map_err(|error| with_location(raw, error))
     }
 
     fn decode_body<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
         let other = |body| Record { offset: raw.offset, time: None, tid: None, body };
         if raw.kind >= kind::USER_TYPES {
-            return Ok(other(Body::Other(raw.kind)));
+            return Ok(other(RecordBody::Other(raw.kind)));
         }
         let is_sample = raw.kind == kind::SAMPLE;
         let index = match self.events.of_record(is_sample, raw.body) {
             Ok(index) => index,
-            Err(id) if is_sample => return Ok(other(Body::UnknownEvent(id))),
+            Err(id) if is_sample => return Ok(other(RecordBody::UnknownEvent(id))),
             Err(_) => 0,
         };
         let Some(event) = self.events.get(index) else {
@@ -176,7 +169,7 @@ impl Decoder<'_> {
                 offset: raw.offset,
                 time: sample.time,
                 tid: sample.tid,
-                body: Body::Sample(index, sample),
+                body: RecordBody::Sample(index, sample),
             });
         }
         let (body, trailer) = split_trailer(raw.body, &event.attr)?;
@@ -186,7 +179,7 @@ impl Decoder<'_> {
 }
 
 /// An error with where its offset counts.
-fn said(raw: &RawRecord<'_>, error: Error) -> Error {
+fn with_location(raw: &RawRecord<'_>, error: Error) -> Error {
     match error {
         Error::Damaged { offset, reason } if raw.is_inflated => {
             Error::Damaged { offset, reason: format!("in the inflated records: {reason}") }
@@ -195,39 +188,39 @@ fn said(raw: &RawRecord<'_>, error: Error) -> Error {
     }
 }
 
-fn decode_other<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Body<'a>> {
+fn decode_other<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<RecordBody<'a>> {
     Ok(match raw.kind {
-        kind::MMAP | kind::MMAP2 => Body::Mapping(mapping(raw, at)?),
-        kind::COMM => Body::Comm(Comm {
+        kind::MMAP | kind::MMAP2 => RecordBody::Mmap(mapping(raw, at)?),
+        kind::COMM => RecordBody::Comm(Comm {
             pid: at.u32("process of a name")?.cast_signed(),
             tid: at.u32("thread of a name")?.cast_signed(),
             name: until_nul(at.rest()),
             is_exec: raw.misc & misc::COMM_EXEC != 0,
         }),
-        kind::FORK => Body::Fork(task(at)?),
-        kind::EXIT => Body::Exit(task(at)?),
+        kind::FORK => RecordBody::Fork(task(at)?),
+        kind::EXIT => RecordBody::Exit(task(at)?),
         kind::LOST => {
             at.u64("id of lost records")?;
-            Body::Lost(Lost { count: at.u64("lost records")? })
+            RecordBody::Lost(at.u64("lost records")?)
         }
-        kind::LOST_SAMPLES => Body::LostSamples(Lost { count: at.u64("lost samples")? }),
+        kind::LOST_SAMPLES => RecordBody::LostSamples(at.u64("lost samples")?),
         kind::KSYMBOL => {
             let start = at.u64("address of a kernel symbol")?;
             let len = at.u32("length of a kernel symbol")?;
             at.u16("kind of a kernel symbol")?;
             let flags = at.u16("flags of a kernel symbol")?;
-            Body::KernelSymbol(KernelSymbol {
+            RecordBody::KernelSymbol(KernelSymbol {
                 start,
                 len,
                 name: until_nul(at.rest()),
                 is_unregistered: flags & 1 != 0,
             })
         }
-        kind => Body::Other(kind),
+        kind => RecordBody::Other(kind),
     })
 }
 
-fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mapping<'a>> {
+fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mmap<'a>> {
     const WHAT: &str = "a mapping";
     const EXECUTABLE: u32 = 4;
     let pid = at.u32(WHAT)?.cast_signed();
@@ -244,7 +237,7 @@ fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mapping<'a>> {
         is_executable = at.u32(WHAT)? & EXECUTABLE != 0;
         at.u32(WHAT)?;
     }
-    Ok(Mapping {
+    Ok(Mmap {
         pid,
         tid,
         mode: CpuMode::of(raw.misc),
@@ -269,15 +262,15 @@ fn task(mut at: Cursor<'_>) -> Result<Task> {
 
 /// Splits a record's body into what is before the trailer, and the trailer's task and time. Records that perf
 /// synthesizes may lack it.
-pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, Who)> {
+pub(super) fn split_trailer<'a>(mut body: Cursor<'a>, attr: &Attr) -> Result<(Cursor<'a>, SampleId)> {
     let len = attr.trailer_len();
     let Some(before) = body.rest().len().checked_sub(len).filter(|_| len > 0) else {
-        return Ok((body, Who::default()));
+        return Ok((body, SampleId::default()));
     };
     let (offset, order) = (body.offset(), body.order());
     let before = Cursor::new(body.take(before as u64, "a record")?, order, offset);
     let has = |field: u64| attr.sample_type & field != 0;
-    let mut trailer = Who::default();
+    let mut trailer = SampleId::default();
     if has(bit::TID) {
         trailer.pid = Some(body.u32("pid")?.cast_signed());
         trailer.tid = Some(body.u32("tid")?.cast_signed());

@@ -5,125 +5,121 @@ use super::record::{Decoder, Record};
 use super::stream::RawRecord;
 use crate::abi::sample as bit;
 use crate::sample::Sample;
-use crate::spe::{self, Source, Tally, Traces};
+use crate::spe::{self, AuxtraceStats, Source, Traces};
 use crate::{Error, Result};
 
-/// The point that reading reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
-    /// To the end.
-    All,
-    /// To a record that says how others are to be read: as a whole ([`Recording::parse`]).
-    NeedsWhole,
-}
-
-/// A record that is handed on.
+/// A record, or what else a visitor sees of a recording.
 #[derive(Debug)]
-pub enum Seen<'s, 'a> {
+pub enum VisitedRecord<'s, 'a> {
     /// A sample of the event with this index.
     Sample(usize, &'s Sample<'a>),
     /// A memory access that a trace of the hardware has: a sample of no event of the recording. They come
     /// when all records were handed on, and in no order.
     Access(&'s Sample<'a>),
     /// The outcome of decoding traces, if there are any: the last one that is handed on.
-    Traces(&'s Tally),
+    Traces(&'s AuxtraceStats),
     /// Another record.
     Other(&'s Record<'a>),
     /// A record that is damaged, or what ends reading early. Those behind it come as far as they can be read.
     Damaged(&'s Error),
 }
 
-/// Hands on a record; `sample` is where samples are decoded.
-pub(super) fn hand_on<'a>(
+/// Passes a record to a visitor; `sample` is where samples are decoded.
+pub(super) fn visit_record<'a>(
     decoder: &Decoder<'_>,
     raw: &RawRecord<'a>,
     sample: &mut Sample<'a>,
     traces: &mut Traces,
-    each: &mut Each<'_>,
+    each: &mut RecordVisitor<'_>,
 ) -> Result<()> {
     match decoder.decode_sample(raw, sample) {
-        Ok(Some(event)) => return each(raw.position(), Seen::Sample(event, sample)),
+        Ok(Some(event)) => return each(raw.position(), VisitedRecord::Sample(event, sample)),
         Ok(None) => {}
-        Err(error) => return hand_on_damage(raw.position(), error, each),
+        Err(error) => return visit_damage(raw.position(), error, each),
     }
-    if spe::concerns(raw.kind)
+    if spe::is_auxtrace_record(raw.kind)
         && let Err(error) = decoder.note(raw, traces)
     {
-        return hand_on_damage(raw.position(), error, each);
+        return visit_damage(raw.position(), error, each);
     }
     match decoder.decode(raw) {
-        Ok(record) => each(raw.position(), Seen::Other(&record)),
-        Err(error) => hand_on_damage(raw.position(), error, each),
+        Ok(record) => each(raw.position(), VisitedRecord::Other(&record)),
+        Err(error) => visit_damage(raw.position(), error, each),
     }
 }
 
-/// Hands on damage; other errors end reading.
-pub(super) fn hand_on_damage(position: u64, error: Error, each: &mut Each<'_>) -> Result<()> {
-    if matches!(error, Error::Damaged { .. }) { each(position, Seen::Damaged(&error)) } else { Err(error) }
+/// Passes damage to a visitor; other errors end reading.
+pub(super) fn visit_damage(position: u64, error: Error, each: &mut RecordVisitor<'_>) -> Result<()> {
+    if matches!(error, Error::Damaged { .. }) {
+        each(position, VisitedRecord::Damaged(&error))
+    } else {
+        Err(error)
+    }
 }
 
-/// Hands on what is in traces.
-pub(super) fn hand_on_traces(
-    about: &Recording<'_>,
+/// Passes the samples in traces to a visitor.
+pub(super) fn visit_traces(
+    recording: &Recording<'_>,
     traces: Traces,
     source: &dyn Source,
-    each: &mut Each<'_>,
+    each: &mut RecordVisitor<'_>,
 ) -> Result<()> {
-    let has_time = about.events.iter().any(|event| event.attr.sample_type & bit::TIME != 0);
-    let cpu_id = about.features.cpu_id.as_deref();
-    let mut access = |sample: &Sample<'_>| each(0, Seen::Access(sample));
+    let has_time = recording.events.iter().any(|event| event.attr.sample_type & bit::TIME != 0);
+    let cpu_id = recording.features.cpu_id.as_deref();
+    let mut access = |sample: &Sample<'_>| each(0, VisitedRecord::Access(sample));
     let tally = match traces.each(source, cpu_id, has_time, &mut access) {
         Ok(tally) => tally,
-        Err(error) => return hand_on_damage(0, error, each),
+        Err(error) => return visit_damage(0, error, each),
     };
-    if tally.is_empty() { Ok(()) } else { each(0, Seen::Traces(&tally)) }
+    if tally.is_empty() { Ok(()) } else { each(0, VisitedRecord::Traces(&tally)) }
 }
 
 /// The function that receives records, with their positions.
-pub type Each<'e> = dyn FnMut(u64, Seen<'_, '_>) -> Result<()> + 'e;
+pub type RecordVisitor<'e> = dyn FnMut(u64, VisitedRecord<'_, '_>) -> Result<()> + 'e;
 
-/// The records of a recording.
-pub trait Records {
+/// A source of the records of one recording, in memory or in a file.
+pub trait RecordSource {
     /// Returns the recording that describes them.
-    fn about(&self) -> &Recording<'_>;
+    fn recording(&self) -> &Recording<'_>;
 
-    /// Hands on each, and its position, in the order of the file; then what is in traces of the hardware,
-    /// which has no position.
+    /// Visits each record with its position, in the order of the file; then the samples in hardware traces,
+    /// which have no position. Returns false as soon as a record tells how others are to be read: then the
+    /// file has to be parsed as a whole ([`Recording::parse`]).
     ///
     /// # Errors
     /// A file that cannot be read, a limit, and what `each` says.
-    fn each(&self, each: &mut Each<'_>) -> Result<Read>;
+    fn visit(&self, each: &mut RecordVisitor<'_>) -> Result<bool>;
 
-    /// Hands on those at positions, in their order.
+    /// Visits the records at positions, in the order of these.
     ///
     /// # Errors
     /// Damaged records, a file that cannot be read, and what `each` says.
-    fn at(
+    fn visit_at(
         &self,
         positions: &mut dyn Iterator<Item = u64>,
         each: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<()>;
 }
 
-impl Records for Recording<'_> {
-    fn about(&self) -> &Recording<'_> {
+impl RecordSource for Recording<'_> {
+    fn recording(&self) -> &Recording<'_> {
         self
     }
 
-    fn each(&self, each: &mut Each<'_>) -> Result<Read> {
+    fn visit(&self, each: &mut RecordVisitor<'_>) -> Result<bool> {
         let (decoder, mut sample) = (Decoder { events: &self.events }, Sample::default());
         let mut traces = Traces::default();
         for raw in self.raw() {
             match raw {
-                Ok(raw) => hand_on(&decoder, &raw, &mut sample, &mut traces, each)?,
-                Err(error) => hand_on_damage(0, error, each)?,
+                Ok(raw) => visit_record(&decoder, &raw, &mut sample, &mut traces, each)?,
+                Err(error) => visit_damage(0, error, each)?,
             }
         }
-        hand_on_traces(self, traces, self, each)?;
-        Ok(Read::All)
+        visit_traces(self, traces, self, each)?;
+        Ok(true)
     }
 
-    fn at(
+    fn visit_at(
         &self,
         positions: &mut dyn Iterator<Item = u64>,
         each: &mut dyn FnMut(&Record<'_>) -> Result<()>,

@@ -5,7 +5,7 @@ use crate::abi::{attr_flag, sample as bit};
 use crate::attr::Attr;
 use crate::sample::{CpuMode, DataSource, Sample, Weight};
 use crate::spaces::AddressSpaces;
-use crate::writer::{Encoder, EventDescription, Machine, Node, Writer};
+use crate::writer::{Encoder, EventDescription, MachineDescription, NumaNode, Writer};
 use std::io::Cursor as File;
 
 fn attr(config: u64) -> Attr {
@@ -27,8 +27,8 @@ fn attr(config: u64) -> Attr {
     }
 }
 
-fn machine() -> Machine {
-    Machine {
+fn machine() -> MachineDescription {
+    MachineDescription {
         hostname: "host".to_owned(),
         os_release: "6.1".to_owned(),
         arch: "x86_64".to_owned(),
@@ -36,7 +36,7 @@ fn machine() -> Machine {
         total_memory: 1 << 20,
         command_line: vec!["tallyline".to_owned(), "record".to_owned()],
         topology: vec![(0, 0), (1, 0), (0, 1), (1, 1)],
-        nodes: vec![Node { number: 0, memory: (10, 5), cpus: "0-3".to_owned(), blocks: vec![0, 70] }],
+        nodes: vec![NumaNode { number: 0, memory: (10, 5), cpus: "0-3".to_owned(), blocks: vec![0, 70] }],
         memory_block: 1 << 27,
         pmus: vec![(1, "software".to_owned())],
         caches: vec![CacheLevel {
@@ -46,7 +46,7 @@ fn machine() -> Machine {
             size: "32K".to_owned(),
             cpus: "0".to_owned(),
         }],
-        ..Machine::default()
+        ..MachineDescription::default()
     }
 }
 
@@ -79,7 +79,7 @@ fn recording() -> Vec<u8> {
         .collect();
     let mut writer = Writer::new(File::new(Vec::new()), events).expect("memory");
     let first = attr(0);
-    let mapping = Mapping {
+    let mapping = Mmap {
         pid: 7,
         tid: 7,
         mode: CpuMode::User,
@@ -98,7 +98,7 @@ fn recording() -> Vec<u8> {
         Encoder::comm(&comm, &first, 100),
         Encoder::fork(&task, &first, 50),
         Encoder::mapping(&mapping, &first, 200),
-        Encoder::lost_samples(&Lost { count: 5 }, &first, 600),
+        Encoder::lost_samples(5, &first, 600),
     ] {
         writer.records(record.finish()).expect("memory");
     }
@@ -176,8 +176,9 @@ fn what_was_written_before_the_disk_was_full_is_read() {
     assert_eq!(bytes.len(), 1000);
     let recording = Recording::parse(&bytes).expect("well-formed");
     assert_eq!(recording.warnings, [""; 0]);
-    let samples =
-        recording.records().filter(|record| matches!(record.as_ref().expect("whole").body, Body::Sample(..)));
+    let samples = recording
+        .records()
+        .filter(|record| matches!(record.as_ref().expect("whole").body, RecordBody::Sample(..)));
     assert!(whole > 2 && samples.count() == whole as usize, "{whole} samples");
 }
 
@@ -192,7 +193,7 @@ fn records_come_in_the_order_of_time_and_with_their_events() {
         let record = record.expect("well-formed");
         spaces.apply(&record.body).expect("within limits");
         match record.body {
-            Body::Sample(event, found) => {
+            RecordBody::Sample(event, found) => {
                 let place = spaces.resolve(7, found.mode, found.ip.expect("asked for")).expect("mapped");
                 assert_eq!(spaces.dso(place.dso).path, "/bin/program");
                 assert_eq!(spaces.dso(place.dso).build_id, BuildId::new(&[0xab; 20]));
@@ -202,7 +203,7 @@ fn records_come_in_the_order_of_time_and_with_their_events() {
                     sample([2, 11][event], found.time.expect("asked for"), found.ip.expect("asked for"))
                 );
             }
-            Body::LostSamples(found) => lost += found.count,
+            RecordBody::LostSamples(count) => lost += count,
             _ => {}
         }
     }
@@ -236,8 +237,9 @@ fn a_recording_that_was_not_finished_is_read_with_a_warning() {
     bytes[48..56].fill(0);
     let recording = Recording::parse(&bytes).expect("the events are there");
     assert!(recording.warnings[0].contains("was not finished"), "{:?}", recording.warnings);
-    let samples =
-        recording.records().filter(|record| matches!(record, Ok(Record { body: Body::Sample(..), .. })));
+    let samples = recording
+        .records()
+        .filter(|record| matches!(record, Ok(Record { body: RecordBody::Sample(..), .. })));
     assert_eq!(samples.count(), 2);
 }
 
@@ -294,8 +296,8 @@ fn records_in_front_of_garbage_are_read_and_a_warning_says_where_it_is() {
         assert_eq!(all(&damaged).expect("no further errors"), [&expected[..count], behind].concat());
         // in pieces it is left to who reads it as a whole
         let file = stored(&bytes);
-        let pieces = Pieces::open(&file).expect("readable").expect("a file");
-        assert_eq!(pieces.each(&mut |_, _| Ok(())).expect("readable"), Read::NeedsWhole);
+        let pieces = ChunkedRecording::open(&file).expect("readable").expect("a file");
+        assert_eq!(pieces.visit(&mut |_, _| Ok(())).expect("readable"), false);
     }
 }
 
@@ -311,14 +313,14 @@ fn a_record_with_a_damaged_body_is_left_out_and_told() {
     bytes[at..at + 4].copy_from_slice(&kind::MMAP2.to_ne_bytes());
     let (mut found, mut told) = (Vec::new(), Vec::new());
     let damaged = Recording::parse(&bytes).expect("the events are there");
-    let read = damaged.each(&mut |position, seen| {
+    let read = damaged.visit(&mut |position, seen| {
         match seen {
-            Seen::Damaged(error) => told.push((position, error.to_string())),
+            VisitedRecord::Damaged(error) => told.push((position, error.to_string())),
             _ => found.push(position),
         }
         Ok(())
     });
-    assert_eq!(read.expect("the others are read"), Read::All);
+    assert_eq!(read.expect("the others are read"), true);
     expected.remove(index);
     assert_eq!(found, expected.iter().map(|(position, _)| *position).collect::<Vec<_>>());
     assert!(told.len() == 1 && told[0].0 == at as u64, "{told:?}");
@@ -390,20 +392,20 @@ fn stored(bytes: &[u8]) -> std::fs::File {
 }
 
 /// Returns the records as text, with their positions.
-fn all(records: &dyn Records) -> Result<Vec<(u64, String)>> {
+fn all(records: &dyn RecordSource) -> Result<Vec<(u64, String)>> {
     let mut found = Vec::new();
-    let read = records.each(&mut |position, record| {
+    let read = records.visit(&mut |position, record| {
         let text = match record {
-            Seen::Sample(_, sample) => format!("{sample:?}"),
-            Seen::Access(sample) => format!("{sample:?}"),
-            Seen::Traces(tally) => format!("{tally:?}"),
-            Seen::Other(record) => format!("{record:?}"),
-            Seen::Damaged(error) => format!("{error:?}"),
+            VisitedRecord::Sample(_, sample) => format!("{sample:?}"),
+            VisitedRecord::Access(sample) => format!("{sample:?}"),
+            VisitedRecord::Traces(tally) => format!("{tally:?}"),
+            VisitedRecord::Other(record) => format!("{record:?}"),
+            VisitedRecord::Damaged(error) => format!("{error:?}"),
         };
         found.push((position, text));
         Ok(())
     })?;
-    assert_eq!(read, Read::All);
+    assert_eq!(read, true);
     Ok(found)
 }
 
@@ -426,20 +428,20 @@ fn a_file_in_pieces_has_the_records_of_its_bytes() {
     for bytes in [recording(), long] {
         let whole = Recording::parse(&bytes).expect("well-formed");
         let file = stored(&bytes);
-        let pieces = Pieces::open(&file).expect("readable").expect("not a stream");
+        let pieces = ChunkedRecording::open(&file).expect("readable").expect("not a stream");
         let expected = all(&whole).expect("well-formed");
         assert_eq!(all(&pieces).expect("well-formed"), expected);
-        assert!(pieces.about().events.iter().eq(whole.events.iter()));
-        assert_eq!(format!("{:?}", pieces.about().features), format!("{:?}", whole.features));
+        assert!(pieces.recording().events.iter().eq(whole.events.iter()));
+        assert_eq!(format!("{:?}", pieces.recording().features), format!("{:?}", whole.features));
         // forward and backward
         let order = (0..expected.len()).chain((0..expected.len()).rev()).step_by(3);
         let mut asked = order.clone();
         let mut positions = order.map(|index| expected[index].0);
         pieces
-            .at(&mut positions, &mut |record| {
+            .visit_at(&mut positions, &mut |record| {
                 let index = asked.next().expect("as many as were asked for");
                 let text = match &record.body {
-                    Body::Sample(_, sample) => format!("{sample:?}"),
+                    RecordBody::Sample(_, sample) => format!("{sample:?}"),
                     _ => format!("{record:?}"),
                 };
                 assert_eq!(text, expected[index].1);
@@ -468,17 +470,17 @@ fn further_files_go_on_where_the_first_one_ends() {
     let whole = written(0..60);
     // records but for where they are
     let text = |record: &Record<'_>| match &record.body {
-        Body::Sample(_, sample) => format!("{sample:?}"),
+        RecordBody::Sample(_, sample) => format!("{sample:?}"),
         body => format!("{:?} {body:?}", record.time),
     };
-    let all = |records: &dyn Records| {
+    let all = |records: &dyn RecordSource| {
         let mut found = Vec::new();
-        let read = records.each(&mut |position, seen| {
+        let read = records.visit(&mut |position, seen| {
             found.push(match seen {
-                Seen::Other(record) => (position, text(record)),
-                Seen::Sample(_, sample) => (position, format!("{sample:?}")),
-                Seen::Access(_) | Seen::Traces(_) => panic!("there are no traces"),
-                Seen::Damaged(error) => (position, error.to_string()),
+                VisitedRecord::Other(record) => (position, text(record)),
+                VisitedRecord::Sample(_, sample) => (position, format!("{sample:?}")),
+                VisitedRecord::Access(_) | VisitedRecord::Traces(_) => panic!("there are no traces"),
+                VisitedRecord::Damaged(error) => (position, error.to_string()),
             });
             Ok(())
         });
@@ -490,7 +492,7 @@ fn further_files_go_on_where_the_first_one_ends() {
     let mut second = records(20..45);
     let more = [stored(&second), stored(&[]), stored(&records(45..60))];
     let named = |files: &'static str| files.split(' ').map(str::to_owned);
-    let pieces = || Pieces::open(&first).expect("readable").expect("not a stream");
+    let pieces = || ChunkedRecording::open(&first).expect("readable").expect("not a stream");
     let joined = pieces().with_more(more.iter().zip(named("data.0 data.1 data.2"))).expect("three files");
     let found = all(&joined).expect("well-formed");
     assert!(found.is_sorted_by_key(|(position, _)| *position));
@@ -499,7 +501,7 @@ fn further_files_go_on_where_the_first_one_ends() {
     assert!(found == expected, "{} records, {} expected", found.len(), expected.len());
     let mut backward = Vec::new();
     joined
-        .at(&mut positions.into_iter(), &mut |record| {
+        .visit_at(&mut positions.into_iter(), &mut |record| {
             backward.push(text(record));
             Ok(())
         })
@@ -525,16 +527,16 @@ fn a_damaged_file_in_pieces_says_what_its_bytes_say_or_is_read_as_a_whole() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0xff;
         let file = stored(&damaged);
-        let Ok(Some(pieces)) = Pieces::open(&file) else { continue };
+        let Ok(Some(pieces)) = ChunkedRecording::open(&file) else { continue };
         let whole = Recording::parse(&damaged).map(|whole| all(&whole));
         // kinds of records that describe others are not read in pieces
-        let in_pieces = pieces.each(&mut |_, _| Ok(()));
+        let in_pieces = pieces.visit(&mut |_, _| Ok(()));
         match (in_pieces, whole) {
-            (Ok(Read::NeedsWhole), whole) => {
+            (Ok(false), whole) => {
                 let warns = Recording::parse(&damaged).is_ok_and(|whole| !whole.warnings.is_empty());
                 assert!(data.contains(&at) || warns || whole.is_err(), "{at}");
             }
-            (Ok(Read::All), whole) => {
+            (Ok(true), whole) => {
                 let whole = whole.expect("it has no damage").expect("it has no damage");
                 assert_eq!(all(&pieces).expect("the same"), whole, "{at}");
             }
@@ -544,7 +546,7 @@ fn a_damaged_file_in_pieces_says_what_its_bytes_say_or_is_read_as_a_whole() {
     for len in (0..bytes.len()).step_by(5) {
         let file = stored(&bytes[..len]);
         // cut: whoever reads it as a whole warns
-        if let Some(pieces) = Pieces::open(&file).expect("readable") {
+        if let Some(pieces) = ChunkedRecording::open(&file).expect("readable") {
             assert!(len > data.end, "{len}");
             assert_eq!(all(&pieces).expect("all records are there").len(), 7);
         }

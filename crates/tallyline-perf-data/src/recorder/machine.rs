@@ -2,7 +2,7 @@
 
 use super::sysfs::{Pmus, cpu_list, text};
 use crate::file::CacheLevel;
-use crate::writer::{Machine, Node};
+use crate::writer::{MachineDescription, NumaNode};
 use std::fs;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const MEMORY: &str = "/sys/devices/system/memory";
 
 /// Describes the machine by `/proc` and `/sys`; leaves out what these do not have.
-pub fn describe(command_line: &[String]) -> Machine {
+pub fn describe(command_line: &[String]) -> MachineDescription {
     let read = |path: &str| text(Path::new(path)).unwrap_or_default();
     let configured = cpu_list(&read(&format!("{CPUS}/present"))).len() as u32;
     let online = cpu_list(&read(&format!("{CPUS}/online"))).len() as u32;
@@ -28,7 +28,7 @@ pub fn describe(command_line: &[String]) -> Machine {
         "" => read(&format!("{CPUS}/cpu0/regs/identification/midr_el1")),
         vendor => format!("{vendor},{},{},{}", info("cpu family"), info("model"), info("stepping")),
     };
-    Machine {
+    MachineDescription {
         hostname: read("/proc/sys/kernel/hostname"),
         os_release: read("/proc/sys/kernel/osrelease"),
         arch: std::env::consts::ARCH.to_owned(),
@@ -63,7 +63,7 @@ fn place(cpu: u32) -> (u32, u32) {
 }
 
 /// The nodes; a kernel that knows none has one of everything.
-fn nodes() -> Vec<Node> {
+fn nodes() -> Vec<NumaNode> {
     let entries = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     let mut nodes: Vec<_> = entries
         .filter_map(|entry| {
@@ -80,7 +80,7 @@ fn nodes() -> Vec<Node> {
 }
 
 /// A node whose blocks of memory are `memoryN` in a folder.
-fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<Node> {
+fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<NumaNode> {
     let meminfo = text(meminfo)?;
     let memory = (kilobytes(&meminfo, "MemTotal:"), kilobytes(&meminfo, "MemFree:"));
     let entries = fs::read_dir(blocks).into_iter().flatten().flatten();
@@ -89,7 +89,7 @@ fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<Node
     // no machine has more; a number from elsewhere must not fill the memory
     let mut blocks: Vec<u32> = numbers.filter(|number| *number < 1 << 24).collect();
     blocks.sort_unstable();
-    Some(Node { number, memory, cpus, blocks })
+    Some(NumaNode { number, memory, cpus, blocks })
 }
 
 /// The caches of all CPUs, shared ones once.

@@ -7,9 +7,9 @@
 //! system calls.
 
 mod build_id;
+mod build_id_cache;
 mod error;
 mod events;
-mod keep;
 mod machine;
 mod open;
 mod os;
@@ -22,9 +22,9 @@ mod tracepoints;
 mod vdso;
 
 pub use build_id::build_id_of_file;
+pub use build_id_cache::CachedFiles;
 pub use error::RecordError;
 pub use events::{groups, parse};
-pub use keep::Kept;
 pub use machine::describe;
 pub use os::ask_to_end;
 pub use request::EventRequest;
@@ -32,11 +32,10 @@ pub use sysfs::Pmus;
 pub use vdso::Vdso;
 
 use super::abi::read_format;
-use super::file::Lost;
-use super::writer::{Encoder, EventDescription, Machine, Writer};
-use keep::Keeper;
-use open::Opened;
-use rings::{Rings, Tally};
+use super::writer::{Encoder, EventDescription, MachineDescription, Writer};
+use build_id_cache::BuildIdCache;
+use open::OpenedEvents;
+use rings::{RecordingStats, Rings};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -73,7 +72,7 @@ pub enum Scope {
 
 /// The sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
+pub enum SamplingRate {
     /// Samples a second on each CPU.
     Frequency(u64),
     /// One sample for so many events.
@@ -114,7 +113,7 @@ impl Output {
 
 /// The target, events and output of a recording.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecordOptions {
     /// Whom.
     pub target: Target,
     /// A command to start; when it ends the recording ends. None where that is up to the caller.
@@ -122,7 +121,7 @@ pub struct Options {
     /// The events; none for the CPUs' cycles where the machine counts them, else the clock.
     pub events: Vec<EventRequest>,
     /// The sampling rate.
-    pub rate: Rate,
+    pub rate: SamplingRate,
     /// The way callers are recorded.
     pub call_chains: CallChains,
     /// `true` if samples of the clock without call chains have the word on top of the stack: at a function's first
@@ -152,23 +151,23 @@ pub struct Options {
 /// Events of the calling thread that interrupt it as often as a recording by them would, and write
 /// nothing: what a recording costs whatever the recorder does. They end when this is dropped.
 #[derive(Debug)]
-pub struct Interrupts {
+pub struct SamplingInterrupts {
     _events: Vec<OwnedFd>,
 }
 
-impl Interrupts {
+impl SamplingInterrupts {
     /// Starts events, those that [`record`] takes where none are named, so often a second.
     ///
     /// # Errors
     /// What the kernel forbids or does not know.
-    pub fn start(events: &[EventRequest], frequency: u64) -> std::io::Result<Interrupts> {
-        Ok(Interrupts { _events: open::without_records(events, frequency)? })
+    pub fn start(events: &[EventRequest], frequency: u64) -> std::io::Result<SamplingInterrupts> {
+        Ok(SamplingInterrupts { _events: open::without_records(events, frequency)? })
     }
 }
 
 /// The totals of a finished recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RecordSummary {
     /// Samples in the file.
     pub samples: u64,
     /// Bytes of packets in the file, which hardware wrote instead of samples.
@@ -186,7 +185,7 @@ pub struct Summary {
     /// The requests that could not be met and their substitutes, a line each.
     pub notes: Vec<String>,
     /// Programs that were kept.
-    pub kept: Kept,
+    pub kept: CachedFiles,
     /// `true` if the recording ended because the file reached its size limit.
     pub reached_limit: bool,
 }
@@ -199,7 +198,7 @@ pub fn ring_pages(bytes: u64) -> usize {
 
 /// The time to wait for a ring to fill before it is emptied anyway: as long as a program of a container has to run
 /// so that it can be kept.
-const PATIENCE_MS: i32 = 100;
+const POLL_TIMEOUT_MS: i32 = 100;
 
 /// The number of rounds in a row that a command is found without events before that is taken for more than its
 /// end.
@@ -211,7 +210,7 @@ const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 /// # Errors
 /// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
 /// cannot be written.
-pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, RecordError> {
+pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<RecordSummary, RecordError> {
     let command_error = |error| RecordError::command(&options.command, error);
     let mut child = match options.command.as_slice() {
         [] => None,
@@ -221,7 +220,7 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     };
     let write_error = |error| RecordError::file(options.output.path(), error);
     // first the events: where they are forbidden, an older recording stays what it is
-    let Opened { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
+    let OpenedEvents { events, rings, notes } = open::open(options, child.as_ref().map(os::Child::pid))?;
     let descriptions: Vec<_> = events.iter().map(open::OpenEvent::description).collect();
     let mut older = None;
     let writer = match &options.output {
@@ -232,9 +231,10 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
         Output::Stream => stream(options, &events, descriptions),
     };
     let writer = writer.map_err(write_error)?;
-    let tally = Tally { keeper: Keeper::new(options.keep.is_some()), ..Tally::default() };
+    let tally =
+        RecordingStats { keeper: BuildIdCache::new(options.keep.is_some()), ..RecordingStats::default() };
     let mut session = Session { options, events, rings, writer, tally };
-    let mut summary = Summary { notes, ..Summary::default() };
+    let mut summary = RecordSummary { notes, ..RecordSummary::default() };
 
     let result = session.run(child.as_mut(), stop, &mut summary);
     if let Some(child) = &mut child {
@@ -248,7 +248,7 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
     if result.is_err() {
         if session.tally.samples == 0 && session.tally.packets == 0 {
             if let Output::File(path) = &options.output {
-                take_back(path, older.as_deref());
+                restore_older(path, older.as_deref());
             }
         } else {
             // the error is said, and what came before it is kept as far as that goes
@@ -261,7 +261,7 @@ pub fn record(options: &Options, stop: &dyn Fn() -> bool) -> Result<Summary, Rec
 
 /// A stream to standard output, begun with what describes the events and the machine.
 fn stream(
-    options: &Options,
+    options: &RecordOptions,
     events: &[open::OpenEvent],
     descriptions: Vec<EventDescription>,
 ) -> std::io::Result<Writer<File>> {
@@ -271,8 +271,11 @@ fn stream(
 }
 
 /// The machine, and the tracepoints that are recorded.
-fn described(options: &Options, requests: &[EventRequest]) -> Machine {
-    Machine { tracing_data: tracepoints::tracing_data(requests), ..describe(&options.command_line) }
+fn described(options: &RecordOptions, requests: &[EventRequest]) -> MachineDescription {
+    MachineDescription {
+        tracing_data: tracepoints::tracing_data(requests),
+        ..describe(&options.command_line)
+    }
 }
 
 /// A new file that only its owner can read, as samples may hold what others must not see. One of
@@ -291,7 +294,7 @@ fn create(path: &Path) -> std::io::Result<(File, Option<PathBuf>)> {
 }
 
 /// Nothing was recorded: an older recording has its name again.
-fn take_back(path: &Path, older: Option<&Path>) {
+fn restore_older(path: &Path, older: Option<&Path>) {
     // what cannot be put back is still there under the other name
     let _ = match older {
         Some(older) => std::fs::rename(older, path),
@@ -301,11 +304,11 @@ fn take_back(path: &Path, older: Option<&Path>) {
 }
 
 struct Session<'o> {
-    options: &'o Options,
+    options: &'o RecordOptions,
     events: Vec<open::OpenEvent>,
     rings: Rings,
     writer: Writer<File>,
-    tally: Tally,
+    tally: RecordingStats,
 }
 
 impl Session<'_> {
@@ -313,7 +316,7 @@ impl Session<'_> {
         &mut self,
         mut child: Option<&mut os::Child>,
         stop: &dyn Fn() -> bool,
-        summary: &mut Summary,
+        summary: &mut RecordSummary,
     ) -> Result<(), RecordError> {
         let file_error = |error| RecordError::file(self.options.output.path(), error);
         let is_delayed = !self.options.delay.is_zero();
@@ -343,7 +346,7 @@ impl Session<'_> {
         }
         let ending = child.as_ref().and_then(|child| child.ending());
         // without a descriptor that says it: look often
-        let patience = if child.is_some() && ending.is_none() { 10 } else { PATIENCE_MS };
+        let patience = if child.is_some() && ending.is_none() { 10 } else { POLL_TIMEOUT_MS };
         let mut waited: Vec<_> = self.rings.descriptors();
         waited.extend(ending.as_ref().map(AsRawFd::as_raw_fd));
         let mut rounds_without_events = 0;
@@ -366,7 +369,7 @@ impl Session<'_> {
             }
             let is_full = self.options.max_size.is_some_and(|limit| self.writer.written() >= limit);
             summary.reached_limit |= is_full;
-            self.rings.go_on(&mut self.tally);
+            self.rings.resume(&mut self.tally);
             let has_ended = match &mut child {
                 Some(child) => child.try_wait(false).is_some(),
                 // a ring belongs to one of the threads; others may go on
@@ -409,7 +412,7 @@ impl Session<'_> {
             .map_err(|error| RecordError::file(self.options.output.path(), error))
     }
 
-    fn finish(mut self, mut summary: Summary) -> Result<Summary, RecordError> {
+    fn finish(mut self, mut summary: RecordSummary) -> Result<RecordSummary, RecordError> {
         let file_error = |error| RecordError::file(self.options.output.path(), error);
         let mut lost = 0;
         for event in self.events.iter().filter(|event| event.attr.read_format & read_format::LOST != 0) {
@@ -418,7 +421,7 @@ impl Session<'_> {
             let count = counts.map(|[_, _, count]| count).sum();
             lost += count;
             if count > 0 {
-                let mut record = Encoder::lost_samples(&Lost { count }, &event.attr, self.tally.last_time);
+                let mut record = Encoder::lost_samples(count, &event.attr, self.tally.last_time);
                 self.writer.records(record.finish()).map_err(file_error)?;
             }
         }

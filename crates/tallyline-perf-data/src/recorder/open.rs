@@ -7,7 +7,7 @@ use super::request::EventRequest;
 use super::rings::Rings;
 use super::spe;
 use super::sysfs::{Pmus, cpu_list, text};
-use super::{CallChains, Options, Rate, RecordError, Scope, Target, synthesize};
+use super::{CallChains, RecordError, RecordOptions, SamplingRate, Scope, Target, synthesize};
 use crate::abi::{attr_flag, branch, read_format, sample as bit};
 use crate::attr::Attr;
 use crate::names::{HARDWARE, SOFTWARE, TRACEPOINT};
@@ -48,7 +48,7 @@ impl OpenEvent {
 }
 
 /// Everything that is open.
-pub(super) struct Opened {
+pub(super) struct OpenedEvents {
     pub(super) events: Vec<OpenEvent>,
     pub(super) rings: Rings,
     pub(super) notes: Vec<String>,
@@ -60,7 +60,7 @@ pub(super) fn tracking(events: &[OpenEvent]) -> usize {
     events.iter().position(|event| event.is_dummy).unwrap_or(0)
 }
 
-pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, RecordError> {
+pub(super) fn open(options: &RecordOptions, child: Option<i32>) -> Result<OpenedEvents, RecordError> {
     let mut notes = Vec::new();
     let threads = threads(options, child, &mut notes)?;
     let cpus =
@@ -85,11 +85,15 @@ pub(super) fn open(options: &Options, child: Option<i32>) -> Result<Opened, Reco
     os::raise_file_limit();
     let rings = open_everywhere(&mut events, options, &threads, &cpus)?;
     notes.extend(rings.packets_note());
-    Ok(Opened { events, rings, notes })
+    Ok(OpenedEvents { events, rings, notes })
 }
 
 /// The threads to open events for; −1 for all.
-fn threads(options: &Options, child: Option<i32>, notes: &mut Vec<String>) -> Result<Vec<i32>, RecordError> {
+fn threads(
+    options: &RecordOptions,
+    child: Option<i32>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<i32>, RecordError> {
     match (&options.target, child) {
         (Target::Command, Some(child)) => Ok(vec![child]),
         (Target::Processes(pids), _) => {
@@ -157,13 +161,13 @@ pub(super) fn without_records(requests: &[EventRequest], frequency: u64) -> io::
     requests.into_iter().map(open).collect()
 }
 
-fn new_event(request: EventRequest, options: &Options) -> OpenEvent {
+fn new_event(request: EventRequest, options: &RecordOptions) -> OpenEvent {
     let mut attr = request.attr.clone();
     match options.rate {
-        Rate::Period(period) if !request.has_period => attr.period = period,
+        SamplingRate::Period(period) if !request.has_period => attr.period = period,
         // each hit of a tracepoint, unless it is said how many
-        Rate::Period(period) if request.attr.kind == TRACEPOINT => attr.period = period,
-        Rate::Frequency(frequency) if !request.has_period => {
+        SamplingRate::Period(period) if request.attr.kind == TRACEPOINT => attr.period = period,
+        SamplingRate::Frequency(frequency) if !request.has_period => {
             attr.period = frequency;
             attr.flags |= attr_flag::FREQ;
         }
@@ -194,7 +198,7 @@ fn dummy(index: usize) -> OpenEvent {
 
 /// Sets the fields of samples, and the event that reports threads and mappings. All events sample the same fields,
 /// so that every record has its event's id at the same position.
-fn complete(events: &mut [OpenEvent], options: &Options) {
+fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     let mut fields = bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD;
     let (mut callers, mut branches, mut stack) = (0, 0, 0);
     match options.call_chains {
@@ -275,7 +279,7 @@ const WORD: u32 = 8;
 ///
 /// An event with call chains does without: of a sample that has registers and a piece of the stack, `perf script`
 /// unwinds what it can and appends it to the chain, so that the innermost function stood in it twice.
-fn add_return_address(attr: &mut Attr, options: &Options) {
+fn add_return_address(attr: &mut Attr, options: &RecordOptions) {
     let has_callers = attr.sample_type & (bit::STACK_USER | bit::CALLCHAIN) != 0;
     if options.return_addresses && !has_callers && cfg!(target_arch = "x86_64") && is_imprecise_time(attr) {
         attr.sample_type |= bit::STACK_USER;
@@ -324,7 +328,7 @@ fn clamp_frequency(events: &mut [OpenEvent], notes: &mut Vec<String>) {
 /// Tries each event once and gives up, one by one, what this kernel does not know or permit.
 fn settle(
     events: &mut [OpenEvent],
-    options: &Options,
+    options: &RecordOptions,
     thread: i32,
     cpus: &[u32],
     notes: &mut Vec<String>,
@@ -357,7 +361,7 @@ fn settle(
 fn give_up(
     events: &mut [OpenEvent],
     index: usize,
-    options: &Options,
+    options: &RecordOptions,
     error: io::Error,
     notes: &mut Vec<String>,
 ) -> Result<(), RecordError> {
@@ -497,7 +501,7 @@ fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
 /// to it too. The first is one that writes packets, as their buffer belongs to the ring's event.
 fn open_everywhere(
     events: &mut [OpenEvent],
-    options: &Options,
+    options: &RecordOptions,
     threads: &[i32],
     cpus: &[u32],
 ) -> Result<Rings, RecordError> {
@@ -520,7 +524,7 @@ fn open_everywhere(
 
 fn open_on(
     events: &mut [OpenEvent],
-    options: &Options,
+    options: &RecordOptions,
     thread: i32,
     cpu: u32,
     has_ring: &mut Option<OwnedFd>,

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "perf_event_open, its rings and fork have no safe interface in std")]
 
 use crate::attr::Attr;
-use crate::spe::Clock;
+use crate::spe::TimeConversion;
 use std::ffi::{CString, OsString};
 use std::io::{self, Error, Read, Result, Write};
 use std::ops::Range;
@@ -243,7 +243,7 @@ impl Ring {
     }
 
     /// Returns the conversion of the hardware's counter to the time of records, where the kernel gives it.
-    pub(super) fn clock(&self) -> Option<Clock> {
+    pub(super) fn clock(&self) -> Option<TimeConversion> {
         const HAS_ZERO: u64 = 1 << 4;
         const IS_SHORT: u64 = 1 << 5;
         let word = |offset: usize| self.records.word(offset).load(Ordering::Relaxed);
@@ -257,7 +257,7 @@ impl Ring {
             let capabilities = word(CAPABILITIES);
             let scale = word(TIME_SHIFT_MULTIPLIER).to_ne_bytes();
             let [_, _, s0, s1, m0, m1, m2, m3] = scale;
-            let clock = Clock {
+            let clock = TimeConversion {
                 shift: u16::from_ne_bytes([s0, s1]).into(),
                 multiplier: u32::from_ne_bytes([m0, m1, m2, m3]).into(),
                 zero: word(TIME_ZERO),
@@ -542,12 +542,12 @@ mod tests {
         store(CAPABILITIES, 1 << 3 | 1 << 4);
         store(TIME_SHIFT_MULTIPLIER, u64::from_ne_bytes([48, 0, 21, 0, 1, 2, 0, 0]));
         store(TIME_ZERO, 77);
-        let clock = Clock { shift: 21, multiplier: 0x201, zero: 77, short: None };
+        let clock = TimeConversion { shift: 21, multiplier: 0x201, zero: 77, short: None };
         assert_eq!(ring.clock(), Some(clock));
         store(CAPABILITIES, 1 << 3 | 1 << 4 | 1 << 5);
         store(TIME_CYCLES, 5);
         store(TIME_MASK, 0xffff_ffff);
-        assert_eq!(ring.clock(), Some(Clock { short: Some((5, 0xffff_ffff)), ..clock }));
+        assert_eq!(ring.clock(), Some(TimeConversion { short: Some((5, 0xffff_ffff)), ..clock }));
         // in the middle of a change
         store(LOCK, u64::from_ne_bytes([1, 0, 0, 0, 0, 0, 0, 0]));
         assert_eq!(ring.clock(), None);

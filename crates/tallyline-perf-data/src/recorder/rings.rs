@@ -1,10 +1,10 @@
 //! The rings, and their way into the file; and that of the packets that hardware writes beside them.
 
-use super::keep::Keeper;
+use super::build_id_cache::BuildIdCache;
 use super::os::{self, Ring};
 use crate::abi::{auxtrace, misc, record as kind};
 use crate::file::BuildId;
-use crate::spe::{Clock, Part};
+use crate::spe::{AuxtraceBuffer, TimeConversion};
 use crate::writer::Writer;
 use std::fs::File;
 use std::io::{Error, Result};
@@ -12,7 +12,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 /// The numbers of records and bytes that went through.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RecordingStats {
     pub(super) samples: u64,
     /// As the kernel says in between; what was lost last it may not have said.
     pub(super) lost: u64,
@@ -24,12 +24,12 @@ pub(super) struct Tally {
     /// Both when events were let go on last.
     pub(super) before: (u64, u64),
     /// Programs that may have to be kept.
-    pub(super) keeper: Keeper,
+    pub(super) keeper: BuildIdCache,
 }
 
 /// The ring of a CPU.
 #[derive(Debug)]
-struct OfCpu {
+struct CpuRing {
     cpu: u32,
     /// Says when it fills.
     descriptor: RawFd,
@@ -41,7 +41,7 @@ struct OfCpu {
 /// One ring a CPU.
 #[derive(Debug, Default)]
 pub(super) struct Rings {
-    rings: Vec<OfCpu>,
+    rings: Vec<CpuRing>,
     buffer: Vec<u8>,
     /// Pages of each buffer for packets, as far as the kernel had them.
     packet_pages: Option<usize>,
@@ -57,7 +57,7 @@ const SMALLEST: usize = 2;
 
 impl Rings {
     pub(super) fn add(&mut self, descriptor: RawFd, cpu: u32, ring: Ring) {
-        self.rings.push(OfCpu { cpu, descriptor, ring, writers: Vec::new() });
+        self.rings.push(CpuRing { cpu, descriptor, ring, writers: Vec::new() });
     }
 
     /// An event that writes packets to the ring of this CPU.
@@ -95,21 +95,25 @@ impl Rings {
     }
 
     /// Returns the conversion of the hardware's counter to the time of records.
-    pub(super) fn clock(&self) -> Option<Clock> {
+    pub(super) fn clock(&self) -> Option<TimeConversion> {
         self.rings.first()?.ring.clock()
     }
 
     /// Empties all into the file, and marks the round: what comes later is not older than what was
     /// there in the round before.
-    pub(super) fn drain_round(&mut self, writer: &mut Writer<File>, tally: &mut Tally) -> Result<()> {
+    pub(super) fn drain_round(
+        &mut self,
+        writer: &mut Writer<File>,
+        tally: &mut RecordingStats,
+    ) -> Result<()> {
         let before = writer.written();
         self.drain(writer, tally)?;
         if writer.written() > before { writer.finish_round() } else { Ok(()) }
     }
 
     /// Empties all into the file; without the mark perf keeps these records until there is one.
-    pub(super) fn drain(&mut self, writer: &mut Writer<File>, tally: &mut Tally) -> Result<()> {
-        for (index, OfCpu { cpu, ring, .. }) in self.rings.iter_mut().enumerate() {
+    pub(super) fn drain(&mut self, writer: &mut Writer<File>, tally: &mut RecordingStats) -> Result<()> {
+        for (index, CpuRing { cpu, ring, .. }) in self.rings.iter_mut().enumerate() {
             // before the ring is: what the kernel says of these packets is in it
             let packets = ring.packets_end();
             let buffer = &mut self.buffer;
@@ -126,7 +130,8 @@ impl Rings {
             }
             ring.drain_packets(packets, |offset, first, second| {
                 tally.packets += (first.len() + second.len()) as u64;
-                let part = Part { size: 0, offset, index: index as u32, tid: None, cpu: Some(*cpu) };
+                let part =
+                    AuxtraceBuffer { size: 0, offset, index: index as u32, tid: None, cpu: Some(*cpu) };
                 writer.trace(&part, [first, second])
             })?;
         }
@@ -135,7 +140,7 @@ impl Rings {
 
     /// Lets events go on that write packets, where there were some since the last time: the kernel stops one whose
     /// buffer is full.
-    pub(super) fn go_on(&self, tally: &mut Tally) {
+    pub(super) fn resume(&self, tally: &mut RecordingStats) {
         let now = (tally.packets, tally.full);
         if std::mem::replace(&mut tally.before, now) == now {
             return;
@@ -153,7 +158,7 @@ fn is_too_much(error: &Error) -> bool {
 }
 
 /// Counts samples, and notes what the file's header will say of files.
-fn scan(mut bytes: &[u8], writer: &mut Writer<File>, tally: &mut Tally) {
+fn scan(mut bytes: &[u8], writer: &mut Writer<File>, tally: &mut RecordingStats) {
     while let Some((header, _)) = bytes.split_first_chunk::<8>() {
         let [k0, k1, k2, k3, m0, m1, s0, s1] = *header;
         let size = usize::from(u16::from_ne_bytes([s0, s1]));
@@ -227,9 +232,9 @@ mod tests {
     use crate::Recording;
     use crate::abi::{attr_flag, sample as bit};
     use crate::attr::Attr;
-    use crate::file::{Body, Records, Seen};
-    use crate::spe::{CpuInfo, Who, description};
-    use crate::writer::{Encoder, EventDescription, Machine};
+    use crate::file::{RecordBody, RecordSource, VisitedRecord};
+    use crate::spe::{CpuMetadata, SampleId, auxtrace_info};
+    use crate::writer::{Encoder, EventDescription, MachineDescription};
 
     /// A load of a program, with its number in the address of the data.
     fn packets(number: u64) -> Vec<u8> {
@@ -254,8 +259,8 @@ mod tests {
     fn begin(path: &std::path::Path) -> Writer<File> {
         let event = EventDescription { name: "arm_spe_0//".to_owned(), attr: attr(), ids: vec![1] };
         let mut writer = Writer::new(File::create(path).expect("writable"), vec![event]).expect("writable");
-        let cpus = [3, 5].map(|number| CpuInfo { number, pmu: Some(9), ..CpuInfo::default() });
-        let mut info = Encoder::auxtrace_info(auxtrace::ARM_SPE, &description(9, &cpus));
+        let cpus = [3, 5].map(|number| CpuMetadata { number, pmu: Some(9), ..CpuMetadata::default() });
+        let mut info = Encoder::auxtrace_info(auxtrace::ARM_SPE, &auxtrace_info(9, &cpus));
         writer.records(info.finish()).expect("writable");
         writer
     }
@@ -264,7 +269,7 @@ mod tests {
     fn packets_go_into_the_file_behind_what_the_kernel_says_of_them() {
         let path = std::env::temp_dir().join(format!("tallyline-rings-{}", std::process::id()));
         let mut writer = begin(&path);
-        let (mut rings, mut tally) = (Rings::default(), Tally::default());
+        let (mut rings, mut tally) = (Rings::default(), RecordingStats::default());
         for cpu in [3, 5] {
             rings.add(-1, cpu, Ring::made_up());
         }
@@ -275,7 +280,7 @@ mod tests {
                 let count = 7 + 20 * index as u64 + round;
                 let bytes: Vec<u8> = (number..number + count).flat_map(packets).collect();
                 number += count;
-                let who = Who { pid: Some(7), tid: Some(8), time: Some(1000 + number), cpu: Some(cpu) };
+                let who = SampleId { pid: Some(7), tid: Some(8), time: Some(1000 + number), cpu: Some(cpu) };
                 let flags = if round == 4 { auxtrace::TRUNCATED } else { 0 };
                 let mut aux = Encoder::aux(offsets[index], bytes.len() as u64, flags, &attr(), &who);
                 offsets[index] += bytes.len() as u64;
@@ -285,22 +290,22 @@ mod tests {
         }
         assert_eq!((tally.packets, tally.full, tally.samples), (64 * number, 2, 0));
         assert_eq!(tally.last_time, 1000 + number);
-        writer.finish(&Machine::default(), &[]).expect("writable");
+        writer.finish(&MachineDescription::default(), &[]).expect("writable");
 
         let bytes = std::fs::read(&path).expect("readable");
         std::fs::remove_file(&path).expect("own file");
         let recording = Recording::parse(&bytes).expect("well-formed");
         let (mut kinds, mut addresses, mut found) = (Vec::new(), Vec::new(), None);
-        let outcome = recording.each(&mut |_, seen| {
+        let outcome = recording.visit(&mut |_, seen| {
             match seen {
-                Seen::Other(record) => {
-                    if let Body::Other(kind @ (kind::AUX | kind::AUXTRACE)) = record.body {
+                VisitedRecord::Other(record) => {
+                    if let RecordBody::Other(kind @ (kind::AUX | kind::AUXTRACE)) = record.body {
                         kinds.push(kind);
                     }
                 }
-                Seen::Access(sample) => addresses.push((sample.addr, sample.cpu)),
-                Seen::Traces(tally) => found = Some(*tally),
-                Seen::Sample(..) | Seen::Damaged(_) => {}
+                VisitedRecord::Access(sample) => addresses.push((sample.addr, sample.cpu)),
+                VisitedRecord::Traces(tally) => found = Some(*tally),
+                VisitedRecord::Sample(..) | VisitedRecord::Damaged(_) => {}
             }
             Ok(())
         });

@@ -3,7 +3,7 @@
 use super::request::EventRequest;
 use super::sysfs::{Pmu, Pmus, text};
 use crate::attr::Attr;
-use crate::spe::{self, CpuInfo};
+use crate::spe::{self, CpuMetadata};
 use std::path::Path;
 
 /// The prefix of the names of PMUs of Arm's statistical profiling.
@@ -90,7 +90,7 @@ pub(super) fn description(kind: u32, pmus: &Pmus, folder: &Path, online: &[u32])
         let traces =
             |(cpus, _): &&(Option<Vec<u32>>, Pmu)| cpus.as_ref().is_none_or(|cpus| cpus.contains(number));
         let pmu = pmus.iter().find(traces).map(|(_, pmu)| pmu);
-        CpuInfo {
+        CpuMetadata {
             number: *number,
             midr: model(folder, *number).unwrap_or(0),
             pmu: pmu.map(|pmu| pmu.kind),
@@ -98,7 +98,7 @@ pub(super) fn description(kind: u32, pmus: &Pmus, folder: &Path, online: &[u32])
             events: pmu.and_then(|pmu| hexadecimal(&pmu.capability("event_filter")?)).unwrap_or(0),
         }
     });
-    spe::description(kind, &cpus.collect::<Vec<_>>())
+    spe::auxtrace_info(kind, &cpus.collect::<Vec<_>>())
 }
 
 /// `MIDR_EL1` of a CPU.

@@ -1,14 +1,14 @@
 //! Records about what was there before the recording began: the kernel, processes, their mappings.
 
 use super::build_id::{build_id_of_file, build_id_of_notes};
-use super::keep::Keeper;
+use super::build_id_cache::BuildIdCache;
 use super::sysfs::{Pmus, cpu_list, text};
 use super::{Target, spe};
 use crate::abi::{attr_flag, auxtrace};
 use crate::attr::Attr;
-use crate::file::{BuildId, Comm, Mapping, Task};
+use crate::file::{BuildId, Comm, Mmap, Task};
 use crate::sample::CpuMode;
-use crate::spe::Clock;
+use crate::spe::TimeConversion;
 use crate::writer::{Encoder, Writer};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ const BEFORE: u64 = 0;
 /// The kernel's code and its modules, where it shows their addresses.
 pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
     let mut map = |path: &str, start: u64, len: u64, file_offset: u64, build_id: Option<BuildId>| {
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid: -1,
             tid: 0,
             mode: CpuMode::Kernel,
@@ -56,7 +56,7 @@ pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
 }
 
 /// Writes the description of packets and of their clock: in front of all records, as perf expects it.
-pub(super) fn packets(writer: &mut Writer<File>, kind: u32, clock: Option<Clock>) -> Result<()> {
+pub(super) fn packets(writer: &mut Writer<File>, kind: u32, clock: Option<TimeConversion>) -> Result<()> {
     if let Some(clock) = clock {
         writer.records(Encoder::time_conversion(&clock).finish())?;
     }
@@ -161,7 +161,7 @@ pub(super) fn process(
     attr: &Attr,
     pid: i32,
     build_ids: &mut HashMap<String, Option<BuildId>>,
-    keeper: &mut Keeper,
+    keeper: &mut BuildIdCache,
 ) -> Result<()> {
     let parent = parent(pid).unwrap_or(0);
     let first = Task { pid, parent_pid: parent, tid: pid, parent_tid: parent };
@@ -199,7 +199,7 @@ fn mappings(
     attr: &Attr,
     pid: i32,
     build_ids: &mut HashMap<String, Option<BuildId>>,
-    keeper: &mut Keeper,
+    keeper: &mut BuildIdCache,
 ) -> Result<()> {
     let has_data = attr.flags & attr_flag::MMAP_DATA != 0;
     for line in fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default().lines() {
@@ -230,7 +230,7 @@ fn mappings(
 }
 
 /// A line of `/proc/PID/maps`, if it maps something readable.
-fn parse_mapping(pid: i32, line: &str) -> Option<(Mapping<'_>, &str)> {
+fn parse_mapping(pid: i32, line: &str) -> Option<(Mmap<'_>, &str)> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
@@ -242,7 +242,7 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mapping<'_>, &str)> {
         return None;
     }
     let path = if path.is_empty() { "//anon" } else { path };
-    let mapping = Mapping {
+    let mapping = Mmap {
         pid,
         tid: pid,
         mode: CpuMode::User,

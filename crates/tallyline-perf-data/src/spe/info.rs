@@ -8,13 +8,13 @@ use std::collections::HashMap;
 
 /// The CPUs that wrote traces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Info {
+pub(super) struct SpeMetadata {
     cpus: HashMap<u64, Cpu>,
     /// The model of all CPUs, if they are the same.
     any: Option<Cpu>,
 }
 
-impl Info {
+impl SpeMetadata {
     /// Reads the body of a `PERF_RECORD_AUXTRACE_INFO`. None of hardware that is not Arm's SPE.
     pub(super) fn parse(mut at: Cursor<'_>) -> Result<Option<Self>> {
         const WHAT: &str = "description of a trace";
@@ -74,7 +74,7 @@ impl Info {
 
 /// A CPU, as the description of its traces has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuInfo {
+pub struct CpuMetadata {
     /// Its number.
     pub number: u32,
     /// `MIDR_EL1`: its designer, part and revision.
@@ -91,7 +91,7 @@ pub struct CpuInfo {
 const MAGIC: u64 = 0x1010_1010_1010_1010;
 
 /// The words of a description, as perf writes them since Linux 6.14: a header, and a part for each CPU.
-pub fn description(pmu: u32, cpus: &[CpuInfo]) -> Vec<u64> {
+pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
     const VERSION: u64 = 2;
     const HEADER: u64 = 4;
     const PARAMETERS: u64 = 4;
@@ -105,7 +105,7 @@ pub fn description(pmu: u32, cpus: &[CpuInfo]) -> Vec<u64> {
 
 /// The conversion of the CPUs' counter to the time of the recording: `PERF_RECORD_TIME_CONV`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub struct TimeConversion {
     /// Nanoseconds are `zero + (counter * multiplier >> shift)`.
     pub shift: u64,
     /// See there.
@@ -116,7 +116,7 @@ pub struct Clock {
     pub short: Option<(u64, u64)>,
 }
 
-impl Clock {
+impl TimeConversion {
     /// Reads the body of the record; older ones end before the last parts. None where it says nothing.
     pub(super) fn parse(mut at: Cursor<'_>) -> Result<Option<Self>> {
         const WHAT: &str = "conversion of times";
@@ -158,19 +158,20 @@ mod tests {
         halves.chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
     }
 
-    fn info(kind: u32, words: &[u64]) -> Result<Option<Info>> {
-        Info::parse(Cursor::new(&body([kind, 0], words), ByteOrder::Little, 0))
+    fn info(kind: u32, words: &[u64]) -> Result<Option<SpeMetadata>> {
+        SpeMetadata::parse(Cursor::new(&body([kind, 0], words), ByteOrder::Little, 0))
     }
 
     #[test]
     fn descriptions_of_all_versions_are_read() {
-        let cpu = |number, midr, events| CpuInfo { number, midr, pmu: Some(9), min_interval: 1024, events };
-        let two = description(9, &[cpu(0, 0x410f_d0c0, 1), cpu(3, 0x410f_d0c0, 2)]);
+        let cpu =
+            |number, midr, events| CpuMetadata { number, midr, pmu: Some(9), min_interval: 1024, events };
+        let two = auxtrace_info(9, &[cpu(0, 0x410f_d0c0, 1), cpu(3, 0x410f_d0c0, 2)]);
         let found = info(4, &two).expect("well-formed").expect("SPE");
         assert_eq!(found.cpu(Some(3)), Some(Cpu { midr: 0x410f_d0c0, events: 2 }));
         assert_eq!(found.cpu(Some(1)), None);
         assert_eq!(found.cpu(None).map(|cpu| cpu.midr), Some(0x410f_d0c0), "all are the same");
-        let mixed = description(9, &[cpu(0, 0x410f_d0c0, 1), cpu(3, 0x410f_d490, 2)]);
+        let mixed = auxtrace_info(9, &[cpu(0, 0x410f_d0c0, 1), cpu(3, 0x410f_d490, 2)]);
         assert_eq!(info(4, &mixed).expect("well-formed").expect("SPE").cpu(None), None);
         // without the events
         let short =
@@ -196,7 +197,7 @@ mod tests {
     fn counters_become_times() {
         let clock = |words: &[u64], caps: [u8; 8]| {
             let bytes = [words.iter().flat_map(|word| word.to_le_bytes()).collect(), caps.to_vec()].concat();
-            Clock::parse(Cursor::new(&bytes, ByteOrder::Little, 0)).expect("well-formed")
+            TimeConversion::parse(Cursor::new(&bytes, ByteOrder::Little, 0)).expect("well-formed")
         };
         // 25 MHz: 40 nanoseconds each
         let whole = clock(&[21, 40 << 21, 5_000_000_000, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]).expect("a clock");
@@ -207,10 +208,10 @@ mod tests {
         assert_eq!(clock(&[21, 0, 0, 0, 0], [0; 8]), None);
         assert_eq!(clock(&[64, 1, 0, 0, 0], [0; 8]), None);
         let written = whole.words().iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
-        let read = Clock::parse(Cursor::new(&written, ByteOrder::NATIVE, 0)).expect("well-formed");
+        let read = TimeConversion::parse(Cursor::new(&written, ByteOrder::NATIVE, 0)).expect("well-formed");
         assert_eq!(read, Some(whole));
         let bytes = [21_u64, 7, 9].map(u64::to_le_bytes).concat();
-        let old = Clock::parse(Cursor::new(&bytes, ByteOrder::Little, 0)).expect("well-formed");
-        assert_eq!(old, Some(Clock { shift: 21, multiplier: 7, zero: 9, short: None }));
+        let old = TimeConversion::parse(Cursor::new(&bytes, ByteOrder::Little, 0)).expect("well-formed");
+        assert_eq!(old, Some(TimeConversion { shift: 21, multiplier: 7, zero: 9, short: None }));
     }
 }

@@ -5,7 +5,7 @@
 //! and their clock are, `threads` who ran. `Traces` keeps what the other records say until all are read; then the
 //! traces are decoded a piece at a time, one buffer of the hardware after the other.
 //!
-//! A record that is a memory access becomes a sample. Others are counted ([`Tally`]).
+//! A record that is a memory access becomes a sample. Others are counted ([`AuxtraceStats`]).
 
 mod info;
 mod packet;
@@ -13,13 +13,13 @@ mod record;
 mod source;
 mod threads;
 
-pub use info::{Clock, CpuInfo, description};
+pub use info::{CpuMetadata, TimeConversion, auxtrace_info};
 
 use super::abi::{auxtrace, misc, record as kind};
 use super::bytes::Cursor;
 use super::sample::{Sample, Weight};
 use crate::Result;
-use info::Info;
+use info::SpeMetadata;
 use record::{Decoder, Operation, Record};
 use std::collections::HashMap;
 use threads::Threads;
@@ -29,7 +29,7 @@ const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 
 /// The outcome of decoding the hardware's traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AuxtraceStats {
     /// Bytes of traces that were decoded.
     pub bytes: u64,
     /// Memory accesses: samples.
@@ -58,7 +58,7 @@ pub struct Tally {
     pub foreign: u64,
 }
 
-impl Tally {
+impl AuxtraceStats {
     /// Returns whether there were no traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -128,7 +128,7 @@ impl Tally {
 
 /// The task, CPU and time in the trailer of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Who {
+pub struct SampleId {
     /// The process.
     pub pid: Option<i32>,
     /// The thread.
@@ -147,7 +147,7 @@ pub(crate) trait Source {
 
 /// A part of a trace, as one record has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct AuxtraceBuffer {
     /// Bytes.
     pub size: u64,
     /// The offset in the hardware's buffer, counted from its beginning.
@@ -160,9 +160,9 @@ pub struct Part {
     pub cpu: Option<u32>,
 }
 
-impl Part {
+impl AuxtraceBuffer {
     /// Its bytes without what fills it up to a multiple of 8, as far as the next one of the buffer says it.
-    fn size_before(&self, next: Option<&Part>) -> u64 {
+    fn size_before(&self, next: Option<&AuxtraceBuffer>) -> u64 {
         const FILL: u64 = 8;
         let until = next
             .filter(|next| next.index == self.index)
@@ -173,10 +173,10 @@ impl Part {
 
 /// The kernel's description of a part of a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct AuxRecord {
     offset: u64,
     size: u64,
-    who: Who,
+    who: SampleId,
     /// `true` if its last record is damaged.
     is_partial: bool,
 }
@@ -191,17 +191,17 @@ enum Owner {
 /// The traces' descriptions and positions in a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    info: Option<Info>,
-    clock: Option<Clock>,
+    info: Option<SpeMetadata>,
+    clock: Option<TimeConversion>,
     /// With where their bytes are.
-    parts: Vec<(u64, Part)>,
-    written: HashMap<Owner, Vec<Written>>,
+    parts: Vec<(u64, AuxtraceBuffer)>,
+    written: HashMap<Owner, Vec<AuxRecord>>,
     threads: Threads,
-    tally: Tally,
+    tally: AuxtraceStats,
 }
 
 /// Returns whether records of a type concern traces.
-pub(crate) fn concerns(kind: u32) -> bool {
+pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
     matches!(
         kind,
         kind::COMM
@@ -224,13 +224,13 @@ impl Traces {
         kind: u32,
         header_misc: u16,
         body: Cursor<'_>,
-        who: Who,
+        who: SampleId,
         end: u64,
     ) -> Result<()> {
         match kind {
-            kind::AUXTRACE_INFO => self.info = Info::parse(body)?.or(self.info.take()),
-            kind::TIME_CONV => self.clock = Clock::parse(body)?,
-            kind::AUXTRACE => self.part(body, end)?,
+            kind::AUXTRACE_INFO => self.info = SpeMetadata::parse(body)?.or(self.info.take()),
+            kind::TIME_CONV => self.clock = TimeConversion::parse(body)?,
+            kind::AUXTRACE => self.add_auxtrace(body, end)?,
             // the description comes first: without one nobody asks
             _ if self.info.is_some() => self.thread(kind, header_misc, body, who)?,
             _ => {}
@@ -238,7 +238,7 @@ impl Traces {
         Ok(())
     }
 
-    fn part(&mut self, mut at: Cursor<'_>, position: u64) -> Result<()> {
+    fn add_auxtrace(&mut self, mut at: Cursor<'_>, position: u64) -> Result<()> {
         const WHAT: &str = "a trace";
         let (size, offset) = (at.u64(WHAT)?, at.u64(WHAT)?);
         if offset.checked_add(size).is_none() {
@@ -248,11 +248,11 @@ impl Traces {
         let (index, tid, cpu) = (at.u32(WHAT)?, at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?);
         let tid = Some(tid).filter(|tid| *tid != -1);
         let cpu = Some(cpu).filter(|cpu| *cpu != u32::MAX);
-        self.parts.push((position, Part { size, offset, index, tid, cpu }));
+        self.parts.push((position, AuxtraceBuffer { size, offset, index, tid, cpu }));
         Ok(())
     }
 
-    fn thread(&mut self, kind: u32, header_misc: u16, mut at: Cursor<'_>, who: Who) -> Result<()> {
+    fn thread(&mut self, kind: u32, header_misc: u16, mut at: Cursor<'_>, who: SampleId) -> Result<()> {
         const WHAT: &str = "a thread";
         let time = who.time.filter(|time| *time != u64::MAX).unwrap_or(0);
         if let (Some(pid), Some(tid)) = (who.pid, who.tid)
@@ -295,7 +295,7 @@ impl Traces {
         Ok(())
     }
 
-    fn written(&mut self, mut at: Cursor<'_>, who: Who) -> Result<()> {
+    fn written(&mut self, mut at: Cursor<'_>, who: SampleId) -> Result<()> {
         const WHAT: &str = "a written trace";
         let (offset, size, flags) = (at.u64(WHAT)?, at.u64(WHAT)?, at.u64(WHAT)?);
         let has = |flag: u64| u64::from(flags & flag != 0);
@@ -304,7 +304,7 @@ impl Traces {
         self.tally.collisions += has(auxtrace::COLLISION);
         for owner in [who.cpu.map(Owner::Cpu), who.tid.map(Owner::Thread)].into_iter().flatten() {
             let is_partial = flags & auxtrace::PARTIAL != 0;
-            self.written.entry(owner).or_default().push(Written { offset, size, who, is_partial });
+            self.written.entry(owner).or_default().push(AuxRecord { offset, size, who, is_partial });
         }
         Ok(())
     }
@@ -317,10 +317,10 @@ impl Traces {
         cpu_id: Option<&str>,
         has_time: bool,
         each: &mut dyn FnMut(&Sample<'_>) -> Result<()>,
-    ) -> Result<Tally> {
+    ) -> Result<AuxtraceStats> {
         let Some(mut info) = self.info.take() else {
             let foreign = self.parts.iter().map(|(_, part)| part.size);
-            return Ok(Tally { foreign: foreign.fold(0, u64::saturating_add), ..self.tally });
+            return Ok(AuxtraceStats { foreign: foreign.fold(0, u64::saturating_add), ..self.tally });
         };
         info.set_model(cpu_id);
         self.threads.sort();
@@ -338,7 +338,7 @@ impl Traces {
                 context = None;
             }
             decoder.start(part.offset, &mut tally);
-            let mut run = Run { traces: &self, info: &info, part, context, has_time };
+            let mut run = BufferRun { traces: &self, info: &info, part, context, has_time };
             let mut start = 0;
             while start < size {
                 // what follows a damaged record is none of its packets
@@ -363,18 +363,18 @@ impl Traces {
 }
 
 /// The decoding of a part.
-struct Run<'t> {
+struct BufferRun<'t> {
     traces: &'t Traces,
-    info: &'t Info,
-    part: &'t Part,
+    info: &'t SpeMetadata,
+    part: &'t AuxtraceBuffer,
     /// The thread that a record of this buffer named last.
     context: Option<i32>,
     has_time: bool,
 }
 
-impl Run<'_> {
+impl BufferRun<'_> {
     /// A sample of a record that ends there in the hardware's buffer, if it is a memory access.
-    fn sample(&mut self, record: &Record, offset: u64, tally: &mut Tally) -> Option<Sample<'static>> {
+    fn sample(&mut self, record: &Record, offset: u64, tally: &mut AuxtraceStats) -> Option<Sample<'static>> {
         if let Some(context) = record.context {
             // the register has 32 bits of it
             self.context = Some(context as u32 as i32);
@@ -423,7 +423,7 @@ impl Run<'_> {
 
     /// Returns the kernel's descriptions of this buffer, by offset, and the number of them that begin up to an
     /// offset.
-    fn said(&self, offset: u64) -> Option<(&[Written], usize)> {
+    fn said(&self, offset: u64) -> Option<(&[AuxRecord], usize)> {
         let owner = match (self.part.cpu, self.part.tid) {
             (Some(cpu), _) => Owner::Cpu(cpu),
             (None, tid) => Owner::Thread(tid?),
@@ -433,7 +433,7 @@ impl Run<'_> {
     }
 
     /// Returns who wrote that part of the buffer, and when.
-    fn written(&self, offset: u64) -> Option<Who> {
+    fn written(&self, offset: u64) -> Option<SampleId> {
         let (written, behind) = self.said(offset)?;
         let one = written.get(behind.checked_sub(1)?)?;
         (offset - one.offset < one.size).then_some(one.who)

@@ -50,7 +50,7 @@ pub(super) mod class {
 
 /// Why there is no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum PacketError {
     /// It goes on behind the bytes that are there.
     Short,
     /// No packet begins like that.
@@ -59,8 +59,8 @@ pub(super) enum Failure {
 
 /// The packet that bytes begin with, and its length. `offset` is where they are in the hardware's buffer, which
 /// packets that align count from.
-pub(super) fn read(bytes: &[u8], offset: u64) -> Result<(Packet, usize), Failure> {
-    let first = *bytes.first().ok_or(Failure::Short)?;
+pub(super) fn read(bytes: &[u8], offset: u64) -> Result<(Packet, usize), PacketError> {
+    let first = *bytes.first().ok_or(PacketError::Short)?;
     match first {
         0x00 => return Ok((Packet::Padding, 1)),
         0x01 => return Ok((Packet::End, 1)),
@@ -68,31 +68,31 @@ pub(super) fn read(bytes: &[u8], offset: u64) -> Result<(Packet, usize), Failure
         0x20..=0x23 => {}
         _ => return short(bytes, first, 0),
     }
-    match *bytes.get(1).ok_or(Failure::Short)? {
+    match *bytes.get(1).ok_or(PacketError::Short)? {
         0 => {
             let alignment = 2_u64 << (first & 3);
             let len = (alignment - offset % alignment) as usize;
             // where it is at the boundary's last byte its second byte is behind that
             let len = if len < 2 { len + alignment as usize } else { len };
-            if len > bytes.len() { Err(Failure::Short) } else { Ok((Packet::Padding, len)) }
+            if len > bytes.len() { Err(PacketError::Short) } else { Ok((Packet::Padding, len)) }
         }
         second => {
             let (packet, len) = short(&bytes[1..], second, (first & 3) << 3)?;
             // only addresses and counters have so many
             let is_indexed = matches!(packet, Packet::Address(..) | Packet::Counter(..) | Packet::Unknown);
-            if is_indexed { Ok((packet, len + 1)) } else { Err(Failure::Damaged) }
+            if is_indexed { Ok((packet, len + 1)) } else { Err(PacketError::Damaged) }
         }
     }
 }
 
 /// A packet whose header has its size in bits 4 and 5; `index` is what an extended header adds.
-fn short(bytes: &[u8], header: u8, index: u8) -> Result<(Packet, usize), Failure> {
+fn short(bytes: &[u8], header: u8, index: u8) -> Result<(Packet, usize), PacketError> {
     // the two upper bits tell headers that have a size from those that have none
     if !matches!(header >> 6, 1 | 2) {
-        return Err(Failure::Damaged);
+        return Err(PacketError::Damaged);
     }
     let size = 1 << (header >> 4 & 3);
-    let payload = bytes.get(1..1 + size).ok_or(Failure::Short)?;
+    let payload = bytes.get(1..1 + size).ok_or(PacketError::Short)?;
     let value = payload.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let index = index | header & 7;
     let packet = match header {
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(read(bytes, 0), Ok((packet, bytes.len())), "{bytes:x?}");
             for len in 0..bytes.len() {
-                assert_eq!(read(&bytes[..len], 0), Err(Failure::Short), "{bytes:x?} cut at {len}");
+                assert_eq!(read(&bytes[..len], 0), Err(PacketError::Short), "{bytes:x?} cut at {len}");
             }
             assert!(bytes.len() <= LONGEST);
         }
@@ -152,7 +152,7 @@ mod tests {
         for bytes in
             [&[0x02_u8, 0][..], &[0x3f, 0], &[0xc1, 0], &[0xff, 0], &[0x20, 0xff, 0], &[0x20, 0x49, 0]]
         {
-            assert_eq!(read(bytes, 0), Err(Failure::Damaged), "{bytes:x?}");
+            assert_eq!(read(bytes, 0), Err(PacketError::Damaged), "{bytes:x?}");
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!((packet, (offset + len as u64) % 16), (Packet::Padding, 0));
             assert!((2..=17).contains(&len));
         }
-        assert_eq!(read(&bytes[..7], 8), Err(Failure::Short));
+        assert_eq!(read(&bytes[..7], 8), Err(PacketError::Short));
         assert_eq!(read(&[0x20, 0], 6), Ok((Packet::Padding, 2)));
     }
 }

@@ -1,7 +1,7 @@
 //! Records: the packets that one sampled operation left, up to the one that ends it.
 
-use super::Tally;
-use super::packet::{self, Failure, LONGEST, Packet, address, class, counter};
+use super::AuxtraceStats;
+use super::packet::{self, LONGEST, Packet, PacketError, address, class, counter};
 use crate::sample::CpuMode;
 
 /// Bits of [`Record::events`]: the number of each event in the architecture.
@@ -121,7 +121,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// At a place in the hardware's buffer. A record that goes on elsewhere is lost.
-    pub(super) fn start(&mut self, offset: u64, tally: &mut Tally) {
+    pub(super) fn start(&mut self, offset: u64, tally: &mut AuxtraceStats) {
         if offset != self.offset.wrapping_add(self.rest.len() as u64) {
             self.stop(tally);
             self.offset = offset;
@@ -129,7 +129,7 @@ impl Decoder {
     }
 
     /// At the end: a record that has none is lost.
-    pub(super) fn stop(&mut self, tally: &mut Tally) {
+    pub(super) fn stop(&mut self, tally: &mut AuxtraceStats) {
         tally.cut += u64::from(self.has_packets || self.is_damaged || !self.rest.is_empty());
         self.offset = self.offset.wrapping_add(self.rest.len() as u64);
         self.rest.clear();
@@ -144,8 +144,8 @@ impl Decoder {
     pub(super) fn feed<E>(
         &mut self,
         bytes: &[u8],
-        tally: &mut Tally,
-        each: &mut dyn FnMut(&Record, u64, &mut Tally) -> Result<(), E>,
+        tally: &mut AuxtraceStats,
+        each: &mut dyn FnMut(&Record, u64, &mut AuxtraceStats) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
@@ -157,7 +157,7 @@ impl Decoder {
                     at += len;
                     packet
                 }
-                Err(Failure::Short) if all.len() - at < LONGEST => break,
+                Err(PacketError::Short) if all.len() - at < LONGEST => break,
                 Err(_) => {
                     at += 1;
                     tally.damaged_bytes += 1;
@@ -198,8 +198,9 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn decode(pieces: &[&[u8]]) -> (Vec<Record>, Tally) {
-        let (mut decoder, mut tally, mut records) = (Decoder::default(), Tally::default(), Vec::new());
+    fn decode(pieces: &[&[u8]]) -> (Vec<Record>, AuxtraceStats) {
+        let (mut decoder, mut tally, mut records) =
+            (Decoder::default(), AuxtraceStats::default(), Vec::new());
         for piece in pieces {
             let fed = decoder.feed(piece, &mut tally, &mut |record, _, _| {
                 records.push(*record);
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!((store.data, store.physical), (Some(0x60_0008), Some(0x4_0000_1000)));
         assert_eq!(store.operation, Some(Operation::Access { is_store: true, is_atomic: false }));
         assert_eq!((store.context, store.timestamp, store.source), (None, None, None));
-        assert_eq!(tally, Tally::default());
+        assert_eq!(tally, AuxtraceStats::default());
     }
 
     #[test]
@@ -260,7 +261,7 @@ mod tests {
         for cut in 0..=TWO.len() {
             let (records, tally) = decode(&[&TWO[..cut], &TWO[cut..]]);
             assert_eq!(records, whole, "cut at {cut}");
-            assert_eq!(tally, Tally::default(), "cut at {cut}");
+            assert_eq!(tally, AuxtraceStats::default(), "cut at {cut}");
         }
     }
 
@@ -268,8 +269,8 @@ mod tests {
     fn a_record_without_an_end_is_counted() {
         let (records, tally) = decode(&[&TWO[..TWO.len() - 2]]);
         assert_eq!((records.len(), tally.cut), (1, 1));
-        let (mut decoder, mut tally) = (Decoder::default(), Tally::default());
-        let mut none = |_: &Record, _: u64, _: &mut Tally| Ok::<(), Infallible>(());
+        let (mut decoder, mut tally) = (Decoder::default(), AuxtraceStats::default());
+        let mut none = |_: &Record, _: u64, _: &mut AuxtraceStats| Ok::<(), Infallible>(());
         assert!(decoder.feed(&TWO[..20], &mut tally, &mut none).is_ok());
         decoder.start(20, &mut tally);
         assert_eq!(tally.cut, 0, "it goes on there");

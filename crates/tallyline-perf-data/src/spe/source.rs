@@ -8,7 +8,7 @@ use crate::sample::{DataSource, level, level_number, op, snoop, tlb};
 
 /// The numbering of data sources by a family of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Numbers {
+enum DataSourceEncoding {
     /// Arm's own designs.
     Arm,
     /// Ampere's.
@@ -23,25 +23,25 @@ const NVIDIA: u64 = 0x4e;
 const AMPERE: u64 = 0xc0;
 
 /// Designer and part of the CPUs whose manuals number places of data, and how.
-const CPUS: [(u64, u64, Numbers); 18] = [
-    (ARM, 0xd0c, Numbers::Arm),       // Neoverse N1
-    (ARM, 0xd49, Numbers::Arm),       // Neoverse N2
-    (ARM, 0xd40, Numbers::Arm),       // Neoverse V1
-    (ARM, 0xd4f, Numbers::Arm),       // Neoverse V2
-    (ARM, 0xd84, Numbers::Arm),       // Neoverse V3
-    (ARM, 0xd4d, Numbers::Arm),       // Cortex-A715
-    (ARM, 0xd81, Numbers::Arm),       // Cortex-A720
-    (ARM, 0xd89, Numbers::Arm),       // Cortex-A720AE
-    (ARM, 0xd87, Numbers::Arm),       // Cortex-A725
-    (ARM, 0xd4b, Numbers::Arm),       // Cortex-A78C
-    (ARM, 0xd44, Numbers::Arm),       // Cortex-X1
-    (ARM, 0xd4c, Numbers::Arm),       // Cortex-X1C
-    (ARM, 0xd4e, Numbers::Arm),       // Cortex-X3
-    (ARM, 0xd82, Numbers::Arm),       // Cortex-X4
-    (ARM, 0xd85, Numbers::Arm),       // Cortex-X925
-    (NVIDIA, 0x010, Numbers::Arm),    // Olympus
-    (AMPERE, 0xac4, Numbers::Ampere), // AmpereOne
-    (HISILICON, 0xd06, Numbers::Hip), // HIP12
+const CPUS: [(u64, u64, DataSourceEncoding); 18] = [
+    (ARM, 0xd0c, DataSourceEncoding::Arm),       // Neoverse N1
+    (ARM, 0xd49, DataSourceEncoding::Arm),       // Neoverse N2
+    (ARM, 0xd40, DataSourceEncoding::Arm),       // Neoverse V1
+    (ARM, 0xd4f, DataSourceEncoding::Arm),       // Neoverse V2
+    (ARM, 0xd84, DataSourceEncoding::Arm),       // Neoverse V3
+    (ARM, 0xd4d, DataSourceEncoding::Arm),       // Cortex-A715
+    (ARM, 0xd81, DataSourceEncoding::Arm),       // Cortex-A720
+    (ARM, 0xd89, DataSourceEncoding::Arm),       // Cortex-A720AE
+    (ARM, 0xd87, DataSourceEncoding::Arm),       // Cortex-A725
+    (ARM, 0xd4b, DataSourceEncoding::Arm),       // Cortex-A78C
+    (ARM, 0xd44, DataSourceEncoding::Arm),       // Cortex-X1
+    (ARM, 0xd4c, DataSourceEncoding::Arm),       // Cortex-X1C
+    (ARM, 0xd4e, DataSourceEncoding::Arm),       // Cortex-X3
+    (ARM, 0xd82, DataSourceEncoding::Arm),       // Cortex-X4
+    (ARM, 0xd85, DataSourceEncoding::Arm),       // Cortex-X925
+    (NVIDIA, 0x010, DataSourceEncoding::Arm),    // Olympus
+    (AMPERE, 0xac4, DataSourceEncoding::Ampere), // AmpereOne
+    (HISILICON, 0xd06, DataSourceEncoding::Hip), // HIP12
 ];
 
 /// The CPU that wrote a record.
@@ -54,7 +54,7 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    fn numbers(self) -> Option<Numbers> {
+    fn numbers(self) -> Option<DataSourceEncoding> {
         let (designer, part) = (self.midr >> 24 & 0xff, self.midr >> 4 & 0xfff);
         CPUS.iter().find(|known| (known.0, known.1) == (designer, part)).map(|known| known.2)
     }
@@ -62,7 +62,7 @@ impl Cpu {
 
 /// The parts of the word under construction; 0 is what is not known yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Parts {
+struct DataSourceFields {
     level: u16,
     number: u8,
     is_remote: bool,
@@ -73,7 +73,7 @@ struct Parts {
 /// Returns the source of an access's data. `None` for operations that access no memory.
 pub(super) fn of(record: &Record, cpu: Option<Cpu>) -> Option<DataSource> {
     let Some(Operation::Access { is_store, is_atomic }) = record.operation else { return None };
-    let mut parts = Parts::default();
+    let mut parts = DataSourceFields::default();
     if let Some(numbers) = cpu.and_then(Cpu::numbers) {
         if is_store {
             (parts.level, parts.number, parts.snoop) = (level::NA, level_number::NA, snoop::NA);
@@ -93,7 +93,7 @@ pub(super) fn of(record: &Record, cpu: Option<Cpu>) -> Option<DataSource> {
     Some(word(accesses, is_atomic, parts, translated(record.events)))
 }
 
-fn word(accesses: u8, is_locked: bool, parts: Parts, translation: u8) -> DataSource {
+fn word(accesses: u8, is_locked: bool, parts: DataSourceFields, translation: u8) -> DataSource {
     const LOCKED: u64 = 2;
     DataSource(
         u64::from(accesses)
@@ -108,28 +108,28 @@ fn word(accesses: u8, is_locked: bool, parts: Parts, translation: u8) -> DataSou
     )
 }
 
-fn parts_of(numbers: Numbers, source: u64) -> Parts {
+fn parts_of(numbers: DataSourceEncoding, source: u64) -> DataSourceFields {
     match numbers {
-        Numbers::Arm => arm(source),
+        DataSourceEncoding::Arm => arm(source),
         // the same places by other numbers
-        Numbers::Ampere => match source {
+        DataSourceEncoding::Ampere => match source {
             0x0 => arm(0x9),
             0x3 => arm(0xb),
             0x5 => arm(0xd),
             0x7 => arm(0xe),
             0x8 => arm(0x0),
             0x9 => arm(0x8),
-            _ => Parts::default(),
+            _ => DataSourceFields::default(),
         },
-        Numbers::Hip => hip(source),
+        DataSourceEncoding::Hip => hip(source),
     }
 }
 
-fn hit(level: u16, number: u8, snoop: u8) -> Parts {
-    Parts { level: level | level::HIT, number, is_remote: false, snoop }
+fn hit(level: u16, number: u8, snoop: u8) -> DataSourceFields {
+    DataSourceFields { level: level | level::HIT, number, is_remote: false, snoop }
 }
 
-fn arm(source: u64) -> Parts {
+fn arm(source: u64) -> DataSourceFields {
     match source {
         0x0 => hit(level::L1, level_number::L1, snoop::NONE),
         0x8 => hit(level::L2, level_number::L2, snoop::NONE),
@@ -140,22 +140,27 @@ fn arm(source: u64) -> Parts {
         // the system's cache
         0xb => hit(level::L3, level_number::L3, snoop::HIT),
         // another socket: which of its caches is not known
-        0xd => Parts { level: level::NA, number: level_number::NA, is_remote: true, snoop: snoop::PEER },
+        0xd => DataSourceFields {
+            level: level::NA,
+            number: level_number::NA,
+            is_remote: true,
+            snoop: snoop::PEER,
+        },
         0xe => hit(level::LOCAL_RAM, level_number::RAM, snoop::NONE),
-        _ => Parts::default(),
+        _ => DataSourceFields::default(),
     }
 }
 
-fn hip(source: u64) -> Parts {
+fn hip(source: u64) -> DataSourceFields {
     // the odd ones of the first eight are lines that were modified there
     let modified = if source & 1 != 0 { snoop::HITM } else { 0 };
-    let far = |parts: Parts| Parts { is_remote: true, ..parts };
+    let far = |parts: DataSourceFields| DataSourceFields { is_remote: true, ..parts };
     match source {
         0 | 1 => hit(level::L2, level_number::L2, snoop::PEER | modified),
         2 => hit(level::L3, level_number::L3, snoop::HIT),
         3 => hit(level::L3, level_number::L3, snoop::HITM),
         4 | 5 => hit(level::REMOTE_CACHE_1, level_number::L3, snoop::PEER | modified),
-        6 | 7 => Parts {
+        6 | 7 => DataSourceFields {
             level: level::REMOTE_CACHE_2,
             number: level_number::ANY_CACHE,
             is_remote: true,
@@ -167,7 +172,7 @@ fn hip(source: u64) -> Parts {
         16 => hit(level::L2, level_number::L2, snoop::NONE),
         17 => hit(level::L2, level_number::L2, snoop::HITM),
         18 => hit(level::L1, level_number::L1, snoop::NONE),
-        _ => Parts::default(),
+        _ => DataSourceFields::default(),
     }
 }
 

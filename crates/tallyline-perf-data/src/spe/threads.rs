@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 /// Values since times, in the order of time.
 #[derive(Clone, Debug, Default)]
-struct Since(Vec<(u64, i32)>);
+struct Timeline(Vec<(u64, i32)>);
 
-impl Since {
+impl Timeline {
     /// The value at a time; before the first one that, if `begins_early`.
     fn at(&self, time: u64, begins_early: bool) -> Option<i32> {
         let behind = self.0.partition_point(|(since, _)| *since <= time);
@@ -25,9 +25,9 @@ const NONE: i32 = -1;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     /// The process of each thread.
-    processes: HashMap<i32, Since>,
+    processes: HashMap<i32, Timeline>,
     /// The thread on each CPU.
-    running: HashMap<u32, Since>,
+    running: HashMap<u32, Timeline>,
 }
 
 impl Threads {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A machine as a recording describes it. Parts that are empty are left out.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineDescription {
     /// Its name.
     pub hostname: String,
     /// `uname -r`.
@@ -27,7 +27,7 @@ pub struct Machine {
     /// Core and socket of each configured CPU.
     pub topology: Vec<(u32, u32)>,
     /// The nodes of memory.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NumaNode>,
     /// The bytes of a block of memory, as it can be plugged in.
     pub memory_block: u64,
     /// Number and name of each PMU.
@@ -40,7 +40,7 @@ pub struct Machine {
 
 /// A node of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct NumaNode {
     /// Its number.
     pub number: u32,
     /// Kilobytes of memory, in all and free.
@@ -53,7 +53,7 @@ pub struct Node {
 
 /// The sections by their numbers, which is their order in the file.
 pub(super) fn sections(
-    machine: &Machine,
+    machine: &MachineDescription,
     groups: &[Group],
     events: &[EventDescription],
     build_ids: &BTreeMap<(bool, Vec<u8>), BuildId>,
@@ -207,7 +207,7 @@ impl Section {
     }
 
     /// Writes the blocks of memory of each node: a bit for each block.
-    fn memory(&mut self, machine: &Machine) {
+    fn memory(&mut self, machine: &MachineDescription) {
         const VERSION: u64 = 1;
         let nodes = machine.nodes.iter().filter(|node| !node.blocks.is_empty());
         [VERSION, machine.memory_block, nodes.clone().count() as u64]

@@ -6,13 +6,13 @@
 mod features;
 mod records;
 
-pub use features::{Machine, Node};
+pub use features::{MachineDescription, NumaNode};
 pub use records::Encoder;
 
 use super::abi::record as kind;
 use super::attr::Attr;
 use super::file::{BuildId, Feature, Group};
-use super::spe::Part;
+use super::spe::AuxtraceBuffer;
 use std::collections::BTreeMap;
 use std::io::{Result, Seek, SeekFrom, Write};
 
@@ -88,7 +88,7 @@ impl<W: Write + Seek> Writer<W> {
     pub(crate) fn stream(
         out: W,
         events: Vec<EventDescription>,
-        machine: &Machine,
+        machine: &MachineDescription,
         groups: &[Group],
     ) -> Result<Self> {
         const STREAM_HEADER: u64 = 16;
@@ -179,12 +179,12 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What the file says.
-    pub fn trace(&mut self, part: &Part, pieces: [&[u8]; 2]) -> Result<()> {
+    pub fn trace(&mut self, part: &AuxtraceBuffer, pieces: [&[u8]; 2]) -> Result<()> {
         const FILL: usize = 8;
         let size: usize = pieces.iter().map(|piece| piece.len()).sum();
         // records begin at multiples of 8; zeroes are no packets
         let filled = size.next_multiple_of(FILL);
-        self.records(Encoder::auxtrace(&Part { size: filled as u64, ..*part }).finish())?;
+        self.records(Encoder::auxtrace(&AuxtraceBuffer { size: filled as u64, ..*part }).finish())?;
         pieces.iter().try_for_each(|piece| self.records(piece))?;
         self.records(&[0; FILL][..filled - size])
     }
@@ -213,7 +213,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What the file says.
-    pub fn finish(mut self, machine: &Machine, groups: &[Group]) -> Result<W> {
+    pub fn finish(mut self, machine: &MachineDescription, groups: &[Group]) -> Result<W> {
         if self.is_stream {
             for ((is_kernel, path), id) in std::mem::take(&mut self.build_ids) {
                 self.records(&features::build_id_record(is_kernel, &path, &id))?;
@@ -229,7 +229,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self.out)
     }
 
-    fn describe(&mut self, machine: &Machine, groups: &[Group]) -> Result<()> {
+    fn describe(&mut self, machine: &MachineDescription, groups: &[Group]) -> Result<()> {
         let sections = features::sections(machine, groups, &self.events, &self.build_ids, self.times);
         let mut offset = self.data + self.written + 16 * sections.len() as u64;
         for (_, section) in &sections {

@@ -2,9 +2,9 @@
 
 use crate::abi::{misc, record as kind, sample as bit};
 use crate::attr::Attr;
-use crate::file::{Comm, Lost, Mapping, Task};
+use crate::file::{Comm, Mmap, Task};
 use crate::sample::Sample;
-use crate::spe::{Clock, Part, Who};
+use crate::spe::{AuxtraceBuffer, SampleId, TimeConversion};
 
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
@@ -33,7 +33,7 @@ impl Encoder {
     }
 
     /// A mapping, with its build-id if there is one.
-    pub fn mapping(mapping: &Mapping<'_>, attr: &Attr, time: u64) -> Self {
+    pub fn mapping(mapping: &Mmap<'_>, attr: &Attr, time: u64) -> Self {
         let mut header_misc = mapping.mode.bits();
         if !mapping.is_executable {
             header_misc |= misc::MMAP_DATA;
@@ -80,9 +80,9 @@ impl Encoder {
     }
 
     /// Samples that an event lost.
-    pub(crate) fn lost_samples(lost: &Lost, attr: &Attr, time: u64) -> Self {
+    pub(crate) fn lost_samples(count: u64, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::LOST_SAMPLES, 0);
-        record.words(&[lost.count]);
+        record.words(&[count]);
         record.trailer(attr, 0, 0, time);
         record
     }
@@ -96,7 +96,7 @@ impl Encoder {
     }
 
     /// Gives the conversion of the CPUs' counter to the time of the recording.
-    pub fn time_conversion(clock: &Clock) -> Self {
+    pub fn time_conversion(clock: &TimeConversion) -> Self {
         let mut record = Self::new(kind::TIME_CONV, 0);
         record.words(&clock.words());
         record
@@ -104,7 +104,7 @@ impl Encoder {
 
     /// Reports that the hardware has written to its buffer, as the kernel does: the offset, the number of
     /// bytes, and flags (`abi::auxtrace`).
-    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &Who) -> Self {
+    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &SampleId) -> Self {
         let mut record = Self::new(kind::AUX, 0);
         record.words(&[offset, size, flags]);
         record.trailer_of(attr, who);
@@ -112,7 +112,7 @@ impl Encoder {
     }
 
     /// A thread whose trace begins.
-    pub fn itrace_start(attr: &Attr, who: &Who) -> Self {
+    pub fn itrace_start(attr: &Attr, who: &SampleId) -> Self {
         let mut record = Self::new(kind::ITRACE_START, 0);
         record.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1));
         record.trailer_of(attr, who);
@@ -121,7 +121,7 @@ impl Encoder {
 
     /// A thread that begins to run on a CPU, or does no longer. Of all that run there the record also says process
     /// and thread of the one before, or of the next one.
-    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, who: &Who) -> Self {
+    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, who: &SampleId) -> Self {
         let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
         let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
         if let Some((pid, tid)) = other {
@@ -132,7 +132,7 @@ impl Encoder {
     }
 
     /// A part of a trace, which follows ([`Writer::trace`](super::Writer::trace)).
-    pub(super) fn auxtrace(part: &Part) -> Self {
+    pub(super) fn auxtrace(part: &AuxtraceBuffer) -> Self {
         let mut record = Self::new(kind::AUXTRACE, 0);
         record.words(&[part.size, part.offset, 0]);
         record.halves(part.index.cast_signed(), part.tid.unwrap_or(-1));
@@ -167,10 +167,10 @@ impl Encoder {
     /// Writes the trailer that the event's other records have. No CPU and no id: perf takes the record for one
     /// that it synthesized.
     fn trailer(&mut self, attr: &Attr, pid: i32, tid: i32, time: u64) {
-        self.trailer_of(attr, &Who { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
+        self.trailer_of(attr, &SampleId { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
     }
 
-    fn trailer_of(&mut self, attr: &Attr, who: &Who) {
+    fn trailer_of(&mut self, attr: &Attr, who: &SampleId) {
         if !attr.has_trailer() {
             return;
         }

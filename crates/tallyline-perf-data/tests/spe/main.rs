@@ -9,9 +9,9 @@ use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use stream::{BRANCH, CLOCK, LOAD, MODELS, PID, Random, STORE, Sampled};
 use tallyline_perf_data::abi::auxtrace;
-use tallyline_perf_data::file::{Pieces, Read, Records, Seen};
+use tallyline_perf_data::file::{ChunkedRecording, RecordSource, VisitedRecord};
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::spe::{Part, Tally, Who};
+use tallyline_perf_data::spe::{AuxtraceBuffer, AuxtraceStats, SampleId};
 use tallyline_perf_data::writer::Encoder;
 use tallyline_perf_data::{Attr, Recording, Sample, Writer};
 
@@ -25,7 +25,12 @@ fn recording(operations: &[Vec<Sampled>], size: &mut dyn FnMut() -> usize) -> Ve
 }
 
 /// One operation on the first CPU, in a recording with more records in front.
-fn one(operation: Sampled, clock: bool, part: Part, more: &dyn Fn(&mut Writer<Memory>, &Attr)) -> Vec<u8> {
+fn one(
+    operation: Sampled,
+    clock: bool,
+    part: AuxtraceBuffer,
+    more: &dyn Fn(&mut Writer<Memory>, &Attr),
+) -> Vec<u8> {
     let mut writer = stream::begin(Memory::default(), clock.then_some(&CLOCK)).expect("memory");
     more(&mut writer, &stream::attr(stream::FIELDS));
     let mut bytes = Vec::new();
@@ -47,14 +52,14 @@ const PLAIN: Sampled = Sampled {
     time: Some(1000),
 };
 
-const FIRST: Part = Part { size: 0, offset: 0, index: 0, tid: None, cpu: Some(0) };
+const FIRST: AuxtraceBuffer = AuxtraceBuffer { size: 0, offset: 0, index: 0, tid: None, cpu: Some(0) };
 
 /// Accesses as `each` hands them on, and what became of the rest.
-fn accesses(records: &dyn Records) -> (Vec<Sample<'static>>, Tally) {
-    let (mut samples, mut tally) = (Vec::new(), Tally::default());
-    let read = records.each(&mut |_, seen| {
+fn accesses(records: &dyn RecordSource) -> (Vec<Sample<'static>>, AuxtraceStats) {
+    let (mut samples, mut tally) = (Vec::new(), AuxtraceStats::default());
+    let read = records.visit(&mut |_, seen| {
         match seen {
-            Seen::Access(sample) => {
+            VisitedRecord::Access(sample) => {
                 let Sample {
                     mode, exact, ip, pid, tid, time, addr, cpu, period, weight, data_source, ..
                 } = *sample;
@@ -75,16 +80,16 @@ fn accesses(records: &dyn Records) -> (Vec<Sample<'static>>, Tally) {
                     ..Sample::default()
                 });
             }
-            Seen::Traces(found) => tally = *found,
+            VisitedRecord::Traces(found) => tally = *found,
             _ => {}
         }
         Ok(())
     });
-    assert_eq!(read.expect("well-formed"), Read::All);
+    assert_eq!(read.expect("well-formed"), true);
     (samples, tally)
 }
 
-fn read(bytes: &[u8]) -> (Vec<Sample<'static>>, Tally) {
+fn read(bytes: &[u8]) -> (Vec<Sample<'static>>, AuxtraceStats) {
     accesses(&Recording::parse(bytes).expect("well-formed"))
 }
 
@@ -132,18 +137,18 @@ fn what_was_sampled_is_what_is_read() {
             compare(&samples, &operations);
             let all = operations.iter().flatten();
             let of = |class| all.clone().filter(|operation| operation.operation.0 == class).count() as u64;
-            let wanted = Tally {
+            let wanted = AuxtraceStats {
                 accesses: of(1),
                 branches: of(2),
                 others: of(0),
                 bytes: tally.bytes,
-                ..Tally::default()
+                ..AuxtraceStats::default()
             };
             assert_eq!(tally, wanted);
             assert!(tally.bytes >= 64 * all.count() as u64);
 
             let file = stored(&bytes);
-            let pieces = Pieces::open(&file).expect("readable").expect("nothing that needs more");
+            let pieces = ChunkedRecording::open(&file).expect("readable").expect("nothing that needs more");
             assert_eq!(accesses(&pieces), (samples, tally), "a piece at a time");
         }
     }
@@ -152,7 +157,8 @@ fn what_was_sampled_is_what_is_read() {
 #[test]
 fn without_a_context_switches_say_whose_it_was() {
     let at = |time: u64| CLOCK.zero + time * 40;
-    let who = |tid, time, cpu| Who { pid: Some(PID), tid: Some(tid), time: Some(at(time)), cpu: Some(cpu) };
+    let who =
+        |tid, time, cpu| SampleId { pid: Some(PID), tid: Some(tid), time: Some(at(time)), cpu: Some(cpu) };
     let switches = |writer: &mut Writer<Memory>, attr: &Attr| {
         for (leaves, who) in [
             (false, who(PID + 2, 1500, 0)),
@@ -197,7 +203,7 @@ fn old_recordings_have_their_cpus_in_the_header_and_threads_by_turns() {
 
 #[test]
 fn where_a_thread_begins_to_be_traced_it_runs() {
-    let who = Who { pid: Some(77), tid: Some(78), time: Some(CLOCK.zero), cpu: Some(0) };
+    let who = SampleId { pid: Some(77), tid: Some(78), time: Some(CLOCK.zero), cpu: Some(0) };
     let starts = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::itrace_start(attr, &who).finish()).expect("memory");
     };
@@ -207,8 +213,8 @@ fn where_a_thread_begins_to_be_traced_it_runs() {
 
 #[test]
 fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
-    let who = Who { pid: Some(PID), tid: Some(PID + 1), time: Some(4321), cpu: Some(2) };
-    let part = Part { cpu: None, tid: Some(PID + 1), ..FIRST };
+    let who = SampleId { pid: Some(PID), tid: Some(PID + 1), time: Some(4321), cpu: Some(2) };
+    let part = AuxtraceBuffer { cpu: None, tid: Some(PID + 1), ..FIRST };
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::aux(0, 64, 0, attr, &who).finish()).expect("memory");
     };
@@ -223,7 +229,7 @@ fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
 #[test]
 fn what_the_kernel_says_of_losses_is_counted_and_said() {
     let flags = auxtrace::TRUNCATED | auxtrace::COLLISION | auxtrace::PARTIAL;
-    let who = Who { cpu: Some(0), ..Who::default() };
+    let who = SampleId { cpu: Some(0), ..SampleId::default() };
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::aux(0, 64, flags, attr, &who).finish()).expect("memory");
         writer.records(Encoder::aux(64, 0, auxtrace::TRUNCATED, attr, &who).finish()).expect("memory");
@@ -246,7 +252,7 @@ fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
     Sampled { operation: STORE, source: None, thread: Some(PID), ..PLAIN }.packets(&mut store);
     // in the middle of an address, and the next record begins there
     let (cut, whole) = (26, store.len() as u64);
-    let who = Who { cpu: Some(0), ..Who::default() };
+    let who = SampleId { cpu: Some(0), ..SampleId::default() };
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     for (offset, size, flags) in [(0, cut, auxtrace::PARTIAL | auxtrace::TRUNCATED), (cut, whole, 0)] {
         let mut aux = Encoder::aux(offset, size, flags, &stream::attr(stream::FIELDS), &who);
@@ -269,29 +275,29 @@ fn a_trace_that_is_longer_than_the_file_is_a_warning_and_in_pieces_left_to_who_r
     let file = stored(&bytes);
     let whole = Recording::parse(&bytes).expect("the records before it are there");
     assert!(whole.warnings[0].contains("data of a trace"), "{:?}", whole.warnings);
-    let pieces = Pieces::open(&file).expect("readable").expect("nothing that needs more");
-    assert_eq!(pieces.each(&mut |_, _| Ok(())).expect("readable"), Read::NeedsWhole);
+    let pieces = ChunkedRecording::open(&file).expect("readable").expect("nothing that needs more");
+    assert_eq!(pieces.visit(&mut |_, _| Ok(())).expect("readable"), false);
 }
 
 #[test]
 fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
-    let who = Who { cpu: Some(0), ..Who::default() };
+    let who = SampleId { cpu: Some(0), ..SampleId::default() };
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     let mut aux = Encoder::aux(0, u64::MAX, auxtrace::PARTIAL, &stream::attr(stream::FIELDS), &who);
     writer.records(aux.finish()).expect("memory");
     let mut packets = Vec::new();
     (0..4).for_each(|_| PLAIN.packets(&mut packets));
-    writer.trace(&Part { offset: u64::MAX - 10, ..FIRST }, [&packets, &[]]).expect("memory");
+    writer.trace(&AuxtraceBuffer { offset: u64::MAX - 10, ..FIRST }, [&packets, &[]]).expect("memory");
     let bytes = stream::end(writer).expect("memory").into_inner();
     let recording = Recording::parse(&bytes).expect("the rest is well-formed");
     let mut damage = Vec::new();
-    let outcome = recording.each(&mut |_, seen| {
-        if let Seen::Damaged(error) = seen {
+    let outcome = recording.visit(&mut |_, seen| {
+        if let VisitedRecord::Damaged(error) = seen {
             damage.push(error.to_string());
         }
         Ok(())
     });
-    assert_eq!(outcome.expect("the rest is read"), Read::All);
+    assert_eq!(outcome.expect("the rest is read"), true);
     assert!(damage.len() == 1 && damage[0].contains("of its buffer"), "no buffer is so large: {damage:?}");
 }
 
@@ -307,7 +313,7 @@ fn traces_of_other_hardware_are_skipped_and_said() {
     let (samples, tally) = read(&bytes);
     assert_eq!(
         (samples.len(), tally),
-        (0, Tally { foreign: 3 * 64 * MODELS.len() as u64, ..Tally::default() })
+        (0, AuxtraceStats { foreign: 3 * 64 * MODELS.len() as u64, ..AuxtraceStats::default() })
     );
     assert!(tally.notes()[0].contains("skipped"));
 }
@@ -319,7 +325,7 @@ fn a_gap_costs_the_record_that_goes_over_it() {
     [PLAIN, Sampled { operation: BRANCH, ..PLAIN }, PLAIN].iter().for_each(|one| one.packets(&mut bytes));
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     writer.trace(&FIRST, [&bytes[..160], &[]]).expect("memory");
-    writer.trace(&Part { offset: 256, ..FIRST }, [&store, &[]]).expect("memory");
+    writer.trace(&AuxtraceBuffer { offset: 256, ..FIRST }, [&store, &[]]).expect("memory");
     let (samples, tally) = read(&stream::end(writer).expect("memory").into_inner());
     assert_eq!((samples.len(), tally.branches, tally.cut), (2, 1, 1));
     assert!(samples[1].data_source.is_some_and(|source| source.is_store()));
@@ -344,11 +350,11 @@ fn damaged_traces_are_read_or_refused() {
             }
         }
         let Ok(recording) = Recording::parse(&damaged) else { continue };
-        let (mut accesses, mut tally) = (0, Tally::default());
-        let outcome = recording.each(&mut |_, seen| {
+        let (mut accesses, mut tally) = (0, AuxtraceStats::default());
+        let outcome = recording.visit(&mut |_, seen| {
             match seen {
-                Seen::Access(_) => accesses += 1,
-                Seen::Traces(found) => tally = *found,
+                VisitedRecord::Access(_) => accesses += 1,
+                VisitedRecord::Traces(found) => tally = *found,
                 _ => {}
             }
             Ok(())

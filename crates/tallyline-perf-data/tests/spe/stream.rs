@@ -3,10 +3,10 @@
 
 use std::io::{Result, Seek, Write};
 use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
-use tallyline_perf_data::file::{Comm, Mapping};
+use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, aarch64};
-use tallyline_perf_data::spe::{self, Clock, CpuInfo, Part, Who};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Node};
+use tallyline_perf_data::spe::{self, AuxtraceBuffer, CpuMetadata, SampleId, TimeConversion};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, NumaNode};
 use tallyline_perf_data::{Attr, Writer};
 
 pub(crate) const PID: i32 = 4000;
@@ -16,7 +16,8 @@ pub(crate) const KERNEL: u64 = 0xffff_8000_0800_0000;
 const PMU: u32 = 9;
 
 /// 25 MHz, from 5 seconds on.
-pub(crate) const CLOCK: Clock = Clock { shift: 21, multiplier: 40 << 21, zero: 5_000_000_000, short: None };
+pub(crate) const CLOCK: TimeConversion =
+    TimeConversion { shift: 21, multiplier: 40 << 21, zero: 5_000_000_000, short: None };
 
 /// The CPUs of the machine: designs that number the places of data in different ways, and one that is not known.
 pub(crate) const MODELS: [u64; 6] = [0x413f_d0c1, 0x410f_d4f1, AMPERE, 0x480f_d061, 0x410f_d840, 0x610f_0220];
@@ -189,7 +190,7 @@ const MAPS: [Map<'static>; 3] = [
 ];
 
 /// The file in front of its traces, with a program and a kernel.
-pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&Clock>) -> Result<Writer<W>> {
+pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&TimeConversion>) -> Result<Writer<W>> {
     begin_with(out, clock, &MAPS)
 }
 
@@ -204,22 +205,22 @@ pub(crate) fn begin_old<W: Write + Seek>(out: W) -> Result<Writer<W>> {
 /// The file in front of its traces.
 pub(crate) fn begin_with<W: Write + Seek>(
     out: W,
-    clock: Option<&Clock>,
+    clock: Option<&TimeConversion>,
     maps: &[Map<'_>],
 ) -> Result<Writer<W>> {
-    let cpus = MODELS.iter().enumerate().map(|(number, midr)| CpuInfo {
+    let cpus = MODELS.iter().enumerate().map(|(number, midr)| CpuMetadata {
         number: number as u32,
         midr: *midr,
         pmu: Some(PMU),
         min_interval: 256,
         events: known_events(number),
     });
-    begin_described(out, clock, maps, &spe::description(PMU, &cpus.collect::<Vec<_>>()))
+    begin_described(out, clock, maps, &spe::auxtrace_info(PMU, &cpus.collect::<Vec<_>>()))
 }
 
 fn begin_described<W: Write + Seek>(
     out: W,
-    clock: Option<&Clock>,
+    clock: Option<&TimeConversion>,
     maps: &[Map<'_>],
     description: &[u64],
 ) -> Result<Writer<W>> {
@@ -243,7 +244,7 @@ fn begin_described<W: Write + Seek>(
     }
     for &(pid, start, len, file_offset, path, is_executable) in maps {
         let mode = if pid < 0 { CpuMode::Kernel } else { CpuMode::User };
-        let mapping = Mapping {
+        let mapping = Mmap {
             pid,
             tid: pid,
             mode,
@@ -275,7 +276,7 @@ pub(crate) fn without_threads<W: Write + Seek>(
             operation.thread = None;
             // the last one before the operation is the one that ran
             for (turn, tid, next) in [(1, next, tid), (0, tid, next)] {
-                let who = Who {
+                let who = SampleId {
                     pid: Some(PID),
                     tid: Some(tid),
                     time: Some(CLOCK.zero + time * 40 - 20 * (turn + 1)),
@@ -299,14 +300,23 @@ pub(crate) fn traces<W: Write + Seek>(
         let mut bytes = Vec::new();
         operations.iter().for_each(|operation| operation.packets(&mut bytes));
         let last = operations.iter().filter_map(|operation| operation.time).max().unwrap_or(0);
-        let who =
-            Who { pid: Some(PID), tid: Some(PID), time: Some(CLOCK.zero + last * 40), cpu: Some(cpu as u32) };
+        let who = SampleId {
+            pid: Some(PID),
+            tid: Some(PID),
+            time: Some(CLOCK.zero + last * 40),
+            cpu: Some(cpu as u32),
+        };
         let mut offset = 0;
         while offset < bytes.len() {
             let len = size().clamp(1, bytes.len() - offset);
             writer.records(Encoder::aux(offset as u64, len as u64, 0, &attr(FIELDS), &who).finish())?;
-            let part =
-                Part { size: 0, offset: offset as u64, index: cpu as u32, tid: None, cpu: Some(cpu as u32) };
+            let part = AuxtraceBuffer {
+                size: 0,
+                offset: offset as u64,
+                index: cpu as u32,
+                tid: None,
+                cpu: Some(cpu as u32),
+            };
             // in two pieces, as where the buffer begins anew
             let (first, second) = bytes[offset..offset + len].split_at(len / 3);
             writer.trace(&part, [first, second])?;
@@ -321,8 +331,8 @@ pub(crate) fn end<W: Write + Seek>(writer: Writer<W>) -> Result<W> {
     let count = MODELS.len() as u32;
     // one block of memory, which physical addresses are in
     let node =
-        Node { number: 0, memory: (1 << 26, 1 << 25), cpus: format!("0-{}", count - 1), blocks: vec![0] };
-    let machine = Machine {
+        NumaNode { number: 0, memory: (1 << 26, 1 << 25), cpus: format!("0-{}", count - 1), blocks: vec![0] };
+    let machine = MachineDescription {
         hostname: "made-up".to_owned(),
         arch: "aarch64".to_owned(),
         cpu_id: format!("0x{:016x}", MODELS[0]),
@@ -332,7 +342,7 @@ pub(crate) fn end<W: Write + Seek>(writer: Writer<W>) -> Result<W> {
         nodes: vec![node],
         memory_block: 1 << 36,
         pmus: vec![(1, "software".to_owned()), (PMU, "arm_spe_0".to_owned())],
-        ..Machine::default()
+        ..MachineDescription::default()
     };
     writer.finish(&machine, &[])
 }

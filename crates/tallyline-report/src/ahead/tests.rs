@@ -11,7 +11,7 @@ use tallyline_debuginfo::Alone;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Wanted, infer};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{Comm, Mapping, Recording};
+use tallyline_perf_data::file::{Comm, Mmap, Recording};
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::writer::{Encoder, EventDescription};
 use tallyline_perf_data::{Attr, Writer, recorder};
@@ -94,8 +94,8 @@ impl Programs for Compiled {
 const PID: i32 = 77;
 const BASE: u64 = 0x40_0000;
 
-fn map(path: &[u8], pid: i32) -> Mapping<'_> {
-    Mapping {
+fn map(path: &[u8], pid: i32) -> Mmap<'_> {
+    Mmap {
         pid,
         tid: pid,
         mode: CpuMode::User,

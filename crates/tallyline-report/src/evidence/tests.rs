@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tallyline_debuginfo::Alone as NoCompanions;
 use tallyline_inference::{Debug, Wanted, infer};
-use tallyline_perf_data::file::{Each, Read, Record, Recording};
+use tallyline_perf_data::file::{Record, RecordVisitor, Recording};
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::sample::Weight;
 use tallyline_perf_data::spaces::Dso;
@@ -90,16 +90,16 @@ impl Programs for Compiled {
 /// No recording: what is to be known is in the profile.
 struct Unrecorded;
 
-impl Records for Unrecorded {
-    fn about(&self) -> &Recording<'_> {
+impl RecordSource for Unrecorded {
+    fn recording(&self) -> &Recording<'_> {
         unreachable!("nothing is loaded")
     }
 
-    fn each(&self, _: &mut Each<'_>) -> Result<Read> {
-        Ok(Read::All)
+    fn visit(&self, _: &mut RecordVisitor<'_>) -> Result<bool> {
+        Ok(true)
     }
 
-    fn at(
+    fn visit_at(
         &self,
         _: &mut dyn Iterator<Item = u64>,
         _: &mut dyn FnMut(&Record<'_>) -> Result<()>,

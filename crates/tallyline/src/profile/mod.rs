@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tallyline_perf_data::Recording;
-use tallyline_perf_data::file::{Pieces, Records};
+use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::keys::Needs;
 use tallyline_report::{Binaries, Profile};
 
@@ -47,7 +47,7 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
         return load_folder(path, args, needs);
     }
     let mut file = File::open(path).with_context(advice)?;
-    if let Some(pieces) = Pieces::open(&file).with_context(cannot)?
+    if let Some(pieces) = ChunkedRecording::open(&file).with_context(cannot)?
         && let Some(found) = read(&pieces, path, args, needs)?
     {
         return Ok(found);
@@ -73,7 +73,7 @@ fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile
     let open = |(_, name): &(u32, String)| File::open(folder.join(name)).with_context(cannot);
     let files = more.iter().map(open).collect::<Result<Vec<_>>>()?;
     let named = files.iter().zip(more.into_iter().map(|(_, name)| name));
-    if let Some(pieces) = Pieces::open(&first).with_context(cannot)?
+    if let Some(pieces) = ChunkedRecording::open(&first).with_context(cannot)?
         && let Some(found) = read(&pieces.with_more(named).with_context(cannot)?, folder, args, needs)?
     {
         return Ok(found);
@@ -95,12 +95,12 @@ fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Resu
 /// Reads the samples of records and looks up what is needed of them; none if they have to be read as a
 /// whole.
 fn read(
-    records: &dyn Records,
+    records: &dyn RecordSource,
     path: &Path,
     args: &InputArgs,
     needs: Needs,
 ) -> Result<Option<(Profile, Binaries)>> {
-    let files = Files::new(args, &records.about().features);
+    let files = Files::new(args, &records.recording().features);
     let needs = needs.and(args.needs());
     let found = Profile::load_resolved(records, &files, needs, args.corrects_skid())
         .with_context(|| format!("cannot read {}", path.display()))?;

@@ -13,7 +13,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use tallyline_perf_data::recorder::{self, CallChains, Options, Pmus, Rate, Scope, Summary, Target};
+use tallyline_perf_data::recorder::{
+    self, CallChains, Pmus, RecordOptions, RecordSummary, SamplingRate, Scope, Target,
+};
 
 /// Records; the exit status is the command's.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
@@ -34,7 +36,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(summary.status.map_or(0, |status| status as u8)))
 }
 
-fn options(args: &RecordArgs) -> Result<Options> {
+fn options(args: &RecordArgs) -> Result<RecordOptions> {
     let target = match (args.pid.as_slice(), args.tid.as_slice()) {
         ([_, ..], _) => Target::Processes(args.pid.clone()),
         (_, [_, ..]) => Target::Threads(args.tid.clone()),
@@ -46,12 +48,12 @@ fn options(args: &RecordArgs) -> Result<Options> {
         [] => Vec::new(),
         texts => recorder::parse(texts, &Pmus::default()).map_err(|error| anyhow!(error))?,
     };
-    Ok(Options {
+    Ok(RecordOptions {
         // as with perf: those of threads only where that is said
         inherit: if args.tid.is_empty() { !args.no_inherit } else { args.inherit },
         target,
         events,
-        rate: args.count.map_or(Rate::Frequency(args.frequency), Rate::Period),
+        rate: args.count.map_or(SamplingRate::Frequency(args.frequency), SamplingRate::Period),
         call_chains: args.call_graph.unwrap_or(chains),
         return_addresses: !args.no_return_address,
         data_mappings: args.data,
@@ -77,7 +79,7 @@ fn options(args: &RecordArgs) -> Result<Options> {
 const FAILURES_SHOWN: usize = 5;
 
 /// Diagnostics: what was sampled, and what came of it.
-fn tell(args: &RecordArgs, summary: &Summary) {
+fn tell(args: &RecordArgs, summary: &RecordSummary) {
     for note in &summary.notes {
         eprintln!("tallyline: {note}");
     }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use tallyline_inference::code::FusiblePair;
-use tallyline_perf_data::spe::Tally;
+use tallyline_perf_data::spe::AuxtraceStats;
 use tallyline_report::attribution::{EventShift, PairRule, RuleSource};
 use tallyline_report::keys::Column;
 use tallyline_report::{Counts, Profile, Row};
@@ -84,7 +84,7 @@ fn fused_pair((pair, rule): (&FusiblePair, &PairRule)) -> Value {
 }
 
 /// Records of traces by what became of them, and how often the kernel says that some are missing.
-fn traces(tally: &Tally) -> Value {
+fn traces(tally: &AuxtraceStats) -> Value {
     json!({
         "accesses": tally.accesses,
         "unknown_threads": tally.unknown_threads,

@@ -9,9 +9,9 @@ use std::process::Command;
 use tallyline_inference::code::Image;
 use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{Comm, Mapping};
+use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
-use tallyline_perf_data::writer::{Encoder, EventDescription, Machine, Writer};
+use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
 
 pub(crate) const PROGRAM: &str = "\
 struct inner { int x, y; };
@@ -121,7 +121,7 @@ pub(crate) fn record_program(
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
     let comm = Comm { pid: 7, tid: 7, name: b"pair", is_exec: true };
     writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
-    let mapping = Mapping {
+    let mapping = Mmap {
         pid: 7,
         tid: 7,
         mode: CpuMode::User,
@@ -152,7 +152,7 @@ pub(crate) fn record_program(
         };
         writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");
     }
-    let machine = Machine { arch: "x86_64".to_owned(), ..Machine::default() };
+    let machine = MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() };
     let written = writer.finish(&machine, &[]).expect("memory").into_inner();
     let data = folder.join("perf.data");
     std::fs::write(&data, written).expect("written");

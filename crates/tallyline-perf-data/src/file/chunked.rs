@@ -1,10 +1,10 @@
 //! A recording in a file that is read a piece at a time, so that it takes no more memory than a piece. More
 //! files may have further records: `perf record --threads` writes one for each of its threads.
 
-use super::header::{Around, Header};
+use super::header::{Header, OuterBytes};
 use super::inflate::is_compressed;
 use super::record::{Decoder, Record};
-use super::records::{Each, Read, Records, hand_on, hand_on_damage, hand_on_traces};
+use super::records::{RecordSource, RecordVisitor, visit_damage, visit_record, visit_traces};
 use super::stream::{RawRecord, RawRecords};
 use super::{Recording, event};
 use crate::abi::record as kind;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// The number of bytes read at once: they stay in the second-level cache.
-const PIECE: usize = if cfg!(any(test, fuzzing)) { 256 } else { 1 << 18 };
+const CHUNK: usize = if cfg!(any(test, fuzzing)) { 256 } else { 1 << 18 };
 
 /// The number of bytes read for a record that is asked for alone; others near it mostly follow.
 const NEAR: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 14 };
@@ -33,24 +33,24 @@ const FILES_LIMIT: usize = 1 << 14;
 
 /// A file with a recording of which only what describes the records is in memory.
 #[derive(Debug)]
-pub struct Pieces<'f> {
-    files: Vec<Part<'f>>,
+pub struct ChunkedRecording<'f> {
+    files: Vec<RecordFile<'f>>,
     /// It has no records of its own.
-    about: Recording<'static>,
+    recording: Recording<'static>,
     /// `true` if the last record must be whole.
     is_whole: bool,
 }
 
 /// A file, and the positions of its records.
 #[derive(Debug)]
-struct Part<'f> {
+struct RecordFile<'f> {
     file: &'f File,
     data: Range<usize>,
     /// The file's name, for messages where there are several.
     name: String,
 }
 
-impl Part<'_> {
+impl RecordFile<'_> {
     /// Says of an error which file it is in, and where in that.
     fn locate(&self, error: Error) -> Error {
         match error {
@@ -62,13 +62,13 @@ impl Part<'_> {
     }
 }
 
-impl<'f> Pieces<'f> {
+impl<'f> ChunkedRecording<'f> {
     /// Reads what describes the records. None for what has to be read as a whole: what perf writes to a
     /// pipe, compressed records, and what is no recording or a damaged one, as who reads all says why.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn open(file: &'f File) -> Result<Option<Pieces<'f>>> {
+    pub fn open(file: &'f File) -> Result<Option<ChunkedRecording<'f>>> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Ok(None);
@@ -77,62 +77,70 @@ impl<'f> Pieces<'f> {
         let (mut head, mut tail) = (vec![0; range.start], vec![0; metadata.len() as usize - range.end]);
         file.read_exact_at(&mut head, 0)?;
         file.read_exact_at(&mut tail, range.end as u64)?;
-        let around = Around { head: &head, tail: &tail, tail_start: range.end };
+        let around = OuterBytes { head: &head, tail: &tail, tail_start: range.end };
         let Ok(header) = Header::parse(around) else { return Ok(None) };
         // a header that says nothing of the records' end, or a wrong one
         if header.is_stream || header.data != range {
             return Ok(None);
         }
-        let mut about = Recording::described_by(&header);
-        if about.read_sections(around, &header).is_err() || about.finish().is_err() {
+        let mut recording = Recording::described_by(&header);
+        if recording.read_sections(around, &header).is_err() || recording.finish().is_err() {
             return Ok(None);
         }
-        let is_whole = !tail.is_empty() || about.warnings.is_empty();
-        let part = Part { file, data: range, name: String::new() };
-        Ok(Some(Pieces { files: vec![part], about, is_whole }))
+        let is_whole = !tail.is_empty() || recording.warnings.is_empty();
+        let part = RecordFile { file, data: range, name: String::new() };
+        Ok(Some(ChunkedRecording { files: vec![part], recording, is_whole }))
     }
 
     /// Adds files with nothing but further records, each with its name.
     ///
     /// # Errors
     /// A file that cannot be read, or is larger than any can be; too many of them.
-    pub fn with_more(mut self, files: impl IntoIterator<Item = (&'f File, String)>) -> Result<Pieces<'f>> {
+    pub fn with_more(
+        mut self,
+        files: impl IntoIterator<Item = (&'f File, String)>,
+    ) -> Result<ChunkedRecording<'f>> {
         for (file, name) in files {
             let len = file.metadata()?.len();
             if self.files.len() >= FILES_LIMIT || len > OFFSET {
                 return Err(Error::Limit { what: "files of a recording", limit: FILES_LIMIT as u64 });
             }
             let start = self.files.len() << OFFSET.count_ones();
-            self.files.push(Part { file, data: start..start + len as usize, name });
+            self.files.push(RecordFile { file, data: start..start + len as usize, name });
         }
         Ok(self)
     }
 
     /// Hands on the records; false as soon as there is one that says how to read others.
-    fn each_raw(&self, each: &mut Each<'_>) -> Result<bool> {
+    fn visit_all(&self, each: &mut RecordVisitor<'_>) -> Result<bool> {
         let mut traces = Traces::default();
         for part in &self.files {
-            if !self.each_of(part, &mut traces, each).map_err(|error| part.locate(error))? {
+            if !self.visit_file(part, &mut traces, each).map_err(|error| part.locate(error))? {
                 return Ok(false);
             }
         }
-        hand_on_traces(&self.about, traces, self, each)?;
+        visit_traces(&self.recording, traces, self, each)?;
         Ok(true)
     }
 
-    fn each_of(&self, part: &Part<'_>, traces: &mut Traces, each: &mut Each<'_>) -> Result<bool> {
-        let decoder = Decoder { events: &self.about.events };
+    fn visit_file(
+        &self,
+        part: &RecordFile<'_>,
+        traces: &mut Traces,
+        each: &mut RecordVisitor<'_>,
+    ) -> Result<bool> {
+        let decoder = Decoder { events: &self.recording.events };
         let mut buffer = Vec::new();
-        let (mut start, mut size) = (part.data.start, PIECE);
+        let (mut start, mut size) = (part.data.start, CHUNK);
         while start < part.data.end {
             let end = start.saturating_add(size).min(part.data.end);
             let is_last = end == part.data.end;
-            let mut records = self.piece(part, &mut buffer, start..end, self.is_whole || !is_last)?;
+            let mut records = self.read_chunk(part, &mut buffer, start..end, self.is_whole || !is_last)?;
             let (mut sample, mut failure) = (Sample::default(), None);
             for raw in records.by_ref() {
                 match raw {
                     Ok(raw) if describes(&raw) => return Ok(false),
-                    Ok(raw) => hand_on(&decoder, &raw, &mut sample, traces, each)?,
+                    Ok(raw) => visit_record(&decoder, &raw, &mut sample, traces, each)?,
                     // mostly the next piece starts with it
                     Err(error) => failure = Some(error),
                 }
@@ -143,7 +151,7 @@ impl<'f> Pieces<'f> {
                     if self.files.len() == 1 {
                         return Ok(false);
                     }
-                    hand_on_damage(0, part.locate(error), each)?;
+                    visit_damage(0, part.locate(error), each)?;
                     break;
                 }
                 // a trace that was cut off need not be looked for in memory
@@ -153,53 +161,54 @@ impl<'f> Pieces<'f> {
             }
             let next = records.end();
             // a record that is longer than a piece
-            size = if next == start { size.saturating_mul(2) } else { PIECE };
+            size = if next == start { size.saturating_mul(2) } else { CHUNK };
             start = next;
         }
         Ok(true)
     }
 
     /// The file that a position is in.
-    fn part_at(&self, position: u64) -> Option<&Part<'f>> {
+    fn file_at(&self, position: u64) -> Option<&RecordFile<'f>> {
         self.files.get(usize::try_from(position >> OFFSET.count_ones()).ok()?)
     }
 
-    fn piece<'b>(
+    fn read_chunk<'b>(
         &self,
-        part: &Part<'_>,
+        part: &RecordFile<'_>,
         buffer: &'b mut Vec<u8>,
         range: Range<usize>,
         is_whole: bool,
     ) -> Result<RawRecords<'b>> {
         buffer.resize(range.len(), 0);
         part.file.read_exact_at(buffer, range.start as u64 & OFFSET)?;
-        let records = RawRecords::new(Cursor::new(buffer, self.about.order, range.start as u64), is_whole);
+        let records =
+            RawRecords::new(Cursor::new(buffer, self.recording.order, range.start as u64), is_whole);
         Ok(records.with_more(part.data.end.saturating_sub(range.end) as u64))
     }
 
     fn decode<'b>(&self, raw: &RawRecord<'b>) -> Result<Record<'b>> {
-        Decoder { events: &self.about.events }.decode(raw)
+        Decoder { events: &self.recording.events }.decode(raw)
     }
 }
 
-impl Source for Pieces<'_> {
+impl Source for ChunkedRecording<'_> {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
         let gone = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-        let part = self.part_at(position).ok_or_else(gone)?;
+        let part = self.file_at(position).ok_or_else(gone)?;
         Ok(part.file.read_exact_at(buffer, position & OFFSET)?)
     }
 }
 
-impl Records for Pieces<'_> {
-    fn about(&self) -> &Recording<'_> {
-        &self.about
+impl RecordSource for ChunkedRecording<'_> {
+    fn recording(&self) -> &Recording<'_> {
+        &self.recording
     }
 
-    fn each(&self, each: &mut Each<'_>) -> Result<Read> {
-        Ok(if self.each_raw(each)? { Read::All } else { Read::NeedsWhole })
+    fn visit(&self, each: &mut RecordVisitor<'_>) -> Result<bool> {
+        Ok(if self.visit_all(each)? { true } else { false })
     }
 
-    fn at(
+    fn visit_at(
         &self,
         positions: &mut dyn Iterator<Item = u64>,
         each: &mut dyn FnMut(&Record<'_>) -> Result<()>,
@@ -207,13 +216,13 @@ impl Records for Pieces<'_> {
         let mut buffer = Vec::new();
         let mut there = 0..0;
         for position in positions {
-            let Some(part) = self.part_at(position) else { continue };
+            let Some(part) = self.file_at(position) else { continue };
             let start = usize::try_from(position).unwrap_or(usize::MAX);
             let mut size = NEAR;
             loop {
                 if there.contains(&start) {
                     let near = buffer.get(start - there.start..).unwrap_or_default();
-                    let raw = RawRecords::at(Cursor::new(near, self.about.order, position), false);
+                    let raw = RawRecords::at(Cursor::new(near, self.recording.order, position), false);
                     match raw {
                         Ok(raw) => break each(&self.decode(&raw)?)?,
                         Err(error) if there.end >= part.data.end => return Err(error),
@@ -221,7 +230,7 @@ impl Records for Pieces<'_> {
                     }
                 }
                 let end = start.saturating_add(size).min(part.data.end);
-                let _ = self.piece(part, &mut buffer, start.min(end)..end, true)?;
+                let _ = self.read_chunk(part, &mut buffer, start.min(end)..end, true)?;
                 there = start..end;
                 if there.is_empty() {
                     break;

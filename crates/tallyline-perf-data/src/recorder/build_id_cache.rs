@@ -21,7 +21,7 @@ const FILES_LIMIT: usize = 1024;
 
 /// The files that were kept, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct CachedFiles {
     /// Files that were copied.
     pub files: u64,
     /// Their bytes.
@@ -32,12 +32,12 @@ pub struct Kept {
 
 /// A process's view of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct View {
+struct MountView {
     namespace: PathBuf,
     root: (u64, u64),
 }
 
-impl View {
+impl MountView {
     /// That of a process; none if it has ended, or does not show it.
     fn of(pid: &str) -> Option<Self> {
         let root = fs::metadata(format!("/proc/{pid}/root/")).ok()?;
@@ -58,7 +58,7 @@ struct Process {
 
 /// A file that is held open.
 #[derive(Debug)]
-struct Held {
+struct OpenedFile {
     /// Open, or why not.
     file: std::result::Result<File, &'static str>,
     path: PathBuf,
@@ -68,18 +68,18 @@ struct Held {
 
 /// The files that may have to be kept.
 #[derive(Debug, Default)]
-pub(super) struct Keeper {
-    own: Option<View>,
+pub(super) struct BuildIdCache {
+    own: Option<MountView>,
     processes: FxHashMap<i32, Process>,
-    files: Vec<Held>,
+    files: Vec<OpenedFile>,
     known: FxHashMap<(PathBuf, Option<BuildId>), Option<usize>>,
     vdso_has_samples: bool,
 }
 
-impl Keeper {
+impl BuildIdCache {
     /// One that keeps nothing, if it is not wanted.
     pub(super) fn new(is_wanted: bool) -> Self {
-        Self { own: if is_wanted { View::of("self") } else { None }, ..Self::default() }
+        Self { own: if is_wanted { MountView::of("self") } else { None }, ..Self::default() }
     }
 
     /// Takes a mapping of code into account.
@@ -96,7 +96,7 @@ impl Keeper {
         process.mapped.retain(|(known, _)| known.end <= range.start || range.end <= known.start);
         let is_elsewhere = *process
             .is_elsewhere
-            .get_or_insert_with(|| View::of(&pid.to_string()).is_some_and(|view| view != *own));
+            .get_or_insert_with(|| MountView::of(&pid.to_string()).is_some_and(|view| view != *own));
         if !is_elsewhere {
             return;
         }
@@ -130,7 +130,7 @@ impl Keeper {
             Some(_) => open(Path::new(&format!("/proc/{pid}/root{}", path.display())))
                 .ok_or("its process had ended, or the file is another one now"),
         };
-        self.files.push(Held { file, path: path.to_owned(), build_id, has_samples: false });
+        self.files.push(OpenedFile { file, path: path.to_owned(), build_id, has_samples: false });
         Some(self.files.len() - 1)
     }
 
@@ -161,8 +161,8 @@ impl Keeper {
     }
 
     /// Copies what has samples into perf's folder of builds.
-    pub(super) fn keep(self, folder: &Path) -> Kept {
-        let mut kept = Kept::default();
+    pub(super) fn keep(self, folder: &Path) -> CachedFiles {
+        let mut kept = CachedFiles::default();
         if self.vdso_has_samples
             && let Some(vdso) = Vdso::own()
             && let Err(error) = store(folder, Path::new("[vdso]"), &vdso.build_id, "vdso", |mut to| {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_used_again_is_another_process() {
-        let mut keeper = Keeper::default();
+        let mut keeper = BuildIdCache::default();
         let process = Process { is_elsewhere: Some(true), mapped: vec![(0..0x1000, 0)], vdso: None };
         keeper.processes.insert(7, process);
         keeper.fork(8, 7);
@@ -289,7 +289,7 @@ mod tests {
     fn only_files_with_samples_are_kept() {
         let folder = std::env::temp_dir().join(format!("tallyline-hits-{}", std::process::id()));
         let program = std::env::current_exe().expect("this program");
-        let held = |byte| Held {
+        let held = |byte| OpenedFile {
             file: if byte < 4 { Ok(File::open(&program).expect("readable")) } else { Err("it had ended") },
             path: format!("/bin/{byte}").into(),
             build_id: BuildId::new(&[byte; 20]),
@@ -301,7 +301,7 @@ mod tests {
             held.file.as_ref().map(|mut file| file.seek(std::io::SeekFrom::End(-1)).expect("a file")).ok();
             held
         };
-        let mut keeper = Keeper { files: (1..6).map(held).collect(), ..Keeper::default() };
+        let mut keeper = BuildIdCache { files: (1..6).map(held).collect(), ..BuildIdCache::default() };
         let mapped = vec![(0x1000..0x2000, 0), (0x2000..0x3000, 1), (0x3000..0x4000, 2), (0x4000..0x5000, 3)];
         keeper.processes.insert(7, Process { is_elsewhere: Some(true), mapped, vdso: None });
         keeper.fork(8, 7);
