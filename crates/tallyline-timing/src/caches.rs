@@ -1,6 +1,6 @@
 //! The memory side: levels of caches, lines that are under way, a TLB, a stride prefetcher.
 
-use super::calendar::{Buffers, CYCLE, Calendar, Time};
+use super::calendar::{BusSchedule, CYCLE, MissBuffers, Time};
 use super::processor::Processor;
 use rustc_hash::FxHashSet;
 use tallyline_trace::coherence::Geometry;
@@ -31,22 +31,22 @@ const PAGES_LIMIT: usize = 1 << 24;
 const ENTRY: u64 = 8;
 
 /// The level that answered an access: 0 is the closest cache, the number of levels is memory.
-pub(super) type Source = u8;
+pub(super) type LevelIndex = u8;
 
 /// The outcome of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct AccessResult {
     /// The time of the data.
     pub(super) at: Time,
     /// The level that had it; of a line that was under way already the first.
-    pub(super) source: Source,
+    pub(super) source: LevelIndex,
     /// True if the page was in neither TLB.
     pub(super) walked: bool,
 }
 
 /// An instruction's stride.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stride {
+struct StrideEntry {
     instruction: u32,
     last: u64,
     step: i64,
@@ -55,16 +55,16 @@ struct Stride {
 
 /// The private caches of one core.
 #[derive(Clone, Debug)]
-struct Private {
+struct PrivateCaches {
     levels: Vec<Cache>,
     tlb: [Cache; 2],
-    strides: Vec<Stride>,
+    strides: Vec<StrideEntry>,
     // lines of the first level that are on their way: number and time
     under_way: Vec<(u64, Time)>,
     // misses of the first level
-    misses: Buffers,
+    misses: MissBuffers,
     // the lines that memory sends it
-    memory: Calendar,
+    memory: BusSchedule,
 }
 
 /// Caches of all cores.
@@ -73,7 +73,7 @@ pub(super) struct Caches {
     processor: Processor,
     geometries: Vec<Geometry>,
     tlb: [Geometry; 2],
-    cores: Vec<Private>,
+    cores: Vec<PrivateCaches>,
     shared: Cache,
     // pages that the program has touched
     pages: FxHashSet<u64>,
@@ -87,13 +87,13 @@ impl Caches {
             Geometry::with_any_sets(cores, 64, u64::from(pages) * 64, ways)
         };
         let tlb = [tlb(processor.tlb[0])?, tlb(processor.tlb[1])?];
-        let private = Private {
+        let private = PrivateCaches {
             levels: vec![Cache::default(); geometries.len() - 1],
             tlb: [Cache::default(), Cache::default()],
-            strides: vec![Stride::default(); STRIDES],
+            strides: vec![StrideEntry::default(); STRIDES],
             under_way: vec![(u64::MAX, 0); UNDER_WAY],
-            misses: Buffers::new(processor.misses),
-            memory: Calendar::new(Time::from(processor.memory_interval) * CYCLE),
+            misses: MissBuffers::new(processor.misses),
+            memory: BusSchedule::new(Time::from(processor.memory_interval) * CYCLE),
         };
         Ok(Self {
             processor: processor.clone(),
@@ -113,7 +113,7 @@ impl Caches {
         address: u64,
         store: bool,
         now: Time,
-    ) -> Answer {
+    ) -> AccessResult {
         let (start, walked) = self.translate(core, address, now);
         let line = address / u64::from(self.processor.line);
         let (at, source) = self.line(core, line, start);
@@ -123,7 +123,7 @@ impl Caches {
         if self.processor.prefetch > 0 {
             self.prefetch(core, instruction, address, start);
         }
-        Answer { at, source, walked }
+        AccessResult { at, source, walked }
     }
 
     /// Returns when the address is translated, and whether page tables were read for it.
@@ -158,7 +158,7 @@ impl Caches {
     }
 
     /// Brings a line to a core's first level; when it is there, and where it was.
-    fn line(&mut self, core: usize, line: u64, now: Time) -> (Time, Source) {
+    fn line(&mut self, core: usize, line: u64, now: Time) -> (Time, LevelIndex) {
         let slot = line as usize % UNDER_WAY;
         let source = self.find(core, line, 0);
         let cycles = |level: &super::Level| Time::from(level.latency) * CYCLE;
@@ -179,7 +179,7 @@ impl Caches {
         let private = &mut self.cores[core];
         private.under_way[slot] = (line, at);
         private.misses.take(now, at);
-        (at, source as Source)
+        (at, source as LevelIndex)
     }
 
     /// Returns the level that has a line, the number of levels for memory, and puts it into all closer ones from
@@ -212,7 +212,7 @@ impl Caches {
         let stride = &mut self.cores[core].strides[instruction as usize % STRIDES];
         let step = address.wrapping_sub(stride.last) as i64;
         if stride.instruction != instruction {
-            *stride = Stride { instruction, last: address, ..Stride::default() };
+            *stride = StrideEntry { instruction, last: address, ..StrideEntry::default() };
             return;
         }
         let length = i64::from(self.processor.line);
@@ -264,8 +264,8 @@ impl Caches {
 
     fn is_close(&mut self, core: usize, line: u64) -> bool {
         match self.cores[core].levels.first_mut() {
-            Some(cache) => cache.look(self.geometries[0], line).is_some(),
-            None => self.shared.look(self.geometries[0], line).is_some(),
+            Some(cache) => cache.peek(self.geometries[0], line).is_some(),
+            None => self.shared.peek(self.geometries[0], line).is_some(),
         }
     }
 
@@ -274,7 +274,7 @@ impl Caches {
         let others = self.cores.iter_mut().enumerate().filter(|(other, _)| *other != core);
         for (_, private) in others {
             for (level, cache) in private.levels.iter_mut().enumerate() {
-                if let Some(way) = cache.look(self.geometries[level], line) {
+                if let Some(way) = cache.peek(self.geometries[level], line) {
                     way.state = State::Invalid;
                 }
             }
@@ -297,7 +297,7 @@ mod tests {
         .expect("a processor")
     }
 
-    fn cycles(answer: Answer, from: Time) -> u64 {
+    fn cycles(answer: AccessResult, from: Time) -> u64 {
         (answer.at - from) / CYCLE
     }
 

@@ -18,13 +18,13 @@ const REMEMBERED: usize = 4;
 
 /// A bus that sends one line in each slot.
 #[derive(Clone, Debug)]
-pub(super) struct Calendar {
+pub(super) struct BusSchedule {
     interval: Time,
     // by the slot's number: the last that was taken, plus one
     taken: Vec<u64>,
 }
 
-impl Calendar {
+impl BusSchedule {
     /// Makes a bus with a time between two lines; without one it takes no time.
     pub(super) fn new(interval: Time) -> Self {
         Self { interval, taken: if interval == 0 { Vec::new() } else { vec![0; SLOTS] } }
@@ -45,13 +45,13 @@ impl Calendar {
 
 /// Buffers, each of which holds one miss until its line is there.
 #[derive(Clone, Debug)]
-pub(super) struct Buffers {
+pub(super) struct MissBuffers {
     limit: usize,
     // start and end of misses
     taken: Vec<(Time, Time)>,
 }
 
-impl Buffers {
+impl MissBuffers {
     /// Makes so many buffers.
     pub(super) fn new(limit: u32) -> Self {
         Self { limit: limit.max(1) as usize, taken: Vec::new() }
@@ -89,19 +89,19 @@ mod tests {
 
     #[test]
     fn lines_of_one_time_follow_each_other() {
-        let mut bus = Calendar::new(8);
+        let mut bus = BusSchedule::new(8);
         let later = bus.take(800);
         let all: Vec<Time> = (0..3).map(|_| bus.take(0)).collect();
         assert_eq!((later, &all[..]), (800, &[0, 8, 16][..]));
         assert_eq!(bus.take(797), 797, "the slot of 792 has begun");
         assert_eq!(bus.take(797), 808, "and that of 800 is taken");
-        assert_eq!(Calendar::new(0).take(5), 5);
+        assert_eq!(BusSchedule::new(0).take(5), 5);
         assert_eq!(bus.take(Time::MAX), Time::MAX);
     }
 
     #[test]
     fn a_buffer_is_taken_for_its_own_time_alone() {
-        let mut buffers = Buffers::new(2);
+        let mut buffers = MissBuffers::new(2);
         buffers.take(500, 900);
         buffers.take(600, 1000);
         assert_eq!(buffers.free_from(0), 0);

@@ -2,13 +2,13 @@
 
 use super::caches::Caches;
 use super::calendar::{CYCLE, Time};
-use super::path::{Code, Known, Paths, Start};
+use super::path::{Code, DecodedInstruction, PathFinder, PathStart};
 use super::predictor::Predictor;
 use super::processor::{LEVELS_LIMIT, Processor};
 use tallyline_inference::code::Flow;
 use tallyline_trace::Instructions;
 use tallyline_trace::Result;
-use tallyline_trace::coherence::Model;
+use tallyline_trace::coherence::CoreModel;
 use tallyline_trace::format::Access;
 
 /// Registers of an operation.
@@ -34,7 +34,7 @@ const CALLS_LIMIT: usize = 1 << 16;
 
 /// The cost of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub struct InstructionCost {
     /// The number of its executions.
     pub executions: u64,
     /// Its accesses, by what answered them: level by level, then memory.
@@ -43,7 +43,7 @@ pub struct Cost {
     pub walks: u64,
     /// Branches that were predicted wrong.
     pub mispredictions: u64,
-    /// Parts of a cycle between its predecessor's retirement and its own, see [`Costs::PARTS`].
+    /// Parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
     pub time: u64,
     /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
     pub lowest: u64,
@@ -51,7 +51,7 @@ pub struct Cost {
     pub highest: u64,
 }
 
-impl Default for Cost {
+impl Default for InstructionCost {
     fn default() -> Self {
         Self {
             executions: 0,
@@ -67,9 +67,9 @@ impl Default for Cost {
 
 /// The cost of a trace.
 #[derive(Clone, Debug, Default)]
-pub struct Costs {
+pub struct TraceCosts {
     /// By the trace's index of the instruction.
-    pub instructions: Vec<Cost>,
+    pub instructions: Vec<InstructionCost>,
     /// Instructions between accesses that the code explains, and those that it does not.
     pub explained: u64,
     /// As `explained`.
@@ -78,7 +78,7 @@ pub struct Costs {
     pub unexplained_time: u64,
 }
 
-impl Costs {
+impl TraceCosts {
     /// Parts of a cycle in a time.
     pub const PARTS: u64 = CYCLE;
 
@@ -93,11 +93,11 @@ impl Costs {
 pub struct TimedCores {
     processor: Processor,
     caches: Caches,
-    paths: Paths,
+    paths: PathFinder,
     threads: Vec<Thread>,
     // by core: the thread that ran last, and the time that it is
     cores: Vec<(usize, Time)>,
-    costs: Costs,
+    costs: TraceCosts,
     path: Vec<u32>,
 }
 
@@ -115,16 +115,19 @@ impl TimedCores {
         Ok(Self {
             caches: Caches::new(processor, cores)?,
             processor: processor.clone(),
-            paths: Paths::new(instructions, code),
+            paths: PathFinder::new(instructions, code),
             threads: Vec::new(),
             cores: vec![(usize::MAX, 0); usize::from(cores)],
-            costs: Costs { instructions: vec![Cost::default(); instructions.len()], ..Costs::default() },
+            costs: TraceCosts {
+                instructions: vec![InstructionCost::default(); instructions.len()],
+                ..TraceCosts::default()
+            },
             path: Vec::new(),
         })
     }
 
     /// Runs what is left, and returns what all of it cost.
-    pub fn finish(mut self) -> Costs {
+    pub fn finish(mut self) -> TraceCosts {
         for place in 0..self.threads.len() {
             if let Some(last) = self.threads[place].pending.take() {
                 self.run(place, &last, None);
@@ -134,12 +137,12 @@ impl TimedCores {
     }
 
     /// Runs an instruction; `next` is the address of the one behind it in time.
-    fn run(&mut self, place: usize, pending: &Pending, next: Option<u64>) {
+    fn run(&mut self, place: usize, pending: &PendingInstruction, next: Option<u64>) {
         let thread = &mut self.threads[place];
         let cost = &mut self.costs.instructions[pending.index as usize];
         let known = self.paths.known(pending.index);
         let caches = &mut self.caches;
-        let fill = |access: &Access, now: Time, cost: &mut Cost| {
+        let fill = |access: &Access, now: Time, cost: &mut InstructionCost| {
             let answer = caches.access(pending.core, access.instruction, access.address, access.store, now);
             cost.sources[usize::from(answer.source).min(LEVELS_LIMIT)] += 1;
             cost.walks += u64::from(answer.walked);
@@ -160,7 +163,7 @@ impl TimedCores {
     }
 
     /// Runs what lies between the last access and one that comes next.
-    fn between(&mut self, place: usize, core: usize, last: &Pending, access: &Access) {
+    fn between(&mut self, place: usize, core: usize, last: &PendingInstruction, access: &Access) {
         let count = access.now.saturating_sub(last.now).saturating_sub(1);
         let start = self.threads[place].start_behind(last.index, self.paths.known(last.index));
         let mut path = std::mem::take(&mut self.path);
@@ -182,7 +185,7 @@ impl TimedCores {
                     Some(next) => self.paths.known(*next).map(|known| known.address),
                     None => target,
                 };
-                let step = Pending { index: path[at], core, now: 0, accesses: Vec::new() };
+                let step = PendingInstruction { index: path[at], core, now: 0, accesses: Vec::new() };
                 self.run(place, &step, next);
             }
         } else {
@@ -194,7 +197,7 @@ impl TimedCores {
     }
 }
 
-impl Model for TimedCores {
+impl CoreModel for TimedCores {
     fn cores(&self) -> u16 {
         self.cores.len() as u16
     }
@@ -225,7 +228,8 @@ impl Model for TimedCores {
                     accesses.clear();
                 }
                 accesses.push(*access);
-                let pending = Pending { index: access.instruction, core, now: access.now, accesses };
+                let pending =
+                    PendingInstruction { index: access.instruction, core, now: access.now, accesses };
                 self.threads[place].pending = Some(pending);
             }
         }
@@ -236,7 +240,7 @@ impl Model for TimedCores {
 
 /// An instruction whose accesses are being collected.
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingInstruction {
     index: u32,
     core: usize,
     now: u64,
@@ -245,7 +249,7 @@ struct Pending {
 
 /// Whom time is charged to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Charged {
+struct TimeCharge {
     own: Time,
     // a mispredicted branch in front of it
     branch: Option<(u32, Time)>,
@@ -254,7 +258,7 @@ struct Charged {
 
 /// A thread on its core.
 struct Thread {
-    pending: Option<Pending>,
+    pending: Option<PendingInstruction>,
     registers: [Time; REGISTERS],
     // when the last instruction entered the window and when it retired
     entered: Time,
@@ -302,17 +306,17 @@ impl Thread {
     }
 
     /// Returns where to look for what follows an instruction with an access; keeps the calls.
-    fn start_behind(&mut self, index: u32, known: Option<&Known>) -> Start {
+    fn start_behind(&mut self, index: u32, known: Option<&DecodedInstruction>) -> PathStart {
         match known.map(|known| (known.operation.flow, known.operation.end)) {
             Some((Flow::Call(_), end)) => {
                 if self.calls.len() >= CALLS_LIMIT {
                     self.calls.clear();
                 }
                 self.calls.push(end);
-                Start::Behind(index)
+                PathStart::Behind(index)
             }
-            Some((Flow::Return, _)) => self.calls.pop().map_or(Start::Behind(index), Start::At),
-            _ => Start::Behind(index),
+            Some((Flow::Return, _)) => self.calls.pop().map_or(PathStart::Behind(index), PathStart::At),
+            _ => PathStart::Behind(index),
         }
     }
 
@@ -348,12 +352,12 @@ impl Thread {
     fn execute(
         &mut self,
         processor: &Processor,
-        known: Option<&Known>,
+        known: Option<&DecodedInstruction>,
         accesses: &[Access],
         next: Option<u64>,
-        mut fill: impl FnMut(&Access, Time, &mut Cost) -> Time,
-        cost: &mut Cost,
-    ) -> Charged {
+        mut fill: impl FnMut(&Access, Time, &mut InstructionCost) -> Time,
+        cost: &mut InstructionCost,
+    ) -> TimeCharge {
         let step = CYCLE / Time::from(processor.width).min(CYCLE);
         let mut entered = (self.entered + step).max(self.redirected).max(self.window[self.window_at]);
         if accesses.iter().any(|access| access.store) {
@@ -401,16 +405,16 @@ impl Thread {
         let branch = self.mispredicted.take().map(|branch| (branch, empty));
         self.retired = retires;
         self.leave_window();
-        Charged { own: time - branch.map_or(0, |(_, empty)| empty), branch, mispredicted }
+        TimeCharge { own: time - branch.map_or(0, |(_, empty)| empty), branch, mispredicted }
     }
 
-    fn predicts(&mut self, known: &Known, next: u64) -> bool {
+    fn predicts(&mut self, known: &DecodedInstruction, next: u64) -> bool {
         match known.operation.flow {
             Flow::Branch(target) => {
                 let taken = next != known.operation.end;
-                self.predictor.went(known.address, taken, target, true)
+                self.predictor.update(known.address, taken, target, true)
             }
-            Flow::Jump(None) | Flow::Call(None) => self.predictor.went(known.address, true, next, false),
+            Flow::Jump(None) | Flow::Call(None) => self.predictor.update(known.address, true, next, false),
             _ => true,
         }
     }

@@ -21,6 +21,6 @@ mod path;
 mod predictor;
 mod processor;
 
-pub use core::{Cost, Costs, TimedCores};
+pub use core::{InstructionCost, TimedCores, TraceCosts};
 pub use path::Code;
 pub use processor::{Level, Processor};

@@ -22,7 +22,7 @@ pub trait Code {
 
 /// An instruction of the trace.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct DecodedInstruction {
     pub(super) address: u64,
     pub(super) operation: Operation,
     pub(super) atomic: bool,
@@ -30,7 +30,7 @@ pub(super) struct Known {
 
 /// The start of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Start {
+pub(super) enum PathStart {
     /// The instruction at an address comes first.
     At(u64),
     /// The successor of the instruction of an index comes first.
@@ -38,26 +38,30 @@ pub(super) enum Start {
 }
 
 /// Finds what ran between two accesses.
-pub(super) struct Paths {
+pub(super) struct PathFinder {
     // by the trace's index
-    known: Vec<Option<Known>>,
+    known: Vec<Option<DecodedInstruction>>,
     by_address: FxHashMap<u64, u32>,
     // by the address behind it
     by_end: FxHashMap<u64, u32>,
-    remembered: FxHashMap<(Start, u32, u32), Option<Range<u32>>>,
+    remembered: FxHashMap<(PathStart, u32, u32), Option<Range<u32>>>,
     steps: Vec<u32>,
 }
 
-impl Paths {
+impl PathFinder {
     pub(super) fn new(instructions: &Instructions, code: &dyn Code) -> Self {
-        let known: Vec<Option<Known>> = instructions
+        let known: Vec<Option<DecodedInstruction>> = instructions
             .iter()
             .map(|instruction| {
                 let operation = code.operation(instruction.address)?;
-                Some(Known { address: instruction.address, operation, atomic: instruction.atomic })
+                Some(DecodedInstruction {
+                    address: instruction.address,
+                    operation,
+                    atomic: instruction.atomic,
+                })
             })
             .collect();
-        let of = |address: fn(&Known) -> u64| {
+        let of = |address: fn(&DecodedInstruction) -> u64| {
             let all = known.iter().enumerate();
             all.filter_map(|(index, known)| Some((address(known.as_ref()?), index as u32))).collect()
         };
@@ -70,13 +74,13 @@ impl Paths {
         }
     }
 
-    pub(super) fn known(&self, index: u32) -> Option<&Known> {
+    pub(super) fn known(&self, index: u32) -> Option<&DecodedInstruction> {
         self.known.get(index as usize)?.as_ref()
     }
 
     /// Finds `count` instructions without accesses between a start and the instruction `to`; none where the code
     /// has no such way. Of several ways it is one.
-    pub(super) fn between(&mut self, start: Start, to: u32, count: u64, into: &mut Vec<u32>) -> bool {
+    pub(super) fn between(&mut self, start: PathStart, to: u32, count: u64, into: &mut Vec<u32>) -> bool {
         into.clear();
         if count > LENGTH_LIMIT {
             return false;
@@ -97,13 +101,13 @@ impl Paths {
         found
     }
 
-    fn search(&self, start: Start, to: u32, count: usize, path: &mut Vec<u32>) -> bool {
+    fn search(&self, start: PathStart, to: u32, count: usize, path: &mut Vec<u32>) -> bool {
         let Some(target) = self.known(to).map(|known| known.address) else { return false };
         // what is still to be looked at: an address, and how many come before it
         let mut open: Vec<(u64, usize)> = Vec::new();
         match start {
-            Start::At(address) => open.push((address, 0)),
-            Start::Behind(index) => {
+            PathStart::At(address) => open.push((address, 0)),
+            PathStart::Behind(index) => {
                 let Some(known) = self.known(index) else { return false };
                 match self.follow(known, 0, &mut open) {
                     true => {}
@@ -138,7 +142,7 @@ impl Paths {
     }
 
     /// Adds what can follow an instruction; false where its target is computed.
-    fn follow(&self, known: &Known, depth: usize, open: &mut Vec<(u64, usize)>) -> bool {
+    fn follow(&self, known: &DecodedInstruction, depth: usize, open: &mut Vec<(u64, usize)>) -> bool {
         match known.operation.flow {
             Flow::Next => open.push((known.operation.end, depth)),
             Flow::Jump(Some(target)) | Flow::Call(Some(target)) => open.push((target, depth)),
@@ -156,7 +160,8 @@ impl Paths {
         for _ in 0..count {
             let index = self.by_end.get(&end).copied();
             let step = index.and_then(|index| Some((index, self.known(index)?)));
-            let falls = |known: &Known| matches!(known.operation.flow, Flow::Next | Flow::Branch(_));
+            let falls =
+                |known: &DecodedInstruction| matches!(known.operation.flow, Flow::Next | Flow::Branch(_));
             let Some((index, known)) = step.filter(|(_, known)| !known.operation.memory && falls(known))
             else {
                 path.truncate(before);

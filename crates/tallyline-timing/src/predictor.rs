@@ -32,7 +32,7 @@ impl Predictor {
 
     /// Learns where a branch went; true if it was predicted. Where there are two ways it is `taken` that counts, else
     /// the target.
-    pub(super) fn went(&mut self, address: u64, taken: bool, target: u64, is_conditional: bool) -> bool {
+    pub(super) fn update(&mut self, address: u64, taken: bool, target: u64, is_conditional: bool) -> bool {
         let places = LENGTHS.map(|length| self.place(address, length));
         let found = (0..LENGTHS.len()).rev().find(|table| self.entry(*table, places).is_some());
         let is_right = |entry: &Entry| match is_conditional {
@@ -92,7 +92,7 @@ mod tests {
 
     fn wrong(taken: impl Fn(u64) -> bool) -> usize {
         let mut predictor = Predictor::new();
-        (0..10_000).filter(|count| !predictor.went(0x1000, taken(*count), 0x2000, true)).count()
+        (0..10_000).filter(|count| !predictor.update(0x1000, taken(*count), 0x2000, true)).count()
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
         let mut predictor = Predictor::new();
         let targets = [0x2000, 0x3000, 0x2000, 0x5000];
         let right =
-            (0..10_000).filter(|count| predictor.went(0x1000, true, targets[count % 4], false)).count();
+            (0..10_000).filter(|count| predictor.update(0x1000, true, targets[count % 4], false)).count();
         assert!(right > 9000, "{right}");
     }
 }

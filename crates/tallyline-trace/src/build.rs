@@ -1,6 +1,6 @@
 //! Traces made by hand, for tests: what the plugin writes, without a program.
 
-use super::format::Point;
+use super::format::SyncPoint;
 
 /// A trace under construction. The times of threads are their own, so accesses say the advance.
 #[derive(Debug, Default)]
@@ -158,8 +158,15 @@ impl ThreadBuilder {
     }
 
     /// A point of synchronisation with a number of [`Builder::number`].
-    pub(crate) fn point(&mut self, kind: Point, number: u64) {
-        let kinds = [Point::Atomic, Point::Start, Point::Exit, Point::Wake, Point::Waited, Point::Clone];
+    pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
+        let kinds = [
+            SyncPoint::Atomic,
+            SyncPoint::Start,
+            SyncPoint::Exit,
+            SyncPoint::Wake,
+            SyncPoint::Waited,
+            SyncPoint::Clone,
+        ];
         let kind = kinds.iter().position(|known| *known == kind).unwrap_or_default();
         varint(&mut self.events, 7 | (kind as u64) << 3);
         varint(&mut self.events, number.wrapping_sub(self.point));

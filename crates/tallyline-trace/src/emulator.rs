@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The options of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct PluginOptions {
     /// The trace; it is there and empty.
     pub output: PathBuf,
     /// One access of so many, on average; 1 for all.
@@ -20,7 +20,7 @@ pub struct Options {
 
 /// A command to run under an emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Emulation {
+pub struct EmulatorCommand {
     /// The emulator.
     pub emulator: PathBuf,
     /// Its words, the program's among them.
@@ -38,8 +38,8 @@ pub fn emulation(
     command: &[OsString],
     emulator: Option<&Path>,
     plugin: &Path,
-    options: &Options,
-) -> Result<Emulation> {
+    options: &PluginOptions,
+) -> Result<EmulatorCommand> {
     let [name, rest @ ..] = command else {
         return Err(Error::Missing("there is no command to run".into()));
     };
@@ -48,7 +48,7 @@ pub fn emulation(
     let base = program.file_name().unwrap_or_default().as_bytes();
     if base.starts_with(b"qemu-system-") {
         let words = plugin_words.into_iter().chain(rest.iter().cloned()).collect();
-        return Ok(Emulation { emulator: program, words, whole_machine: true });
+        return Ok(EmulatorCommand { emulator: program, words, whole_machine: true });
     }
     let emulator = match emulator {
         Some(path) => path.to_path_buf(),
@@ -57,11 +57,11 @@ pub fn emulation(
     // the program's own name is what its first word says
     let called = [OsString::from("-0"), name.clone(), program.into_os_string()];
     let words = plugin_words.into_iter().chain(called).chain(rest.iter().cloned()).collect();
-    Ok(Emulation { emulator, words, whole_machine: false })
+    Ok(EmulatorCommand { emulator, words, whole_machine: false })
 }
 
 /// QEMU takes two commas for one.
-fn plugin_argument(plugin: &Path, options: &Options) -> OsString {
+fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     let doubled = |path: &Path| -> Vec<u8> {
         let bytes = path.as_os_str().as_bytes();
         bytes.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b',' { 2 } else { 1 })).collect()
@@ -118,8 +118,8 @@ fn machine_of(head: &[u8; 20]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn options() -> Options {
-        Options { output: "a,b/out".into(), every: 3, limit: 1000 }
+    fn options() -> PluginOptions {
+        PluginOptions { output: "a,b/out".into(), every: 3, limit: 1000 }
     }
 
     #[test]

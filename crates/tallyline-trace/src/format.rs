@@ -33,7 +33,7 @@ pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
 /// The file's description of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
     pub whole_machine: bool,
     /// The version of the interface between QEMU and the plugin.
@@ -80,7 +80,7 @@ impl Mapping {
 
 /// The end of a process's part of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ProcessEnd {
     /// The process.
     pub process: u32,
     /// The file reached the size that was allowed: the rest is missing.
@@ -95,7 +95,7 @@ pub struct End {
 
 /// A process that became another program, which is not in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Execution {
+pub struct ProcessExec {
     /// The process.
     pub process: u32,
     /// The program, as the process named it.
@@ -123,9 +123,9 @@ pub enum Event {
     /// An access to memory.
     Access(Access),
     /// A point of synchronisation with other threads.
-    Point {
+    Sync {
         /// The kind of point.
-        kind: Point,
+        kind: SyncPoint,
         /// Its place in the order of all threads' points.
         number: u64,
         /// Instructions that the thread had run.
@@ -135,7 +135,7 @@ pub enum Event {
 
 /// A point of synchronisation between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum SyncPoint {
     /// An atomic instruction; its accesses follow.
     Atomic,
     /// The thread's first instruction.
@@ -150,7 +150,7 @@ pub enum Point {
     Clone,
 }
 
-impl Point {
+impl SyncPoint {
     pub(super) fn from_number(number: u64) -> Option<Self> {
         Some(match number {
             0 => Self::Atomic,

@@ -17,7 +17,7 @@ pub struct Instruction {
 /// The instructions that were translated, each address once.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
-    runs: Vec<Run>,
+    runs: Vec<NumberRange>,
     indices: Vec<u32>,
     all: Vec<Instruction>,
     by_address: FxHashMap<u64, u32>,
@@ -25,7 +25,7 @@ pub struct Instructions {
 
 /// Consecutive numbers.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct NumberRange {
     first: u64,
     /// Of the first one in `indices`.
     start: usize,
@@ -61,7 +61,7 @@ impl Instructions {
         });
         match self.runs.last_mut() {
             Some(run) if number.checked_sub(run.first) == Some(run.count as u64) => run.count += 1,
-            _ => self.runs.push(Run { first: number, start: self.indices.len(), count: 1 }),
+            _ => self.runs.push(NumberRange { first: number, start: self.indices.len(), count: 1 }),
         }
         self.indices.push(index);
     }

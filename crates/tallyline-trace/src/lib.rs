@@ -24,4 +24,4 @@ pub mod samples;
 
 pub use error::{Error, Result};
 pub use instructions::{Instruction, Instructions};
-pub use reader::{Block, Events, Source, Thread, Trace};
+pub use reader::{EventBlock, Events, ReadAt, Thread, Trace};

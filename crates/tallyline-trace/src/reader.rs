@@ -1,7 +1,9 @@
 //! Reads a trace. What is kept in memory is the index of blocks, the instructions and the mappings;
 //! accesses are decoded as they are asked for.
 
-use super::format::{Access, BLOCK_LIMIT, End, Event, Execution, Header, MAGIC, Mapping, Point};
+use super::format::{
+    Access, BLOCK_LIMIT, Event, MAGIC, Mapping, ProcessEnd, ProcessExec, SyncPoint, TraceHeader,
+};
 use super::instructions::{Instruction, Instructions};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -10,7 +12,7 @@ use std::io;
 use tallyline_perf_data::{ByteOrder, Cursor};
 
 /// A source of the bytes of a trace.
-pub trait Source {
+pub trait ReadAt {
     /// Returns the number of bytes.
     ///
     /// # Errors
@@ -24,7 +26,7 @@ pub trait Source {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-impl Source for File {
+impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
@@ -34,7 +36,7 @@ impl Source for File {
     }
 }
 
-impl Source for [u8] {
+impl ReadAt for [u8] {
     fn size(&self) -> io::Result<u64> {
         Ok(self.len() as u64)
     }
@@ -49,7 +51,7 @@ impl Source for [u8] {
 
 /// Accesses that a thread did one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct EventBlock {
     /// The accesses in it.
     pub accesses: u32,
     /// The points of synchronisation in it.
@@ -71,7 +73,7 @@ pub struct Thread {
     /// The thread.
     pub(crate) thread: u32,
     /// The blocks of its events, in the order of its time.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<EventBlock>,
 }
 
 impl Thread {
@@ -83,21 +85,21 @@ impl Thread {
 
 /// An open trace.
 #[derive(Debug)]
-pub struct Trace<'s, S: Source + ?Sized> {
+pub struct Trace<'s, S: ReadAt + ?Sized> {
     source: &'s S,
-    header: Header,
+    header: TraceHeader,
     instructions: Instructions,
     mappings: Vec<Mapping>,
     threads: Vec<Thread>,
-    ends: Vec<End>,
-    executions: Vec<Execution>,
+    ends: Vec<ProcessEnd>,
+    executions: Vec<ProcessExec>,
     cut: u64,
 }
 
 /// The fixed part of a block of accesses.
 const ACCESSES_HEAD: usize = 56;
 
-impl<'s, S: Source + ?Sized> Trace<'s, S> {
+impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
     /// Reads the index, the instructions and the mappings.
     ///
     /// # Errors
@@ -119,7 +121,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
         let mut body = Vec::new();
         let mut offset = 0;
         while offset < size {
-            let Some(block) = BlockHead::read(source, offset, size)? else {
+            let Some(block) = BlockHeader::read(source, offset, size)? else {
                 trace.cut = size - offset;
                 break;
             };
@@ -136,7 +138,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
 
     fn add(
         &mut self,
-        block: &BlockHead,
+        block: &BlockHeader,
         mut cursor: Cursor<'_>,
         places: &mut BTreeMap<(u32, u32), usize>,
     ) -> Result<()> {
@@ -146,7 +148,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
             b"DONE" => self.ends.push(read_end(&mut cursor)?),
             b"EXEC" => {
                 let process = cursor.u32("process")?;
-                self.executions.push(Execution { process, path: read_text(&mut cursor, "path")? });
+                self.executions.push(ProcessExec { process, path: read_text(&mut cursor, "path")? });
             }
             b"BACK" => {
                 let process = cursor.u32("process")?;
@@ -172,7 +174,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
     }
 
     /// Returns the file's description of the recording.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &TraceHeader {
         &self.header
     }
 
@@ -202,12 +204,12 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
     }
 
     /// Returns the ends of processes; that of one that was killed is missing.
-    pub fn ends(&self) -> &[End] {
+    pub fn ends(&self) -> &[ProcessEnd] {
         &self.ends
     }
 
     /// The processes that became other programs, which are not traced, in the order of time.
-    pub fn executions(&self) -> &[Execution] {
+    pub fn executions(&self) -> &[ProcessExec] {
         &self.executions
     }
 
@@ -224,7 +226,7 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
     ///
     /// # Errors
     /// What the source says.
-    pub fn events(&self, block: &Block, mut buffer: Vec<u8>) -> Result<Events<'_>> {
+    pub fn events(&self, block: &EventBlock, mut buffer: Vec<u8>) -> Result<Events<'_>> {
         buffer.resize(block.length as usize, 0);
         self.source.read_at(block.offset, &mut buffer)?;
         Ok(Events::new(&self.instructions, block, buffer))
@@ -232,16 +234,16 @@ impl<'s, S: Source + ?Sized> Trace<'s, S> {
 }
 
 /// Four letters and a length.
-struct BlockHead {
+struct BlockHeader {
     kind: [u8; 4],
     length: u32,
     offset: u64,
     end: u64,
 }
 
-impl BlockHead {
+impl BlockHeader {
     /// None if the file ends within it.
-    fn read<S: Source + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Option<Self>> {
+    fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Option<Self>> {
         let mut head = [0; 8];
         if size - offset < head.len() as u64 {
             return Ok(None);
@@ -258,14 +260,14 @@ impl BlockHead {
     }
 }
 
-fn read_header<S: Source + ?Sized>(source: &S, size: u64) -> Result<Header> {
-    let block = BlockHead::read(source, 0, size).unwrap_or(None).filter(|block| block.kind == MAGIC);
+fn read_header<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<TraceHeader> {
+    let block = BlockHeader::read(source, 0, size).unwrap_or(None).filter(|block| block.kind == MAGIC);
     let block = block.ok_or(Error::NotTrace)?;
     let mut body = vec![0; block.length as usize];
     source.read_at(8, &mut body)?;
     let mut cursor = Cursor::new(&body, ByteOrder::Little, 8);
-    let mut read = || -> Result<Header> {
-        Ok(Header {
+    let mut read = || -> Result<TraceHeader> {
+        Ok(TraceHeader {
             whole_machine: cursor.u32("flags")? & 1 != 0,
             interface: cursor.u32("interface")?,
             every: cursor.u64("every")?,
@@ -293,10 +295,10 @@ fn read_mapping(cursor: &mut Cursor<'_>) -> Result<Mapping> {
     })
 }
 
-fn read_end(cursor: &mut Cursor<'_>) -> Result<End> {
+fn read_end(cursor: &mut Cursor<'_>) -> Result<ProcessEnd> {
     let process = cursor.u32("process")?;
     let flags = cursor.u32("flags")?;
-    Ok(End {
+    Ok(ProcessEnd {
         process,
         full: flags & 1 != 0,
         broken: flags & 2 != 0,
@@ -322,7 +324,7 @@ fn read_instructions(cursor: &mut Cursor<'_>, into: &mut Instructions) -> Result
 }
 
 /// The fixed part of a block of accesses that has so many bytes.
-fn read_block(cursor: &mut Cursor<'_>, length: u32) -> Result<(u32, u32, Block)> {
+fn read_block(cursor: &mut Cursor<'_>, length: u32) -> Result<(u32, u32, EventBlock)> {
     let (process, thread) = (cursor.u32("process")?, cursor.u32("thread")?);
     let (accesses, points) = (cursor.u32("accesses")?, cursor.u32("points")?);
     let (now, instruction, address) =
@@ -336,7 +338,7 @@ fn read_block(cursor: &mut Cursor<'_>, length: u32) -> Result<(u32, u32, Block)>
             .error(format!("{accesses} accesses and {points} points in {length} bytes"))
             .into());
     }
-    Ok((process, thread, Block { accesses, points, times, offset, length, now, instruction, address }))
+    Ok((process, thread, EventBlock { accesses, points, times, offset, length, now, instruction, address }))
 }
 
 /// Numbers of seven bits a byte.
@@ -396,7 +398,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    fn new(instructions: &'a Instructions, block: &Block, bytes: Vec<u8>) -> Self {
+    fn new(instructions: &'a Instructions, block: &EventBlock, bytes: Vec<u8>) -> Self {
         Self {
             instructions,
             bytes,
@@ -440,10 +442,10 @@ impl<'a> Events<'a> {
 
     #[cold]
     fn point(&mut self, head: u64) -> Option<Event> {
-        let kind = Point::from_number(head >> 3)?;
+        let kind = SyncPoint::from_number(head >> 3)?;
         self.point = self.point.wrapping_add(self.number()?);
         self.now = self.now.wrapping_add(self.number()?);
-        Some(Event::Point { kind, number: self.point, now: self.now })
+        Some(Event::Sync { kind, number: self.point, now: self.now })
     }
 }
 

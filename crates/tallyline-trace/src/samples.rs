@@ -1,7 +1,7 @@
 //! A trace as samples in perf's format, with the exact instruction and the exact address of each.
 
-use super::format::{Event, Header};
-use super::{Block, Source, Trace};
+use super::format::{Event, TraceHeader};
+use super::{EventBlock, ReadAt, Trace};
 use crate::Result;
 use std::io::{Seek, Write};
 use tallyline_perf_data::Attr;
@@ -18,7 +18,7 @@ const ID: u64 = 1;
 
 /// The facts that the trace itself does not have.
 #[derive(Clone, Debug, Default)]
-pub struct About<'a> {
+pub struct ProgramInfo<'a> {
     /// The program's name.
     pub name: &'a str,
     /// The words that recorded it.
@@ -38,11 +38,11 @@ pub struct About<'a> {
 pub fn write_samples<S, W>(
     trace: &Trace<'_, S>,
     out: W,
-    about: &About<'_>,
+    about: &ProgramInfo<'_>,
     build_id: &dyn Fn(&str) -> Option<BuildId>,
 ) -> Result<u64>
 where
-    S: Source + ?Sized,
+    S: ReadAt + ?Sized,
     W: Write + Seek,
 {
     let header = trace.header();
@@ -101,7 +101,7 @@ where
 }
 
 /// Read as an event whose addresses are exact: they are those of the instructions themselves.
-fn attributes(header: &Header) -> Attr {
+fn attributes(header: &TraceHeader) -> Attr {
     const SOFTWARE: u32 = 1;
     const EXACT: u64 = 3;
     // else perf misses the kernel's symbols
@@ -143,18 +143,18 @@ fn source_of(store: bool) -> DataSource {
 }
 
 /// Events of a block are taken to be evenly spread over its time.
-fn time_in(block: &Block, at: u64) -> u64 {
+fn time_in(block: &EventBlock, at: u64) -> u64 {
     let (first, last) = block.times;
     let distance = u128::from(last.saturating_sub(first)) * u128::from(at);
     first.saturating_add((distance / u128::from(block.accesses.max(1))) as u64)
 }
 
 /// Writes names of processes and what is mapped in them.
-fn write_places<S: Source + ?Sized, W: Write + Seek>(
+fn write_places<S: ReadAt + ?Sized, W: Write + Seek>(
     trace: &Trace<'_, S>,
     writer: &mut Writer<W>,
     attr: &Attr,
-    about: &About<'_>,
+    about: &ProgramInfo<'_>,
     build_id: &dyn Fn(&str) -> Option<BuildId>,
 ) -> Result<()> {
     let header = trace.header();
@@ -230,7 +230,7 @@ mod tests {
         let bytes = builder.finish();
         let trace = Trace::open(bytes.as_slice()).expect("a trace");
         let mut file = Cursor::new(Vec::new());
-        let about = About { name: "program", ..About::default() };
+        let about = ProgramInfo { name: "program", ..ProgramInfo::default() };
         let id = BuildId::new(&[1, 2, 3]).expect("an id");
         assert_eq!(write_samples(&trace, &mut file, &about, &|_| Some(id)).expect("written"), 2);
         let file = file.into_inner();

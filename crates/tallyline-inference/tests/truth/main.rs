@@ -14,7 +14,7 @@ use tallyline_debuginfo::type_text;
 use tallyline_debuginfo::{Companion, Companions, Contents, Request, read_file};
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Reason, Typed, Wanted, infer, place_text};
-use tallyline_trace::emulator::{Options, emulation};
+use tallyline_trace::emulator::{PluginOptions, emulation};
 use tallyline_trace::format::Event;
 use tallyline_trace::{Trace, plugin};
 
@@ -70,7 +70,7 @@ fn run(source: &str, compiler: &str, flags: &[&str]) -> Option<Run> {
     }
     let plugin = plugin::build(&folder).expect("the plugin is built");
     File::create(&trace).expect("a file");
-    let options = Options { output: trace.clone(), every: 1, limit: u64::MAX };
+    let options = PluginOptions { output: trace.clone(), every: 1, limit: u64::MAX };
     let run = emulation(&[program.clone().into_os_string()], None, &plugin, &options).expect("an emulator");
     let mut command = Command::new(run.emulator);
     // a collector that has nothing to do takes no part

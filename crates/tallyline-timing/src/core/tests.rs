@@ -3,11 +3,11 @@ use tallyline_inference::code::Operation;
 use tallyline_trace::{Instruction, Instructions};
 
 /// Instructions of four bytes each from 0x1000 on.
-struct Made(Vec<Operation>);
+struct FakeCode(Vec<Operation>);
 
 const BASE: u64 = 0x1000;
 
-impl Code for Made {
+impl Code for FakeCode {
     fn operation(&self, address: u64) -> Option<Operation> {
         self.0.get(usize::try_from(address.checked_sub(BASE)? / 4).ok()?).copied()
     }
@@ -32,9 +32,9 @@ fn instructions(count: usize) -> Instructions {
 }
 
 /// Runs a loop of operations so often; `address` says what the memory operands access.
-fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize) -> u64) -> Costs {
+fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize) -> u64) -> TraceCosts {
     let instructions = instructions(operations.len());
-    let code = Made(operations.to_vec());
+    let code = FakeCode(operations.to_vec());
     let processor = Processor { memory: 400, prefetch: 0, cleared: false, ..Processor::default() };
     let mut cores = TimedCores::new(&processor, 1, &instructions, &code).expect("a processor");
     let mut now = 0;
@@ -61,8 +61,8 @@ fn far(round: u64) -> u64 {
     0x100_0000 + round * 64
 }
 
-fn cycles(costs: &Costs, index: usize, rounds: u64) -> u64 {
-    costs.instructions[index].time / Costs::PARTS / rounds
+fn cycles(costs: &TraceCosts, index: usize, rounds: u64) -> u64 {
+    costs.instructions[index].time / TraceCosts::PARTS / rounds
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_wrong_prediction_is_charged_to_the_branch() {
         plain(4, Flow::Jump(Some(BASE))),
     ];
     let instructions = instructions(operations.len());
-    let code = Made(operations.to_vec());
+    let code = FakeCode(operations.to_vec());
     let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
     let (mut now, mut random) = (0, 1_u64);
     for _ in 0..1000 {
@@ -134,7 +134,7 @@ fn a_wrong_prediction_is_charged_to_the_branch() {
 #[test]
 fn code_that_is_not_known_is_counted_apart() {
     let instructions = instructions(4);
-    let code = Made(Vec::new());
+    let code = FakeCode(Vec::new());
     let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
     for round in 0..100 {
         let access = Access { instruction: 0, address: 0x8000, size: 8, store: false, now: 1 + 3 * round };
@@ -148,7 +148,7 @@ fn code_that_is_not_known_is_counted_apart() {
 #[test]
 fn numbers_of_a_damaged_trace_stay_bounded() {
     let instructions = instructions(4);
-    let code = Made(vec![load(0, 1, 1), plain(1, Flow::Jump(Some(BASE)))]);
+    let code = FakeCode(vec![load(0, 1, 1), plain(1, Flow::Jump(Some(BASE)))]);
     let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
     for now in [5, u64::MAX, 0, u64::MAX / 2, 7, u64::MAX - 1] {
         for instruction in [0, 1, 3] {

@@ -55,14 +55,14 @@ impl Cache {
     pub fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
         let clock = self.clock;
-        let way = self.look(geometry, line)?;
+        let way = self.peek(geometry, line)?;
         way.used = clock;
         Some(way)
     }
 
     /// The line, if it is there.
     #[inline]
-    pub fn look(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+    pub fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
@@ -76,8 +76,8 @@ impl Cache {
         let way = Way { line, index, state, used: self.clock, ..Way::default() };
         let set = &mut self.ways[set_of(geometry, line)];
         let place = set.iter_mut().min_by_key(|way| (way.state != State::Invalid, way.used))?;
-        let gone = std::mem::replace(place, way);
-        (gone.state != State::Invalid).then_some(gone)
+        let evicted = std::mem::replace(place, way);
+        (evicted.state != State::Invalid).then_some(evicted)
     }
 
     /// All lines that are there.

@@ -89,7 +89,7 @@ impl Geometry {
     /// The bytes of a line that an access touches, one bit each; a bit is more than a byte where a line
     /// has more than 64.
     #[inline]
-    pub(super) fn touched(self, offset: u64, size: u64) -> u64 {
+    pub(super) fn byte_mask(self, offset: u64, size: u64) -> u64 {
         let granule = self.line_bits.saturating_sub(6);
         let (first, last) = (offset >> granule, (offset + size - 1) >> granule);
         (u64::MAX >> (63 - (last - first))) << first
@@ -122,12 +122,12 @@ mod tests {
     #[test]
     fn a_bit_of_what_is_touched_is_a_byte_or_its_share_of_a_large_line() {
         let geometry = Geometry::new(1, 64, 4096, 4).expect("a cache");
-        assert_eq!(geometry.touched(0, 64), u64::MAX);
-        assert_eq!(geometry.touched(8, 8), 0xff00);
-        assert_eq!(geometry.touched(63, 1), 1 << 63);
+        assert_eq!(geometry.byte_mask(0, 64), u64::MAX);
+        assert_eq!(geometry.byte_mask(8, 8), 0xff00);
+        assert_eq!(geometry.byte_mask(63, 1), 1 << 63);
         let large = Geometry::new(1, 128, 8192, 4).expect("a cache");
-        assert_eq!(large.touched(0, 128), u64::MAX);
-        assert_eq!(large.touched(8, 8), 0xf0);
-        assert_eq!(large.touched(127, 1), 1 << 63);
+        assert_eq!(large.byte_mask(0, 128), u64::MAX);
+        assert_eq!(large.byte_mask(8, 8), 0xf0);
+        assert_eq!(large.byte_mask(127, 1), 1 << 63);
     }
 }

@@ -8,7 +8,7 @@ const LINES_LIMIT: u64 = 1 << 25;
 
 /// Why a line was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Miss {
+pub enum MissKind {
     /// The core never had it.
     Cold,
     /// It had to go for others: too many, or too many of one set.
@@ -37,43 +37,43 @@ pub struct LineCounts {
     /// Copies that writes took from other cores.
     pub invalidations: u64,
     /// Misses that another core's modified copy answered; hardware calls them HITM.
-    pub modified_elsewhere: u64,
+    pub hitm: u64,
 }
 
 impl LineCounts {
     /// Misses that a write of another core caused.
-    pub fn sharing(&self) -> u64 {
+    pub fn sharing_misses(&self) -> u64 {
         self.true_sharing + self.false_sharing
     }
 
-    pub(super) fn count(&mut self, miss: Miss) {
+    pub(super) fn count(&mut self, miss: MissKind) {
         *match miss {
-            Miss::Cold => &mut self.cold,
-            Miss::Replaced => &mut self.replaced,
-            Miss::TrueSharing => &mut self.true_sharing,
-            Miss::FalseSharing => &mut self.false_sharing,
+            MissKind::Cold => &mut self.cold,
+            MissKind::Replaced => &mut self.replaced,
+            MissKind::TrueSharing => &mut self.true_sharing,
+            MissKind::FalseSharing => &mut self.false_sharing,
         } += 1;
     }
 }
 
 /// The writer that took a line away: its instruction, and the offset in the line that it wrote to.
-pub(super) type Culprit = (u32, u16);
+pub(super) type Invalidation = (u32, u16);
 
 /// A core and a line that it has or had.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct LineCopy {
     pub(super) core: u16,
-    pub(super) status: Status,
+    pub(super) status: CopyStatus,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Status {
+pub(super) enum CopyStatus {
     /// The line is in the core's cache.
     Held,
     /// It was replaced there.
     Replaced,
     /// A write took it away; since then others wrote these bytes.
-    Lost { by: Culprit, written: u64 },
+    Lost { by: Invalidation, written: u64 },
 }
 
 /// A line.
@@ -81,33 +81,33 @@ pub(super) enum Status {
 pub(super) struct Line {
     pub(super) number: u64,
     /// By core.
-    parts: Vec<Part>,
+    parts: Vec<LineCopy>,
     pub(super) counts: LineCounts,
 }
 
 impl Line {
     /// Returns the state of the line in a core; none if it never was there.
-    pub(super) fn status(&self, core: u16) -> Option<Status> {
+    pub(super) fn status(&self, core: u16) -> Option<CopyStatus> {
         let at = self.parts.binary_search_by_key(&core, |part| part.core).ok()?;
         self.parts.get(at).map(|part| part.status)
     }
 
-    pub(super) fn set(&mut self, core: u16, status: Status) {
+    pub(super) fn set(&mut self, core: u16, status: CopyStatus) {
         match self.parts.binary_search_by_key(&core, |part| part.core) {
             Ok(at) => self.parts[at].status = status,
-            Err(at) => self.parts.insert(at, Part { core, status }),
+            Err(at) => self.parts.insert(at, LineCopy { core, status }),
         }
     }
 
     /// The cores that have it.
     pub(super) fn holders(&self) -> impl Iterator<Item = u16> {
-        self.parts.iter().filter(|part| matches!(part.status, Status::Held)).map(|part| part.core)
+        self.parts.iter().filter(|part| matches!(part.status, CopyStatus::Held)).map(|part| part.core)
     }
 
     /// Says to all cores that lost the line what was written since.
     pub(super) fn publish(&mut self, bytes: u64) {
         for part in &mut self.parts {
-            if let Status::Lost { written, .. } = &mut part.status {
+            if let CopyStatus::Lost { written, .. } = &mut part.status {
                 *written |= bytes;
             }
         }

@@ -1,8 +1,8 @@
 //! The cores with their caches, the protocol between them, and the counts.
 
 use super::cache::{Cache, State, Way};
-use super::lines::{Culprit, Directory, Status};
-use super::{Geometry, LineCounts, Miss};
+use super::lines::{CopyStatus, Directory, Invalidation};
+use super::{Geometry, LineCounts, MissKind};
 use crate::Result;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +12,7 @@ const CONFLICTS_LIMIT: usize = 1 << 20;
 
 /// Counts of all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AccessCounts {
     /// Accesses to a line: one that crosses the end of a line is two.
     pub accesses: u64,
     /// Those that found their line.
@@ -22,19 +22,19 @@ pub struct Counts {
     /// Hits that had to take the line from others before they could write.
     pub upgrades: u64,
     /// Modified lines that had to be written to memory.
-    pub written_back: u64,
+    pub writebacks: u64,
 }
 
-impl Counts {
+impl AccessCounts {
     /// Accesses that did not find their line.
     pub fn misses(&self) -> u64 {
-        self.lines.cold + self.lines.replaced + self.lines.sharing()
+        self.lines.cold + self.lines.replaced + self.lines.sharing_misses()
     }
 }
 
 /// An instruction, and where in a line it accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct AccessSite {
     /// The line's number: its address by its size.
     pub line: u64,
     /// The first byte in the line.
@@ -47,7 +47,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conflict {
     /// The access that missed.
-    pub victim: Place,
+    pub victim: AccessSite,
     /// The offset that was written when the core lost the line.
     pub culprit_offset: u16,
     /// The instruction that wrote it.
@@ -58,7 +58,7 @@ pub struct Conflict {
 
 /// Counts of an instruction's events, on all lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlaceCounts {
+pub struct InstructionCounts {
     /// Accesses that found their line.
     pub hits: u64,
     /// Accesses and what they caused.
@@ -69,7 +69,7 @@ pub struct PlaceCounts {
     pub highest: u64,
 }
 
-impl Default for PlaceCounts {
+impl Default for InstructionCounts {
     fn default() -> Self {
         Self { hits: 0, lines: LineCounts::default(), lowest: u64::MAX, highest: 0 }
     }
@@ -77,13 +77,13 @@ impl Default for PlaceCounts {
 
 /// A replay's counts.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct CoherenceSummary {
     /// All together.
-    pub total: Counts,
+    pub total: AccessCounts,
     /// By line: its number, and what happened to it.
     pub lines: Vec<(u64, LineCounts)>,
     /// By instruction.
-    pub instructions: Vec<PlaceCounts>,
+    pub instructions: Vec<InstructionCounts>,
     /// The pairs of instructions of which one took lines from the other, and the number of times.
     pub conflicts: Vec<(Conflict, u64)>,
     /// Misses of the kind of `conflicts` that are not in there, as there are too many different ones.
@@ -96,15 +96,15 @@ pub struct Machine {
     geometry: Geometry,
     caches: Vec<Cache>,
     directory: Directory,
-    total: Counts,
-    instructions: Vec<PlaceCounts>,
+    total: AccessCounts,
+    instructions: Vec<InstructionCounts>,
     conflicts: FxHashMap<Conflict, u64>,
     other_conflicts: u64,
 }
 
 /// An access to one line.
 #[derive(Clone, Copy)]
-struct Touch {
+struct LineAccess {
     core: u16,
     line: u64,
     offset: u16,
@@ -113,8 +113,8 @@ struct Touch {
     instruction: u32,
 }
 
-impl Touch {
-    fn culprit(&self) -> Culprit {
+impl LineAccess {
+    fn culprit(&self) -> Invalidation {
         (self.instruction, self.offset)
     }
 }
@@ -126,7 +126,7 @@ impl Machine {
             geometry,
             caches: vec![Cache::default(); usize::from(geometry.cores())],
             directory: Directory::default(),
-            total: Counts::default(),
+            total: AccessCounts::default(),
             instructions: Vec::new(),
             conflicts: FxHashMap::default(),
             other_conflicts: 0,
@@ -160,8 +160,8 @@ impl Machine {
         loop {
             let offset = from % length;
             let to = if line == end { last % length } else { length - 1 };
-            let bytes = self.geometry.touched(offset, to - offset + 1);
-            self.touch(Touch { core, line, offset: offset as u16, bytes, store, instruction })?;
+            let bytes = self.geometry.byte_mask(offset, to - offset + 1);
+            self.touch(LineAccess { core, line, offset: offset as u16, bytes, store, instruction })?;
             if line == end {
                 return Ok(());
             }
@@ -171,10 +171,10 @@ impl Machine {
     }
 
     #[inline]
-    fn touch(&mut self, touch: Touch) -> Result<()> {
+    fn touch(&mut self, touch: LineAccess) -> Result<()> {
         let place = touch.instruction as usize;
         if place >= self.instructions.len() {
-            self.instructions.resize(place + 1, PlaceCounts::default());
+            self.instructions.resize(place + 1, InstructionCounts::default());
         }
         self.total.accesses += 1;
         let address = touch.line * u64::from(self.geometry.line()) + u64::from(touch.offset);
@@ -202,7 +202,7 @@ impl Machine {
     }
 
     #[cold]
-    fn miss(&mut self, touch: Touch) -> Result<()> {
+    fn miss(&mut self, touch: LineAccess) -> Result<()> {
         let index = self.directory.index(touch.line)?;
         let was_modified = self.publish_of_owner(index);
         self.count_miss(&touch, index, was_modified);
@@ -214,36 +214,38 @@ impl Machine {
         } else {
             State::Exclusive
         };
-        self.directory.line(index).set(touch.core, Status::Held);
+        self.directory.line(index).set(touch.core, CopyStatus::Held);
         let cache = &mut self.caches[usize::from(touch.core)];
-        let gone = cache.insert(self.geometry, touch.line, index, state);
-        if let Some(way) = cache.look(self.geometry, touch.line) {
+        let evicted = cache.insert(self.geometry, touch.line, index, state);
+        if let Some(way) = cache.peek(self.geometry, touch.line) {
             count_use(way, touch.store);
             way.written = if touch.store { touch.bytes } else { 0 };
         }
-        if let Some(gone) = gone {
-            self.replace(touch.core, &gone);
+        if let Some(evicted) = evicted {
+            self.replace(touch.core, &evicted);
         }
         Ok(())
     }
 
-    fn count_miss(&mut self, touch: &Touch, index: u32, was_modified: bool) {
+    fn count_miss(&mut self, touch: &LineAccess, index: u32, was_modified: bool) {
         let line = self.directory.line(index);
         let status = line.status(touch.core);
         let miss = match status {
-            Some(Status::Lost { written, .. }) if written & touch.bytes != 0 => Miss::TrueSharing,
-            Some(Status::Lost { .. }) => Miss::FalseSharing,
-            Some(_) => Miss::Replaced,
-            None => Miss::Cold,
+            Some(CopyStatus::Lost { written, .. }) if written & touch.bytes != 0 => MissKind::TrueSharing,
+            Some(CopyStatus::Lost { .. }) => MissKind::FalseSharing,
+            Some(_) => MissKind::Replaced,
+            None => MissKind::Cold,
         };
         let instruction = &mut self.instructions[touch.instruction as usize].lines;
         for counts in [&mut line.counts, &mut self.total.lines, instruction] {
             counts.count(miss);
-            counts.modified_elsewhere += u64::from(was_modified);
+            counts.hitm += u64::from(was_modified);
         }
-        if let Some(Status::Lost { by: (culprit, culprit_offset), .. }) = status {
-            let victim = Place { line: touch.line, offset: touch.offset, instruction: touch.instruction };
-            let conflict = Conflict { victim, culprit_offset, culprit, is_true: miss == Miss::TrueSharing };
+        if let Some(CopyStatus::Lost { by: (culprit, culprit_offset), .. }) = status {
+            let victim =
+                AccessSite { line: touch.line, offset: touch.offset, instruction: touch.instruction };
+            let conflict =
+                Conflict { victim, culprit_offset, culprit, is_true: miss == MissKind::TrueSharing };
             let is_full = self.conflicts.len() >= CONFLICTS_LIMIT;
             match self.conflicts.entry(conflict) {
                 Entry::Occupied(mut count) => *count.get_mut() += 1,
@@ -258,7 +260,7 @@ impl Machine {
         let line = self.directory.line(index);
         // who has it modified has it alone
         let Some(owner) = line.holders().next() else { return false };
-        let Some(way) = self.caches[usize::from(owner)].look(self.geometry, line.number) else {
+        let Some(way) = self.caches[usize::from(owner)].peek(self.geometry, line.number) else {
             return false;
         };
         line.publish(way.written);
@@ -267,12 +269,12 @@ impl Machine {
     }
 
     /// Takes the line from all other cores, for a write.
-    fn take_from_others(&mut self, touch: &Touch, index: u32) {
+    fn take_from_others(&mut self, touch: &LineAccess, index: u32) {
         let line = self.directory.line(index);
         let others: Vec<u16> = line.holders().filter(|core| *core != touch.core).collect();
         for core in &others {
-            line.set(*core, Status::Lost { by: touch.culprit(), written: 0 });
-            if let Some(way) = self.caches[usize::from(*core)].look(self.geometry, line.number) {
+            line.set(*core, CopyStatus::Lost { by: touch.culprit(), written: 0 });
+            if let Some(way) = self.caches[usize::from(*core)].peek(self.geometry, line.number) {
                 leave(&mut line.counts, way);
                 way.state = State::Invalid;
             }
@@ -289,8 +291,8 @@ impl Machine {
         let mut any = false;
         for core in line.holders() {
             any = true;
-            if let Some(way) = self.caches[usize::from(core)].look(self.geometry, line.number) {
-                self.total.written_back += u64::from(way.state == State::Modified);
+            if let Some(way) = self.caches[usize::from(core)].peek(self.geometry, line.number) {
+                self.total.writebacks += u64::from(way.state == State::Modified);
                 way.state = State::Shared;
             }
         }
@@ -298,16 +300,16 @@ impl Machine {
     }
 
     /// A line that had to go for another.
-    fn replace(&mut self, core: u16, gone: &Way) {
-        let line = self.directory.line(gone.index);
-        line.publish(gone.written);
-        line.set(core, Status::Replaced);
-        leave(&mut line.counts, gone);
-        self.total.written_back += u64::from(gone.state == State::Modified);
+    fn replace(&mut self, core: u16, evicted: &Way) {
+        let line = self.directory.line(evicted.index);
+        line.publish(evicted.written);
+        line.set(core, CopyStatus::Replaced);
+        leave(&mut line.counts, evicted);
+        self.total.writebacks += u64::from(evicted.state == State::Modified);
     }
 
     /// The counts. Conflicts and lines are in no order.
-    pub fn finish(mut self) -> Summary {
+    pub fn finish(mut self) -> CoherenceSummary {
         for cache in &self.caches {
             for way in cache.lines() {
                 leave(&mut self.directory.line(way.index).counts, way);
@@ -318,7 +320,7 @@ impl Machine {
             self.total.lines.reads += counts.reads;
             self.total.lines.writes += counts.writes;
         }
-        Summary {
+        CoherenceSummary {
             total: self.total,
             lines,
             instructions: self.instructions,

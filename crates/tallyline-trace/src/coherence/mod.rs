@@ -14,6 +14,6 @@ mod machine;
 mod replay;
 
 pub use geometry::Geometry;
-pub use lines::{LineCounts, Miss};
-pub use machine::{Conflict, Counts, Machine, Place, PlaceCounts, Summary};
-pub use replay::{Atomics, Course, Model, Plan, Replayed, replay, replay_on};
+pub use lines::{LineCounts, MissKind};
+pub use machine::{AccessCounts, AccessSite, CoherenceSummary, Conflict, InstructionCounts, Machine};
+pub use replay::{AtomicOrder, CoreModel, ReplayOptions, ReplayStats, replay, replay_on};

@@ -9,10 +9,10 @@
 //! are free unless the plan says that their order holds too, which brings the accident back for threads
 //! that count with them.
 
-use super::{Machine, Summary};
-use crate::format::{Access, Event, Point};
+use super::{CoherenceSummary, Machine};
+use crate::format::{Access, Event, SyncPoint};
 use crate::{Error, Result};
-use crate::{Events, Source, Thread, Trace};
+use crate::{Events, ReadAt, Thread, Trace};
 use std::collections::BTreeSet;
 
 /// The most points of synchronisation whose order is held; 8 bytes of memory each.
@@ -20,7 +20,7 @@ const POINTS_LIMIT: u64 = 1 << 25;
 
 /// The order of atomic instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Atomics {
+pub enum AtomicOrder {
     /// As the quantum has it.
     Free,
     /// As it was recorded.
@@ -29,18 +29,18 @@ pub enum Atomics {
 
 /// The parameters of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ReplayOptions {
     /// Instructions that a thread runs before the next thread's turn.
     pub quantum: u64,
     /// The order of atomic instructions.
-    pub atomics: Atomics,
+    pub atomics: AtomicOrder,
     /// The process whose threads run: processes do not share addresses.
     pub process: u32,
 }
 
 /// Threads and the cores that they ran on, and how often their order was held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
     pub threads: Vec<(u32, u16)>,
     /// Points of synchronisation that the kernel took part in; with recorded atomics these, too.
@@ -51,17 +51,8 @@ pub struct Course {
     pub accesses: u64,
 }
 
-/// The result of a replay.
-#[derive(Clone, Debug, Default)]
-pub struct Replayed {
-    /// The course of the replay.
-    pub course: Course,
-    /// The model's counts.
-    pub summary: Summary,
-}
-
 /// Cores that accesses are replayed on.
-pub trait Model {
+pub trait CoreModel {
     /// Returns how many cores there are.
     fn cores(&self) -> u16;
 
@@ -72,7 +63,7 @@ pub trait Model {
     fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()>;
 }
 
-impl Model for Machine {
+impl CoreModel for Machine {
     fn cores(&self) -> u16 {
         self.geometry().cores()
     }
@@ -87,31 +78,31 @@ impl Model for Machine {
 ///
 /// # Errors
 /// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
-pub fn replay<S: Source + ?Sized>(
+pub fn replay<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     mut machine: Machine,
-    plan: Plan,
-) -> Result<Replayed> {
+    plan: ReplayOptions,
+) -> Result<(ReplayStats, CoherenceSummary)> {
     let course = replay_on(trace, &mut machine, plan)?;
-    Ok(Replayed { course, summary: machine.finish() })
+    Ok((course, machine.finish()))
 }
 
 /// Replays a process of a trace on a model.
 ///
 /// # Errors
 /// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
-pub fn replay_on<S: Source + ?Sized, M: Model>(
+pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
     trace: &Trace<'_, S>,
     machine: &mut M,
-    plan: Plan,
-) -> Result<Course> {
+    plan: ReplayOptions,
+) -> Result<ReplayStats> {
     let every = trace.header().every;
     if every != 1 {
         return Err(Error::Sampled(every));
     }
     let of_process = trace.threads().iter().filter(|thread| thread.process == plan.process);
     let mut streams =
-        of_process.map(|thread| Stream::new(trace, thread, plan.atomics)).collect::<Result<Vec<_>>>()?;
+        of_process.map(|thread| EventStream::new(trace, thread, plan.atomics)).collect::<Result<Vec<_>>>()?;
     streams.sort_by_key(|stream| stream.first_point);
     if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
         > POINTS_LIMIT
@@ -120,14 +111,17 @@ pub fn replay_on<S: Source + ?Sized, M: Model>(
     }
     let cores = machine.cores();
     let core_of = |place: usize| (place % usize::from(cores)) as u16;
-    let mut course = Course {
+    let mut course = ReplayStats {
         threads: streams.iter().enumerate().map(|(place, stream)| (stream.thread, core_of(place))).collect(),
-        ..Course::default()
+        ..ReplayStats::default()
     };
-    let mut turns: Vec<Turn> = (0..streams.len().min(usize::from(cores)))
-        .map(|core| Turn { threads: (core..streams.len()).step_by(usize::from(cores)).collect(), next: 0 })
+    let mut turns: Vec<CoreSchedule> = (0..streams.len().min(usize::from(cores)))
+        .map(|core| CoreSchedule {
+            threads: (core..streams.len()).step_by(usize::from(cores)).collect(),
+            next: 0,
+        })
         .collect();
-    let mut order = Order::new(&streams);
+    let mut order = SyncOrder::new(&streams);
     while turns.iter().any(|turn| !turn.threads.is_empty()) {
         let mut any = false;
         for (core, turn) in turns.iter_mut().enumerate() {
@@ -142,8 +136,8 @@ pub fn replay_on<S: Source + ?Sized, M: Model>(
 }
 
 /// Nobody did anything: the next ones to do something do it in the next round. Whether there are any.
-fn skip_to_next_event<S: Source + ?Sized>(streams: &mut [Stream<'_, S>], quantum: u64) -> bool {
-    let idle = |stream: &Stream<'_, S>| match stream.next {
+fn skip_to_next_event<S: ReadAt + ?Sized>(streams: &mut [EventStream<'_, S>], quantum: u64) -> bool {
+    let idle = |stream: &EventStream<'_, S>| match stream.next {
         Some(Event::Access(access)) => Some(access.now.saturating_sub(stream.position) / quantum),
         _ => None,
     };
@@ -155,27 +149,27 @@ fn skip_to_next_event<S: Source + ?Sized>(streams: &mut [Stream<'_, S>], quantum
 }
 
 /// A core's threads, by turns.
-struct Turn {
+struct CoreSchedule {
     threads: Vec<usize>,
     next: usize,
 }
 
-impl Turn {
+impl CoreSchedule {
     /// Runs the next thread that can, for a quantum; whether one did anything.
-    fn run<S: Source + ?Sized, M: Model>(
+    fn run<S: ReadAt + ?Sized, M: CoreModel>(
         &mut self,
         core: u16,
-        streams: &mut [Stream<'_, S>],
-        order: &mut Order,
+        streams: &mut [EventStream<'_, S>],
+        order: &mut SyncOrder,
         machine: &mut M,
         quantum: u64,
-        course: &mut Course,
+        course: &mut ReplayStats,
     ) -> Result<bool> {
         for _ in 0..self.threads.len() {
             self.next %= self.threads.len();
             let place = self.threads[self.next];
             let stream = &mut streams[place];
-            let mut run = Run { place, core, order, machine, course };
+            let mut run = ReplayStep { place, core, order, machine, course };
             let ran = stream.run(&mut run, quantum)?;
             if stream.next.is_none() {
                 self.threads.remove(self.next);
@@ -195,7 +189,7 @@ impl Turn {
 
 /// Points that others wait for, by what they wait as.
 #[derive(Clone, Copy, Debug)]
-enum Class {
+enum SyncClass {
     /// A thread is made: those that begin wait for it.
     Made,
     /// Somebody is woken, or a thread ends: those that waited wait for it.
@@ -204,40 +198,40 @@ enum Class {
     Atomic,
 }
 
-impl Class {
+impl SyncClass {
     /// Returns the effect of a point on other threads.
-    fn of(kind: Point) -> Option<Self> {
+    fn of(kind: SyncPoint) -> Option<Self> {
         match kind {
-            Point::Clone => Some(Self::Made),
-            Point::Wake | Point::Exit => Some(Self::Woken),
-            Point::Atomic => Some(Self::Atomic),
-            Point::Start | Point::Waited => None,
+            SyncPoint::Clone => Some(Self::Made),
+            SyncPoint::Wake | SyncPoint::Exit => Some(Self::Woken),
+            SyncPoint::Atomic => Some(Self::Atomic),
+            SyncPoint::Start | SyncPoint::Waited => None,
         }
     }
 
     /// Returns the point that a point waits for.
-    fn awaited(kind: Point) -> Option<Self> {
+    fn awaited(kind: SyncPoint) -> Option<Self> {
         match kind {
-            Point::Start => Some(Self::Made),
-            Point::Waited => Some(Self::Woken),
-            Point::Atomic => Some(Self::Atomic),
-            Point::Clone | Point::Wake | Point::Exit => None,
+            SyncPoint::Start => Some(Self::Made),
+            SyncPoint::Waited => Some(Self::Woken),
+            SyncPoint::Atomic => Some(Self::Atomic),
+            SyncPoint::Clone | SyncPoint::Wake | SyncPoint::Exit => None,
         }
     }
 }
 
 /// The points that were not passed yet.
-struct Order {
+struct SyncOrder {
     /// Of each class the next one of each thread.
     next: [BTreeSet<(u64, usize)>; 3],
     /// The next point that asks may pass.
     forced: bool,
 }
 
-impl Order {
-    fn new<S: Source + ?Sized>(streams: &[Stream<'_, S>]) -> Self {
-        let next = [Class::Made, Class::Woken, Class::Atomic].map(|class| {
-            let first = |(place, stream): (usize, &Stream<'_, S>)| {
+impl SyncOrder {
+    fn new<S: ReadAt + ?Sized>(streams: &[EventStream<'_, S>]) -> Self {
+        let next = [SyncClass::Made, SyncClass::Woken, SyncClass::Atomic].map(|class| {
+            let first = |(place, stream): (usize, &EventStream<'_, S>)| {
                 Some((*stream.points[class as usize].first()?, place))
             };
             streams.iter().enumerate().filter_map(first).collect()
@@ -246,14 +240,14 @@ impl Order {
     }
 
     /// Returns whether the point that it waits for was passed.
-    fn admits(&mut self, kind: Point, number: u64) -> bool {
-        let Some(class) = Class::awaited(kind) else { return true };
+    fn admits(&mut self, kind: SyncPoint, number: u64) -> bool {
+        let Some(class) = SyncClass::awaited(kind) else { return true };
         let first = self.next[class as usize].first();
         first.is_none_or(|(first, _)| *first >= number) || std::mem::take(&mut self.forced)
     }
 
     /// A thread passes its point of a class; this is the one after it.
-    fn pass(&mut self, class: Class, place: usize, point: Option<u64>, after: Option<u64>) {
+    fn pass(&mut self, class: SyncClass, place: usize, point: Option<u64>, after: Option<u64>) {
         let next = &mut self.next[class as usize];
         if let Some(point) = point {
             next.remove(&(point, place));
@@ -267,18 +261,18 @@ impl Order {
 }
 
 /// The state that a thread's turn works on.
-struct Run<'a, M> {
+struct ReplayStep<'a, M> {
     place: usize,
     core: u16,
-    order: &'a mut Order,
+    order: &'a mut SyncOrder,
     machine: &'a mut M,
-    course: &'a mut Course,
+    course: &'a mut ReplayStats,
 }
 
 /// A thread's events.
-struct Stream<'t, S: Source + ?Sized> {
+struct EventStream<'t, S: ReadAt + ?Sized> {
     trace: &'t Trace<'t, S>,
-    blocks: std::slice::Iter<'t, crate::Block>,
+    blocks: std::slice::Iter<'t, crate::EventBlock>,
     events: Option<Events<'t>>,
     next: Option<Event>,
     thread: u32,
@@ -288,11 +282,11 @@ struct Stream<'t, S: Source + ?Sized> {
     /// By class the numbers of its points that others wait for, and how many it passed.
     points: [Vec<u64>; 3],
     passed: [usize; 3],
-    atomics: Atomics,
+    atomics: AtomicOrder,
 }
 
-impl<'t, S: Source + ?Sized> Stream<'t, S> {
-    fn new(trace: &'t Trace<'_, S>, thread: &'t Thread, atomics: Atomics) -> Result<Self> {
+impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
+    fn new(trace: &'t Trace<'_, S>, thread: &'t Thread, atomics: AtomicOrder) -> Result<Self> {
         let mut stream = Self {
             trace,
             blocks: thread.blocks.iter(),
@@ -309,9 +303,9 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
         for block in thread.blocks.iter().filter(|block| block.points > 0) {
             let mut events = trace.events(block, buffer)?;
             for event in events.by_ref() {
-                let Event::Point { kind, number, .. } = event? else { continue };
+                let Event::Sync { kind, number, .. } = event? else { continue };
                 stream.first_point.get_or_insert(number);
-                if let Some(class) = Class::of(kind).filter(|_| stream.keeps(kind)) {
+                if let Some(class) = SyncClass::of(kind).filter(|_| stream.keeps(kind)) {
                     stream.points[class as usize].push(number);
                 }
             }
@@ -321,8 +315,8 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
         Ok(stream)
     }
 
-    fn keeps(&self, kind: Point) -> bool {
-        kind.is_kernels() || self.atomics == Atomics::Recorded
+    fn keeps(&self, kind: SyncPoint) -> bool {
+        kind.is_kernels() || self.atomics == AtomicOrder::Recorded
     }
 
     /// Fetches the next event.
@@ -343,8 +337,8 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
     }
 
     /// Passes a point, for which others may wait.
-    fn pass<M>(&mut self, kind: Point, run: &mut Run<'_, M>) {
-        let Some(class) = Class::of(kind) else { return };
+    fn pass<M>(&mut self, kind: SyncPoint, run: &mut ReplayStep<'_, M>) {
+        let Some(class) = SyncClass::of(kind) else { return };
         let (points, passed) = (&self.points[class as usize], &mut self.passed[class as usize]);
         let point = points.get(*passed).copied();
         *passed += 1;
@@ -352,7 +346,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
     }
 
     /// Runs a quantum, up to a point that must wait; whether anything was done.
-    fn run<M: Model>(&mut self, run: &mut Run<'_, M>, quantum: u64) -> Result<bool> {
+    fn run<M: CoreModel>(&mut self, run: &mut ReplayStep<'_, M>, quantum: u64) -> Result<bool> {
         let end = self.position.saturating_add(quantum);
         let mut any = false;
         while let Some(event) = self.next {
@@ -365,7 +359,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
                     run.machine.access(run.core, run.place, &access)?;
                     run.course.accesses += 1;
                 }
-                Event::Point { kind, number, now } => {
+                Event::Sync { kind, number, now } => {
                     if self.keeps(kind) {
                         if !run.order.admits(kind, number) {
                             self.position = now.max(self.position);
@@ -374,7 +368,7 @@ impl<'t, S: Source + ?Sized> Stream<'t, S> {
                         self.pass(kind, run);
                         run.course.ordered += 1;
                     }
-                    run.course.atomics += u64::from(kind == Point::Atomic);
+                    run.course.atomics += u64::from(kind == SyncPoint::Atomic);
                 }
             }
             any = true;

@@ -6,7 +6,7 @@ fn small() -> Vec<u8> {
     let first = builder.instructions(0x40_1000, 8);
     builder.mapping(0x40_1000, 0x1000, 0x200, "/bin/program");
     let mut thread = ThreadBuilder::new(7, 9);
-    thread.point(Point::Start, builder.number());
+    thread.point(SyncPoint::Start, builder.number());
     thread.access(first, 0x7fff_0000, 8, true, 1);
     thread.access(first + 2, 0x7fff_0008, 4, false, 2);
     builder.thread(&mut thread);
@@ -40,8 +40,8 @@ fn what_was_written_is_read() {
                 let pc = trace.instructions().get(access.instruction).expect("known").address;
                 (pc, access.address, access.size, access.store, access.now)
             }
-            Event::Point { kind, number, now } => {
-                assert_eq!((kind, number, now), (Point::Start, 0, 0));
+            Event::Sync { kind, number, now } => {
+                assert_eq!((kind, number, now), (SyncPoint::Start, 0, 0));
                 (0, 0, 0, false, 0)
             }
         })

@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 use tallyline_perf_data::recorder::{ask_to_end, build_id_of_file};
 use tallyline_support::replacement::Replacement;
-use tallyline_trace::emulator::{self, Emulation, Options};
-use tallyline_trace::samples::{About, write_samples};
+use tallyline_trace::emulator::{self, EmulatorCommand, PluginOptions};
+use tallyline_trace::samples::{ProgramInfo, write_samples};
 use tallyline_trace::{Trace, plugin};
 
 /// Traces; the exit status is the command's.
@@ -41,7 +41,7 @@ fn beside(output: &Path) -> PathBuf {
 }
 
 fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
-    let options = Options {
+    let options = PluginOptions {
         output: path.to_path_buf(),
         every: args.trace.every,
         limit: args.max_size.unwrap_or(u64::MAX),
@@ -72,7 +72,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
 
 /// Runs until it ends by itself, or because we were asked to end: a terminal's Ctrl-C reaches it
 /// without us, but nothing else does.
-fn run_emulator(emulation: &Emulation) -> std::io::Result<ExitStatus> {
+fn run_emulator(emulation: &EmulatorCommand) -> std::io::Result<ExitStatus> {
     let mut child = Command::new(&emulation.emulator).args(&emulation.words).spawn()?;
     let mut is_told = false;
     loop {
@@ -91,7 +91,11 @@ fn run_emulator(emulation: &Emulation) -> std::io::Result<ExitStatus> {
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A file without a trace in it means that the emulator did not come as far as the plugin.
-fn not_traced(error: tallyline_trace::Error, emulation: &Emulation, status: ExitStatus) -> anyhow::Error {
+fn not_traced(
+    error: tallyline_trace::Error,
+    emulation: &EmulatorCommand,
+    status: ExitStatus,
+) -> anyhow::Error {
     let emulator = emulation.emulator.display();
     match error {
         tallyline_trace::Error::NotTrace => anyhow::anyhow!(
@@ -102,7 +106,7 @@ fn not_traced(error: tallyline_trace::Error, emulation: &Emulation, status: Exit
     }
 }
 
-fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Result<()> {
+fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand) -> Result<()> {
     let program = args.command.first().map(Path::new).and_then(Path::file_name);
     let name = program.unwrap_or_default().to_string_lossy();
     const LINKED: u64 = 0xffff_ffff_8100_0000;
@@ -110,7 +114,7 @@ fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) ->
         .trace
         .kernel_text
         .or_else(|| (emulation.whole_machine && trace.header().machine == "x86_64").then_some(LINKED));
-    let about = About {
+    let about = ProgramInfo {
         name: &name,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         kernel_text,
@@ -149,7 +153,7 @@ fn untraced<'t>(paths: impl Iterator<Item = &'t str>) -> Option<String> {
 }
 
 /// Diagnostics: what was recorded, and what is missing.
-fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &Emulation) -> Result<()> {
+fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand) -> Result<()> {
     if trace.ends().iter().any(|end| end.full) {
         eprintln!("tallyline: the trace is as large as --max-size permits: what came later is missing");
     }

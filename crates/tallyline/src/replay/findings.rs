@@ -2,17 +2,19 @@
 
 use super::places::{Place, Places, Programs, places};
 use std::collections::{BTreeMap, HashSet};
-use tallyline_trace::coherence::{Conflict, Counts, Course, Geometry, LineCounts, Plan, Replayed, Summary};
-use tallyline_trace::format::Header;
-use tallyline_trace::{Source, Trace};
+use tallyline_trace::coherence::{
+    AccessCounts, CoherenceSummary, Conflict, Geometry, LineCounts, ReplayOptions, ReplayStats,
+};
+use tallyline_trace::format::TraceHeader;
+use tallyline_trace::{ReadAt, Trace};
 
 /// Everything that is shown.
 pub(super) struct Findings {
-    pub(super) header: Header,
+    pub(super) header: TraceHeader,
     pub(super) geometry: Geometry,
-    pub(super) plan: Plan,
-    pub(super) course: Course,
-    pub(super) total: Counts,
+    pub(super) plan: ReplayOptions,
+    pub(super) course: ReplayStats,
+    pub(super) total: AccessCounts,
     /// Lines that were touched, and those that a core lost to a write of another.
     pub(super) lines_touched: usize,
     pub(super) lines_contended: usize,
@@ -42,8 +44,8 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Returns the results of a replay.
-    pub(super) fn of(quantum: u64, total: &Counts) -> Self {
-        Turns { quantum, accesses: total.accesses, sharing: total.lines.sharing() }
+    pub(super) fn of(quantum: u64, total: &AccessCounts) -> Self {
+        Turns { quantum, accesses: total.accesses, sharing: total.lines.sharing_misses() }
     }
 
     /// The share of the accesses that missed because of others' writes, in percent.
@@ -90,25 +92,24 @@ pub(super) struct ConflictRow {
 }
 
 impl Findings {
-    pub(super) fn new<S: Source + ?Sized>(
+    pub(super) fn new<S: ReadAt + ?Sized>(
         trace: &Trace<'_, S>,
         geometry: Geometry,
-        plan: Plan,
-        replayed: Replayed,
+        plan: ReplayOptions,
+        (course, summary): (ReplayStats, CoherenceSummary),
         turns: Vec<Turns>,
         shown: &Shown<'_>,
     ) -> Self {
-        let Replayed { course, summary } = replayed;
         let mut warnings = Vec::new();
         let mut lines: Vec<_> =
-            summary.lines.iter().filter(|(_, counts)| counts.sharing() > 0).copied().collect();
+            summary.lines.iter().filter(|(_, counts)| counts.sharing_misses() > 0).copied().collect();
         let lines_contended = lines.len();
         let wanted = instructions(&summary, &lines);
         let data = data(&summary, &wanted, geometry);
         let known = places(trace, plan.process, &shown.programs, &wanted, &data, &mut warnings);
         let own = own_lines(&summary, &known);
         let key = |(line, counts): &(u64, LineCounts)| {
-            (!own.contains(line), std::cmp::Reverse(counts.sharing()), *line)
+            (!own.contains(line), std::cmp::Reverse(counts.sharing_misses()), *line)
         };
         lines.sort_by_key(key);
         let lines_runtime = lines.iter().filter(|(line, _)| !own.contains(line)).count();
@@ -133,14 +134,14 @@ impl Findings {
 
 /// The instructions whose places are looked up: all that missed or took lines away, who is named, and who
 /// did more than one access of [`RARE`].
-fn instructions(summary: &Summary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
+fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     let conflicts = summary.conflicts.iter().map(|(conflict, _)| conflict);
     let of_lines = conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.victim.line));
     let mut all: Vec<u32> =
         of_lines.flat_map(|conflict| [conflict.victim.instruction, conflict.culprit]).collect();
     let rare = summary.total.accesses / RARE;
     let worth = |counts: &LineCounts| {
-        let missed = counts.cold + counts.replaced + counts.sharing();
+        let missed = counts.cold + counts.replaced + counts.sharing_misses();
         missed + counts.invalidations > 0 || counts.reads + counts.writes > rare
     };
     let missed = summary.instructions.iter().enumerate().filter(|(_, place)| worth(&place.lines));
@@ -152,7 +153,7 @@ fn instructions(summary: &Summary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
 
 /// The addresses of data whose variables are looked up: the ends of what each instruction accessed, and where
 /// lines were lost and taken.
-fn data(summary: &Summary, instructions: &[u32], geometry: Geometry) -> Vec<u64> {
+fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) -> Vec<u64> {
     let counts = instructions.iter().filter_map(|index| summary.instructions.get(*index as usize));
     let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest, counts.highest]).collect();
     for (conflict, _) in &summary.conflicts {
@@ -165,7 +166,7 @@ fn data(summary: &Summary, instructions: &[u32], geometry: Geometry) -> Vec<u64>
 }
 
 /// The lines that code of the program itself contends for, as loser or as taker.
-fn own_lines(summary: &Summary, known: &Places) -> HashSet<u64> {
+fn own_lines(summary: &CoherenceSummary, known: &Places) -> HashSet<u64> {
     let is_own = |index: u32| known.get(index, 0, 0).is_none_or(|place| !place.is_runtime);
     let of_program = summary
         .conflicts
@@ -175,10 +176,10 @@ fn own_lines(summary: &Summary, known: &Places) -> HashSet<u64> {
 }
 
 /// Says what the trace lacks.
-fn missing<S: Source + ?Sized>(
+fn missing<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
-    summary: &Summary,
+    summary: &CoherenceSummary,
     warnings: &mut Vec<String>,
 ) {
     match trace.ends().iter().find(|end| end.process == process) {
@@ -193,7 +194,7 @@ fn missing<S: Source + ?Sized>(
     }
 }
 
-fn fields(summary: &Summary, known: &Places) -> Vec<FieldRow> {
+fn fields(summary: &CoherenceSummary, known: &Places) -> Vec<FieldRow> {
     let mut fields: BTreeMap<(String, String, String, bool), LineCounts> = BTreeMap::new();
     for (index, place) in summary.instructions.iter().enumerate() {
         let Some(known) = known.get(index as u32, place.lowest, place.highest) else { continue };
@@ -206,18 +207,19 @@ fn fields(summary: &Summary, known: &Places) -> Vec<FieldRow> {
         sum.true_sharing += counts.true_sharing;
         sum.false_sharing += counts.false_sharing;
         sum.invalidations += counts.invalidations;
-        sum.modified_elsewhere += counts.modified_elsewhere;
+        sum.hitm += counts.hitm;
     }
     let row =
         |((ty, field, variable, is_runtime), counts)| FieldRow { ty, field, variable, is_runtime, counts };
     let mut rows: Vec<_> = fields.into_iter().map(row).collect();
-    let weight = |counts: &LineCounts| (counts.sharing(), counts.invalidations, counts.replaced, counts.cold);
+    let weight =
+        |counts: &LineCounts| (counts.sharing_misses(), counts.invalidations, counts.replaced, counts.cold);
     rows.sort_by_key(|row| (row.is_runtime, std::cmp::Reverse(weight(&row.counts))));
     rows
 }
 
 fn line_rows(
-    summary: &Summary,
+    summary: &CoherenceSummary,
     lines: &[(u64, LineCounts)],
     geometry: Geometry,
     known: &Places,

@@ -20,7 +20,7 @@ use super::places::Place;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use tallyline_trace::coherence::{Atomics, LineCounts};
+use tallyline_trace::coherence::{AtomicOrder, LineCounts};
 
 pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(&mut *out, &document(findings))?;
@@ -47,7 +47,7 @@ fn document(findings: &Findings) -> Value {
         },
         "replay": {
             "quantum": plan.quantum,
-            "atomics": match plan.atomics { Atomics::Free => "free", Atomics::Recorded => "recorded" },
+            "atomics": match plan.atomics { AtomicOrder::Free => "free", AtomicOrder::Recorded => "recorded" },
             "ordered": course.ordered,
             "atomic_instructions": course.atomics,
             "threads": threads.collect::<Vec<_>>(),
@@ -62,7 +62,7 @@ fn document(findings: &Findings) -> Value {
             "hits": total.hits,
             "upgrades": total.upgrades,
             "misses": total.misses(),
-            "written_back": total.written_back,
+            "written_back": total.writebacks,
             "lines": findings.lines_touched,
             "contended": findings.lines_contended,
             "contended_by_runtime": findings.lines_runtime,
@@ -86,7 +86,7 @@ fn with_counts(counts: &LineCounts, object: Value) -> Value {
         ("true_sharing", counts.true_sharing),
         ("false_sharing", counts.false_sharing),
         ("invalidations", counts.invalidations),
-        ("hitm", counts.modified_elsewhere),
+        ("hitm", counts.hitm),
     ];
     members.extend(all.map(|(name, count)| (name.to_string(), json!(count))));
     Value::Object(members)

@@ -18,7 +18,7 @@ use places::Programs;
 use std::fs::File;
 use tallyline_support::output::{Color, Output};
 use tallyline_trace::Trace;
-use tallyline_trace::coherence::{Atomics, Geometry, Machine, Plan, replay};
+use tallyline_trace::coherence::{AtomicOrder, Geometry, Machine, ReplayOptions, replay};
 
 /// The factor between the turns of a replay and the shorter and longer ones that it is compared with.
 const STEP: u64 = 10;
@@ -37,28 +37,35 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let geometry =
         Geometry::new(cores, args.cacheline_size, args.cache, args.ways).map_err(|why| anyhow!(why))?;
     let atomics = match args.atomics {
-        args::Order::Free => Atomics::Free,
-        args::Order::Recorded => Atomics::Recorded,
+        args::Order::Free => AtomicOrder::Free,
+        args::Order::Recorded => AtomicOrder::Recorded,
     };
-    let plan = Plan { quantum: args.quantum, atomics, process };
+    let plan = ReplayOptions { quantum: args.quantum, atomics, process };
     let output = Output::open(args.output.as_deref(), color)?;
     let programs = Programs { symfs: args.symfs.as_deref(), cache: Cache::of_user(args.no_cache) };
     if args.processor.cost {
         return cost::run(args, &trace, plan, cores, &programs, output);
     }
-    let replayed = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
-    let mut turns = vec![Turns::of(plan.quantum, &replayed.summary.total)];
-    if !args.one_quantum && replayed.course.threads.len() > 1 {
+    let (stats, summary) = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
+    let mut turns = vec![Turns::of(plan.quantum, &summary.total)];
+    if !args.one_quantum && stats.threads.len() > 1 {
         for quantum in [plan.quantum / STEP, plan.quantum.saturating_mul(STEP)] {
-            let plan = Plan { quantum: quantum.max(1), ..plan };
-            let other = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
-            turns.push(Turns::of(plan.quantum, &other.summary.total));
+            let plan = ReplayOptions { quantum: quantum.max(1), ..plan };
+            let (_, other) =
+                replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
+            turns.push(Turns::of(plan.quantum, &other.total));
         }
         turns.sort_by_key(|turns| turns.quantum);
         turns.dedup_by_key(|turns| turns.quantum);
     }
-    let findings =
-        Findings::new(&trace, geometry, plan, replayed, turns, &Shown { lines: args.lines, programs });
+    let findings = Findings::new(
+        &trace,
+        geometry,
+        plan,
+        (stats, summary),
+        turns,
+        &Shown { lines: args.lines, programs },
+    );
     for warning in &findings.warnings {
         eprintln!("tallyline: {warning}");
     }

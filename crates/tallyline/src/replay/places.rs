@@ -13,7 +13,7 @@ use tallyline_inference::{
 };
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
-use tallyline_trace::{Source, Trace};
+use tallyline_trace::{ReadAt, Trace};
 
 /// The known facts about an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ pub(super) struct Programs<'p> {
 }
 
 /// The places of some instructions, and the variables at some addresses; warnings about files go to `warnings`.
-pub(super) fn places<S: Source + ?Sized>(
+pub(super) fn places<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
     programs: &Programs<'_>,

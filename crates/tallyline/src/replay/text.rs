@@ -6,7 +6,7 @@ use crate::columns::Fit;
 use anyhow::Result;
 use std::io::Write;
 use tallyline_support::output::printable;
-use tallyline_trace::coherence::Atomics;
+use tallyline_trace::coherence::AtomicOrder;
 
 /// Fields and conflicts of a line that are shown; the JSON has all.
 const ROWS: usize = 20;
@@ -89,8 +89,8 @@ fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
         course.ordered,
         course.atomics,
         match plan.atomics {
-            Atomics::Free => "are free",
-            Atomics::Recorded => "keep their order, too",
+            AtomicOrder::Free => "are free",
+            AtomicOrder::Recorded => "keep their order, too",
         }
     )?;
     let map = course.threads.iter().take(THREADS).map(|(thread, core)| format!("{thread} on {core}"));
@@ -119,9 +119,9 @@ fn totals(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     row("  replaced: the cache was full", lines.replaced)?;
     row("  true sharing: others wrote these bytes", lines.true_sharing)?;
     row("  false sharing: others wrote other bytes of the line", lines.false_sharing)?;
-    row("misses that another core's modified line answered (HITM)", lines.modified_elsewhere)?;
+    row("misses that another core's modified line answered (HITM)", lines.hitm)?;
     row("invalidations: copies that writes took from others", lines.invalidations)?;
-    row("lines written back", total.written_back)?;
+    row("lines written back", total.writebacks)?;
     let (contended, touched) = (findings.lines_contended, findings.lines_touched);
     writeln!(out, "\n{touched} lines were touched, {contended} of them taken from one core by another")?;
     Ok(())
@@ -169,7 +169,7 @@ fn one_line(line: &LineRow, fit: &Fit, out: &mut dyn Write) -> Result<()> {
         out,
         "\n{:#x}: {} misses by sharing ({} true, {} false), {} invalidations, {} reads, {} writes{}",
         line.address,
-        counts.sharing(),
+        counts.sharing_misses(),
         counts.true_sharing,
         counts.false_sharing,
         counts.invalidations,

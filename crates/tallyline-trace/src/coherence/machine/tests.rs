@@ -8,7 +8,7 @@ fn machine(cores: u16) -> Machine {
     Machine::new(Geometry::new(cores, LINE as u32, 64 * LINE, 4).expect("a machine"))
 }
 
-fn run(cores: u16, accesses: impl IntoIterator<Item = (u16, u64, u8, bool)>) -> Summary {
+fn run(cores: u16, accesses: impl IntoIterator<Item = (u16, u64, u8, bool)>) -> CoherenceSummary {
     let mut machine = machine(cores);
     for (core, address, size, store) in accesses {
         machine.access(core, address, size, store, u32::from(core)).expect("few lines");
@@ -30,7 +30,7 @@ fn a_word_that_two_cores_write_by_turns_misses_always_and_truly() {
     let lines = summary.total.lines;
     assert_eq!((lines.cold, lines.true_sharing, lines.false_sharing), (2, u64::from(writes) - 2, 0));
     assert_eq!(lines.invalidations, u64::from(writes) - 1);
-    assert_eq!(lines.modified_elsewhere, u64::from(writes) - 1);
+    assert_eq!(lines.hitm, u64::from(writes) - 1);
     assert_eq!(summary.total.hits, 0);
 }
 
@@ -71,7 +71,7 @@ fn five_lines_of_one_set_of_four_miss_always() {
     let sets = 16;
     let summary = run(1, (0..50).map(|at| (0, at % 5 * sets * LINE, 8, true)));
     assert_eq!((summary.total.lines.cold, summary.total.lines.replaced, summary.total.hits), (5, 45, 0));
-    assert_eq!(summary.total.written_back, 46, "every replaced line was modified; four are still there");
+    assert_eq!(summary.total.writebacks, 46, "every replaced line was modified; four are still there");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_write_to_what_another_reads_is_a_hit_that_takes_it_away() {
     let total = summary.total;
     assert_eq!((total.hits, total.upgrades, total.lines.invalidations), (2, 1, 1));
     assert_eq!((total.lines.cold, total.lines.false_sharing, total.lines.true_sharing), (2, 1, 0));
-    assert_eq!(total.written_back, 1, "the reader gets it, and memory does");
+    assert_eq!(total.writebacks, 1, "the reader gets it, and memory does");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn random_accesses_count_as_in_the_plain_protocol() {
         (
             total.hits,
             total.lines.cold,
-            total.lines.sharing(),
+            total.lines.sharing_misses(),
             total.lines.invalidations,
             total.lines.replaced
         ),
@@ -199,7 +199,7 @@ fn a_line_has_one_owner_and_nothing_is_lost_in_the_counts() {
         counts.fold((0, 0, 0), |(reads, misses, gone), line| {
             (
                 reads + line.reads,
-                misses + line.cold + line.replaced + line.sharing(),
+                misses + line.cold + line.replaced + line.sharing_misses(),
                 gone + line.invalidations,
             )
         })
@@ -210,8 +210,8 @@ fn a_line_has_one_owner_and_nothing_is_lost_in_the_counts() {
     let hits: u64 = summary.instructions.iter().map(|place| place.hits).sum();
     assert_eq!(hits, total.hits);
     let conflicts: u64 = summary.conflicts.iter().map(|(_, count)| count).sum();
-    assert_eq!(conflicts + summary.other_conflicts, total.lines.sharing());
-    assert!(total.lines.replaced > 0 && total.lines.sharing() > 0);
+    assert_eq!(conflicts + summary.other_conflicts, total.lines.sharing_misses());
+    assert!(total.lines.replaced > 0 && total.lines.sharing_misses() > 0);
 }
 
 fn one_owner(machine: &Machine) {

@@ -9,11 +9,11 @@ fn machine(cores: u16) -> Machine {
     Machine::new(Geometry::new(cores, 64, 1 << 15, 8).expect("a machine"))
 }
 
-fn plan(quantum: u64) -> Plan {
-    Plan { quantum, atomics: Atomics::Free, process: 7 }
+fn plan(quantum: u64) -> ReplayOptions {
+    ReplayOptions { quantum, atomics: AtomicOrder::Free, process: 7 }
 }
 
-fn run(bytes: &[u8], cores: u16, plan: Plan) -> Replayed {
+fn run(bytes: &[u8], cores: u16, plan: ReplayOptions) -> (ReplayStats, CoherenceSummary) {
     let trace = Trace::open(bytes).expect("a trace");
     replay(&trace, machine(cores), plan).expect("a replay")
 }
@@ -29,7 +29,7 @@ fn writers(threads: u32) -> Vec<u8> {
     }
     for (at, start) in starts.into_iter().enumerate() {
         let mut thread = ThreadBuilder::new(7, 100 + at as u32);
-        thread.point(Point::Start, start);
+        thread.point(SyncPoint::Start, start);
         for _ in 0..WRITES {
             thread.access(first + at as u64, LINE + 8 * at as u64, 8, true, 4);
         }
@@ -42,31 +42,31 @@ fn writers(threads: u32) -> Vec<u8> {
 fn threads_meet_on_a_line_once_a_quantum_whatever_the_recording() {
     let trace = writers(2);
     for quantum in [4, 40, 200, 2000] {
-        let result = run(&trace, 2, plan(quantum));
+        let (stats, summary) = run(&trace, 2, plan(quantum));
         // the first write is by instruction 4: a quantum of 200 has those of 4 to 199, 200 to 399, …
         let turns = (4 * WRITES) / quantum + 1;
-        let lines = result.summary.total.lines;
+        let lines = summary.total.lines;
         assert_eq!(lines.cold, 2);
         assert!(lines.false_sharing.abs_diff(2 * turns) <= 4, "quantum {quantum}: {lines:?}");
         assert_eq!(lines.true_sharing, 0);
-        assert_eq!(result.course.accesses, 2 * WRITES);
-        assert_eq!(result.course.threads, [(100, 0), (101, 1)]);
+        assert_eq!(stats.accesses, 2 * WRITES);
+        assert_eq!(stats.threads, [(100, 0), (101, 1)]);
     }
 }
 
 #[test]
 fn on_one_core_nothing_is_shared() {
-    let result = run(&writers(4), 1, plan(200));
-    assert_eq!((result.summary.total.misses(), result.summary.total.lines.cold), (1, 1));
-    assert_eq!(result.course.threads, [(100, 0), (101, 0), (102, 0), (103, 0)]);
+    let (stats, summary) = run(&writers(4), 1, plan(200));
+    assert_eq!((summary.total.misses(), summary.total.lines.cold), (1, 1));
+    assert_eq!(stats.threads, [(100, 0), (101, 0), (102, 0), (103, 0)]);
 }
 
 #[test]
 fn threads_beyond_the_cores_take_turns_on_them() {
-    let result = run(&writers(5), 2, plan(200));
-    assert_eq!(result.course.threads, [(100, 0), (101, 1), (102, 0), (103, 1), (104, 0)]);
-    assert_eq!(result.course.accesses, 5 * WRITES);
-    assert!(result.summary.total.lines.false_sharing > 0);
+    let (stats, summary) = run(&writers(5), 2, plan(200));
+    assert_eq!(stats.threads, [(100, 0), (101, 1), (102, 0), (103, 1), (104, 0)]);
+    assert_eq!(stats.accesses, 5 * WRITES);
+    assert!(summary.total.lines.false_sharing > 0);
 }
 
 /// One thread writes a line, then wakes the other, which waited and then reads it.
@@ -77,28 +77,28 @@ fn hand_over() -> Vec<u8> {
     let (wake, waited) = (builder.number(), builder.number());
     // recorded so that the reader's block comes first
     let mut reader = ThreadBuilder::new(7, 2);
-    reader.point(Point::Start, other_start);
-    reader.point(Point::Waited, waited);
+    reader.point(SyncPoint::Start, other_start);
+    reader.point(SyncPoint::Waited, waited);
     for _ in 0..WRITES {
         reader.access(first + 1, LINE, 8, false, 4);
     }
     builder.thread(&mut reader);
     let mut writer = ThreadBuilder::new(7, 1);
-    writer.point(Point::Start, start);
+    writer.point(SyncPoint::Start, start);
     for _ in 0..WRITES {
         writer.access(first, LINE, 8, true, 4);
     }
-    writer.point(Point::Wake, wake);
+    writer.point(SyncPoint::Wake, wake);
     builder.thread(&mut writer);
     builder.finish()
 }
 
 #[test]
 fn who_waited_goes_on_when_he_was_woken() {
-    let result = run(&hand_over(), 2, plan(200));
-    let total = result.summary.total;
-    assert_eq!((total.lines.cold, total.misses(), total.lines.modified_elsewhere), (2, 2, 1));
-    assert_eq!(result.course.ordered, 4);
+    let (stats, summary) = run(&hand_over(), 2, plan(200));
+    let total = summary.total;
+    assert_eq!((total.lines.cold, total.misses(), total.lines.hitm), (2, 2, 1));
+    assert_eq!(stats.ordered, 4);
 }
 
 /// Two threads that the first one makes, as a machine with one CPU records them: the one ended before the
@@ -107,18 +107,18 @@ fn one_after_the_other() -> Vec<u8> {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 3);
     let mut main = ThreadBuilder::new(7, 1);
-    main.point(Point::Start, builder.number());
+    main.point(SyncPoint::Start, builder.number());
     for at in 1..3 {
-        main.point(Point::Clone, builder.number());
+        main.point(SyncPoint::Clone, builder.number());
         let mut worker = ThreadBuilder::new(7, 1 + at);
-        worker.point(Point::Start, builder.number());
+        worker.point(SyncPoint::Start, builder.number());
         for _ in 0..WRITES {
             worker.access(first + u64::from(at), LINE + 8 * u64::from(at), 8, true, 4);
         }
-        worker.point(Point::Exit, builder.number());
+        worker.point(SyncPoint::Exit, builder.number());
         builder.thread(&mut worker);
     }
-    main.point(Point::Waited, builder.number());
+    main.point(SyncPoint::Waited, builder.number());
     main.access(first, LINE + 8, 8, false, 4);
     builder.thread(&mut main);
     builder.finish()
@@ -126,11 +126,11 @@ fn one_after_the_other() -> Vec<u8> {
 
 #[test]
 fn threads_run_together_though_one_ended_before_the_other_was_made() {
-    let result = run(&one_after_the_other(), 3, plan(200));
-    let lines = result.summary.total.lines;
+    let (stats, summary) = run(&one_after_the_other(), 3, plan(200));
+    let lines = summary.total.lines;
     assert!(lines.false_sharing > 2 * (4 * WRITES / 200) - 8, "{lines:?}");
     assert_eq!(lines.cold, 3, "who waited for both comes last, and never had the line");
-    assert_eq!(result.course.ordered, 8);
+    assert_eq!(stats.ordered, 8);
 }
 
 /// Two threads add to a word with atomic instructions, recorded one after the other.
@@ -140,9 +140,9 @@ fn adders() -> Vec<u8> {
     let starts = [builder.number(), builder.number()];
     for (at, start) in starts.into_iter().enumerate() {
         let mut thread = ThreadBuilder::new(7, 1 + at as u32);
-        thread.point(Point::Start, start);
+        thread.point(SyncPoint::Start, start);
         for _ in 0..1000 {
-            thread.point(Point::Atomic, builder.number());
+            thread.point(SyncPoint::Atomic, builder.number());
             thread.access(first + at as u64, LINE, 8, true, 1);
         }
         builder.thread(&mut thread);
@@ -152,12 +152,13 @@ fn adders() -> Vec<u8> {
 
 #[test]
 fn atomics_are_free_or_in_their_recorded_order() {
-    let free = run(&adders(), 2, plan(1));
-    assert_eq!(free.summary.total.lines.true_sharing, 2000 - 2, "every one meets the other");
-    assert_eq!((free.course.atomics, free.course.ordered), (2000, 2));
-    let recorded = run(&adders(), 2, Plan { atomics: Atomics::Recorded, ..plan(1) });
-    assert_eq!(recorded.summary.total.misses(), 2, "they never met");
-    assert_eq!((recorded.course.atomics, recorded.course.ordered), (2000, 2002));
+    let (free_stats, free) = run(&adders(), 2, plan(1));
+    assert_eq!(free.total.lines.true_sharing, 2000 - 2, "every one meets the other");
+    assert_eq!((free_stats.atomics, free_stats.ordered), (2000, 2));
+    let (recorded_stats, recorded) =
+        run(&adders(), 2, ReplayOptions { atomics: AtomicOrder::Recorded, ..plan(1) });
+    assert_eq!(recorded.total.misses(), 2, "they never met");
+    assert_eq!((recorded_stats.atomics, recorded_stats.ordered), (2000, 2002));
 }
 
 #[test]
@@ -175,28 +176,28 @@ fn gaps_and_points_in_no_order_do_not_stop_a_replay() {
     for at in 0..2 {
         let mut thread = ThreadBuilder::new(7, at);
         for number in [9, 3, 5, 3] {
-            thread.point(Point::Wake, number);
+            thread.point(SyncPoint::Wake, number);
             thread.access(first, LINE, 8, true, 1 << 62);
         }
         builder.thread(&mut thread);
     }
-    let result = run(&builder.finish(), 2, plan(1));
-    assert_eq!((result.course.accesses, result.course.ordered), (8, 8));
+    let (stats, _) = run(&builder.finish(), 2, plan(1));
+    assert_eq!((stats.accesses, stats.ordered), (8, 8));
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 2);
     for at in 0..2 {
         let mut thread = ThreadBuilder::new(7, at);
-        thread.point(Point::Waited, 9);
-        thread.point(Point::Wake, 3);
+        thread.point(SyncPoint::Waited, 9);
+        thread.point(SyncPoint::Wake, 3);
         thread.access(first, LINE, 8, true, 1);
         builder.thread(&mut thread);
     }
-    let result = run(&builder.finish(), 2, plan(1));
-    assert_eq!(result.course.accesses, 2, "who waits for whom waits for him");
+    let (stats, _) = run(&builder.finish(), 2, plan(1));
+    assert_eq!(stats.accesses, 2, "who waits for whom waits for him");
 }
 
 #[test]
 fn only_the_threads_of_the_process_run() {
-    let result = run(&writers(2), 2, Plan { process: 8, ..plan(200) });
-    assert_eq!(result.course, Course::default());
+    let (stats, _) = run(&writers(2), 2, ReplayOptions { process: 8, ..plan(200) });
+    assert_eq!(stats, ReplayStats::default());
 }

@@ -2,25 +2,25 @@
 
 use crate::replay::places::{Programs, places};
 use std::collections::BTreeMap;
-use tallyline_timing::{Cost, Costs, Processor};
-use tallyline_trace::coherence::{Course, Plan};
-use tallyline_trace::format::Header;
-use tallyline_trace::{Source, Trace};
+use tallyline_timing::{InstructionCost, Processor, TraceCosts};
+use tallyline_trace::coherence::{ReplayOptions, ReplayStats};
+use tallyline_trace::format::TraceHeader;
+use tallyline_trace::{ReadAt, Trace};
 
 /// Instructions that cost less than one of so many parts of all are not looked up.
 const RARE: u64 = 100_000;
 
 /// Everything that is shown.
 pub(super) struct CostFindings {
-    pub(super) header: Header,
+    pub(super) header: TraceHeader,
     pub(super) processor: Processor,
-    pub(super) plan: Plan,
-    pub(super) course: Course,
+    pub(super) plan: ReplayOptions,
+    pub(super) course: ReplayStats,
     /// All cores' time, in parts of a cycle.
     pub(super) time: u64,
     pub(super) explained: u64,
     pub(super) unexplained: u64,
-    pub(super) total: Cost,
+    pub(super) total: InstructionCost,
     /// By cost, the highest first.
     pub(super) fields: Vec<FieldCost>,
 }
@@ -32,7 +32,7 @@ pub(super) struct FieldCost {
     /// The variable; empty where it is none, or not always the same.
     pub(super) variable: String,
     pub(super) is_runtime: bool,
-    pub(super) cost: Cost,
+    pub(super) cost: InstructionCost,
 }
 
 /// The row of instructions that are not looked up.
@@ -42,17 +42,17 @@ const REST: &str = "(rare instructions)";
 const UNKNOWN: &str = "(code that is not known)";
 
 impl CostFindings {
-    pub(super) fn new<S: Source + ?Sized>(
+    pub(super) fn new<S: ReadAt + ?Sized>(
         trace: &Trace<'_, S>,
         processor: Processor,
-        plan: Plan,
-        course: Course,
-        costs: Costs,
+        plan: ReplayOptions,
+        course: ReplayStats,
+        costs: TraceCosts,
         programs: &Programs<'_>,
         warnings: &mut Vec<String>,
     ) -> Self {
         let time = costs.time();
-        let mut total = Cost::default();
+        let mut total = InstructionCost::default();
         costs.instructions.iter().for_each(|cost| add(&mut total, cost));
         Self {
             header: trace.header().clone(),
@@ -73,15 +73,15 @@ impl CostFindings {
     }
 }
 
-fn fields<S: Source + ?Sized>(
+fn fields<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
-    plan: Plan,
-    costs: &Costs,
+    plan: ReplayOptions,
+    costs: &TraceCosts,
     programs: &Programs<'_>,
     warnings: &mut Vec<String>,
 ) -> Vec<FieldCost> {
     let least = costs.time() / RARE;
-    let is_wanted = |cost: &Cost| cost.executions > 0 && cost.time > least;
+    let is_wanted = |cost: &InstructionCost| cost.executions > 0 && cost.time > least;
     let all = costs.instructions.iter().enumerate();
     let wanted: Vec<u32> =
         all.clone().filter(|(_, cost)| is_wanted(cost)).map(|(index, _)| index as u32).collect();
@@ -91,7 +91,7 @@ fn fields<S: Source + ?Sized>(
     data.sort_unstable();
     data.dedup();
     let known = places(trace, plan.process, programs, &wanted, &data, warnings);
-    let mut fields: BTreeMap<(String, String, String, bool), Cost> = BTreeMap::new();
+    let mut fields: BTreeMap<(String, String, String, bool), InstructionCost> = BTreeMap::new();
     for (index, cost) in all.filter(|(_, cost)| cost.executions > 0) {
         let place = is_wanted(cost).then(|| known.get(index as u32, cost.lowest, cost.highest)).flatten();
         let key = match place {
@@ -101,7 +101,11 @@ fn fields<S: Source + ?Sized>(
         add(fields.entry(key).or_default(), cost);
     }
     if costs.unexplained > 0 {
-        let cost = Cost { executions: costs.unexplained, time: costs.unexplained_time, ..Cost::default() };
+        let cost = InstructionCost {
+            executions: costs.unexplained,
+            time: costs.unexplained_time,
+            ..InstructionCost::default()
+        };
         fields.insert((UNKNOWN.into(), String::new(), String::new(), false), cost);
     }
     let row = |((ty, field, variable, is_runtime), cost)| FieldCost { ty, field, variable, is_runtime, cost };
@@ -110,7 +114,7 @@ fn fields<S: Source + ?Sized>(
     rows
 }
 
-fn add(sum: &mut Cost, cost: &Cost) {
+fn add(sum: &mut InstructionCost, cost: &InstructionCost) {
     sum.executions += cost.executions;
     sum.sources.iter_mut().zip(cost.sources).for_each(|(sum, count)| *sum += count);
     sum.walks += cost.walks;

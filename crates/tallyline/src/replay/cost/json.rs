@@ -16,7 +16,7 @@ use super::findings::CostFindings;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tallyline_timing::{Cost, Costs};
+use tallyline_timing::{InstructionCost, TraceCosts};
 
 pub(super) fn write(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(&mut *out, &document(findings))?;
@@ -68,14 +68,18 @@ fn document(findings: &CostFindings) -> Value {
             field
         }).collect::<Vec<_>>(),
     });
-    with_cost(&mut document, &Cost { time: findings.time, ..findings.total }, processor.levels.len());
+    with_cost(
+        &mut document,
+        &InstructionCost { time: findings.time, ..findings.total },
+        processor.levels.len(),
+    );
     document
 }
 
 /// Adds what was counted to an object.
-fn with_cost(object: &mut Value, cost: &Cost, levels: usize) {
+fn with_cost(object: &mut Value, cost: &InstructionCost, levels: usize) {
     let Value::Object(members) = object else { return };
-    members.insert("cycles".into(), json!(cost.time / Costs::PARTS));
+    members.insert("cycles".into(), json!(cost.time / TraceCosts::PARTS));
     members.insert("instructions".into(), json!(cost.executions));
     members.insert("mispredictions".into(), json!(cost.mispredictions));
     members.insert("accesses".into(), json!(cost.sources.iter().sum::<u64>()));

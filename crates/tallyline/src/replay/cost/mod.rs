@@ -15,13 +15,13 @@ use std::fs::File;
 use tallyline_support::output::Output;
 use tallyline_timing::TimedCores;
 use tallyline_trace::Trace;
-use tallyline_trace::coherence::{Plan, replay_on};
+use tallyline_trace::coherence::{ReplayOptions, replay_on};
 
 /// Replays a trace on timed cores, and prints what its fields cost.
 pub(super) fn run(
     args: &ReplayArgs,
     trace: &Trace<'_, File>,
-    plan: Plan,
+    plan: ReplayOptions,
     cores: u16,
     programs: &Programs<'_>,
     output: Output,

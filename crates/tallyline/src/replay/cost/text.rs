@@ -6,7 +6,7 @@ use crate::replay::text::{more, what};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_support::output::printable;
-use tallyline_timing::Costs;
+use tallyline_timing::TraceCosts;
 
 /// Fields that are shown; the JSON has all.
 const ROWS: usize = 30;
@@ -73,7 +73,7 @@ fn head(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
         printable(findings.header.machine.as_bytes()),
         course.accesses,
         course.threads.len(),
-        instructions as f64 * Costs::PARTS as f64 / findings.time.max(1) as f64
+        instructions as f64 * TraceCosts::PARTS as f64 / findings.time.max(1) as f64
     )?;
     writeln!(
         out,
