@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
-use tallyline_perf_data::file::{RecordBody, ChunkedRecording};
+use tallyline_perf_data::file::{ChunkedRecording, RecordBody};
 use tallyline_perf_data::{AddressSpaces, Recording};
 use tallyline_report::{MergeGranularity, Profile};
 
@@ -44,15 +44,15 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(ordered) = recording.in_time_order() else { return };
     let mut spaces = AddressSpaces::new(&recording);
     for record in ordered.map_while(Result::ok) {
-        if spaces.apply(&record.body).is_err() {
+        if spaces.apply(record.body()).is_err() {
             return;
         }
-        let RecordBody::Sample(event, sample) = &record.body else { continue };
-        assert!(recording.events.get(*event).is_some());
+        let RecordBody::Sample(event, sample) = record.body() else { continue };
+        assert!(recording.events().get(*event).is_some());
         let (pid, ip) = (sample.pid.unwrap_or(0), sample.ip.unwrap_or(0));
         if let Some(place) = spaces.resolve(pid, sample.mode, ip) {
-            assert!(place.start <= ip);
-            let _ = spaces.dso(place.dso);
+            assert!(place.start() <= ip);
+            let _ = spaces.dso(place.dso());
         }
         let _ = spaces.resolve_data(pid, sample.mode, sample.addr.unwrap_or(0));
         let _ = sample.callers().count();

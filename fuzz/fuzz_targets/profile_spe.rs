@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
 use tallyline_perf_data::file::{ChunkedRecording, RecordSource, VisitedRecord};
-use tallyline_perf_data::spe::{self, TimeConversion, CpuMetadata, AuxtraceBuffer, AuxtraceStats};
+use tallyline_perf_data::spe::{self, AuxtraceBuffer, AuxtraceStats, CpuMetadata, TimeConversion};
 use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription};
 use tallyline_perf_data::{Attr, Recording, Writer};
 
@@ -29,18 +29,16 @@ fn recording(trace: &[u8], size: usize) -> Vec<u8> {
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     };
-    let event = EventDescription { name: "arm_spe_0//".to_owned(), attr, ids: vec![1] };
+    let event = EventDescription::new("arm_spe_0//", attr, vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
-    let cpu = CpuMetadata { number: 0, midr: 0x410f_d0c0, pmu: Some(9), min_interval: 256, events: u64::MAX };
+    let cpu = CpuMetadata::new(0, 0x410f_d0c0, 9, 256, u64::MAX);
     let info = spe::auxtrace_info(9, &[cpu]);
     writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &info).finish()).expect("memory");
-    let clock = TimeConversion { shift: 20, multiplier: 10 << 20, zero: 7, short: None };
+    let clock = TimeConversion::new(20, 10 << 20, 7);
     writer.records(Encoder::time_conversion(&clock).finish()).expect("memory");
     for (index, bytes) in trace.chunks(size).enumerate() {
         let offset = (index * size) as u64;
-        writer
-            .trace(&AuxtraceBuffer { size: 0, offset, index: 0, tid: None, cpu: Some(0) }, [bytes, &[]])
-            .expect("memory");
+        writer.trace(&AuxtraceBuffer::of_cpu(0, offset), [bytes, &[]]).expect("memory");
     }
     writer.finish(&MachineDescription::default(), &[]).expect("memory").into_inner()
 }
@@ -66,15 +64,16 @@ fuzz_target!(|bytes: &[u8]| {
     let in_parts = recording(trace, usize::from(*size).max(1));
     let parsed = Recording::parse(&in_parts).expect("well-formed");
     let (samples, tally) = read(&parsed);
-    assert_eq!(samples.len() as u64, tally.accesses);
+    assert_eq!(samples.len() as u64, tally.accesses());
     // each takes bytes of its own
-    let whole = tally.accesses + tally.branches + tally.others + tally.incomplete;
-    let lost = tally.damaged + tally.cut;
-    assert!(whole + lost <= trace.len() as u64 && tally.damaged_bytes <= trace.len() as u64);
+    let whole = tally.accesses() + tally.branches() + tally.others() + tally.incomplete();
+    let lost = tally.damaged() + tally.cut();
+    assert!(whole + lost <= trace.len() as u64 && tally.damaged_bytes() <= trace.len() as u64);
     // what fills up a part is bytes of it
     let at_once = recording(trace, trace.len());
     let whole = read(&Recording::parse(&at_once).expect("well-formed"));
-    assert_eq!((&whole.0, AuxtraceStats { bytes: tally.bytes, ..whole.1 }), (&samples, tally));
+    let counts = |tally: &AuxtraceStats| (tally.accesses(), tally.damaged_bytes(), tally.notes());
+    assert_eq!((&whole.0, counts(&whole.1)), (&samples, counts(&tally)));
 
     FILE.set_len(in_parts.len() as u64).expect("writable");
     FILE.write_all_at(&in_parts, 0).expect("writable");

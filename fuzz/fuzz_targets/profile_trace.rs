@@ -8,14 +8,14 @@ use tallyline_trace::coherence::{AtomicOrder, Geometry, Machine, ReplayOptions, 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = Trace::open(bytes) else { return };
     for mapping in trace.mappings() {
-        trace.mapping_at(mapping.process, mapping.start);
+        trace.mapping_at(mapping.process(), mapping.start());
     }
     let Ok(geometry) = Geometry::new(3, 64, 4096, 4) else { return };
     for atomics in [AtomicOrder::Free, AtomicOrder::Recorded] {
-        let plan = ReplayOptions { quantum: 200, atomics, process: trace.header().process };
+        let plan = ReplayOptions { quantum: 200, atomics, process: trace.header().process() };
         if let Ok((_, summary)) = replay(&trace, Machine::new(geometry), plan) {
-            let total = summary.total;
-            assert_eq!(total.accesses, total.hits + total.misses());
+            let total = summary.total();
+            assert_eq!(total.accesses(), total.hits() + total.misses());
         }
     }
 });

@@ -24,16 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let attrs = [0x1cd, 0x2cd].map(attr);
     let names = ["cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P"];
     let events = attrs.iter().zip(names).zip(1..);
-    let events = events
-        .map(|((attr, name), id)| EventDescription {
-            name: name.to_owned(),
-            attr: attr.clone(),
-            ids: vec![id],
-        })
-        .collect();
+    let events =
+        events.map(|((attr, name), id)| EventDescription::new(name, attr.clone(), vec![id])).collect();
     let mut writer = Writer::new(BufWriter::new(File::create(path)?), events)?;
     for thread in 0..2 {
-        let comm = Comm { pid: PID, tid: PID + thread, name: b"shares", is_exec: thread == 0 };
+        let comm = Comm::new(PID, PID + thread, b"shares", thread == 0);
         writer.records(Encoder::comm(&comm, &attrs[0], 1).finish())?;
     }
     let text = 0xffff_ffff_8100_0000;
@@ -71,11 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             id: Some(event as u64 + 1),
             cpu: Some((index % 2) as u32),
             period: Some(1 + index % 1000),
-            weight: Some(Weight {
-                weight: 30 + index % 500,
-                instruction_latency: (index % 300) as u16,
-                third: (index % 40) as u16,
-            }),
+            weight: Some(Weight::new(30 + index % 500, (index % 300) as u16, (index % 40) as u16)),
             data_source: Some(source),
             physical_address: Some(0x1_0000_0000 + index * 64),
             data_page_size: Some([4096, 2 << 20][(index % 2) as usize]),

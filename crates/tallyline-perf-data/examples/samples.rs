@@ -10,16 +10,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: samples FILE")?;
     let bytes = std::fs::read(path)?;
     let recording = Recording::parse(&bytes)?;
-    for warning in &recording.warnings {
+    for warning in recording.warnings() {
         eprintln!("{warning}");
     }
     let mut spaces = AddressSpaces::new(&recording);
     let mut out = std::io::BufWriter::new(std::io::stdout());
     for record in recording.in_time_order()? {
         let record = record?;
-        spaces.apply(&record.body)?;
-        if let RecordBody::Sample(event, sample) = &record.body {
-            let event = recording.events.get(*event).map(|event| event.name.as_str()).unwrap_or_default();
+        spaces.apply(record.body())?;
+        if let RecordBody::Sample(event, sample) = record.body() {
+            let event = recording.events().get(*event).map(|event| event.name()).unwrap_or_default();
             writeln!(out, "{}", line(event, sample, &spaces))?;
         }
     }
@@ -55,9 +55,9 @@ fn line(event: &str, sample: &Sample<'_>, spaces: &AddressSpaces) -> String {
     number("cpu", sample.cpu.map(Into::into));
     number("time", sample.time.map(Into::into));
     number("period", sample.period.map(Into::into));
-    number("weight", sample.weight.map(|weight| weight.weight.into()));
-    number("ins_lat", sample.weight.map(|weight| weight.instruction_latency.into()));
-    number("retire_lat", sample.weight.map(|weight| weight.third.into()));
+    number("weight", sample.weight.map(|weight| weight.weight().into()));
+    number("ins_lat", sample.weight.map(|weight| weight.instruction_latency().into()));
+    number("retire_lat", sample.weight.map(|weight| weight.weight3().into()));
     if let Some(source) = sample.data_source {
         let (level, snoop, tlb) = (source.level_text(), source.snoop_text(), source.tlb_text());
         let (op, lock, blocked) = (source.op_text(), source.lock_text(), source.blocked_text());
@@ -70,13 +70,18 @@ fn line(event: &str, sample: &Sample<'_>, spaces: &AddressSpaces) -> String {
     if let Some(branches) = sample.branches {
         let flag = |is_set: bool, letter: char| if is_set { letter } else { '-' };
         let branches = branches.iter().map(|branch| {
-            let outcome = match (branch.mispredicted, branch.predicted) {
+            let outcome = match (branch.mispredicted(), branch.predicted()) {
                 (true, _) => 'M',
                 (_, true) => 'P',
                 _ => '-',
             };
-            let (transaction, abort) = (flag(branch.in_transaction, 'X'), flag(branch.abort, 'A'));
-            format!("0x{:x}/0x{:x}/{outcome}/{transaction}/{abort}/{}", branch.from, branch.to, branch.cycles)
+            let (transaction, abort) = (flag(branch.in_transaction(), 'X'), flag(branch.abort(), 'A'));
+            format!(
+                "0x{:x}/0x{:x}/{outcome}/{transaction}/{abort}/{}",
+                branch.from(),
+                branch.to(),
+                branch.cycles()
+            )
         });
         fields.push(format!("brstack={}", branches.collect::<Vec<_>>().join(" ")));
     }
@@ -85,6 +90,6 @@ fn line(event: &str, sample: &Sample<'_>, spaces: &AddressSpaces) -> String {
         fields.push(format!("callers={}", callers.join(" ")));
     }
     let place = spaces.resolve(sample.pid.unwrap_or(-1), sample.mode, sample.ip.unwrap_or(0));
-    fields.extend(place.map(|place| format!("dso={}", spaces.dso(place.dso).path)));
+    fields.extend(place.map(|place| format!("dso={}", spaces.dso(place.dso()).path())));
     fields.join("\t")
 }

@@ -47,16 +47,54 @@ pub enum DsoKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dso {
     /// Its path, or what the kernel or perf call it.
-    pub path: String,
+    pub(crate) path: String,
     /// The kind of object.
-    pub kind: DsoKind,
+    pub(crate) kind: DsoKind,
     /// Its build-id.
-    pub build_id: Option<BuildId>,
+    pub(crate) build_id: Option<BuildId>,
     /// The kernel only: a symbol, and where it was on the machine. Against its address in `vmlinux`
     /// that is how far the kernel was moved (KASLR).
-    pub reference: Option<(String, u64)>,
+    pub(crate) reference: Option<(String, u64)>,
     /// The first few processes that mapped it: in a container, the path is one of their root's.
-    pub processes: Vec<i32>,
+    pub(crate) processes: Vec<i32>,
+}
+
+impl Dso {
+    /// Makes an object that nothing is known of but its path and kind.
+    pub fn new(path: impl Into<String>, kind: DsoKind) -> Self {
+        Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
+    }
+
+    /// Returns its path, or what the kernel or perf call it.
+    #[inline]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the kind of object.
+    #[inline]
+    pub fn kind(&self) -> DsoKind {
+        self.kind
+    }
+
+    /// Returns its build-id.
+    #[inline]
+    pub fn build_id(&self) -> Option<BuildId> {
+        self.build_id
+    }
+
+    /// Returns a symbol of the kernel, and where it was on the machine. Against its address in `vmlinux` that is
+    /// how far the kernel was moved (KASLR).
+    #[inline]
+    pub fn reference(&self) -> Option<&(String, u64)> {
+        self.reference.as_ref()
+    }
+
+    /// Returns the first few processes that mapped it: in a container, the path is one of their root's.
+    #[inline]
+    pub fn processes(&self) -> &[i32] {
+        &self.processes
+    }
 }
 
 /// The number of processes kept for a file: one that still runs is enough.
@@ -66,13 +104,39 @@ const PROCESSES_KEPT: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedAddress {
     /// The object.
-    pub dso: DsoId,
+    pub(crate) dso: DsoId,
     /// The offset in it; see [`DsoKind`] for its origin.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The first address of the mapping.
-    pub start: u64,
+    pub(crate) start: u64,
     /// `true` if code can run there.
-    pub is_executable: bool,
+    pub(crate) is_executable: bool,
+}
+
+impl ResolvedAddress {
+    /// Returns the object.
+    #[inline]
+    pub fn dso(&self) -> DsoId {
+        self.dso
+    }
+
+    /// Returns the offset in it; see [`DsoKind`] for its origin.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the first address of the mapping.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns whether code can run there.
+    #[inline]
+    pub fn is_executable(&self) -> bool {
+        self.is_executable
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -18,8 +18,8 @@ fn count(recording: &Recording<'_>) -> (usize, usize, usize) {
     let (mut all, mut user, mut program) = (0, 0, 0);
     for record in recording.in_time_order().expect("well-formed") {
         let record = record.expect("well-formed");
-        spaces.apply(&record.body).expect("within limits");
-        let RecordBody::Sample(_, sample) = &record.body else { continue };
+        spaces.apply(record.body()).expect("within limits");
+        let RecordBody::Sample(_, sample) = record.body() else { continue };
         all += 1;
         if sample.mode != CpuMode::User {
             continue;
@@ -27,9 +27,9 @@ fn count(recording: &Recording<'_>) -> (usize, usize, usize) {
         user += 1;
         let place =
             spaces.resolve(sample.pid.expect("asked for"), sample.mode, sample.ip.expect("asked for"));
-        let dso = spaces.dso(place.expect("mapped").dso);
-        if dso.path == "/opt/sample/walk" {
-            assert_eq!(dso.kind, DsoKind::File);
+        let dso = spaces.dso(place.expect("mapped").dso());
+        if dso.path() == "/opt/sample/walk" {
+            assert_eq!(dso.kind(), DsoKind::File);
             program += 1;
         }
         let thread = spaces.comm(sample.tid.expect("asked for"));
@@ -39,21 +39,21 @@ fn count(recording: &Recording<'_>) -> (usize, usize, usize) {
 }
 
 fn names(recording: &Recording<'_>) -> Vec<String> {
-    recording.events.iter().map(|event| event.name.clone()).collect()
+    recording.events().iter().map(|event| event.name().to_owned()).collect()
 }
 
 #[test]
 fn our_own_recording_has_registers_call_chains_and_build_ids() {
     let bytes = bytes("ours");
     let recording = Recording::parse(&bytes).expect("well-formed");
-    assert_eq!(recording.warnings, [""; 0]);
+    assert_eq!(recording.warnings(), [""; 0]);
     assert_eq!(names(&recording), ["cpu-clock"]);
     let (all, user, program) = count(&recording);
     assert_eq!(all, 27);
-    assert!(recording.build_ids.get(b"/opt/sample/walk").is_some());
+    assert!(recording.build_ids().get(b"/opt/sample/walk").is_some());
     assert!(program > 0 && program <= user);
     for record in recording.records() {
-        if let RecordBody::Sample(_, sample) = record.expect("well-formed").body {
+        if let RecordBody::Sample(_, sample) = record.expect("well-formed").into_body() {
             assert!(sample.user_registers.is_some_and(|registers| registers.iter().count() == 20));
             assert_eq!(sample.callers().next().map(|(_, ip)| ip), sample.ip);
         }
@@ -82,8 +82,8 @@ fn groups_are_known() {
     let bytes = bytes("group");
     let recording = Recording::parse(&bytes).expect("well-formed");
     assert_eq!(names(&recording), ["cpu-clock:u", "task-clock:u"]);
-    let groups: Vec<_> = recording.events.iter().filter_map(|event| event.group.as_ref()).collect();
-    assert!(groups.len() == 2 && groups.iter().all(|group| (group.leader, group.members) == (0, 2)));
+    let groups: Vec<_> = recording.events().iter().filter_map(|event| event.group()).collect();
+    assert!(groups.len() == 2 && groups.iter().all(|group| (group.leader(), group.members()) == (0, 2)));
     assert_eq!(count(&recording).0, 56);
 }
 
@@ -93,10 +93,10 @@ fn data_sources_and_latencies_are_read() {
     let recording = Recording::parse(&bytes).expect("well-formed");
     let mut samples = 0;
     for record in recording.records() {
-        let RecordBody::Sample(event, sample) = record.expect("well-formed").body else { continue };
+        let RecordBody::Sample(event, sample) = record.expect("well-formed").into_body() else { continue };
         let source = sample.data_source.expect("asked for");
         assert_eq!(source.is_store(), event == 1);
-        assert_eq!(sample.weight.map(|weight| weight.weight), Some(30 + samples));
+        assert_eq!(sample.weight.map(|weight| weight.weight()), Some(30 + samples));
         assert!(sample.exact && sample.physical_address.is_some());
         samples += 1;
     }
@@ -143,10 +143,10 @@ fn damaged_recordings_are_read_or_refused() {
             };
             let mut spaces = AddressSpaces::new(&recording);
             for record in recording.in_time_order().into_iter().flatten().map_while(Result::ok) {
-                if spaces.apply(&record.body).is_err() {
+                if spaces.apply(record.body()).is_err() {
                     break;
                 }
-                if let RecordBody::Sample(_, sample) = record.body {
+                if let RecordBody::Sample(_, sample) = record.body() {
                     let _ = spaces.resolve(sample.pid.unwrap_or(0), sample.mode, sample.ip.unwrap_or(0));
                     let _ = sample.callers().count();
                 }

@@ -22,7 +22,7 @@ impl Weighing {
     pub fn of(self, point: &SampleGroup) -> u64 {
         match self {
             Weighing::Period => point.period,
-            Weighing::Weight => point.weight.weight.max(1).saturating_mul(point.samples),
+            Weighing::Weight => point.weight.weight().max(1).saturating_mul(point.samples),
         }
     }
 }
@@ -216,7 +216,7 @@ mod tests {
                 data: crate::index::DataId::from_position(0),
                 registers: None,
                 physical_address: random.below(4096),
-                weight: Weight { weight: random.below(50), instruction_latency: 1, third: 2 },
+                weight: Weight::new(random.below(50), 1, 2),
                 source: (random.below(2) == 0).then(|| DataSource(random.below(1 << 40))),
                 data_page_size: 4096,
                 code_page_size: 4096,

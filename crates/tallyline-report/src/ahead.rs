@@ -66,11 +66,11 @@ impl First {
         let mut by_file: BTreeMap<u32, Sampled> = BTreeMap::new();
         for ((pid, mode, ip), samples) in &self.seen {
             let Some(found) = self.spaces.resolve(*pid, *mode, *ip) else { continue };
-            let dso = self.spaces.dso(found.dso);
-            if matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso) {
+            let dso = self.spaces.dso(found.dso());
+            if matches!(dso.kind(), DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso) {
                 let new = || Sampled { dso: dso.clone(), offsets: Vec::new(), samples: 0 };
-                let file = by_file.entry(found.dso.index()).or_insert_with(new);
-                file.offsets.push(found.offset);
+                let file = by_file.entry(found.dso().index()).or_insert_with(new);
+                file.offsets.push(found.offset());
                 file.samples += samples;
             }
         }
@@ -157,8 +157,8 @@ impl Asking<'_> {
 
 /// Returns whether two files are known to be one.
 fn is_same(one: &Dso, other: &Dso) -> bool {
-    let what = |dso: &Dso| (dso.kind, dso.build_id, dso.reference.clone());
-    one.path == other.path && what(one) == what(other)
+    let what = |dso: &Dso| (dso.kind(), dso.build_id(), dso.reference().cloned());
+    one.path() == other.path() && what(one) == what(other)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl Use {
             self.stores += point.samples;
             self.stored = self.stored.saturating_add(total);
         }
-        self.weight = self.weight.saturating_add(point.weight.weight.saturating_mul(point.samples));
+        self.weight = self.weight.saturating_add(point.weight.weight().saturating_mul(point.samples));
         if let Some(source) = point.source {
             *self.sources.entry(source.0).or_insert(0) += point.samples;
         }
@@ -262,8 +262,8 @@ fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
         let (of_type, events) = merged.entry((dso.0, name.clone(), size, content)).or_insert_with(|| {
             let file = profile.dso(dso.0);
             let of_type = TypeUse {
-                dso: file.map_or_else(String::new, |dso| dso.path.clone()),
-                build_id: file.and_then(|dso| dso.build_id).map(|id| id.to_string()),
+                dso: file.map_or_else(String::new, |dso| dso.path().to_owned()),
+                build_id: file.and_then(|dso| dso.build_id()).map(|id| id.to_string()),
                 name,
                 size,
                 members: members(types, id),

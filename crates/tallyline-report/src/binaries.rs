@@ -33,7 +33,7 @@ pub(super) struct Addresses<'p> {
 impl<'p> Addresses<'p> {
     /// Those of a file, with its program.
     pub(super) fn of(dso: &Dso, program: &'p Program) -> Addresses<'p> {
-        Addresses { kind: dso.kind, program, slide: slide(dso, program) }
+        Addresses { kind: dso.kind(), program, slide: slide(dso, program) }
     }
 
     /// The address of an offset.
@@ -48,10 +48,10 @@ impl<'p> Addresses<'p> {
 
 /// Returns the distance by which the kernel was relocated at boot.
 fn slide(dso: &Dso, program: &Program) -> u64 {
-    if dso.kind != DsoKind::Kernel {
+    if dso.kind() != DsoKind::Kernel {
         return 0;
     }
-    let Some((name, address)) = &dso.reference else { return 0 };
+    let Some((name, address)) = &dso.reference() else { return 0 };
     // it names a place, not a function
     program.symbols().address_of_symbol(name).map_or(0, |own| address.wrapping_sub(own))
 }

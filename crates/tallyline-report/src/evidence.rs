@@ -68,7 +68,7 @@ fn recorded_address(point: &SampleGroup) -> Option<u64> {
 /// The address that the linker gave to data that a sample is at, and the file.
 fn linked(profile: &Profile, binaries: &Binaries, point: &SampleGroup) -> Option<(u32, u64)> {
     let place = profile.data.place(point.data?)?;
-    let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind == DsoKind::File);
+    let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind() == DsoKind::File);
     if let (true, Some(program)) = (is_file, binaries.get(place.dso)) {
         return Some((place.dso, program.image.address_of(place.offset)?));
     }
@@ -188,7 +188,7 @@ fn read_registers(profile: &mut Profile, records: &dyn RecordSource, objects: &O
     let mut own: Vec<(u32, SampleGroup)> = Vec::new();
     let mut samples = wanted.iter();
     let read = records.visit_at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
-        let (Some((index, record_id, _)), RecordBody::Sample(_, sample)) = (samples.next(), &record.body)
+        let (Some((index, record_id, _)), RecordBody::Sample(_, sample)) = (samples.next(), record.body())
         else {
             return Ok(());
         };

@@ -77,7 +77,7 @@ fn name_of<'p>(profile: &'p Profile, point: &SampleGroup, kind: NameKind) -> Opt
         NameKind::Event => profile.events.get(point.event as usize)?.name.as_str(),
         NameKind::File => {
             let dso = profile.places.get(point.charged as usize)?.dso;
-            profile.dso(dso).map_or("[unknown]", |dso| dso.path.as_str())
+            profile.dso(dso).map_or("[unknown]", |dso| dso.path())
         }
         NameKind::Function => profile.text(profile.symbol(profile.at(point.charged).symbol)?.name),
         NameKind::Type => match profile.outcome(point) {

@@ -114,7 +114,7 @@ fn outcome(
     if place.pid == INDIRECT_CALL {
         return Outcome::Untyped(Reason::IndirectCall);
     }
-    let reason = match profile.dso(place.dso).map(|dso| dso.kind) {
+    let reason = match profile.dso(place.dso).map(|dso| dso.kind()) {
         None => Reason::NoMapping,
         Some(DsoKind::Anonymous | DsoKind::KernelSymbol) => Reason::NoFile,
         Some(_) => match (answers.get(&place.dso), binaries.why_not(place.dso)) {

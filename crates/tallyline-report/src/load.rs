@@ -15,7 +15,7 @@ use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::abi::{read_format, sample as bit};
 use tallyline_perf_data::file::{
-    ChunkedRecording, Events, Features, Record, RecordBody, RecordSource, Recording, VisitedRecord,
+    ChunkedRecording, Events, Record, RecordBody, RecordSource, Recording, VisitedRecord,
 };
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
@@ -60,7 +60,7 @@ impl Profile {
         needs: Needs,
         correct_skid: bool,
     ) -> Result<Option<(Profile, Binaries)>> {
-        let has_stacks = records.recording().events.iter().any(|event| has_stacks(&event.attr));
+        let has_stacks = records.recording().events().iter().any(|event| has_stacks(event.attr()));
         let (unwind, needs) = match needs.callers && has_stacks {
             // those of one instruction have different callers
             true => (Some(programs), needs.and(Needs::SAMPLES)),
@@ -105,11 +105,11 @@ fn read(
             {
                 ahead.begin(&first);
             }
-            samples.add(position, event, sample, &about.events)
+            samples.add(position, event, sample, about.events())
         }
         VisitedRecord::Access(sample) => {
-            let event = samples.memory_event(about.events.len());
-            samples.add(position, event, sample, &about.events)
+            let event = samples.memory_event(about.events().len());
+            samples.add(position, event, sample, about.events())
         }
         VisitedRecord::Traces(tally) => {
             samples.profile.warnings.extend(tally.notes());
@@ -118,7 +118,7 @@ fn read(
         }
         VisitedRecord::Other(record) => {
             // where that fails it is said in its place
-            let _ = first.take_if(|first| first.spaces().apply(&record.body).is_err());
+            let _ = first.take_if(|first| first.spaces().apply(record.body()).is_err());
             samples.note(position, record);
             Ok(())
         }
@@ -139,7 +139,7 @@ fn read(
         ));
     }
     let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
-    samples.profile.lost = samples.lost.total(about.events.iter().any(|event| counts(&event.attr)));
+    samples.profile.lost = samples.lost.total(about.events().iter().any(|event| counts(event.attr())));
     samples.place(records, unwind).map(Some)
 }
 
@@ -188,35 +188,35 @@ impl Losses {
 
 /// Everything but samples.
 fn described(recording: &Recording<'_>) -> Profile {
-    let features = &recording.features;
-    let events = recording.events.iter().map(|event| {
-        let has = |field: u64| event.attr.sample_type & field != 0;
+    let features = recording.features();
+    let events = recording.events().iter().map(|event| {
+        let has = |field: u64| event.attr().sample_type & field != 0;
         EventInfo {
-            name: event.name.clone(),
-            is_precise: is_precise(&event.attr, features),
-            is_counter: is_counter(&event.attr),
+            name: event.name().to_owned(),
+            is_precise: is_precise(event.attr(), features.arch().as_deref(), features.pmus()),
+            is_counter: is_counter(event.attr()),
             has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
             has_source: has(bit::DATA_SRC),
         }
     });
     Profile {
         events: events.collect(),
-        sockets: features.topology.iter().map(|(_, socket)| *socket).collect(),
-        nodes: features.nodes.clone(),
+        sockets: features.topology().iter().map(|(_, socket)| *socket).collect(),
+        nodes: features.nodes().to_vec(),
         line_size: features.line_size().filter(|size| size.is_power_of_two()).unwrap_or(LINE_SIZE),
-        arch: features.arch.clone().unwrap_or_default(),
-        cpu_id: features.cpu_id.clone(),
+        arch: features.arch().unwrap_or_default().to_owned(),
+        cpu_id: features.cpu_id().map(str::to_owned),
         is_emulated: is_emulated(recording),
-        warnings: recording.warnings.clone(),
-        is_damaged: !recording.warnings.is_empty(),
+        warnings: recording.warnings().to_vec(),
+        is_damaged: !recording.warnings().is_empty(),
         ..Profile::default()
     }
 }
 
 /// Returns whether samples of an event have the address of the instruction that caused it, or no instruction did.
-fn is_precise(attr: &Attr, features: &Features) -> bool {
-    let pmu = features.pmus.iter().find(|(kind, _)| *kind == attr.kind);
-    let arch = features.arch.as_deref().unwrap_or_default();
+fn is_precise(attr: &Attr, arch: Option<&str>, pmus: &[(u32, String)]) -> bool {
+    let pmu = pmus.iter().find(|(kind, _)| *kind == attr.kind);
+    let arch = arch.unwrap_or_default();
     attr.has_exact_ip(arch, pmu.map_or("", |(_, name)| name))
 }
 
@@ -227,7 +227,7 @@ fn is_counter(attr: &Attr) -> bool {
 
 /// Returns whether the machine was emulated.
 fn is_emulated(recording: &Recording<'_>) -> bool {
-    let model = recording.features.cpu_description.as_deref().unwrap_or_default();
+    let model = recording.features().cpu_description().unwrap_or_default();
     model.contains("QEMU") || model.contains("TCG")
 }
 
@@ -332,7 +332,7 @@ impl Samples {
     }
 
     fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &Events) -> Result<()> {
-        let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| &event.attr) {
+        let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| event.attr()) {
             Some(attr) if !attr.is_frequency() => attr.period,
             _ => 1,
         });
@@ -365,9 +365,9 @@ impl Samples {
     }
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
-        match &record.body {
+        match record.body() {
             RecordBody::Mmap(_) | RecordBody::Comm(_) | RecordBody::Fork(_) | RecordBody::KernelSymbol(_) => {
-                self.changes.push((time_of(record.time), self.list.len(), position));
+                self.changes.push((time_of(record.time()), self.list.len(), position));
             }
             RecordBody::UnknownEvent(_) => self.profile.unknown_events += 1,
             RecordBody::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
@@ -474,7 +474,7 @@ impl Samples {
             while let Some(index) = samples.next_if(is_earlier) {
                 loader.add(*index, &list[*index as usize], &spaces);
             }
-            spaces.apply(&record.body)?;
+            spaces.apply(record.body())?;
             loader.known.may_have_changed();
             Ok(())
         })?;
@@ -591,8 +591,8 @@ impl Loader<'_> {
             return NONE;
         };
         let caller = spaces.resolve(same.pid, same.mode, same.ip).and_then(|location| {
-            let dso = (location.dso.index(), spaces.dso(location.dso));
-            unwinder.caller(dso, location.offset, sample.position)
+            let dso = (location.dso().index(), spaces.dso(location.dso()));
+            unwinder.caller(dso, location.offset(), sample.position)
         });
         match caller {
             Some(caller) => self.place(spaces, same.pid, same.mode, caller.saturating_sub(1)),
@@ -635,22 +635,18 @@ mod tests {
     #[test]
     fn faults_and_tracepoints_are_precise_and_watchpoints_where_they_trap_in_front() {
         let event = |kind: u32, config: u64| Attr { kind, config, ..Attr::default() };
-        let on = |arch: &str| {
-            let mut features = Features::default();
-            features.arch = Some(arch.to_owned());
-            features.pmus = vec![(9, "uprobe".to_owned()), (10, "ibs_op".to_owned())];
-            features
-        };
-        let (x86, arm) = (on("x86_64"), on("aarch64"));
+        let pmus = [(9, "uprobe".to_owned()), (10, "ibs_op".to_owned())];
+        let on_x86 = |attr: &Attr| is_precise(attr, Some("x86_64"), &pmus);
+        let on_arm = |attr: &Attr| is_precise(attr, Some("aarch64"), &pmus);
         // faults; context switches, migrations, output of BPF programs
         for config in [2, 5, 6, 3, 4, 10] {
-            assert!(is_precise(&event(SOFTWARE, config), &x86), "{config}");
+            assert!(on_x86(&event(SOFTWARE, config)), "{config}");
         }
         // a tracepoint and a probe report their own place, the clock where its interrupt came
-        assert!(is_precise(&event(TRACEPOINT, 2), &x86) && is_precise(&event(9, 0), &x86));
-        assert!(!is_precise(&event(SOFTWARE, 0), &x86) && !is_precise(&event(10, 0), &x86));
+        assert!(on_x86(&event(TRACEPOINT, 2)) && on_x86(&event(9, 0)));
+        assert!(!on_x86(&event(SOFTWARE, 0)) && !on_x86(&event(10, 0)));
         let watchpoint = event(BREAKPOINT, 0);
-        assert_eq!((is_precise(&watchpoint, &x86), is_precise(&watchpoint, &arm)), (false, true));
+        assert_eq!((on_x86(&watchpoint), on_arm(&watchpoint)), (false, true));
         assert!(is_counter(&event(0, 0)) && is_counter(&event(4, 0x1d3)));
         assert!(!is_counter(&event(SOFTWARE, 0)) && !is_counter(&watchpoint));
     }

@@ -45,8 +45,13 @@ pub(super) fn place_of(
 ) -> Place {
     match location {
         Some(found) => {
-            let has_file = spaces.dso(found.dso).kind != DsoKind::Anonymous;
-            Place { dso: found.dso.index(), offset: found.offset, mode, pid: if has_file { 0 } else { pid } }
+            let has_file = spaces.dso(found.dso()).kind() != DsoKind::Anonymous;
+            Place {
+                dso: found.dso().index(),
+                offset: found.offset(),
+                mode,
+                pid: if has_file { 0 } else { pid },
+            }
         }
         None => Place { dso: NONE, offset: address, mode, pid: 0 },
     }

@@ -227,9 +227,7 @@ impl Profile {
     pub fn dso_name(&self, index: u32) -> &str {
         match self.dso(index) {
             None => "[unknown]",
-            Some(dso) => {
-                dso.path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(dso.path.as_str())
-            }
+            Some(dso) => dso.path().rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(dso.path()),
         }
     }
 

@@ -81,7 +81,7 @@ impl Profile {
         let begun: Vec<_> = self.dsos.iter().map(|dso| ahead.and_then(|ahead| ahead.program(dso))).collect();
         let open = |((index, dso), begun): ((usize, &Dso), Option<_>)| {
             let has_file =
-                matches!(dso.kind, DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso);
+                matches!(dso.kind(), DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso);
             (has_file && wanted.contains(&(index as u32)))
                 .then(|| begun.unwrap_or_else(|| programs.open(dso).map(Arc::new)))
         };
@@ -133,11 +133,11 @@ impl<'p> Finder<'p> {
         address: u64,
         is_data: bool,
     ) -> u32 {
-        let kind = profile.dso(place.dso).map(|dso| dso.kind);
+        let kind = profile.dso(place.dso).map(|dso| dso.kind());
         let found = match kind {
             Some(DsoKind::Anonymous) if !is_data => self.jit(profile, place),
             Some(DsoKind::KernelSymbol) => {
-                let name = profile.dso(place.dso).map_or_else(String::new, |dso| dso.path.clone());
+                let name = profile.dso(place.dso).map_or_else(String::new, |dso| dso.path().to_owned());
                 Some((0, profile.names.intern(&name)))
             }
             Some(_) => {

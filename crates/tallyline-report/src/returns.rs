@@ -42,7 +42,7 @@ impl ReturnAddresses {
         if known.0 != state {
             let location = spaces.resolve(pid, CpuMode::User, word);
             let is_file = |kind| matches!(kind, DsoKind::File | DsoKind::Vdso);
-            let place = match location.filter(|found| is_file(spaces.dso(found.dso).kind)) {
+            let place = match location.filter(|found| is_file(spaces.dso(found.dso()).kind())) {
                 Some(found) => places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word)),
                 None => NONE,
             };

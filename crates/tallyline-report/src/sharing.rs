@@ -128,7 +128,7 @@ impl Counts {
         self.records += 1;
         self.loads += u64::from(!store);
         self.stores += u64::from(store);
-        self.weight = self.weight.saturating_add(point.weight.weight);
+        self.weight = self.weight.saturating_add(point.weight.weight());
         if let Some(source) = point.source {
             self.levels.count(source);
             self.locked += u64::from(source.lock() & 2 != 0);

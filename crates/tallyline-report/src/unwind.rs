@@ -38,7 +38,7 @@ impl<'p> Unwinder<'p> {
         let (index, about) = dso;
         let programs = self.programs;
         let frames = self.files.entry(index).or_insert_with(|| {
-            let is_file = matches!(about.kind, DsoKind::File | DsoKind::Vdso);
+            let is_file = matches!(about.kind(), DsoKind::File | DsoKind::Vdso);
             Frames::read(programs.open(about).ok().filter(|_| is_file)?)
         });
         let frames = frames.as_ref()?;
@@ -47,7 +47,7 @@ impl<'p> Unwinder<'p> {
         let (rule, machine) = (rule?, frames.program.image.machine());
         let mut found = None;
         let read = self.records.visit_at(&mut std::iter::once(position), &mut |record| {
-            if let RecordBody::Sample(_, sample) = &record.body {
+            if let RecordBody::Sample(_, sample) = record.body() {
                 found =
                     of_sample(sample).and_then(|(registers, stack)| apply(rule, machine, &registers, &stack));
             }
@@ -67,7 +67,7 @@ pub(super) fn has_stacks(attr: &Attr) -> bool {
 
 /// Returns what unwinding a sample needs: its registers and its copy of the stack.
 pub(super) fn of_sample<'a>(sample: &Sample<'a>) -> Option<(Registers<'a>, UserStack<'a>)> {
-    let stack = sample.user_stack.filter(|stack| stack.bytes.len() > WORD as usize)?;
+    let stack = sample.user_stack.filter(|stack| stack.bytes().len() > WORD as usize)?;
     Some((sample.user_registers?, stack))
 }
 
@@ -97,7 +97,7 @@ fn apply(
     let base = registers.get(kernels(machine, rule.cfa.0)?)?;
     let address = base.wrapping_add_signed(rule.cfa.1).wrapping_add_signed(at);
     let start = usize::try_from(address.checked_sub(pointer)?).ok()?;
-    let used = stack.bytes.get(..usize::try_from(stack.used).ok()?)?;
+    let used = stack.bytes().get(..usize::try_from(stack.used()).ok()?)?;
     let word = used.get(start..start.checked_add(8)?)?;
     let caller = u64::from_le_bytes(word.try_into().ok()?);
     (caller != 0).then_some(caller)

@@ -9,7 +9,6 @@ use stream::CLOCK;
 use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::{ChunkedRecording, RecordBody};
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::spe::AuxtraceStats;
 use tallyline_report::{MergeGranularity, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -55,7 +54,7 @@ fn samples_that_become_one_point_are_all_there() {
 
 fn count_samples(recording: &Recording<'_>) -> usize {
     let is_sample = |body: &RecordBody<'_>| matches!(body, RecordBody::Sample(..));
-    recording.records().filter(|record| is_sample(&record.as_ref().expect("well-formed").body)).count()
+    recording.records().filter(|record| is_sample(record.as_ref().expect("well-formed").body())).count()
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn accesses_are_points_of_an_event_of_their_own() {
     let event = profile.events.last().expect("it has one");
     assert_eq!((event.name.as_str(), event.is_precise, event.has_source), ("memory", true, true));
     assert!(profile.points.iter().all(|point| point.event as usize == profile.events.len() - 1));
-    assert_eq!(profile.points.len() as u64, profile.traces.accesses);
+    assert_eq!(profile.points.len() as u64, profile.traces.accesses());
     assert!(profile.points.is_sorted_by_key(|point| point.time), "in the order of time");
     let in_program = profile.points.iter().filter(|point| point.mode == CpuMode::User);
     assert!(in_program.clone().count() > 0);
@@ -78,7 +77,8 @@ fn accesses_are_points_of_an_event_of_their_own() {
         assert_eq!(profile.text(point.comm), "sampled");
     }
     let [note] = &profile.warnings[..] else { panic!("{:?}", profile.warnings) };
-    let AuxtraceStats { accesses, branches, others, .. } = profile.traces;
+    let traces = profile.traces;
+    let (accesses, branches, others) = (traces.accesses(), traces.branches(), traces.others());
     assert_eq!(
         *note,
         format!(

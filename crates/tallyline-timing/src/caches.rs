@@ -274,9 +274,7 @@ impl Caches {
         let others = self.cores.iter_mut().enumerate().filter(|(other, _)| *other != core);
         for (_, private) in others {
             for (level, cache) in private.levels.iter_mut().enumerate() {
-                if let Some(way) = cache.peek(self.geometries[level], line) {
-                    way.state = State::Invalid;
-                }
+                cache.invalidate(self.geometries[level], line);
             }
         }
     }

@@ -36,19 +36,68 @@ const CALLS_LIMIT: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCost {
     /// The number of its executions.
-    pub executions: u64,
+    pub(crate) executions: u64,
     /// Its accesses, by what answered them: level by level, then memory.
-    pub sources: [u64; LEVELS_LIMIT + 1],
+    pub(crate) sources: [u64; LEVELS_LIMIT + 1],
     /// Accesses whose page was in no TLB.
-    pub walks: u64,
+    pub(crate) walks: u64,
     /// Branches that were predicted wrong.
-    pub mispredictions: u64,
+    pub(crate) mispredictions: u64,
     /// Parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
-    pub time: u64,
+    pub(crate) time: u64,
     /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
-    pub lowest: u64,
+    pub(crate) lowest: u64,
     /// The highest first byte of its accesses.
-    pub highest: u64,
+    pub(crate) highest: u64,
+}
+
+impl InstructionCost {
+    /// Replaces the time.
+    pub fn with_time(self, time: u64) -> Self {
+        Self { time, ..self }
+    }
+
+    /// Returns the number of its executions.
+    #[inline]
+    pub fn executions(&self) -> u64 {
+        self.executions
+    }
+
+    /// Returns the number of its accesses by what answered them: level by level, then memory.
+    #[inline]
+    pub fn sources(&self) -> &[u64; LEVELS_LIMIT + 1] {
+        &self.sources
+    }
+
+    /// Returns the number of accesses whose page was in no TLB.
+    #[inline]
+    pub fn walks(&self) -> u64 {
+        self.walks
+    }
+
+    /// Returns the number of branches that were mispredicted.
+    #[inline]
+    pub fn mispredictions(&self) -> u64 {
+        self.mispredictions
+    }
+
+    /// Returns the parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
+    #[inline]
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// Returns the lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    #[inline]
+    pub fn lowest(&self) -> u64 {
+        self.lowest
+    }
+
+    /// Returns the highest first byte of its accesses.
+    #[inline]
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
 }
 
 impl Default for InstructionCost {
@@ -65,22 +114,61 @@ impl Default for InstructionCost {
     }
 }
 
+impl std::ops::AddAssign for InstructionCost {
+    fn add_assign(&mut self, other: Self) {
+        self.executions += other.executions;
+        self.sources.iter_mut().zip(other.sources).for_each(|(sum, count)| *sum += count);
+        self.walks += other.walks;
+        self.mispredictions += other.mispredictions;
+        self.time += other.time;
+        self.lowest = self.lowest.min(other.lowest);
+        self.highest = self.highest.max(other.highest);
+    }
+}
+
 /// The cost of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCosts {
     /// By the trace's index of the instruction.
-    pub instructions: Vec<InstructionCost>,
+    pub(crate) instructions: Vec<InstructionCost>,
     /// Instructions between accesses that the code explains, and those that it does not.
-    pub explained: u64,
+    pub(crate) explained: u64,
     /// As `explained`.
-    pub unexplained: u64,
+    pub(crate) unexplained: u64,
     /// Time of unexplained instructions.
-    pub unexplained_time: u64,
+    pub(crate) unexplained_time: u64,
 }
 
 impl TraceCosts {
+    /// Returns the costs of instructions, by the trace's index.
+    #[inline]
+    pub fn instructions(&self) -> &[InstructionCost] {
+        &self.instructions
+    }
+
+    /// Returns the number of instructions between accesses that the code explains.
+    #[inline]
+    pub fn explained(&self) -> u64 {
+        self.explained
+    }
+
+    /// Returns the number of instructions between accesses that the code does not explain.
+    #[inline]
+    pub fn unexplained(&self) -> u64 {
+        self.unexplained
+    }
+
     /// Parts of a cycle in a time.
     pub const PARTS: u64 = CYCLE;
+
+    /// Returns the cost of the instructions that the code does not explain.
+    pub fn unexplained_cost(&self) -> InstructionCost {
+        InstructionCost {
+            executions: self.unexplained,
+            time: self.unexplained_time,
+            ..InstructionCost::default()
+        }
+    }
 
     /// Returns the time of all cores together.
     pub fn time(&self) -> u64 {
@@ -143,11 +231,12 @@ impl TimedCores {
         let known = self.paths.known(pending.index);
         let caches = &mut self.caches;
         let fill = |access: &Access, now: Time, cost: &mut InstructionCost| {
-            let answer = caches.access(pending.core, access.instruction, access.address, access.store, now);
+            let answer =
+                caches.access(pending.core, access.instruction(), access.address(), access.store(), now);
             cost.sources[usize::from(answer.source).min(LEVELS_LIMIT)] += 1;
             cost.walks += u64::from(answer.walked);
-            cost.lowest = cost.lowest.min(access.address);
-            cost.highest = cost.highest.max(access.address);
+            cost.lowest = cost.lowest.min(access.address());
+            cost.highest = cost.highest.max(access.address());
             answer.at
         };
         cost.executions += 1;
@@ -164,17 +253,17 @@ impl TimedCores {
 
     /// Runs what lies between the last access and one that comes next.
     fn between(&mut self, place: usize, core: usize, last: &PendingInstruction, access: &Access) {
-        let count = access.now.saturating_sub(last.now).saturating_sub(1);
+        let count = access.now().saturating_sub(last.now).saturating_sub(1);
         let start = self.threads[place].start_behind(last.index, self.paths.known(last.index));
         let mut path = std::mem::take(&mut self.path);
-        let found = if access.instruction == last.index && count == 0 {
+        let found = if access.instruction() == last.index && count == 0 {
             // a string instruction, once more
             path.clear();
             true
         } else {
-            self.paths.between(start, access.instruction, count, &mut path)
+            self.paths.between(start, access.instruction(), count, &mut path)
         };
-        let target = self.paths.known(access.instruction).map(|known| known.address);
+        let target = self.paths.known(access.instruction()).map(|known| known.address);
         let address = |index: &u32| self.paths.known(*index).map(|known| known.address);
         let first = path.first().map_or(target.filter(|_| found), address);
         self.run(place, last, first);
@@ -213,8 +302,8 @@ impl CoreModel for TimedCores {
         }
         match self.threads[place].pending.take() {
             Some(mut pending)
-                if pending.index == access.instruction
-                    && pending.now == access.now
+                if pending.index == access.instruction()
+                    && pending.now == access.now()
                     && pending.accesses.len() < ACCESSES_LIMIT =>
             {
                 pending.accesses.push(*access);
@@ -229,7 +318,7 @@ impl CoreModel for TimedCores {
                 }
                 accesses.push(*access);
                 let pending =
-                    PendingInstruction { index: access.instruction, core, now: access.now, accesses };
+                    PendingInstruction { index: access.instruction(), core, now: access.now(), accesses };
                 self.threads[place].pending = Some(pending);
             }
         }
@@ -360,7 +449,7 @@ impl Thread {
     ) -> TimeCharge {
         let step = CYCLE / Time::from(processor.width).min(CYCLE);
         let mut entered = (self.entered + step).max(self.redirected).max(self.window[self.window_at]);
-        if accesses.iter().any(|access| access.store) {
+        if accesses.iter().any(|access| access.store()) {
             entered = entered.max(self.stores[self.stores_at]);
         }
         self.entered = entered;
@@ -374,21 +463,21 @@ impl Thread {
             addressed = addressed.max(self.stored).max(self.retired);
         }
         let mut done = self.ready(reads).max(addressed);
-        for access in accesses.iter().filter(|access| !access.store) {
+        for access in accesses.iter().filter(|access| !access.store()) {
             let arrives = fill(access, addressed, cost);
-            let (word, data, left) = self.forwarded[slot(access.address)];
-            let is_forwarded = word == access.address / WORD && left > addressed;
+            let (word, data, left) = self.forwarded[slot(access.address())];
+            let is_forwarded = word == access.address() / WORD && left > addressed;
             done = done.max(if is_forwarded { data.max(addressed) + FORWARD } else { arrives });
         }
         done += Time::from(latency) * CYCLE;
         let retires = (self.retired + step).max(done);
-        for access in accesses.iter().filter(|access| access.store) {
+        for access in accesses.iter().filter(|access| access.store()) {
             // the line is asked for when the address is known, and written behind older stores
             let arrives = fill(access, addressed, cost);
             self.stored = (self.stored + CYCLE).max(arrives).max(retires);
             self.stores[self.stores_at] = self.stored;
             self.stores_at = (self.stores_at + 1) % self.stores.len();
-            self.forwarded[slot(access.address)] = (access.address / WORD, done, self.stored);
+            self.forwarded[slot(access.address())] = (access.address() / WORD, done, self.stored);
         }
         let mut left = writes;
         while left != 0 {

@@ -53,11 +53,11 @@ impl PathFinder {
         let known: Vec<Option<DecodedInstruction>> = instructions
             .iter()
             .map(|instruction| {
-                let operation = code.operation(instruction.address)?;
+                let operation = code.operation(instruction.address())?;
                 Some(DecodedInstruction {
-                    address: instruction.address,
+                    address: instruction.address(),
                     operation,
-                    atomic: instruction.atomic,
+                    atomic: instruction.atomic(),
                 })
             })
             .collect();

@@ -22,11 +22,31 @@ pub struct PluginOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatorCommand {
     /// The emulator.
-    pub emulator: PathBuf,
+    pub(crate) emulator: PathBuf,
     /// Its words, the program's among them.
-    pub words: Vec<OsString>,
+    pub(crate) words: Vec<OsString>,
     /// `true` if the command is itself the emulator of a whole machine.
-    pub whole_machine: bool,
+    pub(crate) whole_machine: bool,
+}
+
+impl EmulatorCommand {
+    /// Returns the emulator.
+    #[inline]
+    pub fn emulator(&self) -> &Path {
+        &self.emulator
+    }
+
+    /// Returns the arguments, the program's among them.
+    #[inline]
+    pub fn words(&self) -> &[OsString] {
+        &self.words
+    }
+
+    /// Returns whether the command is itself the emulator of a whole machine.
+    #[inline]
+    pub fn whole_machine(&self) -> bool {
+        self.whole_machine
+    }
 }
 
 /// Returns the command that traces a command: a program by the emulator for its machine (or the one that is

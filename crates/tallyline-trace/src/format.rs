@@ -35,37 +35,87 @@ pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
-    pub whole_machine: bool,
+    pub(crate) whole_machine: bool,
     /// The version of the interface between QEMU and the plugin.
     pub(crate) interface: u32,
     /// One access of so many is in the file, on average.
-    pub every: u64,
+    pub(crate) every: u64,
     /// The first process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// The start: nanoseconds of the machine's monotonic clock.
-    pub time: u64,
+    pub(crate) time: u64,
     /// The emulated machine, as QEMU names it.
-    pub machine: String,
+    pub(crate) machine: String,
+}
+
+impl TraceHeader {
+    /// Returns whether a whole machine was emulated, with its kernel; threads are CPUs then.
+    #[inline]
+    pub fn whole_machine(&self) -> bool {
+        self.whole_machine
+    }
+
+    /// Returns the first process.
+    #[inline]
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns the time of the start, in nanoseconds of the machine's monotonic clock.
+    #[inline]
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// Returns the emulated machine, as QEMU names it.
+    #[inline]
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
 }
 
 /// A file that is mapped in the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// 1 read, 2 write, 4 execute.
     pub(crate) protection: u32,
     /// The first address.
-    pub start: u64,
+    pub(crate) start: u64,
     /// The length in bytes.
-    pub length: u64,
+    pub(crate) length: u64,
     /// The offset in the file.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The file.
-    pub path: String,
+    pub(crate) path: String,
 }
 
 impl Mapping {
+    /// Returns the process.
+    #[inline]
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns the first address.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns the offset in the file.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the file.
+    #[inline]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The offset in the file of an address; none if it is not mapped here.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
@@ -73,7 +123,7 @@ impl Mapping {
     }
 
     /// Returns whether instructions are fetched from it.
-    pub fn is_code(&self) -> bool {
+    pub(crate) fn is_code(&self) -> bool {
         self.protection & 4 != 0
     }
 }
@@ -82,39 +132,123 @@ impl Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
     /// The process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// The file reached the size that was allowed: the rest is missing.
-    pub full: bool,
+    pub(crate) full: bool,
     /// The file could not be written any more: the rest is missing.
-    pub broken: bool,
+    pub(crate) broken: bool,
     /// Instructions that its threads ran; 0 in a sample.
-    pub instructions: u64,
+    pub(crate) instructions: u64,
     /// Accesses that it wrote.
-    pub accesses: u64,
+    pub(crate) accesses: u64,
+}
+
+impl ProcessEnd {
+    /// Returns the process.
+    #[inline]
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns whether the file reached the size that was allowed, so that the rest is missing.
+    #[inline]
+    pub fn full(&self) -> bool {
+        self.full
+    }
+
+    /// Returns whether the file could not be written any more, so that the rest is missing.
+    #[inline]
+    pub fn broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Returns the number of instructions that its threads ran; 0 in a sample.
+    #[inline]
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Returns the number of accesses that it wrote.
+    #[inline]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
 }
 
 /// A process that became another program, which is not in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessExec {
     /// The process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// The program, as the process named it.
-    pub path: String,
+    pub(crate) path: String,
+}
+
+impl ProcessExec {
+    /// Returns the process.
+    #[inline]
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns the program, as the process named it.
+    #[inline]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 /// One access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The instruction, as an index of the trace's [`Instructions`](super::Instructions).
-    pub instruction: u32,
+    pub(crate) instruction: u32,
     /// The first byte.
-    pub address: u64,
+    pub(crate) address: u64,
     /// The size in bytes.
-    pub size: u8,
+    pub(crate) size: u8,
     /// A write; what reads and writes in one is a write.
-    pub store: bool,
+    pub(crate) store: bool,
     /// Instructions that the thread had run.
-    pub now: u64,
+    pub(crate) now: u64,
+}
+
+impl Access {
+    /// Makes an access by the instruction of an index, `now` instructions after the thread's first one.
+    #[inline]
+    pub fn new(instruction: u32, address: u64, size: u8, store: bool, now: u64) -> Self {
+        Self { instruction, address, size, store, now }
+    }
+
+    /// Returns the instruction, as an index of the trace's [`Instructions`](super::Instructions).
+    #[inline]
+    pub fn instruction(&self) -> u32 {
+        self.instruction
+    }
+
+    /// Returns the first byte.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the size in bytes.
+    #[inline]
+    pub fn size(&self) -> u8 {
+        self.size
+    }
+
+    /// Returns whether it is a write; what reads and writes in one is a write.
+    #[inline]
+    pub fn store(&self) -> bool {
+        self.store
+    }
+
+    /// Returns the number of instructions that the thread had run.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
 }
 
 /// An event of a thread.

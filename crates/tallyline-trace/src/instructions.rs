@@ -7,11 +7,30 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Its address.
-    pub address: u64,
+    pub(crate) address: u64,
     /// The length in bytes.
-    pub length: u8,
+    pub(crate) length: u8,
     /// `true` if it is atomic.
-    pub atomic: bool,
+    pub(crate) atomic: bool,
+}
+
+impl Instruction {
+    /// Makes an instruction of so many bytes at an address.
+    pub fn new(address: u64, length: u8, atomic: bool) -> Self {
+        Self { address, length, atomic }
+    }
+
+    /// Returns its address.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns whether it is atomic.
+    #[inline]
+    pub fn atomic(&self) -> bool {
+        self.atomic
+    }
 }
 
 /// The instructions that were translated, each address once.

@@ -53,9 +53,9 @@ impl ReadAt for [u8] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBlock {
     /// The accesses in it.
-    pub accesses: u32,
+    pub(crate) accesses: u32,
     /// The points of synchronisation in it.
-    pub points: u32,
+    pub(crate) points: u32,
     /// Nanoseconds of the machine's monotonic clock: of the first event, and when it was written.
     pub(crate) times: (u64, u64),
     offset: u64,
@@ -65,18 +65,38 @@ pub struct EventBlock {
     address: u64,
 }
 
+impl EventBlock {
+    /// Returns the number of accesses in it.
+    #[inline]
+    pub fn accesses(&self) -> u32 {
+        self.accesses
+    }
+}
+
 /// A thread of a process, or a CPU of a whole machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// The process.
-    pub process: u32,
+    pub(crate) process: u32,
     /// The thread.
     pub(crate) thread: u32,
     /// The blocks of its events, in the order of its time.
-    pub blocks: Vec<EventBlock>,
+    pub(crate) blocks: Vec<EventBlock>,
 }
 
 impl Thread {
+    /// Returns the process.
+    #[inline]
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns the blocks of its events, in the order of its time.
+    #[inline]
+    pub fn blocks(&self) -> &[EventBlock] {
+        &self.blocks
+    }
+
     /// Returns the number of accesses.
     pub fn accesses(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.accesses)).sum()

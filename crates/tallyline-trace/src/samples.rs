@@ -20,12 +20,26 @@ const ID: u64 = 1;
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo<'a> {
     /// The program's name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The words that recorded it.
-    pub command_line: Vec<String>,
+    pub(crate) command_line: Vec<String>,
     /// The address of the symbol `_text` in the kernel of a whole machine, if its addresses are to be
     /// resolved.
-    pub kernel_text: Option<u64>,
+    pub(crate) kernel_text: Option<u64>,
+}
+
+impl<'a> ProgramInfo<'a> {
+    /// Describes a program by its name and the words that recorded it. `kernel_text` is the address of `_text` in
+    /// the kernel of a whole machine, if its addresses are to be resolved.
+    pub fn new(name: &'a str, command_line: Vec<String>, kernel_text: Option<u64>) -> Self {
+        Self { name, command_line, kernel_text }
+    }
+
+    /// Returns the program's name.
+    #[inline]
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
 }
 
 /// Writes the accesses of a trace as samples; how many.
@@ -47,7 +61,7 @@ where
 {
     let header = trace.header();
     let attr = attributes(header);
-    let event = EventDescription { name: EVENT.into(), attr: attr.clone(), ids: vec![ID] };
+    let event = EventDescription::new(EVENT, attr.clone(), vec![ID]);
     let mut writer = Writer::new(out, vec![event])?;
     write_places(trace, &mut writer, &attr, about, build_id)?;
     let mut samples = 0;
@@ -179,7 +193,7 @@ fn write_places<S: ReadAt + ?Sized, W: Write + Seek>(
     }
     for thread in trace.threads() {
         let (pid, tid) = (thread.process as i32, thread.thread as i32);
-        let comm = Comm { pid, tid, name: about.name.as_bytes(), is_exec: false };
+        let comm = Comm::new(pid, tid, about.name.as_bytes(), false);
         writer.records(Encoder::comm(&comm, attr, time).finish())?;
     }
     let mut processes: Vec<u32> = trace.threads().iter().map(|thread| thread.process).collect();
@@ -230,7 +244,7 @@ mod tests {
         let bytes = builder.finish();
         let trace = Trace::open(bytes.as_slice()).expect("a trace");
         let mut file = Cursor::new(Vec::new());
-        let about = ProgramInfo { name: "program", ..ProgramInfo::default() };
+        let about = ProgramInfo::new("program", Vec::new(), None);
         let id = BuildId::new(&[1, 2, 3]).expect("an id");
         assert_eq!(write_samples(&trace, &mut file, &about, &|_| Some(id)).expect("written"), 2);
         let file = file.into_inner();
@@ -238,7 +252,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut mapped = Vec::new();
         for record in recording.in_time_order().expect("records") {
-            match record.expect("a record").body {
+            match record.expect("a record").into_body() {
                 RecordBody::Sample(_, sample) => {
                     assert!(sample.exact);
                     assert_eq!((sample.pid, sample.tid, sample.period), (Some(7), Some(9), Some(100)));

@@ -137,9 +137,9 @@ impl Program {
             user_stack: if has_words { 8 } else { 0 },
             ..Attr::default()
         };
-        let event = EventDescription { name: "cpu-clock".to_owned(), attr: attr.clone(), ids: vec![1] };
+        let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
         let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
-        let comm = Comm { pid: 7, tid: 7, name: b"calls", is_exec: true };
+        let comm = Comm::new(7, 7, b"calls", true);
         writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
         let path = self.path.to_str().expect("a plain path").as_bytes();
         let (mode, is_executable, build_id) = (CpuMode::User, true, None);
@@ -156,7 +156,7 @@ impl Program {
                 time: Some(10 + index as u64),
                 cpu: Some(0),
                 period: Some(1000),
-                user_stack: has_words.then_some(UserStack { bytes: &bytes, used: 8 }),
+                user_stack: has_words.then_some(UserStack::new(&bytes, 8)),
                 ..Sample::default()
             };
             writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");
@@ -299,9 +299,11 @@ fn the_recorder_samples_return_addresses_of_the_clock() {
         let recording = Recording::parse(&bytes).expect("well-formed");
         let (mut at_entry, mut with_word) = (0, 0);
         for record in recording.records() {
-            let RecordBody::Sample(event, sample) = record.expect("well-formed").body else { continue };
-            let is_clock = recording.events.get(event).expect("described").name.starts_with("cpu-clock");
-            let size = sample.user_stack.map_or(0, |stack| stack.bytes.len());
+            let RecordBody::Sample(event, sample) = record.expect("well-formed").into_body() else {
+                continue;
+            };
+            let is_clock = recording.events().get(event).expect("described").name().starts_with("cpu-clock");
+            let size = sample.user_stack.map_or(0, |stack| stack.bytes().len());
             let expected = match options {
                 ["--call-graph", _] => 64,
                 _ if is_clock && has_words => 8,
@@ -311,7 +313,7 @@ fn the_recorder_samples_return_addresses_of_the_clock() {
                 size,
                 expected,
                 "{options:?}: {}",
-                recording.events.get(event).expect("described").name
+                recording.events().get(event).expect("described").name()
             );
             if is_clock && sample.ip.is_some_and(|ip| ip & 0xfff == entry) {
                 at_entry += 1;

@@ -28,13 +28,13 @@ fn permitted(folder: &Path) -> bool {
 fn samples(path: &Path) -> (usize, usize) {
     let bytes = fs::read(path).expect("a recording");
     let recording = Recording::parse(&bytes).expect("well-formed");
-    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    assert!(recording.warnings().is_empty(), "{:?}", recording.warnings());
     let mut spaces = AddressSpaces::new(&recording);
     let (mut all, mut mapped) = (0, 0);
     for record in recording.in_time_order().expect("well-formed") {
         let record = record.expect("well-formed");
-        spaces.apply(&record.body).expect("within limits");
-        if let RecordBody::Sample(_, sample) = record.body {
+        spaces.apply(record.body()).expect("within limits");
+        if let RecordBody::Sample(_, sample) = record.body() {
             all += 1;
             let (pid, ip) = (sample.pid.expect("asked for"), sample.ip.expect("asked for"));
             mapped += usize::from(spaces.resolve(pid, sample.mode, ip).is_some());
@@ -258,10 +258,10 @@ fn what_cannot_be_done_is_one_line_that_says_what_to_do() {
 fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) -> T) -> Vec<T> {
     let bytes = fs::read(path).expect("a recording");
     let recording = Recording::parse(&bytes).expect("well-formed");
-    assert!(recording.warnings.is_empty(), "{:?}", recording.warnings);
+    assert!(recording.warnings().is_empty(), "{:?}", recording.warnings());
     let records = recording.records().map(|record| record.expect("well-formed"));
     records
-        .filter_map(|record| match record.body {
+        .filter_map(|record| match record.body() {
             RecordBody::Sample(_, sample) => Some(ask(&sample)),
             _ => None,
         })
@@ -321,9 +321,9 @@ fn a_stream_is_what_perf_reads_from_a_pipe() {
     fs::write(&path, &output.stdout).expect("writable");
     let recording = Recording::parse(&output.stdout).expect("a recording");
     assert!(recording.is_stream());
-    let event = recording.events.get(0).expect("an event");
-    assert_eq!((event.name.as_str(), recording.events.len()), ("cpu-clock:u", 1));
-    assert!(recording.features.hostname.is_some() && recording.build_ids.iter().count() > 0);
+    let event = recording.events().get(0).expect("an event");
+    assert_eq!((event.name(), recording.events().len()), ("cpu-clock:u", 1));
+    assert!(recording.features().hostname().is_some() && recording.build_ids().iter().count() > 0);
     let (all, mapped) = samples(&path);
     assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
     if let Some(text) = perf(&["script", "-F", "ip,event", "-i", path.to_str().expect("a path")]) {
@@ -359,7 +359,7 @@ fn call_graphs_by_dwarf_have_the_stack_of_each_sample() {
         stderr(&output)
     );
     let stacks = each_sample(&folder.join("a.data"), |sample| {
-        sample.user_stack.is_some_and(|stack| stack.used > 0 && stack.bytes.len() == 4096)
+        sample.user_stack.is_some_and(|stack| stack.used() > 0 && stack.bytes().len() == 4096)
     });
     let whole = stacks.iter().filter(|is_there| **is_there).count();
     assert!(whole > 20 && whole * 10 > stacks.len() * 9, "{whole} of {} samples have a stack", stacks.len());
@@ -465,9 +465,9 @@ fn samples_begin_after_a_delay_and_mappings_before_it() {
     let recording = Recording::parse(&bytes).expect("well-formed");
     let (mut started, mut sampled) = (u64::MAX, u64::MAX);
     for record in recording.records().map(|record| record.expect("well-formed")) {
-        let Some(time) = record.time.filter(|time| *time > 0) else { continue };
-        match record.body {
-            RecordBody::Comm(comm) if comm.is_exec => started = started.min(time),
+        let Some(time) = record.time().filter(|time| *time > 0) else { continue };
+        match record.body() {
+            RecordBody::Comm(comm) if comm.is_exec() => started = started.min(time),
             RecordBody::Sample(..) => sampled = sampled.min(time),
             _ => {}
         }
@@ -516,13 +516,14 @@ fn mappings_of_data_are_recorded_where_they_are_wanted() {
         assert!(output.status.success(), "{}", stderr(&output));
         let bytes = fs::read(folder.join(name)).expect("a recording");
         let recording = Recording::parse(&bytes).expect("well-formed");
-        let flags = recording.events.get(0).expect("an event").attr.flags;
+        let flags = recording.events().get(0).expect("an event").attr().flags;
         assert_ne!(flags & attr_flag::KSYMBOL, 0, "code that comes into the kernel");
         assert_ne!(flags & attr_flag::BPF_EVENT, 0);
-        let mappings = recording.records().filter_map(|record| match record.expect("well-formed").body {
-            RecordBody::Mmap(mapping) if !mapping.is_executable => Some(()),
-            _ => None,
-        });
+        let mappings =
+            recording.records().filter_map(|record| match record.expect("well-formed").into_body() {
+                RecordBody::Mmap(mapping) if !mapping.is_executable => Some(()),
+                _ => None,
+            });
         mappings.count()
     };
     assert_eq!(count("code.data", &[]), 0);

@@ -69,16 +69,13 @@ fn write(file: &Path, machine: &MachineDescription, mappings: &[Mmap<'_>], sampl
         ..Attr::default()
     };
     let attrs = [attr(0), attr(1)];
-    let event = |index: usize, name: &str| EventDescription {
-        name: name.to_owned(),
-        attr: attrs[index].clone(),
-        ids: vec![index as u64 + 1],
-    };
+    let event =
+        |index: usize, name: &str| EventDescription::new(name, attrs[index].clone(), vec![index as u64 + 1]);
     let mut writer =
         Writer::new(Cursor::new(Vec::new()), vec![event(0, "one"), event(1, "two")]).expect("memory");
     for pid in [7, 8] {
         let name: &[u8] = if pid == 7 { b"seven" } else { b"eight" };
-        let comm = Comm { pid, tid: pid, name, is_exec: true };
+        let comm = Comm::new(pid, pid, name, true);
         writer.records(Encoder::comm(&comm, &attrs[0], 1).finish()).expect("memory");
     }
     for mapping in mappings {
@@ -372,13 +369,7 @@ fn lines_of_a_type_follow_real_addresses_and_the_line_size_of_the_machine_record
     let lines = |line: u64, samples| (format!("struct pair: cache-line {line}"), samples);
     // without an address: as if the object started on a line
     assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 1), lines(1, 1), lines(2, 2)]);
-    let cache = CacheLevel {
-        level: 1,
-        line_size: 128,
-        kind: "Data".to_owned(),
-        size: "32K".to_owned(),
-        cpus: "0".to_owned(),
-    };
+    let cache = CacheLevel::new(1, 128, "Data", "32K", "0");
     write(&data, &MachineDescription { caches: vec![cache], ..machine() }, &[text], &[a, x, x, unknown]);
     assert_eq!(rows(&json(&data, &["-s", "typecln"]), "typecln"), [lines(0, 2), lines(1, 2)]);
 }
@@ -552,7 +543,7 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
         store(4, hit(level::L1)),
         store(4, level::MISS | level::L1),
     ];
-    let node = |number, cpus: &str| NumaNode { number, cpus: cpus.to_owned(), ..NumaNode::default() };
+    let node = |number, cpus: &str| NumaNode::new(number, (0, 0), cpus, Vec::new());
     let machine = MachineDescription { nodes: vec![node(0, "0-3"), node(2, "4-5,7")], ..machine() };
     write(&data, &machine, &[text], &samples);
     let path = data.to_str().expect("a plain path");
@@ -579,6 +570,6 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
     let head = text.lines().position(|line| line.starts_with("# Index")).expect("a head");
     let (titles, row) = (text.lines().nth(head), text.lines().nth(head + 3));
     let ends = |line: Option<&str>, word: &str| line.and_then(|line| line.find(word));
-    assert_eq!(ends(titles, "NumaNode"), ends(row, "0,2"), "{text}");
+    assert_eq!(ends(titles, "Node"), ends(row, "0,2"), "{text}");
     assert_eq!(ends(titles, "sharing"), ends(row, "false"), "{text}");
 }

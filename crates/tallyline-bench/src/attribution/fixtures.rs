@@ -164,9 +164,9 @@ impl Fixture {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let has_returns = self.counts.keys().any(|(_, back)| back.is_some());
         let attr = clock(self.header.frequency, has_returns);
-        let event = EventDescription { name: "cpu-clock:u".to_owned(), attr: attr.clone(), ids: vec![1] };
+        let event = EventDescription::new("cpu-clock:u", attr.clone(), vec![1]);
         let mut writer = Writer::new(BufWriter::new(file), vec![event])?;
-        let comm = Comm { pid: PID, tid: PID, name: b"shapes", is_exec: true };
+        let comm = Comm::new(PID, PID, b"shapes", true);
         writer.records(Encoder::comm(&comm, &attr, 1).finish())?;
         let size = fs::metadata(&self.program).map(|program| program.len());
         let size = size.with_context(|| format!("cannot read {}", self.program.display()))?;
@@ -196,7 +196,7 @@ impl Fixture {
                     id: Some(1),
                     cpu: Some(0),
                     period: Some(1_000_000_000 / self.header.frequency.max(1)),
-                    user_stack: has_returns.then_some(UserStack { bytes: &word, used: 8 }),
+                    user_stack: has_returns.then_some(UserStack::new(&word, 8)),
                     ..Sample::default()
                 };
                 writer.sample_time(time);
@@ -235,18 +235,18 @@ fn counts(bytes: &[u8], program: &Path) -> Result<Counts> {
     let mut counts = Counts::new();
     for record in recording.in_time_order()? {
         let record = record?;
-        spaces.apply(&record.body)?;
-        let RecordBody::Sample(_, sample) = &record.body else { continue };
+        spaces.apply(record.body())?;
+        let RecordBody::Sample(_, sample) = record.body() else { continue };
         let pid = sample.pid.unwrap_or(-1);
         let offset = |address: u64| {
             let location = spaces.resolve(pid, sample.mode, address)?;
-            (Path::new(&spaces.dso(location.dso).path) == program && location.is_executable)
-                .then_some(location.offset)
+            (Path::new(spaces.dso(location.dso()).path()) == program && location.is_executable())
+                .then_some(location.offset())
         };
         let Some(place) = sample.ip.and_then(offset) else { continue };
         // at a function's first instruction that is the return address; elsewhere it is rarely one of code
-        let word = sample.user_stack.filter(|stack| stack.used >= 8);
-        let word = word.and_then(|stack| stack.bytes.first_chunk().copied().map(u64::from_le_bytes));
+        let word = sample.user_stack.filter(|stack| stack.used() >= 8);
+        let word = word.and_then(|stack| stack.bytes().first_chunk().copied().map(u64::from_le_bytes));
         *counts.entry((place, word.and_then(offset))).or_default() += 1;
     }
     if counts.is_empty() {
@@ -294,7 +294,7 @@ mod tests {
         fixture.write_recording(&path).expect("a recording");
         let bytes = fs::read(&path).expect("a recording");
         let recording = Recording::parse(&bytes).expect("a recording");
-        assert_eq!(recording.features.cpu_id.as_deref(), Some("V,1,2,3"));
+        assert_eq!(recording.features().cpu_id().as_deref(), Some("V,1,2,3"));
         assert_eq!(counts(&bytes, &folder.join("program")).expect("samples"), {
             // the word of a sample without a return address is no address of code
             Counts::from([((0x1000, None), 3), ((0x1004, Some(0x2010)), 2), ((0x1004, Some(0x2020)), 1)])

@@ -47,10 +47,10 @@ pub(super) fn write(program: &Path, samples: u64, functions: usize, recording: &
         bail!("{}: no function with a size", program.display());
     }
     let attr = attr();
-    let event = EventDescription { name: "cpu-clock".into(), attr: attr.clone(), ids: vec![1] };
+    let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
     let out = File::create(recording).with_context(|| format!("cannot write {}", recording.display()))?;
     let mut writer = Writer::new(BufWriter::new(out), vec![event])?;
-    let comm = Comm { pid: PID, tid: PID, name: b"spread", is_exec: true };
+    let comm = Comm::new(PID, PID, b"spread", true);
     writer.records(Encoder::comm(&comm, &attr, 1).finish())?;
     let base = map(&image, &program, &attr, &mut writer)?;
     let mode = if is_kernel(&image) { CpuMode::Kernel } else { CpuMode::User };

@@ -72,9 +72,9 @@ fn run(source: &str, compiler: &str, flags: &[&str]) -> Option<Run> {
     File::create(&trace).expect("a file");
     let options = PluginOptions { output: trace.clone(), every: 1, limit: u64::MAX };
     let run = emulation(&[program.clone().into_os_string()], None, &plugin, &options).expect("an emulator");
-    let mut command = Command::new(run.emulator);
+    let mut command = Command::new(run.emulator());
     // a collector that has nothing to do takes no part
-    let status = command.args(run.words).env("TALLYLINE_TRUTH", &truth).env("GOGC", "off").status();
+    let status = command.args(run.words()).env("TALLYLINE_TRUTH", &truth).env("GOGC", "off").status();
     assert!(status.expect("it runs").success());
     let objects = Objects::parse(&fs::read_to_string(truth).expect("what it published"));
     Some(Run { program, trace, objects })
@@ -87,21 +87,21 @@ fn touched(run: &Run, image: &Image) -> BTreeMap<u64, Places> {
     let mut by_instruction: HashMap<(u32, u32), Places> = HashMap::new();
     for thread in trace.threads() {
         let mut published = 0;
-        for block in &thread.blocks {
+        for block in thread.blocks() {
             for event in trace.events(block, Vec::new()).expect("a block") {
                 let Event::Access(access) = event.expect("an event") else { continue };
-                published += usize::from(access.store && access.address == run.objects.counted_at);
-                let Some((ty, offset)) = run.objects.at(access.address, published) else { continue };
-                let places = by_instruction.entry((thread.process, access.instruction)).or_default();
+                published += usize::from(access.store() && access.address() == run.objects.counted_at);
+                let Some((ty, offset)) = run.objects.at(access.address(), published) else { continue };
+                let places = by_instruction.entry((thread.process(), access.instruction())).or_default();
                 places.insert((ty.to_string(), offset));
             }
         }
     }
     let mut touched: BTreeMap<u64, Places> = BTreeMap::new();
     for ((process, instruction), places) in by_instruction {
-        let address = trace.instructions().get(instruction).expect("known").address;
+        let address = trace.instructions().get(instruction).expect("known").address();
         let Some((mapping, place)) = trace.mapping_at(process, address) else { continue };
-        if Path::new(&mapping.path) == run.program {
+        if Path::new(mapping.path()) == run.program {
             touched.entry(image.address_of(place).expect("code")).or_default().extend(places);
         }
     }

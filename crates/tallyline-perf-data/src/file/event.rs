@@ -13,13 +13,33 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
-    pub name: String,
+    pub(crate) name: String,
     /// The attributes that the event was opened with.
-    pub attr: Attr,
+    pub(crate) attr: Attr,
     /// The numbers that the kernel gave it: one for each CPU or thread.
-    pub ids: Vec<u64>,
+    pub(crate) ids: Vec<u64>,
     /// The group it is in, if any.
-    pub group: Option<Group>,
+    pub(crate) group: Option<Group>,
+}
+
+impl Event {
+    /// Returns the name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the attributes that the event was opened with.
+    #[inline]
+    pub fn attr(&self) -> &Attr {
+        &self.attr
+    }
+
+    /// Returns the group that it is in, if any.
+    #[inline]
+    pub fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
+    }
 }
 
 /// The kind of update that is a name.

@@ -35,26 +35,84 @@ impl Feature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheLevel {
     /// 1 is the closest to the CPU.
-    pub level: u32,
+    pub(crate) level: u32,
     /// Bytes of a line.
-    pub line_size: u32,
+    pub(crate) line_size: u32,
     /// `Data`, `Instruction` or `Unified`.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Such as `32K`.
-    pub size: String,
+    pub(crate) size: String,
     /// The CPUs that share it, a list such as `0-3`.
-    pub cpus: String,
+    pub(crate) cpus: String,
+}
+
+impl CacheLevel {
+    /// Makes a level of caches; `kind` is `Data`, `Instruction` or `Unified`, `size` such as `32K`, `cpus` a list of
+    /// those that share it.
+    pub fn new(
+        level: u32,
+        line_size: u32,
+        kind: impl Into<String>,
+        size: impl Into<String>,
+        cpus: impl Into<String>,
+    ) -> Self {
+        Self { level, line_size, kind: kind.into(), size: size.into(), cpus: cpus.into() }
+    }
+
+    /// Returns the level; 1 is the closest to the CPU.
+    #[inline]
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Returns the bytes of a line.
+    #[inline]
+    pub fn line_size(&self) -> u32 {
+        self.line_size
+    }
+
+    /// Returns the type: `Data`, `Instruction` or `Unified`.
+    #[inline]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Returns the size, such as `32K`.
+    #[inline]
+    pub fn size(&self) -> &str {
+        &self.size
+    }
 }
 
 /// A group of events that are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The name it was given, often empty.
-    pub name: String,
+    pub(crate) name: String,
     /// The index of the leader.
-    pub leader: usize,
+    pub(crate) leader: usize,
     /// The number of its members, the leader included.
-    pub members: usize,
+    pub(crate) members: usize,
+}
+
+impl Group {
+    /// Returns the name it was given, often empty.
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the index of the leader.
+    #[inline]
+    pub fn leader(&self) -> usize {
+        self.leader
+    }
+
+    /// Returns the number of its members, the leader included.
+    #[inline]
+    pub fn members(&self) -> usize {
+        self.members
+    }
 }
 
 /// The machine and the run; a field is empty where the recording does not describe it.
@@ -62,38 +120,92 @@ pub struct Group {
 pub struct Features {
     sections: BTreeMap<Feature, (Vec<u8>, u64)>,
     /// The machine's name.
-    pub hostname: Option<String>,
+    pub(crate) hostname: Option<String>,
     /// `uname -r`.
-    pub os_release: Option<String>,
+    pub(crate) os_release: Option<String>,
     /// The version of perf, or `tallyline` and its version.
     pub(crate) version: Option<String>,
     /// `uname -m`.
-    pub arch: Option<String>,
+    pub(crate) arch: Option<String>,
     /// Configured CPUs, and those that were online.
-    pub cpus: Option<(u32, u32)>,
+    pub(crate) cpus: Option<(u32, u32)>,
     /// The model's name.
-    pub cpu_description: Option<String>,
+    pub(crate) cpu_description: Option<String>,
     /// perf's number for the model: of Arm's `MIDR_EL1`.
-    pub cpu_id: Option<String>,
+    pub(crate) cpu_id: Option<String>,
     /// Kilobytes of memory.
-    pub total_memory: Option<u64>,
+    pub(crate) total_memory: Option<u64>,
     /// The command line that recorded.
-    pub command_line: Vec<String>,
+    pub(crate) command_line: Vec<String>,
     /// The core and the socket of each CPU.
-    pub topology: Vec<(u32, u32)>,
+    pub(crate) topology: Vec<(u32, u32)>,
     /// The nodes of memory: number, and ranges of CPUs.
-    pub nodes: Vec<(u32, Vec<(u32, u32)>)>,
+    pub(crate) nodes: Vec<(u32, Vec<(u32, u32)>)>,
     /// Number and name of each PMU.
-    pub pmus: Vec<(u32, String)>,
+    pub(crate) pmus: Vec<(u32, String)>,
     /// Groups of events.
-    pub groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
     /// The caches.
-    pub caches: Vec<CacheLevel>,
+    pub(crate) caches: Vec<CacheLevel>,
     /// The times of the first and the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,
 }
 
 impl Features {
+    /// Returns `uname -m`.
+    #[inline]
+    pub fn arch(&self) -> Option<&str> {
+        self.arch.as_deref()
+    }
+
+    /// Returns the number and the name of each PMU.
+    #[inline]
+    pub fn pmus(&self) -> &[(u32, String)] {
+        &self.pmus
+    }
+
+    /// Returns the machine's name.
+    #[inline]
+    pub fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
+    }
+
+    /// Returns `uname -r`.
+    #[inline]
+    pub fn os_release(&self) -> Option<&str> {
+        self.os_release.as_deref()
+    }
+
+    /// Returns the model's name.
+    #[inline]
+    pub fn cpu_description(&self) -> Option<&str> {
+        self.cpu_description.as_deref()
+    }
+
+    /// Returns perf's number for the model; on Arm `MIDR_EL1`.
+    #[inline]
+    pub fn cpu_id(&self) -> Option<&str> {
+        self.cpu_id.as_deref()
+    }
+
+    /// Returns the core and the socket of each CPU.
+    #[inline]
+    pub fn topology(&self) -> &[(u32, u32)] {
+        &self.topology
+    }
+
+    /// Returns the nodes of memory: number, and ranges of CPUs.
+    #[inline]
+    pub fn nodes(&self) -> &[(u32, Vec<(u32, u32)>)] {
+        &self.nodes
+    }
+
+    /// Returns the groups of events.
+    #[inline]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
     pub(super) fn add(&mut self, feature: Feature, bytes: &[u8], offset: u64) {
         self.sections.insert(feature, (bytes.to_vec(), offset));
     }
@@ -103,20 +215,10 @@ impl Features {
         self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
     }
 
-    /// Returns the sections that are present.
-    pub fn present(&self) -> impl Iterator<Item = Feature> {
-        self.sections.keys().copied()
-    }
-
     /// The size of a line of the caches closest to the CPUs, in bytes.
     pub fn line_size(&self) -> Option<u32> {
         let closest = self.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.line_size > 0);
         closest.min_by_key(|cache| cache.level).map(|cache| cache.line_size)
-    }
-
-    /// The socket of a CPU.
-    pub fn socket(&self, cpu: u32) -> Option<u32> {
-        self.topology.get(cpu as usize).map(|(_, socket)| *socket)
     }
 
     /// Reads what is known here. A damaged section is a warning, and as if it were not there.

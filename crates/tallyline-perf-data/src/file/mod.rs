@@ -54,13 +54,39 @@ pub struct Recording<'a> {
     inflated: Vec<u8>,
     is_stream: bool,
     /// The events that were sampled.
-    pub events: Events,
+    pub(crate) events: Events,
     /// The machine and the run.
-    pub features: Features,
+    pub(crate) features: Features,
     /// The build-ids of files.
-    pub build_ids: BuildIds,
+    pub(crate) build_ids: BuildIds,
     /// The defects of the file that do not make it useless, a line each.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Recording<'_> {
+    /// Returns the events that were sampled.
+    #[inline]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Returns the description of the machine and the run.
+    #[inline]
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Returns the build-ids of files.
+    #[inline]
+    pub fn build_ids(&self) -> &BuildIds {
+        &self.build_ids
+    }
+
+    /// Returns the defects of the file that do not make it useless, a line each.
+    #[inline]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
 }
 
 impl<'a> Recording<'a> {

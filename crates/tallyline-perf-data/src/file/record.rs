@@ -14,13 +14,36 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The record's offset in the file, or in the inflated records.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The time, if the recording has it.
-    pub time: Option<u64>,
-    /// The thread that it happened in, if the recording says.
-    pub tid: Option<i32>,
+    pub(crate) time: Option<u64>,
     /// The fields of its type.
-    pub body: RecordBody<'a>,
+    pub(crate) body: RecordBody<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Returns the fields of its type, and drops the rest.
+    pub fn into_body(self) -> RecordBody<'a> {
+        self.body
+    }
+
+    /// Returns the record's offset in the file, or in the inflated records.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the time, if the recording has it.
+    #[inline]
+    pub fn time(&self) -> Option<u64> {
+        self.time
+    }
+
+    /// Returns the fields of its type.
+    #[inline]
+    pub fn body(&self) -> &RecordBody<'a> {
+        &self.body
+    }
 }
 
 /// The body of a record, by its type.
@@ -78,24 +101,43 @@ pub struct Mmap<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// The process.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// The thread.
-    pub tid: i32,
+    pub(crate) tid: i32,
     /// Its name.
-    pub name: &'a [u8],
+    pub(crate) name: &'a [u8],
     /// `true` if the process began another program.
-    pub is_exec: bool,
+    pub(crate) is_exec: bool,
+}
+
+impl<'a> Comm<'a> {
+    /// Returns its name.
+    #[inline]
+    pub fn name(&self) -> &'a [u8] {
+        self.name
+    }
+
+    /// Returns whether the process began another program.
+    #[inline]
+    pub fn is_exec(&self) -> bool {
+        self.is_exec
+    }
+
+    /// Makes the record of a thread's name; `is_exec` if the process began another program.
+    pub fn new(pid: i32, tid: i32, name: &'a [u8], is_exec: bool) -> Self {
+        Self { pid, tid, name, is_exec }
+    }
 }
 
 /// A thread that began or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The process.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// The process it came from.
     pub(crate) parent_pid: i32,
     /// The thread.
-    pub tid: i32,
+    pub(crate) tid: i32,
     /// The thread it came from.
     pub(crate) parent_tid: i32,
 }
@@ -104,13 +146,33 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The first address.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Bytes.
-    pub len: u32,
+    pub(crate) len: u32,
     /// Its name.
-    pub name: &'a [u8],
+    pub(crate) name: &'a [u8],
     /// `true` if the symbol was unregistered.
     pub(crate) is_unregistered: bool,
+}
+
+impl<'a> KernelSymbol<'a> {
+    /// Returns the first address.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Returns its name.
+    #[inline]
+    pub fn name(&self) -> &'a [u8] {
+        self.name
+    }
 }
 
 /// Decodes records of known events.
@@ -150,7 +212,7 @@ impl Decoder<'_> {
     }
 
     fn decode_body<'a>(&self, raw: &RawRecord<'a>) -> Result<Record<'a>> {
-        let other = |body| Record { offset: raw.offset, time: None, tid: None, body };
+        let other = |body| Record { offset: raw.offset, time: None, body };
         if raw.kind >= kind::USER_TYPES {
             return Ok(other(RecordBody::Other(raw.kind)));
         }
@@ -168,13 +230,12 @@ impl Decoder<'_> {
             return Ok(Record {
                 offset: raw.offset,
                 time: sample.time,
-                tid: sample.tid,
                 body: RecordBody::Sample(index, sample),
             });
         }
         let (body, trailer) = split_trailer(raw.body, &event.attr)?;
         let body = decode_other(raw, body)?;
-        Ok(Record { offset: raw.offset, time: trailer.time, tid: trailer.tid, body })
+        Ok(Record { offset: raw.offset, time: trailer.time, body })
     }
 }
 

@@ -61,7 +61,7 @@ fn sample(id: u64, time: u64, ip: u64) -> Sample<'static> {
         id: Some(id),
         cpu: Some(2),
         period: Some(99),
-        weight: Some(Weight { weight: 100, instruction_latency: 20, third: 3 }),
+        weight: Some(Weight { weight: 100, instruction_latency: 20, weight3: 3 }),
         data_source: Some(DataSource(0x6810_0142)),
         ..Sample::default()
     }
@@ -124,7 +124,7 @@ fn what_is_written_is_read_back() {
     let features = &recording.features;
     assert_eq!(features.hostname.as_deref(), Some("host"));
     assert_eq!((features.cpus, features.total_memory), (Some((4, 3)), Some(1 << 20)));
-    assert_eq!((features.socket(3), features.line_size()), (Some(1), Some(64)));
+    assert_eq!((features.topology()[3].1, features.line_size()), (1, Some(64)));
     assert_eq!(features.sample_time, Some((300, 500)));
     assert_eq!(features.command_line, ["tallyline", "record"]);
     assert_eq!(recording.build_ids.get(b"/bin/program"), BuildId::new(&[0xab; 20]));

@@ -23,11 +23,31 @@ const FILES_LIMIT: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CachedFiles {
     /// Files that were copied.
-    pub files: u64,
+    pub(crate) files: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Files that could not be copied, and why, a line each.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
+}
+
+impl CachedFiles {
+    /// Returns the number of files that were copied.
+    #[inline]
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Returns the bytes of these files.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the files that could not be copied, and why, a line each.
+    #[inline]
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
 }
 
 /// A process's view of the file system.

@@ -169,25 +169,87 @@ impl SamplingInterrupts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Samples in the file.
-    pub samples: u64,
+    pub(crate) samples: u64,
     /// Bytes of packets in the file, which hardware wrote instead of samples.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// The number of times that the hardware found no room for its packets.
-    pub packets_full: u64,
+    pub(crate) packets_full: u64,
     /// Samples that were lost because the file could not be written fast enough.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// The file's bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The status of the command, as a shell would show it.
-    pub status: Option<i32>,
+    pub(crate) status: Option<i32>,
     /// The events, and whose code each sampled.
-    pub events: Vec<(String, &'static str)>,
+    pub(crate) events: Vec<(String, &'static str)>,
     /// The requests that could not be met and their substitutes, a line each.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Programs that were kept.
-    pub kept: CachedFiles,
+    pub(crate) kept: CachedFiles,
     /// `true` if the recording ended because the file reached its size limit.
-    pub reached_limit: bool,
+    pub(crate) reached_limit: bool,
+}
+
+impl RecordSummary {
+    /// Returns the number of samples in the file.
+    #[inline]
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the bytes of packets in the file, which hardware wrote instead of samples.
+    #[inline]
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Returns the number of times that the hardware found no room for its packets.
+    #[inline]
+    pub fn packets_full(&self) -> u64 {
+        self.packets_full
+    }
+
+    /// Returns the number of samples that were lost because the file could not be written fast enough.
+    #[inline]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Returns the file's bytes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the status of the command, as a shell would show it.
+    #[inline]
+    pub fn status(&self) -> Option<i32> {
+        self.status
+    }
+
+    /// Returns the events, and whose code each sampled.
+    #[inline]
+    pub fn events(&self) -> &[(String, &'static str)] {
+        &self.events
+    }
+
+    /// Returns the requests that could not be met and their substitutes, a line each.
+    #[inline]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Returns the programs that were kept.
+    #[inline]
+    pub fn kept(&self) -> &CachedFiles {
+        &self.kept
+    }
+
+    /// Returns whether the recording ended because the file reached its size limit.
+    #[inline]
+    pub fn reached_limit(&self) -> bool {
+        self.reached_limit
+    }
 }
 
 /// The pages of a ring of so many bytes: a power of two.

@@ -6,13 +6,13 @@ use crate::attr::Attr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     /// As it will stand in the recording.
-    pub name: String,
+    pub(crate) name: String,
     /// The event's attributes; the scope's bits are set where the text gives a scope.
-    pub attr: Attr,
+    pub(crate) attr: Attr,
     /// CPUs to count on, if not all.
-    pub cpus: Option<Vec<u32>>,
+    pub(crate) cpus: Option<Vec<u32>>,
     /// The index of its group's leader, itself included.
-    pub leader: usize,
+    pub(crate) leader: usize,
     /// As close to the instruction as the hardware can (`P`).
     pub(crate) most_precise: bool,
     /// `true` if the text gives a period or frequency.
@@ -23,4 +23,24 @@ pub struct EventRequest {
     pub(crate) has_scope: bool,
     /// `true` if the hardware writes packets into a buffer of its own, and no samples into the rings.
     pub(crate) writes_packets: bool,
+}
+
+impl EventRequest {
+    /// Returns the name as it will stand in the recording.
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the event's attributes; the scope's bits are set where the text gives a scope.
+    #[inline]
+    pub fn attr(&self) -> &Attr {
+        &self.attr
+    }
+
+    /// Returns the index of its group's leader, itself included.
+    #[inline]
+    pub fn leader(&self) -> usize {
+        self.leader
+    }
 }

@@ -30,7 +30,7 @@ impl Default for Pmus {
 
 impl Pmus {
     /// A tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder `tracing`.
-    pub fn at(root: impl Into<PathBuf>) -> Self {
+    pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tracefs: root.join("tracing"), root }
     }

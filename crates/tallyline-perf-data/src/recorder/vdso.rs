@@ -12,12 +12,24 @@ const LIMIT: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdso {
     /// Its build-id.
-    pub build_id: BuildId,
+    pub(crate) build_id: BuildId,
     /// The ELF file.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Vdso {
+    /// Returns its build-id.
+    #[inline]
+    pub fn build_id(&self) -> BuildId {
+        self.build_id
+    }
+
+    /// Returns the ELF file.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Returns that of this process, which is that of all processes of its word size.
     pub fn own() -> Option<Self> {
         let maps = fs::read_to_string("/proc/self/maps").ok()?;

@@ -17,21 +17,21 @@ pub struct BranchStack<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The branch's address.
-    pub from: u64,
+    pub(crate) from: u64,
     /// The target.
-    pub to: u64,
+    pub(crate) to: u64,
     /// `true` if it was mispredicted. Neither this nor `predicted`: unknown.
-    pub mispredicted: bool,
+    pub(crate) mispredicted: bool,
     /// `true` if it was predicted.
-    pub predicted: bool,
+    pub(crate) predicted: bool,
     /// In a hardware transaction.
-    pub in_transaction: bool,
+    pub(crate) in_transaction: bool,
     /// It aborted a hardware transaction.
-    pub abort: bool,
+    pub(crate) abort: bool,
     /// Cycles since the branch before; 0: not known.
-    pub cycles: u16,
+    pub(crate) cycles: u16,
     /// `PERF_BR_*`: conditional, call, return and so on.
-    pub kind: u8,
+    pub(crate) kind: u8,
     /// The way it was speculated (`PERF_BR_SPEC_*`).
     pub(crate) speculation: u8,
     /// `PERF_BR_NEW_*`, where `kind` is `PERF_BR_EXTEND_ABI`.
@@ -40,6 +40,56 @@ pub struct Branch {
     pub(crate) privilege: u8,
     /// Occurrences of events since the branch before, with `PERF_SAMPLE_BRANCH_COUNTERS`.
     pub(crate) counters: Option<u64>,
+}
+
+impl Branch {
+    /// Returns the branch's address.
+    #[inline]
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Returns the target.
+    #[inline]
+    pub fn to(&self) -> u64 {
+        self.to
+    }
+
+    /// Returns whether it was mispredicted. Neither this nor `predicted`: unknown.
+    #[inline]
+    pub fn mispredicted(&self) -> bool {
+        self.mispredicted
+    }
+
+    /// Returns whether it was predicted.
+    #[inline]
+    pub fn predicted(&self) -> bool {
+        self.predicted
+    }
+
+    /// Returns whether it was in a hardware transaction.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// Returns whether it aborted a hardware transaction.
+    #[inline]
+    pub fn abort(&self) -> bool {
+        self.abort
+    }
+
+    /// Returns the cycles since the branch before; 0 where they are not known.
+    #[inline]
+    pub fn cycles(&self) -> u16 {
+        self.cycles
+    }
+
+    /// Returns the type, `PERF_BR_*`: conditional, call, return and so on.
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        self.kind
+    }
 }
 
 impl<'a> BranchStack<'a> {

@@ -118,7 +118,7 @@ impl Sample<'_> {
         let weight = self.weight.unwrap_or_default();
         if asked(bit::WEIGHT_STRUCT) {
             let low = weight.weight & u64::from(u32::MAX);
-            out.word(low | u64::from(weight.instruction_latency) << 32 | u64::from(weight.third) << 48);
+            out.word(low | u64::from(weight.instruction_latency) << 32 | u64::from(weight.weight3) << 48);
         } else {
             out.field(asked(bit::WEIGHT), Some(weight.weight));
         }

@@ -69,20 +69,67 @@ impl CpuMode {
 pub struct Weight {
     /// The cost of the whole instruction's memory access in cycles (perf's `weight`): with
     /// `WEIGHT_STRUCT` the low 32 bits of what was recorded.
-    pub weight: u64,
+    pub(crate) weight: u64,
     /// Cycles from issue to retirement (`ins_lat`). 0 with the older `WEIGHT`.
-    pub instruction_latency: u16,
+    pub(crate) instruction_latency: u16,
     /// A second latency: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
-    pub third: u16,
+    pub(crate) weight3: u16,
+}
+
+impl Weight {
+    /// Returns the cost of the whole instruction's memory access in cycles (perf's `weight`): with `WEIGHT_STRUCT`
+    /// the low 32 bits of what was recorded.
+    #[inline]
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Returns the cycles from issue to retirement (`ins_lat`). 0 with the older `WEIGHT`.
+    #[inline]
+    pub fn instruction_latency(&self) -> u16 {
+        self.instruction_latency
+    }
+
+    /// Returns a second latency: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
+    #[inline]
+    pub fn weight3(&self) -> u16 {
+        self.weight3
+    }
+}
+
+impl Weight {
+    /// Makes the costs of a sample: `weight`, `ins_lat` and `weight3` of perf.
+    pub fn new(weight: u64, instruction_latency: u16, weight3: u16) -> Self {
+        Self { weight, instruction_latency, weight3 }
+    }
 }
 
 /// A part of the user's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStack<'a> {
     /// The copied bytes, from the stack pointer on; only the first `used` of them are valid.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// The number of bytes that the stack really had.
-    pub used: u64,
+    pub(crate) used: u64,
+}
+
+impl<'a> UserStack<'a> {
+    /// Makes a part of a stack, of which the first `used` bytes are valid.
+    pub fn new(bytes: &'a [u8], used: u64) -> Self {
+        Self { bytes, used }
+    }
+
+    /// Returns the copied bytes, from the stack pointer on; only the first `used` of them are valid.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns the number of bytes that the stack really had.
+    #[inline]
+    pub fn used(&self) -> u64 {
+        self.used
+    }
 }
 
 /// A sample. What its event was not asked for is `None`.
@@ -243,7 +290,7 @@ impl<'a> Sample<'a> {
             self.weight = Some(Weight {
                 weight: word & u64::from(u32::MAX),
                 instruction_latency: (word >> 32) as u16,
-                third: (word >> 48) as u16,
+                weight3: (word >> 48) as u16,
             });
         } else if asked(bit::WEIGHT) {
             self.weight = Some(Weight { weight: at.u64("weight")?, ..Weight::default() });

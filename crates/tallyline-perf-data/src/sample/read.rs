@@ -8,11 +8,19 @@ use crate::bytes::{Cursor, Words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
-    pub value: u64,
+    pub(crate) value: u64,
     /// The counter, by the kernel's number.
-    pub id: Option<u64>,
+    pub(crate) id: Option<u64>,
     /// Samples that it lost.
-    pub lost: Option<u64>,
+    pub(crate) lost: Option<u64>,
+}
+
+impl ReadValue {
+    /// Returns the number of samples that it lost.
+    #[inline]
+    pub fn lost(&self) -> Option<u64> {
+        self.lost
+    }
 }
 
 /// Counters read at a sample: one, or those of its group.

@@ -350,7 +350,10 @@ fn weight_struct() {
         &attr(bit::WEIGHT_STRUCT | bit::DATA_SRC),
         |body| body.u64(3 << 48 | 2 << 32 | 0x9000_0001).u64(0x42),
         |sample| {
-            assert_eq!(sample.weight, Some(Weight { weight: 0x9000_0001, instruction_latency: 2, third: 3 }));
+            assert_eq!(
+                sample.weight,
+                Some(Weight { weight: 0x9000_0001, instruction_latency: 2, weight3: 3 })
+            );
             assert_eq!(sample.data_source, Some(DataSource(0x42)));
         },
     );

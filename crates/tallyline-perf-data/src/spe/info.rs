@@ -76,15 +76,29 @@ impl SpeMetadata {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMetadata {
     /// Its number.
-    pub number: u32,
+    pub(crate) number: u32,
     /// `MIDR_EL1`: its designer, part and revision.
-    pub midr: u64,
+    pub(crate) midr: u64,
     /// The number of the PMU that traces it.
-    pub pmu: Option<u32>,
+    pub(crate) pmu: Option<u32>,
     /// The shortest period.
-    pub min_interval: u64,
+    pub(crate) min_interval: u64,
     /// The events that it knows, as bits.
-    pub events: u64,
+    pub(crate) events: u64,
+}
+
+impl CpuMetadata {
+    /// Makes the metadata of a CPU: its number, `MIDR_EL1`, the number of the PMU that traces it, the shortest
+    /// period, and a bit for each event that it reports.
+    pub fn new(number: u32, midr: u64, pmu: u32, min_interval: u64, events: u64) -> Self {
+        Self { number, midr, pmu: Some(pmu), min_interval, events }
+    }
+
+    /// Returns the events that it knows, as bits.
+    #[inline]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
 }
 
 /// Begins the part of each CPU.
@@ -107,16 +121,27 @@ pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConversion {
     /// Nanoseconds are `zero + (counter * multiplier >> shift)`.
-    pub shift: u64,
+    pub(crate) shift: u64,
     /// See there.
-    pub multiplier: u64,
+    pub(crate) multiplier: u64,
     /// See there.
-    pub zero: u64,
+    pub(crate) zero: u64,
     /// A counter that is shorter than 64 bits: what it was at some time, and its bits.
-    pub short: Option<(u64, u64)>,
+    pub(crate) short: Option<(u64, u64)>,
 }
 
 impl TimeConversion {
+    /// Makes the conversion of a counter of 64 bits: nanoseconds are `zero + (counter * multiplier >> shift)`.
+    pub const fn new(shift: u64, multiplier: u64, zero: u64) -> Self {
+        Self { shift, multiplier, zero, short: None }
+    }
+
+    /// Returns the time at which the counter was 0.
+    #[inline]
+    pub fn zero(&self) -> u64 {
+        self.zero
+    }
+
     /// Reads the body of the record; older ones end before the last parts. None where it says nothing.
     pub(super) fn parse(mut at: Cursor<'_>) -> Result<Option<Self>> {
         const WHAT: &str = "conversion of times";

@@ -31,34 +31,112 @@ const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceStats {
     /// Bytes of traces that were decoded.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Memory accesses: samples.
-    pub accesses: u64,
+    pub(crate) accesses: u64,
     /// Accesses whose thread is not known.
-    pub unknown_threads: u64,
+    pub(crate) unknown_threads: u64,
     /// Branches, left out.
-    pub branches: u64,
+    pub(crate) branches: u64,
     /// Other operations that access no memory, left out.
-    pub others: u64,
+    pub(crate) others: u64,
     /// Records that do not say what was sampled, or where.
-    pub incomplete: u64,
+    pub(crate) incomplete: u64,
     /// Records with bytes that are no packets.
-    pub damaged: u64,
+    pub(crate) damaged: u64,
     /// Such bytes.
-    pub damaged_bytes: u64,
+    pub(crate) damaged_bytes: u64,
     /// Records whose end is missing.
-    pub cut: u64,
+    pub(crate) cut: u64,
     /// The number of times that the buffer was full, and the hardware stopped for a while.
-    pub truncated: u64,
+    pub(crate) truncated: u64,
     /// The number of times that the hardware found the last record unfinished when the next one was due.
-    pub collisions: u64,
+    pub(crate) collisions: u64,
     /// The number of times that, by the kernel, a piece of the trace ends with a damaged record.
-    pub partial: u64,
+    pub(crate) partial: u64,
     /// Bytes of traces of other hardware, skipped.
-    pub foreign: u64,
+    pub(crate) foreign: u64,
 }
 
 impl AuxtraceStats {
+    /// Returns the bytes of traces that were decoded.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the number of memory accesses, each of which is a sample.
+    #[inline]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Returns the number of accesses whose thread is not known.
+    #[inline]
+    pub fn unknown_threads(&self) -> u64 {
+        self.unknown_threads
+    }
+
+    /// Returns the number of branches, which are left out.
+    #[inline]
+    pub fn branches(&self) -> u64 {
+        self.branches
+    }
+
+    /// Returns the number of other operations, which access no memory and are left out.
+    #[inline]
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+
+    /// Returns the number of records that do not say what was sampled, or where.
+    #[inline]
+    pub fn incomplete(&self) -> u64 {
+        self.incomplete
+    }
+
+    /// Returns the number of records with bytes that are no packets.
+    #[inline]
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Returns the number of such bytes.
+    #[inline]
+    pub fn damaged_bytes(&self) -> u64 {
+        self.damaged_bytes
+    }
+
+    /// Returns the number of records whose end is missing.
+    #[inline]
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Returns the number of times that the buffer was full, and the hardware stopped for a while.
+    #[inline]
+    pub fn truncated(&self) -> u64 {
+        self.truncated
+    }
+
+    /// Returns the number of times that the hardware found the last record unfinished when the next one was due.
+    #[inline]
+    pub fn collisions(&self) -> u64 {
+        self.collisions
+    }
+
+    /// Returns the number of times that, by the kernel, a piece of the trace ends with a damaged record.
+    #[inline]
+    pub fn partial(&self) -> u64 {
+        self.partial
+    }
+
+    /// Returns the bytes of traces of other hardware, which are skipped.
+    #[inline]
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
     /// Returns whether there were no traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -130,13 +208,31 @@ impl AuxtraceStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
     /// The process.
-    pub pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     /// The thread.
-    pub tid: Option<i32>,
+    pub(crate) tid: Option<i32>,
     /// The time.
-    pub time: Option<u64>,
+    pub(crate) time: Option<u64>,
     /// The CPU.
-    pub cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
+}
+
+impl SampleId {
+    /// Makes the trailer of a record of a thread at a time on a CPU.
+    pub fn new(pid: i32, tid: i32, time: u64, cpu: u32) -> Self {
+        Self { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(cpu) }
+    }
+
+    /// Makes the trailer of a record that names its CPU alone.
+    pub fn of_cpu(cpu: u32) -> Self {
+        Self { cpu: Some(cpu), ..Self::default() }
+    }
+
+    /// Returns the time.
+    #[inline]
+    pub fn time(&self) -> Option<u64> {
+        self.time
+    }
 }
 
 /// The reader of the bytes of traces.
@@ -149,18 +245,46 @@ pub(crate) trait Source {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceBuffer {
     /// Bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// The offset in the hardware's buffer, counted from its beginning.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The index of the buffer.
-    pub index: u32,
+    pub(crate) index: u32,
     /// The thread whose buffer it is, if it is one's.
-    pub tid: Option<i32>,
+    pub(crate) tid: Option<i32>,
     /// The CPU whose buffer it is, if it is one's.
-    pub cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
 }
 
 impl AuxtraceBuffer {
+    /// Describes a part of a CPU's buffer, by its offset there.
+    pub const fn of_cpu(cpu: u32, offset: u64) -> Self {
+        Self { size: 0, offset, index: cpu, tid: None, cpu: Some(cpu) }
+    }
+
+    /// Describes a part of a thread's buffer, by its offset there.
+    pub const fn of_thread(tid: i32, offset: u64) -> Self {
+        Self { size: 0, offset, index: 0, tid: Some(tid), cpu: None }
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the offset in the hardware's buffer, counted from its beginning.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the index of the buffer.
+    #[inline]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Its bytes without what fills it up to a multiple of 8, as far as the next one of the buffer says it.
     fn size_before(&self, next: Option<&AuxtraceBuffer>) -> u64 {
         const FILL: u64 = 8;

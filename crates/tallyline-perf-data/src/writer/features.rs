@@ -42,13 +42,21 @@ pub struct MachineDescription {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaNode {
     /// Its number.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Kilobytes of memory, in all and free.
-    pub memory: (u64, u64),
+    pub(crate) memory: (u64, u64),
     /// Its CPUs, a list such as `0-3`.
-    pub cpus: String,
+    pub(crate) cpus: String,
     /// The numbers of its blocks of memory.
     pub blocks: Vec<u32>,
+}
+
+impl NumaNode {
+    /// Makes a node: its kilobytes of memory, in all and free, its CPUs as a list such as `0-3`, and the numbers of
+    /// its blocks of memory.
+    pub fn new(number: u32, memory: (u64, u64), cpus: impl Into<String>, blocks: Vec<u32>) -> Self {
+        Self { number, memory, cpus: cpus.into(), blocks }
+    }
 }
 
 /// The sections by their numbers, which is their order in the file.

@@ -36,11 +36,31 @@ fn entry_size(events: &[EventDescription]) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDescription {
     /// As the user gave it.
-    pub name: String,
+    pub(crate) name: String,
     /// The attributes that the event was opened with.
-    pub attr: Attr,
+    pub(crate) attr: Attr,
     /// The numbers that samples carry.
-    pub ids: Vec<u64>,
+    pub(crate) ids: Vec<u64>,
+}
+
+impl EventDescription {
+    /// Returns the name as the user gave it.
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the attributes that the event was opened with.
+    #[inline]
+    pub fn attr(&self) -> &Attr {
+        &self.attr
+    }
+
+    /// Makes the description of an event: its name as the user gave it, the attributes that it was opened with,
+    /// and the numbers that its samples carry.
+    pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
+        Self { name: name.into(), attr, ids }
+    }
 }
 
 /// A file under construction. Nothing is buffered here: hand in a `BufWriter`.
@@ -161,7 +181,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Bytes of records so far.
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
 

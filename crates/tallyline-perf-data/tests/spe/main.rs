@@ -52,7 +52,7 @@ const PLAIN: Sampled = Sampled {
     time: Some(1000),
 };
 
-const FIRST: AuxtraceBuffer = AuxtraceBuffer { size: 0, offset: 0, index: 0, tid: None, cpu: Some(0) };
+const FIRST: AuxtraceBuffer = AuxtraceBuffer::of_cpu(0, 0);
 
 /// Accesses as `each` hands them on, and what became of the rest.
 fn accesses(records: &dyn RecordSource) -> (Vec<Sample<'static>>, AuxtraceStats) {
@@ -115,14 +115,28 @@ fn compare(samples: &[Sample<'_>], operations: &[Vec<Sampled>]) {
         assert_eq!((sample.ip, sample.mode, sample.exact), (Some(operation.pc), mode, true));
         assert_eq!((sample.addr, sample.physical_address), (Some(operation.data), operation.physical));
         assert_eq!((sample.cpu, sample.pid, sample.tid), (Some(cpu), Some(PID), operation.thread));
-        assert_eq!(sample.time, operation.time.map(|time| CLOCK.zero + time * 40));
+        assert_eq!(sample.time, operation.time.map(|time| CLOCK.zero() + time * 40));
         assert_eq!(
-            (sample.weight.map(|found| found.weight), sample.period),
+            (sample.weight.map(|found| found.weight()), sample.period),
             (Some(operation.latency.into()), Some(1))
         );
         let source = sample.data_source.expect("an access");
         assert_eq!(source.is_store(), operation.operation != LOAD, "{operation:x?}");
     }
+}
+
+/// The numbers of losses, by their reason.
+fn losses(tally: &AuxtraceStats) -> [u64; 8] {
+    [
+        tally.unknown_threads(),
+        tally.incomplete(),
+        tally.damaged(),
+        tally.damaged_bytes(),
+        tally.cut(),
+        tally.truncated(),
+        tally.collisions(),
+        tally.partial(),
+    ]
 }
 
 #[test]
@@ -137,15 +151,9 @@ fn what_was_sampled_is_what_is_read() {
             compare(&samples, &operations);
             let all = operations.iter().flatten();
             let of = |class| all.clone().filter(|operation| operation.operation.0 == class).count() as u64;
-            let wanted = AuxtraceStats {
-                accesses: of(1),
-                branches: of(2),
-                others: of(0),
-                bytes: tally.bytes,
-                ..AuxtraceStats::default()
-            };
-            assert_eq!(tally, wanted);
-            assert!(tally.bytes >= 64 * all.count() as u64);
+            assert_eq!((tally.accesses(), tally.branches(), tally.others()), (of(1), of(2), of(0)));
+            assert_eq!((losses(&tally), tally.foreign()), ([0; 8], 0));
+            assert!(tally.bytes() >= 64 * all.count() as u64);
 
             let file = stored(&bytes);
             let pieces = ChunkedRecording::open(&file).expect("readable").expect("nothing that needs more");
@@ -156,9 +164,8 @@ fn what_was_sampled_is_what_is_read() {
 
 #[test]
 fn without_a_context_switches_say_whose_it_was() {
-    let at = |time: u64| CLOCK.zero + time * 40;
-    let who =
-        |tid, time, cpu| SampleId { pid: Some(PID), tid: Some(tid), time: Some(at(time)), cpu: Some(cpu) };
+    let at = |time: u64| CLOCK.zero() + time * 40;
+    let who = |tid, time, cpu| SampleId::new(PID, tid, at(time), cpu);
     let switches = |writer: &mut Writer<Memory>, attr: &Attr| {
         for (leaves, who) in [
             (false, who(PID + 2, 1500, 0)),
@@ -172,7 +179,7 @@ fn without_a_context_switches_say_whose_it_was() {
     let tid = |time| {
         let bytes = one(Sampled { time: Some(time), ..PLAIN }, true, FIRST, &switches);
         let (samples, tally) = read(&bytes);
-        (samples[0].tid, samples[0].pid, tally.unknown_threads)
+        (samples[0].tid, samples[0].pid, tally.unknown_threads())
     };
     assert_eq!(tid(600), (Some(PID + 1), Some(PID), 0));
     assert_eq!(tid(1000), (Some(-1), Some(-1), 1), "nobody of whom is known");
@@ -189,7 +196,7 @@ fn old_recordings_have_their_cpus_in_the_header_and_threads_by_turns() {
     stream::without_threads(&mut writer, &mut operations).expect("memory");
     stream::traces(&mut writer, &operations, &mut || 640).expect("memory");
     let (samples, tally) = read(&stream::end(writer).expect("memory").into_inner());
-    assert_eq!(tally.unknown_threads, 0);
+    assert_eq!(tally.unknown_threads(), 0);
     // ten operations each, one thread after the other
     let each = operations.iter().flat_map(|list| list.iter().enumerate());
     let accesses = each.filter(|(_, operation)| operation.is_access());
@@ -203,7 +210,7 @@ fn old_recordings_have_their_cpus_in_the_header_and_threads_by_turns() {
 
 #[test]
 fn where_a_thread_begins_to_be_traced_it_runs() {
-    let who = SampleId { pid: Some(77), tid: Some(78), time: Some(CLOCK.zero), cpu: Some(0) };
+    let who = SampleId::new(77, 78, CLOCK.zero(), 0);
     let starts = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::itrace_start(attr, &who).finish()).expect("memory");
     };
@@ -213,8 +220,8 @@ fn where_a_thread_begins_to_be_traced_it_runs() {
 
 #[test]
 fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
-    let who = SampleId { pid: Some(PID), tid: Some(PID + 1), time: Some(4321), cpu: Some(2) };
-    let part = AuxtraceBuffer { cpu: None, tid: Some(PID + 1), ..FIRST };
+    let who = SampleId::new(PID, PID + 1, 4321, 2);
+    let part = AuxtraceBuffer::of_thread(PID + 1, 0);
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::aux(0, 64, 0, attr, &who).finish()).expect("memory");
     };
@@ -229,13 +236,13 @@ fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
 #[test]
 fn what_the_kernel_says_of_losses_is_counted_and_said() {
     let flags = auxtrace::TRUNCATED | auxtrace::COLLISION | auxtrace::PARTIAL;
-    let who = SampleId { cpu: Some(0), ..SampleId::default() };
+    let who = SampleId::of_cpu(0);
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
         writer.records(Encoder::aux(0, 64, flags, attr, &who).finish()).expect("memory");
         writer.records(Encoder::aux(64, 0, auxtrace::TRUNCATED, attr, &who).finish()).expect("memory");
     };
     let (_, tally) = read(&one(Sampled { thread: Some(PID), ..PLAIN }, true, FIRST, &written));
-    assert_eq!((tally.truncated, tally.collisions, tally.partial), (2, 1, 1));
+    assert_eq!((tally.truncated(), tally.collisions(), tally.partial()), (2, 1, 1));
     let notes = tally.notes().join("\n");
     assert!(
         notes.contains("full 2 times")
@@ -252,7 +259,7 @@ fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
     Sampled { operation: STORE, source: None, thread: Some(PID), ..PLAIN }.packets(&mut store);
     // in the middle of an address, and the next record begins there
     let (cut, whole) = (26, store.len() as u64);
-    let who = SampleId { cpu: Some(0), ..SampleId::default() };
+    let who = SampleId::of_cpu(0);
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     for (offset, size, flags) in [(0, cut, auxtrace::PARTIAL | auxtrace::TRUNCATED), (cut, whole, 0)] {
         let mut aux = Encoder::aux(offset, size, flags, &stream::attr(stream::FIELDS), &who);
@@ -263,7 +270,7 @@ fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
     assert_eq!(samples.len(), 1, "{tally:?}");
     assert_eq!((samples[0].ip, samples[0].addr), (Some(PLAIN.pc), Some(PLAIN.data)));
     assert!(samples[0].data_source.is_some_and(|source| source.is_store()));
-    assert_eq!((tally.cut, tally.damaged, tally.partial), (1, 0, 1));
+    assert_eq!((tally.cut(), tally.damaged(), tally.partial()), (1, 0, 1));
 }
 
 #[test]
@@ -274,20 +281,20 @@ fn a_trace_that_is_longer_than_the_file_is_a_warning_and_in_pieces_left_to_who_r
     bytes[at + 8..at + 16].copy_from_slice(&(1_u64 << 40).to_le_bytes());
     let file = stored(&bytes);
     let whole = Recording::parse(&bytes).expect("the records before it are there");
-    assert!(whole.warnings[0].contains("data of a trace"), "{:?}", whole.warnings);
+    assert!(whole.warnings()[0].contains("data of a trace"), "{:?}", whole.warnings());
     let pieces = ChunkedRecording::open(&file).expect("readable").expect("nothing that needs more");
     assert_eq!(pieces.visit(&mut |_, _| Ok(())).expect("readable"), false);
 }
 
 #[test]
 fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
-    let who = SampleId { cpu: Some(0), ..SampleId::default() };
+    let who = SampleId::of_cpu(0);
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     let mut aux = Encoder::aux(0, u64::MAX, auxtrace::PARTIAL, &stream::attr(stream::FIELDS), &who);
     writer.records(aux.finish()).expect("memory");
     let mut packets = Vec::new();
     (0..4).for_each(|_| PLAIN.packets(&mut packets));
-    writer.trace(&AuxtraceBuffer { offset: u64::MAX - 10, ..FIRST }, [&packets, &[]]).expect("memory");
+    writer.trace(&AuxtraceBuffer::of_cpu(0, u64::MAX - 10), [&packets, &[]]).expect("memory");
     let bytes = stream::end(writer).expect("memory").into_inner();
     let recording = Recording::parse(&bytes).expect("the rest is well-formed");
     let mut damage = Vec::new();
@@ -311,10 +318,8 @@ fn traces_of_other_hardware_are_skipped_and_said() {
     // Intel's
     bytes[at + 8] = 1;
     let (samples, tally) = read(&bytes);
-    assert_eq!(
-        (samples.len(), tally),
-        (0, AuxtraceStats { foreign: 3 * 64 * MODELS.len() as u64, ..AuxtraceStats::default() })
-    );
+    assert_eq!((samples.len(), tally.bytes(), losses(&tally)), (0, 0, [0; 8]));
+    assert_eq!(tally.foreign(), 3 * 64 * MODELS.len() as u64);
     assert!(tally.notes()[0].contains("skipped"));
 }
 
@@ -325,9 +330,9 @@ fn a_gap_costs_the_record_that_goes_over_it() {
     [PLAIN, Sampled { operation: BRANCH, ..PLAIN }, PLAIN].iter().for_each(|one| one.packets(&mut bytes));
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     writer.trace(&FIRST, [&bytes[..160], &[]]).expect("memory");
-    writer.trace(&AuxtraceBuffer { offset: 256, ..FIRST }, [&store, &[]]).expect("memory");
+    writer.trace(&AuxtraceBuffer::of_cpu(0, 256), [&store, &[]]).expect("memory");
     let (samples, tally) = read(&stream::end(writer).expect("memory").into_inner());
-    assert_eq!((samples.len(), tally.branches, tally.cut), (2, 1, 1));
+    assert_eq!((samples.len(), tally.branches(), tally.cut()), (2, 1, 1));
     assert!(samples[1].data_source.is_some_and(|source| source.is_store()));
     assert!(tally.notes().iter().any(|note| note.contains("1 have no end")));
 }
@@ -360,7 +365,7 @@ fn damaged_traces_are_read_or_refused() {
             Ok(())
         });
         match outcome {
-            Ok(_) => assert_eq!(accesses, tally.accesses, "each is counted"),
+            Ok(_) => assert_eq!(accesses, tally.accesses(), "each is counted"),
             Err(_) => refused += 1,
         }
         same += 1;

@@ -16,8 +16,7 @@ pub(crate) const KERNEL: u64 = 0xffff_8000_0800_0000;
 const PMU: u32 = 9;
 
 /// 25 MHz, from 5 seconds on.
-pub(crate) const CLOCK: TimeConversion =
-    TimeConversion { shift: 21, multiplier: 40 << 21, zero: 5_000_000_000, short: None };
+pub(crate) const CLOCK: TimeConversion = TimeConversion::new(21, 40 << 21, 5_000_000_000);
 
 /// The CPUs of the machine: designs that number the places of data in different ways, and one that is not known.
 pub(crate) const MODELS: [u64; 6] = [0x413f_d0c1, 0x410f_d4f1, AMPERE, 0x480f_d061, 0x410f_d840, 0x610f_0220];
@@ -208,13 +207,10 @@ pub(crate) fn begin_with<W: Write + Seek>(
     clock: Option<&TimeConversion>,
     maps: &[Map<'_>],
 ) -> Result<Writer<W>> {
-    let cpus = MODELS.iter().enumerate().map(|(number, midr)| CpuMetadata {
-        number: number as u32,
-        midr: *midr,
-        pmu: Some(PMU),
-        min_interval: 256,
-        events: known_events(number),
-    });
+    let cpus = MODELS
+        .iter()
+        .enumerate()
+        .map(|(number, midr)| CpuMetadata::new(number as u32, *midr, PMU, 256, known_events(number)));
     begin_described(out, clock, maps, &spe::auxtrace_info(PMU, &cpus.collect::<Vec<_>>()))
 }
 
@@ -227,11 +223,7 @@ fn begin_described<W: Write + Seek>(
     let attrs = [attr(FIELDS), Attr { kind: 1, config: 9, period: 1, ..attr(FIELDS) }];
     let events =
         attrs.iter().zip(["arm_spe_0/ts_enable=1,load_filter=1,store_filter=1/", "dummy:u"]).zip(1..);
-    let events = events.map(|((attr, name), id)| EventDescription {
-        name: name.to_owned(),
-        attr: attr.clone(),
-        ids: vec![id],
-    });
+    let events = events.map(|((attr, name), id)| EventDescription::new(name, attr.clone(), vec![id]));
     let mut writer = Writer::new(out, events.collect())?;
     if let Some(clock) = clock {
         writer.records(Encoder::time_conversion(clock).finish())?;
@@ -239,7 +231,7 @@ fn begin_described<W: Write + Seek>(
     writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, description).finish())?;
     let attr = &attrs[1];
     for thread in 0..3 {
-        let comm = Comm { pid: PID, tid: PID + thread, name: b"sampled", is_exec: thread == 0 };
+        let comm = Comm::new(PID, PID + thread, b"sampled", thread == 0);
         writer.records(Encoder::comm(&comm, attr, 0).finish())?;
     }
     for &(pid, start, len, file_offset, path, is_executable) in maps {
@@ -276,12 +268,7 @@ pub(crate) fn without_threads<W: Write + Seek>(
             operation.thread = None;
             // the last one before the operation is the one that ran
             for (turn, tid, next) in [(1, next, tid), (0, tid, next)] {
-                let who = SampleId {
-                    pid: Some(PID),
-                    tid: Some(tid),
-                    time: Some(CLOCK.zero + time * 40 - 20 * (turn + 1)),
-                    cpu: Some(cpu as u32),
-                };
+                let who = SampleId::new(PID, tid, CLOCK.zero() + time * 40 - 20 * (turn + 1), cpu as u32);
                 writer
                     .records(Encoder::switch(turn == 1, Some((PID, next)), &attr(FIELDS), &who).finish())?;
             }
@@ -300,23 +287,12 @@ pub(crate) fn traces<W: Write + Seek>(
         let mut bytes = Vec::new();
         operations.iter().for_each(|operation| operation.packets(&mut bytes));
         let last = operations.iter().filter_map(|operation| operation.time).max().unwrap_or(0);
-        let who = SampleId {
-            pid: Some(PID),
-            tid: Some(PID),
-            time: Some(CLOCK.zero + last * 40),
-            cpu: Some(cpu as u32),
-        };
+        let who = SampleId::new(PID, PID, CLOCK.zero() + last * 40, cpu as u32);
         let mut offset = 0;
         while offset < bytes.len() {
             let len = size().clamp(1, bytes.len() - offset);
             writer.records(Encoder::aux(offset as u64, len as u64, 0, &attr(FIELDS), &who).finish())?;
-            let part = AuxtraceBuffer {
-                size: 0,
-                offset: offset as u64,
-                index: cpu as u32,
-                tid: None,
-                cpu: Some(cpu as u32),
-            };
+            let part = AuxtraceBuffer::of_cpu(cpu as u32, offset as u64);
             // in two pieces, as where the buffer begins anew
             let (first, second) = bytes[offset..offset + len].split_at(len / 3);
             writer.trace(&part, [first, second])?;
@@ -330,8 +306,7 @@ pub(crate) fn traces<W: Write + Seek>(
 pub(crate) fn end<W: Write + Seek>(writer: Writer<W>) -> Result<W> {
     let count = MODELS.len() as u32;
     // one block of memory, which physical addresses are in
-    let node =
-        NumaNode { number: 0, memory: (1 << 26, 1 << 25), cpus: format!("0-{}", count - 1), blocks: vec![0] };
+    let node = NumaNode::new(0, (1 << 26, 1 << 25), format!("0-{}", count - 1), vec![0]);
     let machine = MachineDescription {
         hostname: "made-up".to_owned(),
         arch: "aarch64".to_owned(),

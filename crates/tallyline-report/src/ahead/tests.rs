@@ -75,7 +75,7 @@ impl Drop for Compiled {
 impl Programs for Compiled {
     fn open(&self, dso: &Dso) -> Result<Program, String> {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        let file = File::open(self.folder.join(dso.path.trim_start_matches('/')))
+        let file = File::open(self.folder.join(dso.path().trim_start_matches('/')))
             .map_err(|error| error.to_string())?;
         let image = Image::read(&file).map_err(|error| error.to_string())?;
         let debug = programs::Debug { file, companions: Box::new(Alone), symbols: None };
@@ -117,7 +117,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     };
-    let event = EventDescription { name: "cpu-clock".into(), attr: attr.clone(), ids: vec![1] };
+    let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
     let mut time = 1000;
     let (one, two) = (compiled.offsets("one"), compiled.offsets("two"));
@@ -145,7 +145,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
         }
         time
     };
-    let comm = Comm { pid: PID, tid: PID, name: b"one", is_exec: true };
+    let comm = Comm::new(PID, PID, b"one", true);
     writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
     writer.records(Encoder::mapping(&map(b"/one", PID), &attr, 2).finish()).expect("memory");
     let at = samples(&mut writer, PID, &one[..one.len() / 2], FIRST + 3);

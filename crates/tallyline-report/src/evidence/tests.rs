@@ -127,13 +127,7 @@ impl Made {
             *table.rows().iter().map(|(address, _)| address).find(is_own).expect("a load")
         };
         let functions = ["known", "raw", "part"].map(|name| (name.to_owned(), load(name))).to_vec();
-        let dso = Dso {
-            path: "/program".into(),
-            kind: DsoKind::File,
-            build_id: None,
-            reference: None,
-            processes: Vec::new(),
-        };
+        let dso = Dso::new("/program", DsoKind::File);
         let event = EventInfo {
             name: "loads".into(),
             is_precise: true,

@@ -25,7 +25,7 @@ fn load(index: usize, from: u64, to: u64) -> Operation {
 fn instructions(count: usize) -> Instructions {
     let mut all = Instructions::default();
     for index in 0..count as u64 {
-        all.add(index, Instruction { address: BASE + 4 * index, length: 4, atomic: false });
+        all.add(index, Instruction::new(BASE + 4 * index, 4, false));
     }
     all.sort();
     all
@@ -42,13 +42,7 @@ fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize
         for (index, operation) in operations.iter().enumerate() {
             now += 1;
             if operation.memory {
-                let access = Access {
-                    instruction: index as u32,
-                    address: address(round, index),
-                    size: 8,
-                    store: false,
-                    now,
-                };
+                let access = Access::new(index as u32, address(round, index), 8, false, now);
                 cores.access(0, 0, &access).expect("room");
             }
         }
@@ -116,10 +110,9 @@ fn a_wrong_prediction_is_charged_to_the_branch() {
     let (mut now, mut random) = (0, 1_u64);
     for _ in 0..1000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let first = Access { instruction: 0, address: 0x8000, size: 8, store: false, now: now + 1 };
+        let first = Access::new(0, 0x8000, 8, false, now + 1);
         let skipped = u64::from(random >> 63 == 1);
-        let second =
-            Access { instruction: 3, address: 0x8008, size: 8, store: false, now: now + 4 - skipped };
+        let second = Access::new(3, 0x8008, 8, false, now + 4 - skipped);
         now += 5 - skipped;
         cores.access(0, 0, &first).expect("room");
         cores.access(0, 0, &second).expect("room");
@@ -137,7 +130,7 @@ fn code_that_is_not_known_is_counted_apart() {
     let code = FakeCode(Vec::new());
     let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
     for round in 0..100 {
-        let access = Access { instruction: 0, address: 0x8000, size: 8, store: false, now: 1 + 3 * round };
+        let access = Access::new(0, 0x8000, 8, false, 1 + 3 * round);
         cores.access(0, 0, &access).expect("room");
     }
     let costs = cores.finish();
@@ -152,7 +145,7 @@ fn numbers_of_a_damaged_trace_stay_bounded() {
     let mut cores = TimedCores::new(&Processor::default(), 1, &instructions, &code).expect("a processor");
     for now in [5, u64::MAX, 0, u64::MAX / 2, 7, u64::MAX - 1] {
         for instruction in [0, 1, 3] {
-            let access = Access { instruction, address: u64::MAX - now, size: 64, store: now > 7, now };
+            let access = Access::new(instruction, u64::MAX - now, 64, now > 7, now);
             cores.access(0, 3, &access).expect("room");
         }
     }

@@ -20,19 +20,45 @@ pub enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {
     /// The line's number.
-    pub line: u64,
+    pub(crate) line: u64,
     /// The bytes that the core wrote since it last took the line for itself, one bit a byte.
     pub(crate) written: u64,
     /// The time of the last use.
     used: u64,
     /// Accesses since it came.
-    pub reads: u64,
+    pub(crate) reads: u64,
     /// Writes since it came.
-    pub writes: u64,
+    pub(crate) writes: u64,
     /// The line's index in the directory.
-    pub index: u32,
+    pub(crate) index: u32,
     /// The core's rights.
-    pub state: State,
+    pub(crate) state: State,
+}
+
+impl Way {
+    /// Returns the line's number.
+    #[inline]
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Returns the number of reads since the line came.
+    #[inline]
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Returns the number of writes since the line came.
+    #[inline]
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Returns the line's index in the directory.
+    #[inline]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
 }
 
 /// The cache of a core. It has no memory of its own before the core's first access.
@@ -78,6 +104,14 @@ impl Cache {
         let place = set.iter_mut().min_by_key(|way| (way.state != State::Invalid, way.used))?;
         let evicted = std::mem::replace(place, way);
         (evicted.state != State::Invalid).then_some(evicted)
+    }
+
+    /// Takes a line out, if it is there.
+    #[inline]
+    pub fn invalidate(&mut self, geometry: Geometry, line: u64) {
+        if let Some(way) = self.peek(geometry, line) {
+            way.state = State::Invalid;
+        }
     }
 
     /// All lines that are there.

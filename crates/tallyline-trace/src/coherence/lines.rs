@@ -23,24 +23,72 @@ pub enum MissKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Reads.
-    pub reads: u64,
+    pub(crate) reads: u64,
     /// Writes.
-    pub writes: u64,
+    pub(crate) writes: u64,
     /// Misses of cores that never had it.
-    pub cold: u64,
+    pub(crate) cold: u64,
     /// Misses of cores that replaced it.
-    pub replaced: u64,
+    pub(crate) replaced: u64,
     /// Misses of cores that lost it to a write of these bytes.
-    pub true_sharing: u64,
+    pub(crate) true_sharing: u64,
     /// Misses of cores that lost it to a write of other bytes.
-    pub false_sharing: u64,
+    pub(crate) false_sharing: u64,
     /// Copies that writes took from other cores.
-    pub invalidations: u64,
+    pub(crate) invalidations: u64,
     /// Misses that another core's modified copy answered; hardware calls them HITM.
-    pub hitm: u64,
+    pub(crate) hitm: u64,
 }
 
 impl LineCounts {
+    /// Returns the number of reads.
+    #[inline]
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Returns the number of writes.
+    #[inline]
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Returns the number of misses of cores that never had it.
+    #[inline]
+    pub fn cold(&self) -> u64 {
+        self.cold
+    }
+
+    /// Returns the number of misses of cores that replaced it.
+    #[inline]
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
+
+    /// Returns the number of misses of cores that lost it to a write of these bytes.
+    #[inline]
+    pub fn true_sharing(&self) -> u64 {
+        self.true_sharing
+    }
+
+    /// Returns the number of misses of cores that lost it to a write of other bytes.
+    #[inline]
+    pub fn false_sharing(&self) -> u64 {
+        self.false_sharing
+    }
+
+    /// Returns the number of copies that writes took from other cores.
+    #[inline]
+    pub fn invalidations(&self) -> u64 {
+        self.invalidations
+    }
+
+    /// Returns the number of misses that another core's modified copy answered; hardware calls them HITM.
+    #[inline]
+    pub fn hitm(&self) -> u64 {
+        self.hitm
+    }
+
     /// Misses that a write of another core caused.
     pub fn sharing_misses(&self) -> u64 {
         self.true_sharing + self.false_sharing
@@ -53,6 +101,19 @@ impl LineCounts {
             MissKind::TrueSharing => &mut self.true_sharing,
             MissKind::FalseSharing => &mut self.false_sharing,
         } += 1;
+    }
+}
+
+impl std::ops::AddAssign for LineCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.cold += other.cold;
+        self.replaced += other.replaced;
+        self.true_sharing += other.true_sharing;
+        self.false_sharing += other.false_sharing;
+        self.invalidations += other.invalidations;
+        self.hitm += other.hitm;
     }
 }
 

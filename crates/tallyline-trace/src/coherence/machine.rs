@@ -14,18 +14,48 @@ const CONFLICTS_LIMIT: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessCounts {
     /// Accesses to a line: one that crosses the end of a line is two.
-    pub accesses: u64,
+    pub(crate) accesses: u64,
     /// Those that found their line.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Those that did not, by reason, and what writes took away.
-    pub lines: LineCounts,
+    pub(crate) lines: LineCounts,
     /// Hits that had to take the line from others before they could write.
-    pub upgrades: u64,
+    pub(crate) upgrades: u64,
     /// Modified lines that had to be written to memory.
-    pub writebacks: u64,
+    pub(crate) writebacks: u64,
 }
 
 impl AccessCounts {
+    /// Returns the number of accesses to a line: one that crosses the end of a line is two.
+    #[inline]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Returns the number of accesses that found their line.
+    #[inline]
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// Returns the counts of those that did not, by reason, and of what writes took away.
+    #[inline]
+    pub fn lines(&self) -> LineCounts {
+        self.lines
+    }
+
+    /// Returns the number of hits that had to take the line from others before they could write.
+    #[inline]
+    pub fn upgrades(&self) -> u64 {
+        self.upgrades
+    }
+
+    /// Returns the number of modified lines that had to be written to memory.
+    #[inline]
+    pub fn writebacks(&self) -> u64 {
+        self.writebacks
+    }
+
     /// Accesses that did not find their line.
     pub fn misses(&self) -> u64 {
         self.lines.cold + self.lines.replaced + self.lines.sharing_misses()
@@ -36,37 +66,109 @@ impl AccessCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccessSite {
     /// The line's number: its address by its size.
-    pub line: u64,
+    pub(crate) line: u64,
     /// The first byte in the line.
-    pub offset: u16,
+    pub(crate) offset: u16,
     /// The instruction.
-    pub instruction: u32,
+    pub(crate) instruction: u32,
+}
+
+impl AccessSite {
+    /// Returns the line's number: its address by its size.
+    #[inline]
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Returns the first byte in the line.
+    #[inline]
+    pub fn offset(&self) -> u16 {
+        self.offset
+    }
+
+    /// Returns the instruction.
+    #[inline]
+    pub fn instruction(&self) -> u32 {
+        self.instruction
+    }
 }
 
 /// A miss that another core's write caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conflict {
     /// The access that missed.
-    pub victim: AccessSite,
+    pub(crate) victim: AccessSite,
     /// The offset that was written when the core lost the line.
-    pub culprit_offset: u16,
+    pub(crate) culprit_offset: u16,
     /// The instruction that wrote it.
-    pub culprit: u32,
+    pub(crate) culprit: u32,
     /// `true` if bytes that the victim touches were written since.
-    pub is_true: bool,
+    pub(crate) is_true: bool,
+}
+
+impl Conflict {
+    /// Returns the access that missed.
+    #[inline]
+    pub fn victim(&self) -> AccessSite {
+        self.victim
+    }
+
+    /// Returns the offset that was written when the core lost the line.
+    #[inline]
+    pub fn culprit_offset(&self) -> u16 {
+        self.culprit_offset
+    }
+
+    /// Returns the instruction that wrote it.
+    #[inline]
+    pub fn culprit(&self) -> u32 {
+        self.culprit
+    }
+
+    /// Returns whether bytes that the victim touches were written since.
+    #[inline]
+    pub fn is_true(&self) -> bool {
+        self.is_true
+    }
 }
 
 /// Counts of an instruction's events, on all lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCounts {
     /// Accesses that found their line.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Accesses and what they caused.
-    pub lines: LineCounts,
+    pub(crate) lines: LineCounts,
     /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
-    pub lowest: u64,
+    pub(crate) lowest: u64,
     /// The highest first byte of its accesses.
-    pub highest: u64,
+    pub(crate) highest: u64,
+}
+
+impl InstructionCounts {
+    /// Returns the number of accesses that found their line.
+    #[inline]
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// Returns the counts of its accesses and of what they caused.
+    #[inline]
+    pub fn lines(&self) -> LineCounts {
+        self.lines
+    }
+
+    /// Returns the lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    #[inline]
+    pub fn lowest(&self) -> u64 {
+        self.lowest
+    }
+
+    /// Returns the highest first byte of its accesses.
+    #[inline]
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
 }
 
 impl Default for InstructionCounts {
@@ -79,15 +181,47 @@ impl Default for InstructionCounts {
 #[derive(Clone, Debug, Default)]
 pub struct CoherenceSummary {
     /// All together.
-    pub total: AccessCounts,
+    pub(crate) total: AccessCounts,
     /// By line: its number, and what happened to it.
-    pub lines: Vec<(u64, LineCounts)>,
+    pub(crate) lines: Vec<(u64, LineCounts)>,
     /// By instruction.
-    pub instructions: Vec<InstructionCounts>,
+    pub(crate) instructions: Vec<InstructionCounts>,
     /// The pairs of instructions of which one took lines from the other, and the number of times.
-    pub conflicts: Vec<(Conflict, u64)>,
+    pub(crate) conflicts: Vec<(Conflict, u64)>,
     /// Misses of the kind of `conflicts` that are not in there, as there are too many different ones.
-    pub other_conflicts: u64,
+    pub(crate) other_conflicts: u64,
+}
+
+impl CoherenceSummary {
+    /// Returns the counts of all lines together.
+    #[inline]
+    pub fn total(&self) -> AccessCounts {
+        self.total
+    }
+
+    /// Returns the counts of each line, with its number.
+    #[inline]
+    pub fn lines(&self) -> &[(u64, LineCounts)] {
+        &self.lines
+    }
+
+    /// Returns the counts of each instruction, by its index.
+    #[inline]
+    pub fn instructions(&self) -> &[InstructionCounts] {
+        &self.instructions
+    }
+
+    /// Returns the pairs of instructions of which one took lines from the other, and the number of times.
+    #[inline]
+    pub fn conflicts(&self) -> &[(Conflict, u64)] {
+        &self.conflicts
+    }
+
+    /// Returns the number of misses of the kind of `conflicts` that are not in there, as there are too many different ones.
+    #[inline]
+    pub fn other_conflicts(&self) -> u64 {
+        self.other_conflicts
+    }
 }
 
 /// A machine that runs.

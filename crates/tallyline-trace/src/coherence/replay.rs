@@ -42,13 +42,39 @@ pub struct ReplayOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
-    pub threads: Vec<(u32, u16)>,
+    pub(crate) threads: Vec<(u32, u16)>,
     /// Points of synchronisation that the kernel took part in; with recorded atomics these, too.
-    pub ordered: u64,
+    pub(crate) ordered: u64,
     /// Atomic instructions.
-    pub atomics: u64,
+    pub(crate) atomics: u64,
     /// Accesses, before those that cross lines are split.
-    pub accesses: u64,
+    pub(crate) accesses: u64,
+}
+
+impl ReplayStats {
+    /// Returns each thread with its core, in the order in which the threads began.
+    #[inline]
+    pub fn threads(&self) -> &[(u32, u16)] {
+        &self.threads
+    }
+
+    /// Returns the number of points of synchronisation that the kernel took part in; with recorded atomics these, too.
+    #[inline]
+    pub fn ordered(&self) -> u64 {
+        self.ordered
+    }
+
+    /// Returns the number of atomic instructions.
+    #[inline]
+    pub fn atomics(&self) -> u64 {
+        self.atomics
+    }
+
+    /// Returns the number of accesses, before those that cross lines are split.
+    #[inline]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
 }
 
 /// Cores that accesses are replayed on.

@@ -38,17 +38,17 @@ pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let path = if args.input.is_dir() { args.input.join(DATA) } else { args.input.clone() };
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     let recording = Recording::parse(&bytes).with_context(|| name.to_string())?;
-    if !recording.warnings.is_empty() {
+    if !recording.warnings().is_empty() {
         profile::note_damage();
     }
-    for warning in &recording.warnings {
+    for warning in recording.warnings() {
         eprintln!("tallyline: {name}: {warning}");
     }
     let mut text = String::new();
-    let events: Vec<_> = recording.events.iter().collect();
+    let events: Vec<_> = recording.events().iter().collect();
     let mut rest = events.as_slice();
     while let [event, others @ ..] = rest {
-        let members = event.group.as_ref().filter(|_| args.group).map_or(1, |group| group.members);
+        let members = event.group().as_ref().filter(|_| args.group).map_or(1, |group| group.members());
         let (members, behind) = rest.split_at(members.clamp(1, rest.len()));
         rest = if members.len() > 1 { behind } else { others };
         let names: Vec<_> = members.iter().map(|event| line(event, args.freq)).collect();
@@ -59,10 +59,10 @@ pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
 }
 
 fn line(event: &Event, with_frequency: bool) -> String {
-    let name = printable(event.name.as_bytes());
-    match (with_frequency, event.attr.is_frequency()) {
+    let name = printable(event.name().as_bytes());
+    match (with_frequency, event.attr().is_frequency()) {
         (false, _) => name.into_owned(),
-        (true, true) => format!("{name}: sample_freq={}", event.attr.period),
-        (true, false) => format!("{name}: sample_period={}", event.attr.period),
+        (true, true) => format!("{name}: sample_freq={}", event.attr().period),
+        (true, false) => format!("{name}: sample_period={}", event.attr().period),
     }
 }

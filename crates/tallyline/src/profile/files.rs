@@ -36,39 +36,39 @@ impl Files {
     pub(super) fn new(args: &InputArgs, features: &Features) -> Files {
         let own =
             |name| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).unwrap_or_default();
-        let is_this_machine = features.hostname.as_deref() == Some(own("hostname").trim());
+        let is_this_machine = features.hostname().as_deref() == Some(own("hostname").trim());
         Files {
             symfs: args.symfs.clone(),
             vmlinux: args.vmlinux.clone(),
             kallsyms: args.kallsyms.clone(),
             cache: Cache::of_user(args.no_cache),
-            release: features.os_release.clone(),
+            release: features.os_release().map(str::to_owned),
             vdso: OnceLock::new(),
             is_this_machine,
             is_this_kernel: is_this_machine
-                && features.os_release.as_deref() == Some(own("osrelease").trim()),
+                && features.os_release().as_deref() == Some(own("osrelease").trim()),
         }
     }
 
     /// Returns the candidate paths of a recorded file, the best first.
     fn places(&self, dso: &Dso) -> Vec<PathBuf> {
-        if dso.kind == DsoKind::Kernel {
+        if dso.kind() == DsoKind::Kernel {
             return self.kernels(dso);
         }
-        if dso.kind == DsoKind::Vdso {
+        if dso.kind() == DsoKind::Vdso {
             return self.in_archive(dso).into_iter().chain(self.own_vdso(dso)).collect();
         }
         let mut places = Vec::new();
         if let Some(root) = &self.symfs {
-            let path = Path::new(&dso.path);
+            let path = Path::new(dso.path());
             places.push(root.join(path.strip_prefix("/").unwrap_or(path)));
             // an archive without the folders
             places.extend(path.file_name().map(|name| root.join(name)));
         } else {
-            places.push(PathBuf::from(&dso.path));
+            places.push(PathBuf::from(dso.path()));
             // numbers of processes are used again: only the build tells
-            if self.is_this_machine && dso.build_id.is_some() {
-                let roots = dso.processes.iter().map(|pid| format!("/proc/{pid}/root{}", dso.path));
+            if self.is_this_machine && dso.build_id().is_some() {
+                let roots = dso.processes().iter().map(|pid| format!("/proc/{pid}/root{}", dso.path()));
                 places.extend(roots.map(PathBuf::from));
             }
         }
@@ -82,7 +82,7 @@ impl Files {
             return vec![vmlinux.clone()];
         }
         // another kernel of the same version would be taken for it
-        if dso.build_id.is_none() {
+        if dso.build_id().is_none() {
             return Vec::new();
         }
         let root = self.symfs.clone().unwrap_or_else(|| "/".into());
@@ -106,24 +106,24 @@ impl Files {
 
     /// Returns the path in perf's build-id cache: the user's own, or that of an archive.
     fn in_archive(&self, dso: &Dso) -> Option<PathBuf> {
-        let id = dso.build_id.as_ref()?.to_string();
+        let id = dso.build_id().as_ref()?.to_string();
         let (first, rest) = id.split_at_checked(2)?;
         let folder = self.symfs.clone().or_else(builds_folder)?;
-        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        let name = if dso.kind() == DsoKind::Vdso { "vdso" } else { "elf" };
         Some(folder.join(".build-id").join(first).join(rest).join(name))
     }
 
     /// This machine's vdso, where the recording's may be the same: a file without a name.
     fn own_vdso(&self, dso: &Dso) -> Option<PathBuf> {
         // without a build-id only the kernel tells
-        if dso.build_id.is_none() && !self.is_this_kernel || dso.path != "[vdso]" {
+        if dso.build_id().is_none() && !self.is_this_kernel || dso.path() != "[vdso]" {
             return None;
         }
         let file = self.vdso.get_or_init(|| {
             let vdso = Vdso::own()?;
             let path = std::env::temp_dir().join(format!("tallyline-vdso-{}", std::process::id()));
             let mut file = File::options().read(true).write(true).create_new(true).open(&path).ok()?;
-            let written = file.write_all(&vdso.bytes);
+            let written = file.write_all(vdso.bytes());
             std::fs::remove_file(&path).and(written).ok()?;
             Some(file)
         });
@@ -132,7 +132,7 @@ impl Files {
 
     /// Returns whether the user named this file; others must have the build ID of the recording.
     fn is_named(&self, path: &Path, dso: &Dso) -> bool {
-        match dso.kind {
+        match dso.kind() {
             DsoKind::Kernel => self.vmlinux.is_some(),
             _ => !path.starts_with("/proc"),
         }
@@ -147,19 +147,19 @@ impl Files {
 
     /// The file of a build from a server.
     fn fetched(&self, dso: &Dso) -> Option<PathBuf> {
-        let artifact = match dso.kind {
+        let artifact = match dso.kind() {
             // servers have it as debug information
             DsoKind::Kernel if self.vmlinux.is_none() => Artifact::DebugInfo,
             DsoKind::Kernel => return None,
             _ => Artifact::Executable,
         };
-        debuginfod::find(artifact, dso.build_id.as_ref()?.as_bytes())
+        debuginfod::find(artifact, dso.build_id().as_ref()?.as_bytes())
     }
 }
 
 impl Programs for Files {
     fn open(&self, dso: &Dso) -> Result<Program, String> {
-        let mut why = match dso.kind {
+        let mut why = match dso.kind() {
             DsoKind::Kernel => "no kernel file; give one with --vmlinux",
             _ => "no such file here; give its root with --symfs",
         }
@@ -197,10 +197,10 @@ impl Programs for Files {
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let mut image = Image::read(&file).map_err(|error| error.to_string())?;
-    if let (Some(recorded), Some(own)) = (&dso.build_id, image.build_id())
+    if let (Some(recorded), Some(own)) = (&dso.build_id(), image.build_id())
         && !own.starts_with(recorded.as_bytes())
     {
-        let option = if dso.kind == DsoKind::Kernel { "--vmlinux" } else { "--symfs" };
+        let option = if dso.kind() == DsoKind::Kernel { "--vmlinux" } else { "--symfs" };
         return Err(format!("the file here is of another build; give the right one with {option}"));
     }
     let has_dwarf = |file: &File| {
@@ -219,7 +219,7 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
                 Some(Debug { symbols, file: debug, companions })
             }
             _ => {
-                if dso.kind == DsoKind::Kernel {
+                if dso.kind() == DsoKind::Kernel {
                     btf = Image::section(&file, ".BTF").map_err(|error| error.to_string())?;
                 }
                 None

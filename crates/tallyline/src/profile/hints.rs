@@ -54,11 +54,11 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
         })
         .collect();
     let asked: Vec<&str> =
-        files.iter().filter(|(.., has_debug)| !has_debug).map(|(dso, ..)| dso.path.as_str()).collect();
+        files.iter().filter(|(.., has_debug)| !has_debug).map(|(dso, ..)| dso.path()).collect();
     let packages = packages(&asked);
     let hint = |(dso, samples, has_debug): &(&Dso, u64, bool)| {
-        let name = printable(dso.path.as_bytes());
-        let advice = match dso.kind {
+        let name = printable(dso.path().as_bytes());
+        let advice = match dso.kind() {
             _ if *has_debug => {
                 "that part of it was compiled without -g; compile all of it with -g".to_owned()
             }
@@ -67,9 +67,7 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
                                 linux-image-$(uname -r)-dbg)"
                     .to_owned()
             }
-            _ => {
-                advice(packages.get(dso.path.as_str()).map(String::as_str), build_id(profile, binaries, dso))
-            }
+            _ => advice(packages.get(dso.path()).map(String::as_str), build_id(profile, binaries, dso)),
         };
         format!("{samples} samples in {name}: {advice}")
     };
@@ -78,7 +76,7 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
 
 /// The build-id that a file has, or had when it was recorded, in hexadecimal digits.
 fn build_id(profile: &Profile, binaries: &Binaries, dso: &Dso) -> Option<String> {
-    let recorded = dso.build_id.map(|id| id.to_string());
+    let recorded = dso.build_id().map(|id| id.to_string());
     recorded.or_else(|| {
         let index = profile.dsos.iter().position(|other| std::ptr::eq(other, dso))?;
         let program = binaries.get(u32::try_from(index).ok()?)?;

@@ -100,7 +100,7 @@ fn read(
     args: &InputArgs,
     needs: Needs,
 ) -> Result<Option<(Profile, Binaries)>> {
-    let files = Files::new(args, &records.recording().features);
+    let files = Files::new(args, records.recording().features());
     let needs = needs.and(args.needs());
     let found = Profile::load_resolved(records, &files, needs, args.corrects_skid())
         .with_context(|| format!("cannot read {}", path.display()))?;

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if !args.quiet {
         tell(args, &summary);
     }
-    Ok(ExitCode::from(summary.status.map_or(0, |status| status as u8)))
+    Ok(ExitCode::from(summary.status().map_or(0, |status| status as u8)))
 }
 
 fn options(args: &RecordArgs) -> Result<RecordOptions> {
@@ -80,40 +80,40 @@ const FAILURES_SHOWN: usize = 5;
 
 /// Diagnostics: what was sampled, and what came of it.
 fn tell(args: &RecordArgs, summary: &RecordSummary) {
-    for note in &summary.notes {
+    for note in summary.notes() {
         eprintln!("tallyline: {note}");
     }
-    if summary.reached_limit {
+    if summary.reached_limit() {
         eprintln!("tallyline: stopped: the file is as large as --max-size permits");
     }
-    if summary.lost > 0 {
-        eprintln!("tallyline: {} samples were lost: use a larger --ring-size, or a lower -F", summary.lost);
+    if summary.lost() > 0 {
+        eprintln!("tallyline: {} samples were lost: use a larger --ring-size, or a lower -F", summary.lost());
     }
-    if summary.packets_full > 0 {
+    if summary.packets_full() > 0 {
         eprintln!(
             "tallyline: the hardware's buffer was full {} times, and accesses were missed: use a larger --ring-size, \
              or a longer period (period=N among the event's terms)",
-            summary.packets_full
+            summary.packets_full()
         );
     }
-    let kept = &summary.kept;
-    if kept.files > 0 {
+    let kept = summary.kept();
+    if kept.files() > 0 {
         let folder = builds_folder().unwrap_or_default();
         eprintln!(
             "tallyline: kept {} programs of other mount namespaces for reports, {:.1} MB in {}",
-            kept.files,
-            kept.bytes as f64 / 1e6,
+            kept.files(),
+            kept.bytes() as f64 / 1e6,
             folder.display()
         );
     }
-    for failure in kept.failures.iter().take(FAILURES_SHOWN) {
+    for failure in kept.failures().iter().take(FAILURES_SHOWN) {
         eprintln!("tallyline: not kept for reports: {failure}");
     }
-    if let Some(more) = kept.failures.len().checked_sub(FAILURES_SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = kept.failures().len().checked_sub(FAILURES_SHOWN).filter(|more| *more > 0) {
         eprintln!("tallyline: not kept for reports: {more} more");
     }
-    let events: Vec<_> = summary.events.iter().map(|(name, scope)| format!("{name} ({scope})")).collect();
-    let samples = match (summary.samples, summary.packets) {
+    let events: Vec<_> = summary.events().iter().map(|(name, scope)| format!("{name} ({scope})")).collect();
+    let samples = match (summary.samples(), summary.packets()) {
         (samples, 0) => format!("{samples} samples"),
         (0, packets) => format!("{:.1} MB of packets", packets as f64 / 1e6),
         (samples, packets) => format!("{samples} samples and {:.1} MB of packets", packets as f64 / 1e6),
@@ -121,7 +121,7 @@ fn tell(args: &RecordArgs, summary: &RecordSummary) {
     eprintln!(
         "tallyline: {samples} of {}, {:.1} MB in {}",
         events.join(", "),
-        summary.bytes as f64 / 1e6,
+        summary.bytes() as f64 / 1e6,
         if args.is_stream() { Path::new("the stream") } else { args.output() }.display()
     );
     if let Some(CallChains::UserStack(size)) = args.call_graph {

@@ -49,7 +49,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
     interrupt::listen()?;
     let status =
-        run_emulator(&emulation).with_context(|| format!("cannot run {}", emulation.emulator.display()))?;
+        run_emulator(&emulation).with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
     if !args.trace.is_whole() {
@@ -59,7 +59,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
         tell(args, &trace, &emulation)?;
     }
     // a command that ended well has its trace whole, or there was no room for it
-    if status.success() && !emulation.whole_machine && !trace.is_complete() {
+    if status.success() && !emulation.whole_machine() && !trace.is_complete() {
         bail!(
             "{}: the trace could not be written to its end (is the disk full?); what is there can be read",
             args.output().display()
@@ -73,7 +73,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
 /// Runs until it ends by itself, or because we were asked to end: a terminal's Ctrl-C reaches it
 /// without us, but nothing else does.
 fn run_emulator(emulation: &EmulatorCommand) -> std::io::Result<ExitStatus> {
-    let mut child = Command::new(&emulation.emulator).args(&emulation.words).spawn()?;
+    let mut child = Command::new(emulation.emulator()).args(emulation.words()).spawn()?;
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -96,7 +96,7 @@ fn not_traced(
     emulation: &EmulatorCommand,
     status: ExitStatus,
 ) -> anyhow::Error {
-    let emulator = emulation.emulator.display();
+    let emulator = emulation.emulator().display();
     match error {
         tallyline_trace::Error::NotTrace => anyhow::anyhow!(
             "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later, and is \
@@ -113,12 +113,12 @@ fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorComma
     let kernel_text = args
         .trace
         .kernel_text
-        .or_else(|| (emulation.whole_machine && trace.header().machine == "x86_64").then_some(LINKED));
-    let about = ProgramInfo {
-        name: &name,
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        .or_else(|| (emulation.whole_machine() && trace.header().machine() == "x86_64").then_some(LINKED));
+    let about = ProgramInfo::new(
+        &name,
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         kernel_text,
-    };
+    );
     let output = args.output();
     let cannot = || format!("cannot write {}", output.display());
     let mut file = Replacement::create(output).with_context(cannot)?;
@@ -154,7 +154,7 @@ fn untraced<'t>(paths: impl Iterator<Item = &'t str>) -> Option<String> {
 
 /// Diagnostics: what was recorded, and what is missing.
 fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand) -> Result<()> {
-    if trace.ends().iter().any(|end| end.full) {
+    if trace.ends().iter().any(|end| end.full()) {
         eprintln!("tallyline: the trace is as large as --max-size permits: what came later is missing");
     }
     if !trace.is_complete() {
@@ -162,12 +162,12 @@ fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand)
             "tallyline: the emulator was killed or could not write: the last accesses of each thread are missing"
         );
     }
-    if let Some(line) = untraced(trace.executions().iter().map(|execution| execution.path.as_str())) {
+    if let Some(line) = untraced(trace.executions().iter().map(|execution| execution.path())) {
         eprintln!("tallyline: {line}");
     }
     let accesses: u64 = trace.threads().iter().map(|thread| thread.accesses()).sum();
     let what = if args.trace.every == 1 { String::new() } else { format!(" (one of {})", args.trace.every) };
-    let who = if emulation.whole_machine { "CPUs" } else { "threads" };
+    let who = if emulation.whole_machine() { "CPUs" } else { "threads" };
     let size = fs::metadata(args.output())?.len();
     eprintln!(
         "tallyline: {accesses} accesses{what} of {} {who}, {:.1} MB in {}",
@@ -175,10 +175,10 @@ fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand)
         size as f64 / 1e6,
         args.output().display()
     );
-    if !emulation.whole_machine {
+    if !emulation.whole_machine() {
         eprintln!(
             "tallyline: emulated by {}: there is no rseq, what relies on it ran its fallback",
-            emulation.emulator.display()
+            emulation.emulator().display()
         );
     }
     Ok(())

@@ -45,7 +45,7 @@ pub(super) struct Turns {
 impl Turns {
     /// Returns the results of a replay.
     pub(super) fn of(quantum: u64, total: &AccessCounts) -> Self {
-        Turns { quantum, accesses: total.accesses, sharing: total.lines.sharing_misses() }
+        Turns { quantum, accesses: total.accesses(), sharing: total.lines().sharing_misses() }
     }
 
     /// The share of the accesses that missed because of others' writes, in percent.
@@ -102,7 +102,7 @@ impl Findings {
     ) -> Self {
         let mut warnings = Vec::new();
         let mut lines: Vec<_> =
-            summary.lines.iter().filter(|(_, counts)| counts.sharing_misses() > 0).copied().collect();
+            summary.lines().iter().filter(|(_, counts)| counts.sharing_misses() > 0).copied().collect();
         let lines_contended = lines.len();
         let wanted = instructions(&summary, &lines);
         let data = data(&summary, &wanted, geometry);
@@ -120,8 +120,8 @@ impl Findings {
             geometry,
             plan,
             course,
-            total: summary.total,
-            lines_touched: summary.lines.len(),
+            total: summary.total(),
+            lines_touched: summary.lines().len(),
             lines_contended,
             lines_runtime,
             turns,
@@ -135,16 +135,17 @@ impl Findings {
 /// The instructions whose places are looked up: all that missed or took lines away, who is named, and who
 /// did more than one access of [`RARE`].
 fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
-    let conflicts = summary.conflicts.iter().map(|(conflict, _)| conflict);
-    let of_lines = conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.victim.line));
+    let conflicts = summary.conflicts().iter().map(|(conflict, _)| conflict);
+    let of_lines =
+        conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.victim().line()));
     let mut all: Vec<u32> =
-        of_lines.flat_map(|conflict| [conflict.victim.instruction, conflict.culprit]).collect();
-    let rare = summary.total.accesses / RARE;
+        of_lines.flat_map(|conflict| [conflict.victim().instruction(), conflict.culprit()]).collect();
+    let rare = summary.total().accesses() / RARE;
     let worth = |counts: &LineCounts| {
-        let missed = counts.cold + counts.replaced + counts.sharing_misses();
-        missed + counts.invalidations > 0 || counts.reads + counts.writes > rare
+        let missed = counts.cold() + counts.replaced() + counts.sharing_misses();
+        missed + counts.invalidations() > 0 || counts.reads() + counts.writes() > rare
     };
-    let missed = summary.instructions.iter().enumerate().filter(|(_, place)| worth(&place.lines));
+    let missed = summary.instructions().iter().enumerate().filter(|(_, place)| worth(&place.lines()));
     all.extend(missed.map(|(index, _)| index as u32));
     all.sort_unstable();
     all.dedup();
@@ -154,11 +155,13 @@ fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<
 /// The addresses of data whose variables are looked up: the ends of what each instruction accessed, and where
 /// lines were lost and taken.
 fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) -> Vec<u64> {
-    let counts = instructions.iter().filter_map(|index| summary.instructions.get(*index as usize));
-    let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest, counts.highest]).collect();
-    for (conflict, _) in &summary.conflicts {
-        let start = conflict.victim.line * u64::from(geometry.line());
-        all.extend([conflict.victim.offset, conflict.culprit_offset].map(|offset| start + u64::from(offset)));
+    let counts = instructions.iter().filter_map(|index| summary.instructions().get(*index as usize));
+    let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest(), counts.highest()]).collect();
+    for (conflict, _) in summary.conflicts() {
+        let start = conflict.victim().line() * u64::from(geometry.line());
+        all.extend(
+            [conflict.victim().offset(), conflict.culprit_offset()].map(|offset| start + u64::from(offset)),
+        );
     }
     all.sort_unstable();
     all.dedup();
@@ -169,10 +172,10 @@ fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) ->
 fn own_lines(summary: &CoherenceSummary, known: &Places) -> HashSet<u64> {
     let is_own = |index: u32| known.get(index, 0, 0).is_none_or(|place| !place.is_runtime);
     let of_program = summary
-        .conflicts
+        .conflicts()
         .iter()
-        .filter(|(conflict, _)| is_own(conflict.victim.instruction) || is_own(conflict.culprit));
-    of_program.map(|(conflict, _)| conflict.victim.line).collect()
+        .filter(|(conflict, _)| is_own(conflict.victim().instruction()) || is_own(conflict.culprit()));
+    of_program.map(|(conflict, _)| conflict.victim().line()).collect()
 }
 
 /// Says what the trace lacks.
@@ -182,38 +185,31 @@ fn missing<S: ReadAt + ?Sized>(
     summary: &CoherenceSummary,
     warnings: &mut Vec<String>,
 ) {
-    match trace.ends().iter().find(|end| end.process == process) {
-        Some(end) if end.full => warnings.push("the trace ends where it reached its --max-size".into()),
-        Some(end) if end.broken => warnings.push("the trace ends where it could not be written".into()),
+    match trace.ends().iter().find(|end| end.process() == process) {
+        Some(end) if end.full() => warnings.push("the trace ends where it reached its --max-size".into()),
+        Some(end) if end.broken() => warnings.push("the trace ends where it could not be written".into()),
         Some(_) => {}
         None => warnings.push("the program was killed: the last accesses of its threads are missing".into()),
     }
-    if summary.other_conflicts > 0 {
-        let count = summary.other_conflicts;
+    if summary.other_conflicts() > 0 {
+        let count = summary.other_conflicts();
         warnings.push(format!("{count} misses by sharing are only in the sums: too many different places"));
     }
 }
 
 fn fields(summary: &CoherenceSummary, known: &Places) -> Vec<FieldRow> {
     let mut fields: BTreeMap<(String, String, String, bool), LineCounts> = BTreeMap::new();
-    for (index, place) in summary.instructions.iter().enumerate() {
-        let Some(known) = known.get(index as u32, place.lowest, place.highest) else { continue };
-        let sum = fields.entry((known.ty, known.field, known.variable, known.is_runtime)).or_default();
-        let counts = place.lines;
-        sum.reads += counts.reads;
-        sum.writes += counts.writes;
-        sum.cold += counts.cold;
-        sum.replaced += counts.replaced;
-        sum.true_sharing += counts.true_sharing;
-        sum.false_sharing += counts.false_sharing;
-        sum.invalidations += counts.invalidations;
-        sum.hitm += counts.hitm;
+    for (index, place) in summary.instructions().iter().enumerate() {
+        let Some(known) = known.get(index as u32, place.lowest(), place.highest()) else { continue };
+        *fields.entry((known.ty, known.field, known.variable, known.is_runtime)).or_default() +=
+            place.lines();
     }
     let row =
         |((ty, field, variable, is_runtime), counts)| FieldRow { ty, field, variable, is_runtime, counts };
     let mut rows: Vec<_> = fields.into_iter().map(row).collect();
-    let weight =
-        |counts: &LineCounts| (counts.sharing_misses(), counts.invalidations, counts.replaced, counts.cold);
+    let weight = |counts: &LineCounts| {
+        (counts.sharing_misses(), counts.invalidations(), counts.replaced(), counts.cold())
+    };
     rows.sort_by_key(|row| (row.is_runtime, std::cmp::Reverse(weight(&row.counts))));
     rows
 }
@@ -231,15 +227,15 @@ fn line_rows(
     };
     let row = |(conflict, count): &(Conflict, u64)| ConflictRow {
         count: *count,
-        is_true: conflict.is_true,
-        offset: conflict.victim.offset,
-        victim: place(conflict.victim.instruction, conflict.victim.line, conflict.victim.offset),
-        culprit_offset: conflict.culprit_offset,
-        culprit: place(conflict.culprit, conflict.victim.line, conflict.culprit_offset),
+        is_true: conflict.is_true(),
+        offset: conflict.victim().offset(),
+        victim: place(conflict.victim().instruction(), conflict.victim().line(), conflict.victim().offset()),
+        culprit_offset: conflict.culprit_offset(),
+        culprit: place(conflict.culprit(), conflict.victim().line(), conflict.culprit_offset()),
     };
     let mut by_line: BTreeMap<u64, Vec<ConflictRow>> = BTreeMap::new();
-    for counted in &summary.conflicts {
-        by_line.entry(counted.0.victim.line).or_default().push(row(counted));
+    for counted in summary.conflicts() {
+        by_line.entry(counted.0.victim().line()).or_default().push(row(counted));
     }
     lines
         .iter()

@@ -30,14 +30,14 @@ pub(super) fn write(findings: &Findings, out: &mut dyn Write) -> Result<()> {
 
 fn document(findings: &Findings) -> Value {
     let Findings { geometry, plan, course, total, .. } = findings;
-    let threads = course.threads.iter().map(|(thread, core)| json!({"thread": thread, "core": core}));
+    let threads = course.threads().iter().map(|(thread, core)| json!({"thread": thread, "core": core}));
     json!({
         "schema": 1,
         "model": "MESI",
         "trace": {
-            "machine": findings.header.machine,
+            "machine": findings.header.machine(),
             "process": plan.process,
-            "accesses": course.accesses,
+            "accesses": course.accesses(),
         },
         "caches": {
             "cores": geometry.cores(),
@@ -48,8 +48,8 @@ fn document(findings: &Findings) -> Value {
         "replay": {
             "quantum": plan.quantum,
             "atomics": match plan.atomics { AtomicOrder::Free => "free", AtomicOrder::Recorded => "recorded" },
-            "ordered": course.ordered,
-            "atomic_instructions": course.atomics,
+            "ordered": course.ordered(),
+            "atomic_instructions": course.atomics(),
             "threads": threads.collect::<Vec<_>>(),
             "by_quantum": findings.turns.iter().map(|turns| json!({
                 "quantum": turns.quantum,
@@ -57,12 +57,12 @@ fn document(findings: &Findings) -> Value {
                 "percent": turns.percent(),
             })).collect::<Vec<_>>(),
         },
-        "counts": with_counts(&total.lines, json!({
-            "accesses": total.accesses,
-            "hits": total.hits,
-            "upgrades": total.upgrades,
+        "counts": with_counts(&total.lines(), json!({
+            "accesses": total.accesses(),
+            "hits": total.hits(),
+            "upgrades": total.upgrades(),
             "misses": total.misses(),
-            "written_back": total.writebacks,
+            "written_back": total.writebacks(),
             "lines": findings.lines_touched,
             "contended": findings.lines_contended,
             "contended_by_runtime": findings.lines_runtime,
@@ -79,14 +79,14 @@ fn with_counts(counts: &LineCounts, object: Value) -> Value {
         _ => Map::new(),
     };
     let all = [
-        ("reads", counts.reads),
-        ("writes", counts.writes),
-        ("cold", counts.cold),
-        ("replaced", counts.replaced),
-        ("true_sharing", counts.true_sharing),
-        ("false_sharing", counts.false_sharing),
-        ("invalidations", counts.invalidations),
-        ("hitm", counts.hitm),
+        ("reads", counts.reads()),
+        ("writes", counts.writes()),
+        ("cold", counts.cold()),
+        ("replaced", counts.replaced()),
+        ("true_sharing", counts.true_sharing()),
+        ("false_sharing", counts.false_sharing()),
+        ("invalidations", counts.invalidations()),
+        ("hitm", counts.hitm()),
     ];
     members.extend(all.map(|(name, count)| (name.to_string(), json!(count))));
     Value::Object(members)

@@ -28,8 +28,8 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let name = args.trace().display();
     let file = File::open(args.trace()).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
-    let process = args.pid.unwrap_or(trace.header().process);
-    let threads = trace.threads().iter().filter(|thread| thread.process == process).count();
+    let process = args.pid.unwrap_or(trace.header().process());
+    let threads = trace.threads().iter().filter(|thread| thread.process() == process).count();
     if threads == 0 {
         bail!("{name}: there are no accesses of process {process}; there are {}", processes(&trace));
     }
@@ -47,13 +47,13 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
         return cost::run(args, &trace, plan, cores, &programs, output);
     }
     let (stats, summary) = replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
-    let mut turns = vec![Turns::of(plan.quantum, &summary.total)];
-    if !args.one_quantum && stats.threads.len() > 1 {
+    let mut turns = vec![Turns::of(plan.quantum, &summary.total())];
+    if !args.one_quantum && stats.threads().len() > 1 {
         for quantum in [plan.quantum / STEP, plan.quantum.saturating_mul(STEP)] {
             let plan = ReplayOptions { quantum: quantum.max(1), ..plan };
             let (_, other) =
                 replay(&trace, Machine::new(geometry), plan).with_context(|| name.to_string())?;
-            turns.push(Turns::of(plan.quantum, &other.total));
+            turns.push(Turns::of(plan.quantum, &other.total()));
         }
         turns.sort_by_key(|turns| turns.quantum);
         turns.dedup_by_key(|turns| turns.quantum);
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
 }
 
 fn processes(trace: &Trace<'_, File>) -> String {
-    let mut all: Vec<u32> = trace.threads().iter().map(|thread| thread.process).collect();
+    let mut all: Vec<u32> = trace.threads().iter().map(|thread| thread.process()).collect();
     all.sort_unstable();
     all.dedup();
     match all.as_slice() {

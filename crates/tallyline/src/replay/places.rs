@@ -104,10 +104,10 @@ pub(super) fn places<S: ReadAt + ?Sized>(
     let mut places = BTreeMap::new();
     for index in instructions {
         let Some(instruction) = trace.instructions().get(*index) else { continue };
-        let address = instruction.address;
+        let address = instruction.address();
         match trace.mapping_at(process, address) {
             Some((mapping, offset)) => {
-                by_file.entry(mapping.path.clone()).or_default().push((*index, address, offset));
+                by_file.entry(mapping.path().to_owned()).or_default().push((*index, address, offset));
             }
             None => {
                 let (code, ty) = (format!("{address:#x}"), "(no mapping)".into());
@@ -147,13 +147,7 @@ pub(super) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
 impl Programs<'_> {
     fn open(&self, path: &str, found: &[Wanted], data: &[u64], warnings: &mut Vec<String>) -> Option<Object> {
         let path = &under(self.symfs, path);
-        let dso = Dso {
-            path: path.display().to_string(),
-            kind: DsoKind::File,
-            build_id: None,
-            reference: None,
-            processes: Vec::new(),
-        };
+        let dso = Dso::new(path.display().to_string(), DsoKind::File);
         let program = open(path, &dso, self.symfs)
             .map_err(|why| warnings.push(format!("{}: {why}", path.display())))
             .ok()?;

@@ -77,25 +77,25 @@ fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
         out,
         "# process {} of a trace of {}: {} accesses of {} threads",
         plan.process,
-        printable(header.machine.as_bytes()),
-        course.accesses,
-        course.threads.len()
+        printable(header.machine().as_bytes()),
+        course.accesses(),
+        course.threads().len()
     )?;
     writeln!(
         out,
         "# turns of {} instructions; {} points of synchronisation keep their order; {} atomic \
          instructions {}",
         plan.quantum,
-        course.ordered,
-        course.atomics,
+        course.ordered(),
+        course.atomics(),
         match plan.atomics {
             AtomicOrder::Free => "are free",
             AtomicOrder::Recorded => "keep their order, too",
         }
     )?;
-    let map = course.threads.iter().take(THREADS).map(|(thread, core)| format!("{thread} on {core}"));
+    let map = course.threads().iter().take(THREADS).map(|(thread, core)| format!("{thread} on {core}"));
     let map: Vec<_> = map.collect();
-    let rest = match course.threads.len().saturating_sub(THREADS) {
+    let rest = match course.threads().len().saturating_sub(THREADS) {
         0 => String::new(),
         rest => format!(", and {rest} more, each on the core of its number modulo {}", geometry.cores()),
     };
@@ -106,22 +106,22 @@ fn head(findings: &Findings, out: &mut dyn Write) -> Result<()> {
 
 fn totals(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     let total = &findings.total;
-    let lines = &total.lines;
+    let lines = &total.lines();
     let mut row = |name: &str, count: u64| -> Result<()> {
-        let percent = 100.0 * count as f64 / total.accesses.max(1) as f64;
+        let percent = 100.0 * count as f64 / total.accesses().max(1) as f64;
         Ok(writeln!(out, "{count:>14} {percent:>7.2}%  {name}")?)
     };
-    row("accesses to a line (one that crosses lines is several)", total.accesses)?;
-    row("hits", total.hits)?;
-    row("  that had to take the line from others", total.upgrades)?;
+    row("accesses to a line (one that crosses lines is several)", total.accesses())?;
+    row("hits", total.hits())?;
+    row("  that had to take the line from others", total.upgrades())?;
     row("misses", total.misses())?;
-    row("  cold: the core never had the line", lines.cold)?;
-    row("  replaced: the cache was full", lines.replaced)?;
-    row("  true sharing: others wrote these bytes", lines.true_sharing)?;
-    row("  false sharing: others wrote other bytes of the line", lines.false_sharing)?;
-    row("misses that another core's modified line answered (HITM)", lines.hitm)?;
-    row("invalidations: copies that writes took from others", lines.invalidations)?;
-    row("lines written back", total.writebacks)?;
+    row("  cold: the core never had the line", lines.cold())?;
+    row("  replaced: the cache was full", lines.replaced())?;
+    row("  true sharing: others wrote these bytes", lines.true_sharing())?;
+    row("  false sharing: others wrote other bytes of the line", lines.false_sharing())?;
+    row("misses that another core's modified line answered (HITM)", lines.hitm())?;
+    row("invalidations: copies that writes took from others", lines.invalidations())?;
+    row("lines written back", total.writebacks())?;
     let (contended, touched) = (findings.lines_contended, findings.lines_touched);
     writeln!(out, "\n{touched} lines were touched, {contended} of them taken from one core by another")?;
     Ok(())
@@ -138,13 +138,13 @@ fn fields(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Result<()> {
         let counts = &row.counts;
         let numbers = format!(
             "{:>12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}  ",
-            counts.reads,
-            counts.writes,
-            counts.true_sharing,
-            counts.false_sharing,
-            counts.invalidations,
-            counts.replaced,
-            counts.cold,
+            counts.reads(),
+            counts.writes(),
+            counts.true_sharing(),
+            counts.false_sharing(),
+            counts.invalidations(),
+            counts.replaced(),
+            counts.cold(),
         );
         let mark = if row.is_runtime { "  [runtime]" } else { "" };
         let what = format!("{}{mark}", what(&row.variable, &row.ty, &row.field));
@@ -170,11 +170,11 @@ fn one_line(line: &LineRow, fit: &Fit, out: &mut dyn Write) -> Result<()> {
         "\n{:#x}: {} misses by sharing ({} true, {} false), {} invalidations, {} reads, {} writes{}",
         line.address,
         counts.sharing_misses(),
-        counts.true_sharing,
-        counts.false_sharing,
-        counts.invalidations,
-        counts.reads,
-        counts.writes,
+        counts.true_sharing(),
+        counts.false_sharing(),
+        counts.invalidations(),
+        counts.reads(),
+        counts.writes(),
         if line.is_runtime { "  [runtime]" } else { "" }
     )?;
     for row in line.conflicts.iter().take(ROWS) {

@@ -416,7 +416,7 @@ impl<'p> Pages<'p> {
             Zoom::File => {
                 let dso = |point: &SampleGroup| Some(self.profile.places.get(point.charged as usize)?.dso);
                 let dso = Self::most(self.points(scope), dso)?;
-                let path = self.profile.dso(dso).map_or("[unknown]", |dso| dso.path.as_str());
+                let path = self.profile.dso(dso).map_or("[unknown]", |dso| dso.path());
                 Some(Zoomed::File { path: path.to_owned() })
             }
             Zoom::Out => None,

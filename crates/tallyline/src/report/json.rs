@@ -86,17 +86,17 @@ fn fused_pair((pair, rule): (&FusiblePair, &PairRule)) -> Value {
 /// Records of traces by what became of them, and how often the kernel says that some are missing.
 fn traces(tally: &AuxtraceStats) -> Value {
     json!({
-        "accesses": tally.accesses,
-        "unknown_threads": tally.unknown_threads,
-        "branches": tally.branches,
-        "others": tally.others,
-        "incomplete": tally.incomplete,
-        "damaged": tally.damaged,
-        "cut": tally.cut,
-        "truncated": tally.truncated,
-        "collisions": tally.collisions,
-        "partial": tally.partial,
-        "foreign_bytes": tally.foreign,
+        "accesses": tally.accesses(),
+        "unknown_threads": tally.unknown_threads(),
+        "branches": tally.branches(),
+        "others": tally.others(),
+        "incomplete": tally.incomplete(),
+        "damaged": tally.damaged(),
+        "cut": tally.cut(),
+        "truncated": tally.truncated(),
+        "collisions": tally.collisions(),
+        "partial": tally.partial(),
+        "foreign_bytes": tally.foreign(),
     })
 }
 

@@ -117,9 +117,9 @@ pub(crate) fn record_program(
         flags: attr_flag::SAMPLE_ID_ALL | if is_precise { 2 << attr_flag::PRECISE_SHIFT } else { 0 },
         ..Attr::default()
     };
-    let event = EventDescription { name: "loads".to_owned(), attr: attr.clone(), ids: vec![1] };
+    let event = EventDescription::new("loads", attr.clone(), vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
-    let comm = Comm { pid: 7, tid: 7, name: b"pair", is_exec: true };
+    let comm = Comm::new(7, 7, b"pair", true);
     writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
     let mapping = Mmap {
         pid: 7,
@@ -146,7 +146,7 @@ pub(crate) fn record_program(
             addr: Some(access.address),
             cpu: Some(access.cpu),
             period: Some(1000),
-            weight: Some(Weight { weight: access.weight, instruction_latency: 3, third: 1 }),
+            weight: Some(Weight::new(access.weight, 3, 1)),
             data_source: Some(DataSource(access.source)),
             ..Sample::default()
         };

@@ -26,8 +26,8 @@ impl<'t> ProcessCode<'t> {
         let mut images = BTreeMap::new();
         // under emulation what is mapped as code may be only readable to the host
         let instructions = trace.instructions().iter();
-        let mapped = instructions.filter_map(|instruction| trace.mapping_at(process, instruction.address));
-        let paths: BTreeSet<&str> = mapped.map(|(mapping, _)| mapping.path.as_str()).collect();
+        let mapped = instructions.filter_map(|instruction| trace.mapping_at(process, instruction.address()));
+        let paths: BTreeSet<&str> = mapped.map(|(mapping, _)| mapping.path()).collect();
         for mapped in paths {
             let path = under(symfs, mapped);
             let image = File::open(&path)
@@ -45,7 +45,7 @@ impl<'t> ProcessCode<'t> {
 impl Code for ProcessCode<'_> {
     fn operation(&self, address: u64) -> Option<Operation> {
         let (mapping, offset) = self.trace.mapping_at(self.process, address)?;
-        let image = self.images.get(&mapping.path)?;
+        let image = self.images.get(mapping.path())?;
         let linked = image.address_of(offset)?;
         let operation = operation_at(image, linked)?;
         let bias = address.wrapping_sub(linked);

@@ -53,15 +53,15 @@ impl CostFindings {
     ) -> Self {
         let time = costs.time();
         let mut total = InstructionCost::default();
-        costs.instructions.iter().for_each(|cost| add(&mut total, cost));
+        costs.instructions().iter().for_each(|cost| total += *cost);
         Self {
             header: trace.header().clone(),
             processor,
             plan,
             course,
             time,
-            explained: costs.explained,
-            unexplained: costs.unexplained,
+            explained: costs.explained(),
+            unexplained: costs.unexplained(),
             total,
             fields: fields(trace, plan, &costs, programs, warnings),
         }
@@ -81,45 +81,31 @@ fn fields<S: ReadAt + ?Sized>(
     warnings: &mut Vec<String>,
 ) -> Vec<FieldCost> {
     let least = costs.time() / RARE;
-    let is_wanted = |cost: &InstructionCost| cost.executions > 0 && cost.time > least;
-    let all = costs.instructions.iter().enumerate();
+    let is_wanted = |cost: &InstructionCost| cost.executions() > 0 && cost.time() > least;
+    let all = costs.instructions().iter().enumerate();
     let wanted: Vec<u32> =
         all.clone().filter(|(_, cost)| is_wanted(cost)).map(|(index, _)| index as u32).collect();
-    let ends = wanted.iter().filter_map(|index| costs.instructions.get(*index as usize));
-    let ends = ends.filter(|cost| cost.lowest <= cost.highest);
-    let mut data: Vec<u64> = ends.flat_map(|cost| [cost.lowest, cost.highest]).collect();
+    let ends = wanted.iter().filter_map(|index| costs.instructions().get(*index as usize));
+    let ends = ends.filter(|cost| cost.lowest() <= cost.highest());
+    let mut data: Vec<u64> = ends.flat_map(|cost| [cost.lowest(), cost.highest()]).collect();
     data.sort_unstable();
     data.dedup();
     let known = places(trace, plan.process, programs, &wanted, &data, warnings);
     let mut fields: BTreeMap<(String, String, String, bool), InstructionCost> = BTreeMap::new();
-    for (index, cost) in all.filter(|(_, cost)| cost.executions > 0) {
-        let place = is_wanted(cost).then(|| known.get(index as u32, cost.lowest, cost.highest)).flatten();
+    for (index, cost) in all.filter(|(_, cost)| cost.executions() > 0) {
+        let place = is_wanted(cost).then(|| known.get(index as u32, cost.lowest(), cost.highest())).flatten();
         let key = match place {
             Some(place) => (place.ty, place.field, place.variable, place.is_runtime),
             None => (REST.into(), String::new(), String::new(), false),
         };
-        add(fields.entry(key).or_default(), cost);
+        *fields.entry(key).or_default() += *cost;
     }
-    if costs.unexplained > 0 {
-        let cost = InstructionCost {
-            executions: costs.unexplained,
-            time: costs.unexplained_time,
-            ..InstructionCost::default()
-        };
+    if costs.unexplained() > 0 {
+        let cost = costs.unexplained_cost();
         fields.insert((UNKNOWN.into(), String::new(), String::new(), false), cost);
     }
     let row = |((ty, field, variable, is_runtime), cost)| FieldCost { ty, field, variable, is_runtime, cost };
     let mut rows: Vec<_> = fields.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.cost.time));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.cost.time()));
     rows
-}
-
-fn add(sum: &mut InstructionCost, cost: &InstructionCost) {
-    sum.executions += cost.executions;
-    sum.sources.iter_mut().zip(cost.sources).for_each(|(sum, count)| *sum += count);
-    sum.walks += cost.walks;
-    sum.mispredictions += cost.mispredictions;
-    sum.time += cost.time;
-    sum.lowest = sum.lowest.min(cost.lowest);
-    sum.highest = sum.highest.max(cost.highest);
 }

@@ -31,10 +31,10 @@ fn document(findings: &CostFindings) -> Value {
         "schema": 1,
         "model": "time",
         "trace": {
-            "machine": findings.header.machine,
+            "machine": findings.header.machine(),
             "process": findings.plan.process,
-            "accesses": course.accesses,
-            "threads": course.threads.len(),
+            "accesses": course.accesses(),
+            "threads": course.threads().len(),
         },
         "processor": {
             "line": processor.line,
@@ -62,28 +62,24 @@ fn document(findings: &CostFindings) -> Value {
                 "field": row.field,
                 "variable": row.variable,
                 "runtime": row.is_runtime,
-                "share": findings.percent(row.cost.time) / 100.0,
+                "share": findings.percent(row.cost.time()) / 100.0,
             });
             with_cost(&mut field, &row.cost, processor.levels.len());
             field
         }).collect::<Vec<_>>(),
     });
-    with_cost(
-        &mut document,
-        &InstructionCost { time: findings.time, ..findings.total },
-        processor.levels.len(),
-    );
+    with_cost(&mut document, &findings.total.with_time(findings.time), processor.levels.len());
     document
 }
 
 /// Adds what was counted to an object.
 fn with_cost(object: &mut Value, cost: &InstructionCost, levels: usize) {
     let Value::Object(members) = object else { return };
-    members.insert("cycles".into(), json!(cost.time / TraceCosts::PARTS));
-    members.insert("instructions".into(), json!(cost.executions));
-    members.insert("mispredictions".into(), json!(cost.mispredictions));
-    members.insert("accesses".into(), json!(cost.sources.iter().sum::<u64>()));
-    members.insert("levels".into(), json!(cost.sources.iter().take(levels).collect::<Vec<_>>()));
-    members.insert("memory".into(), json!(cost.sources.get(levels)));
-    members.insert("walks".into(), json!(cost.walks));
+    members.insert("cycles".into(), json!(cost.time() / TraceCosts::PARTS));
+    members.insert("instructions".into(), json!(cost.executions()));
+    members.insert("mispredictions".into(), json!(cost.mispredictions()));
+    members.insert("accesses".into(), json!(cost.sources().iter().sum::<u64>()));
+    members.insert("levels".into(), json!(cost.sources().iter().take(levels).collect::<Vec<_>>()));
+    members.insert("memory".into(), json!(cost.sources().get(levels)));
+    members.insert("walks".into(), json!(cost.walks()));
 }

@@ -27,11 +27,11 @@ pub(super) fn run(
     output: Output,
 ) -> Result<()> {
     let header = trace.header();
-    if header.whole_machine || header.machine != "x86_64" {
+    if header.whole_machine() || header.machine() != "x86_64" {
         bail!(
             "--cost: the model knows programs for x86-64; this trace is of {}{}",
-            if header.whole_machine { "a whole machine, " } else { "" },
-            header.machine
+            if header.whole_machine() { "a whole machine, " } else { "" },
+            header.machine()
         );
     }
     let processor = args.processor.processor(args.cacheline_size);

@@ -27,12 +27,12 @@ pub(super) fn write(findings: &CostFindings, fit: &Fit, out: &mut dyn Write) -> 
 
 fn line(findings: &CostFindings, row: &FieldCost, fit: &Fit, levels: usize) -> String {
     let cost = &row.cost;
-    let accesses: u64 = cost.sources.iter().sum();
-    let mut numbers = format!("{:>7.2}% {accesses:>12}", findings.percent(cost.time));
-    for count in cost.sources.iter().take(levels + 1).skip(1) {
+    let accesses: u64 = cost.sources().iter().sum();
+    let mut numbers = format!("{:>7.2}% {accesses:>12}", findings.percent(cost.time()));
+    for count in cost.sources().iter().take(levels + 1).skip(1) {
         numbers += &format!(" {count:>10}");
     }
-    numbers += &format!(" {:>10}  ", cost.walks);
+    numbers += &format!(" {:>10}  ", cost.walks());
     let mark = if row.is_runtime { "  [runtime]" } else { "" };
     let name = format!("{}{mark}", what(&row.variable, &row.ty, &row.field));
     format!("{numbers}{}", fit.rest(&printable(name.as_bytes()), numbers.len()))
@@ -64,22 +64,22 @@ fn head(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
             ),
         }
     )?;
-    let instructions = findings.total.executions + findings.unexplained;
+    let instructions = findings.total.executions() + findings.unexplained;
     let between = (findings.explained + findings.unexplained).max(1);
     writeln!(
         out,
         "# process {} of a trace of {}: {} accesses of {} threads, {instructions} instructions, {:.2} for each cycle",
         findings.plan.process,
-        printable(findings.header.machine.as_bytes()),
-        course.accesses,
-        course.threads.len(),
+        printable(findings.header.machine().as_bytes()),
+        course.accesses(),
+        course.threads().len(),
         instructions as f64 * TraceCosts::PARTS as f64 / findings.time.max(1) as f64
     )?;
     writeln!(
         out,
         "# of the instructions between accesses {:.2}% are known from the code; {} branches were predicted wrong\n",
         100.0 * findings.explained as f64 / between as f64,
-        findings.total.mispredictions
+        findings.total.mispredictions()
     )?;
     Ok(())
 }
