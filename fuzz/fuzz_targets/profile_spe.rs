@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
 use tallyline_perf_data::file::{ChunkedRecording, RecordSource, VisitedRecord};
 use tallyline_perf_data::spe::{self, AuxtraceBuffer, AuxtraceStats, CpuMetadata, TimeConversion};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription};
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription};
 use tallyline_perf_data::{Attr, Recording, Writer};
 
 /// A file without a name.
@@ -29,7 +29,7 @@ fn recording(trace: &[u8], size: usize) -> Vec<u8> {
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     };
-    let event = EventDescription::new("arm_spe_0//", attr, vec![1]);
+    let event = Event::new("arm_spe_0//", attr, vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
     let cpu = CpuMetadata::new(0, 0x410f_d0c0, 9, 256, u64::MAX);
     let info = spe::auxtrace_info(9, &[cpu]);

@@ -11,7 +11,7 @@ use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
-use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::writer::{Encoder, Event};
 use tallyline_perf_data::{Attr, Sample, Writer};
 
 const PID: i32 = 4000;
@@ -24,8 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let attrs = [0x1cd, 0x2cd].map(attr);
     let names = ["cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P"];
     let events = attrs.iter().zip(names).zip(1..);
-    let events =
-        events.map(|((attr, name), id)| EventDescription::new(name, attr.clone(), vec![id])).collect();
+    let events = events.map(|((attr, name), id)| Event::new(name, attr.clone(), vec![id])).collect();
     let mut writer = Writer::new(BufWriter::new(File::create(path)?), events)?;
     for thread in 0..2 {
         let comm = Comm::new(PID, PID + thread, b"shares", thread == 0);

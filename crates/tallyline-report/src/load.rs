@@ -15,7 +15,7 @@ use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::abi::{read_format, sample as bit};
 use tallyline_perf_data::file::{
-    ChunkedRecording, Events, Record, RecordBody, RecordSource, Recording, VisitedRecord,
+    ChunkedRecording, Event, Record, RecordBody, RecordSource, Recording, VisitedRecord,
 };
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
@@ -193,7 +193,7 @@ fn described(recording: &Recording<'_>) -> Profile {
         let has = |field: u64| event.attr().sample_type & field != 0;
         EventInfo {
             name: event.name().to_owned(),
-            is_precise: is_precise(event.attr(), features.arch().as_deref(), features.pmus()),
+            is_precise: is_precise(event.attr(), features.arch(), features.pmus()),
             is_counter: is_counter(event.attr()),
             has_weight: has(bit::WEIGHT) || has(bit::WEIGHT_STRUCT),
             has_source: has(bit::DATA_SRC),
@@ -331,7 +331,7 @@ impl Samples {
         index
     }
 
-    fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &Events) -> Result<()> {
+    fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &[Event]) -> Result<()> {
         let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| event.attr()) {
             Some(attr) if !attr.is_frequency() => attr.period,
             _ => 1,

@@ -4,7 +4,7 @@ use super::calendar::{BusSchedule, CYCLE, MissBuffers, Time};
 use super::processor::Processor;
 use rustc_hash::FxHashSet;
 use tallyline_trace::coherence::Geometry;
-use tallyline_trace::coherence::cache::{Cache, State};
+use tallyline_trace::coherence::cache::Cache;
 
 /// Lines that are remembered as under way.
 const UNDER_WAY: usize = 1 << 12;
@@ -130,14 +130,14 @@ impl Caches {
     fn translate(&mut self, core: usize, address: u64, now: Time) -> (Time, bool) {
         let page = address / u64::from(self.processor.page);
         let private = &mut self.cores[core];
-        if private.tlb[0].find(self.tlb[0], page).is_some() {
+        if private.tlb[0].touch(self.tlb[0], page) {
             return (now, false);
         }
-        private.tlb[0].insert(self.tlb[0], page, 0, State::Exclusive);
-        if private.tlb[1].find(self.tlb[1], page).is_some() {
+        private.tlb[0].fill(self.tlb[0], page);
+        if private.tlb[1].touch(self.tlb[1], page) {
             return (now + SECOND_TLB, false);
         }
-        private.tlb[1].insert(self.tlb[1], page, 0, State::Exclusive);
+        private.tlb[1].fill(self.tlb[1], page);
         if self.processor.cleared && self.pages.len() < PAGES_LIMIT && self.pages.insert(page) {
             self.clear(core, page);
         }
@@ -189,20 +189,20 @@ impl Caches {
         let last = self.geometries.len() - 1;
         let mut source = last + 1;
         for (level, cache) in private.levels.iter_mut().enumerate() {
-            if cache.find(self.geometries[level], line).is_some() {
+            if cache.touch(self.geometries[level], line) {
                 source = level;
                 break;
             }
         }
         if source > last {
-            if self.shared.find(self.geometries[last], line).is_some() {
+            if self.shared.touch(self.geometries[last], line) {
                 source = last;
             } else {
-                self.shared.insert(self.geometries[last], line, 0, State::Exclusive);
+                self.shared.fill(self.geometries[last], line);
             }
         }
         for (level, cache) in private.levels.iter_mut().enumerate().take(source).skip(first) {
-            cache.insert(self.geometries[level], line, 0, State::Exclusive);
+            cache.fill(self.geometries[level], line);
         }
         source
     }
@@ -264,8 +264,8 @@ impl Caches {
 
     fn is_close(&mut self, core: usize, line: u64) -> bool {
         match self.cores[core].levels.first_mut() {
-            Some(cache) => cache.peek(self.geometries[0], line).is_some(),
-            None => self.shared.peek(self.geometries[0], line).is_some(),
+            Some(cache) => cache.contains(self.geometries[0], line),
+            None => self.shared.contains(self.geometries[0], line),
         }
     }
 

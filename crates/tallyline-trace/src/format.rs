@@ -177,25 +177,11 @@ impl ProcessEnd {
 
 /// A process that became another program, which is not in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessExec {
+pub(crate) struct ProcessExec {
     /// The process.
     pub(crate) process: u32,
     /// The program, as the process named it.
     pub(crate) path: String,
-}
-
-impl ProcessExec {
-    /// Returns the process.
-    #[inline]
-    pub fn process(&self) -> u32 {
-        self.process
-    }
-
-    /// Returns the program, as the process named it.
-    #[inline]
-    pub fn path(&self) -> &str {
-        &self.path
-    }
 }
 
 /// One access to memory.

@@ -228,9 +228,9 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         &self.ends
     }
 
-    /// The processes that became other programs, which are not traced, in the order of time.
-    pub fn executions(&self) -> &[ProcessExec] {
-        &self.executions
+    /// Returns the programs that processes became, which are not traced, in the order of time.
+    pub fn executed_programs(&self) -> impl Iterator<Item = &str> {
+        self.executions.iter().map(|execution| execution.path.as_str())
     }
 
     /// Returns whether the first process came to its end, or became another program, and all of it was

@@ -8,7 +8,7 @@ use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_number, op, snoop, tlb};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
+use tallyline_perf_data::writer::{Encoder, MachineDescription, Writer};
 
 /// The name of the event: what one sample is.
 pub(crate) const EVENT: &str = "memory-accesses";
@@ -61,7 +61,7 @@ where
 {
     let header = trace.header();
     let attr = attributes(header);
-    let event = EventDescription::new(EVENT, attr.clone(), vec![ID]);
+    let event = tallyline_perf_data::file::Event::new(EVENT, attr.clone(), vec![ID]);
     let mut writer = Writer::new(out, vec![event])?;
     write_places(trace, &mut writer, &attr, about, build_id)?;
     let mut samples = 0;

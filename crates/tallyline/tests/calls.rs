@@ -12,7 +12,7 @@ use tallyline_inference::code::{Body, Flow, Image};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap, RecordBody};
 use tallyline_perf_data::sample::{CpuMode, Sample, UserStack};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, Writer};
 use tallyline_perf_data::{Attr, Recording};
 
 /// A handler that is called, and jumped to, through memory; by its name; and by a register.
@@ -137,7 +137,7 @@ impl Program {
             user_stack: if has_words { 8 } else { 0 },
             ..Attr::default()
         };
-        let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
+        let event = Event::new("cpu-clock", attr.clone(), vec![1]);
         let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
         let comm = Comm::new(7, 7, b"calls", true);
         writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");

@@ -14,7 +14,7 @@ use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, op, snoop};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, NumaNode, Writer};
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, NumaNode, Writer};
 
 const SOURCE: &str = "\
 struct pair { long a; long b; char gap[64]; int x; };
@@ -69,8 +69,7 @@ fn write(file: &Path, machine: &MachineDescription, mappings: &[Mmap<'_>], sampl
         ..Attr::default()
     };
     let attrs = [attr(0), attr(1)];
-    let event =
-        |index: usize, name: &str| EventDescription::new(name, attrs[index].clone(), vec![index as u64 + 1]);
+    let event = |index: usize, name: &str| Event::new(name, attrs[index].clone(), vec![index as u64 + 1]);
     let mut writer =
         Writer::new(Cursor::new(Vec::new()), vec![event(0, "one"), event(1, "two")]).expect("memory");
     for pid in [7, 8] {

@@ -17,7 +17,7 @@ use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap, RecordBody};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::{CpuMode, UserStack};
-use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::writer::{Encoder, Event};
 use tallyline_perf_data::{AddressSpaces, Attr, Recording, Sample, Writer};
 
 const SCHEMA: u32 = 1;
@@ -164,7 +164,7 @@ impl Fixture {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let has_returns = self.counts.keys().any(|(_, back)| back.is_some());
         let attr = clock(self.header.frequency, has_returns);
-        let event = EventDescription::new("cpu-clock:u", attr.clone(), vec![1]);
+        let event = Event::new("cpu-clock:u", attr.clone(), vec![1]);
         let mut writer = Writer::new(BufWriter::new(file), vec![event])?;
         let comm = Comm::new(PID, PID, b"shapes", true);
         writer.records(Encoder::comm(&comm, &attr, 1).finish())?;

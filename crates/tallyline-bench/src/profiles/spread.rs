@@ -12,7 +12,7 @@ use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::recorder;
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::writer::{Encoder, Event};
 use tallyline_perf_data::{Attr, Sample, Writer};
 
 /// Instructions with samples in each function.
@@ -47,7 +47,7 @@ pub(super) fn write(program: &Path, samples: u64, functions: usize, recording: &
         bail!("{}: no function with a size", program.display());
     }
     let attr = attr();
-    let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
+    let event = Event::new("cpu-clock", attr.clone(), vec![1]);
     let out = File::create(recording).with_context(|| format!("cannot write {}", recording.display()))?;
     let mut writer = Writer::new(BufWriter::new(out), vec![event])?;
     let comm = Comm::new(PID, PID, b"spread", true);

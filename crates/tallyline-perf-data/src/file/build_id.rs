@@ -44,18 +44,18 @@ impl fmt::Debug for BuildId {
 
 /// Build-ids by the path of the file, `[kernel.kallsyms]` and `[vdso]` among them.
 #[derive(Clone, Debug, Default)]
-pub struct BuildIds {
+pub(crate) struct BuildIds {
     by_path: HashMap<Vec<u8>, BuildId>,
 }
 
 impl BuildIds {
     /// The id of the file with this path.
-    pub fn get(&self, path: &[u8]) -> Option<BuildId> {
+    pub(crate) fn get(&self, path: &[u8]) -> Option<BuildId> {
         self.by_path.get(path).copied()
     }
 
     /// All, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
     }
 

@@ -205,7 +205,7 @@ impl RecordSource for ChunkedRecording<'_> {
     }
 
     fn visit(&self, each: &mut RecordVisitor<'_>) -> Result<bool> {
-        Ok(if self.visit_all(each)? { true } else { false })
+        self.visit_all(each)
     }
 
     fn visit_at(

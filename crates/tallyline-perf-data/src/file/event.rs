@@ -23,6 +23,12 @@ pub struct Event {
 }
 
 impl Event {
+    /// Makes an event: its name as the user gave it, the attributes that it was opened with, and the numbers that
+    /// its samples carry. It is in no group.
+    pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
+        Self { name: name.into(), attr, ids, group: None }
+    }
+
     /// Returns the name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
     #[inline]
     pub fn name(&self) -> &str {
@@ -52,7 +58,7 @@ pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
 
 /// All events of a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Events {
+pub(crate) struct Events {
     list: Vec<Event>,
     by_id: HashMap<u64, usize>,
     position: Position,
@@ -88,23 +94,23 @@ impl Position {
 }
 
 impl Events {
-    /// Returns the number of events.
-    pub fn len(&self) -> usize {
-        self.list.len()
+    /// Returns all events, in the order of the command line.
+    pub(super) fn as_slice(&self) -> &[Event] {
+        &self.list
     }
 
     /// Returns whether there are no events.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// The event with this index.
-    pub fn get(&self, index: usize) -> Option<&Event> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Event> {
         self.list.get(index)
     }
 
     /// All events, in the order of the command line.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Event> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.list.iter()
     }
 

@@ -6,29 +6,28 @@ use std::collections::BTreeMap;
 
 /// A section's number, `HEADER_*` in perf's `util/header.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Feature(pub u64);
+pub(crate) struct Feature(pub(crate) u64);
 
 impl Feature {
-    #![allow(missing_docs, reason = "the names are perf's, HEADER_*")]
-    pub const TRACING_DATA: Self = Self(1);
-    pub const BUILD_ID: Self = Self(2);
-    pub const HOSTNAME: Self = Self(3);
-    pub const OS_RELEASE: Self = Self(4);
-    pub const VERSION: Self = Self(5);
-    pub const ARCH: Self = Self(6);
-    pub const CPUS: Self = Self(7);
-    pub const CPU_DESCRIPTION: Self = Self(8);
-    pub const CPU_ID: Self = Self(9);
-    pub const TOTAL_MEMORY: Self = Self(10);
-    pub const COMMAND_LINE: Self = Self(11);
-    pub const EVENT_DESC: Self = Self(12);
-    pub const CPU_TOPOLOGY: Self = Self(13);
-    pub const NODES: Self = Self(14);
-    pub const PMU_MAPPINGS: Self = Self(16);
-    pub const GROUP_DESC: Self = Self(17);
-    pub const CACHE: Self = Self(20);
-    pub const SAMPLE_TIME: Self = Self(21);
-    pub const MEMORY_TOPOLOGY: Self = Self(22);
+    pub(crate) const TRACING_DATA: Self = Self(1);
+    pub(crate) const BUILD_ID: Self = Self(2);
+    pub(crate) const HOSTNAME: Self = Self(3);
+    pub(crate) const OS_RELEASE: Self = Self(4);
+    pub(crate) const VERSION: Self = Self(5);
+    pub(crate) const ARCH: Self = Self(6);
+    pub(crate) const CPUS: Self = Self(7);
+    pub(crate) const CPU_DESCRIPTION: Self = Self(8);
+    pub(crate) const CPU_ID: Self = Self(9);
+    pub(crate) const TOTAL_MEMORY: Self = Self(10);
+    pub(crate) const COMMAND_LINE: Self = Self(11);
+    pub(crate) const EVENT_DESC: Self = Self(12);
+    pub(crate) const CPU_TOPOLOGY: Self = Self(13);
+    pub(crate) const NODES: Self = Self(14);
+    pub(crate) const PMU_MAPPINGS: Self = Self(16);
+    pub(crate) const GROUP_DESC: Self = Self(17);
+    pub(crate) const CACHE: Self = Self(20);
+    pub(crate) const SAMPLE_TIME: Self = Self(21);
+    pub(crate) const MEMORY_TOPOLOGY: Self = Self(22);
 }
 
 /// One level of the machine's caches.

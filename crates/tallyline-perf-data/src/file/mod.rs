@@ -19,11 +19,13 @@ mod stream;
 mod tests;
 mod tracing;
 
-pub use build_id::{BuildId, BuildIds};
+pub use build_id::BuildId;
+pub(crate) use build_id::BuildIds;
 pub use chunked::ChunkedRecording;
-pub use event::{Event, Events};
-pub use features::{CacheLevel, Feature, Features, Group};
-pub use order::TimeOrdered;
+pub use event::Event;
+pub(crate) use event::Events;
+pub(crate) use features::Feature;
+pub use features::{CacheLevel, Features, Group};
 pub use record::{Comm, KernelSymbol, Mmap, Record, RecordBody, Task};
 pub use records::{RecordSource, RecordVisitor, VisitedRecord};
 
@@ -66,8 +68,8 @@ pub struct Recording<'a> {
 impl Recording<'_> {
     /// Returns the events that were sampled.
     #[inline]
-    pub fn events(&self) -> &Events {
-        &self.events
+    pub fn events(&self) -> &[Event] {
+        self.events.as_slice()
     }
 
     /// Returns the description of the machine and the run.
@@ -76,10 +78,9 @@ impl Recording<'_> {
         &self.features
     }
 
-    /// Returns the build-ids of files.
-    #[inline]
-    pub fn build_ids(&self) -> &BuildIds {
-        &self.build_ids
+    /// Returns the build-ids of files by their paths, in no order.
+    pub fn build_ids(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
+        self.build_ids.iter()
     }
 
     /// Returns the defects of the file that do not make it useless, a line each.
@@ -147,8 +148,8 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn in_time_order(&self) -> Result<TimeOrdered<'_>> {
-        TimeOrdered::new(self)
+    pub fn in_time_order(&self) -> Result<impl Iterator<Item = Result<Record<'_>>>> {
+        order::TimeOrdered::new(self)
     }
 
     fn decode<'r>(&'r self, raw: &RawRecord<'r>) -> Result<Record<'r>> {

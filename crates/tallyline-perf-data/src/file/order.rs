@@ -11,7 +11,7 @@ use crate::abi::{record as kind, sample as bit};
 /// Those without a time, which perf made up for what was there before, come first; equal times
 /// are in the order of the file. Sorting takes 16 bytes a record, and less time the more of them
 /// are in order already.
-pub struct TimeOrdered<'r> {
+pub(super) struct TimeOrdered<'r> {
     recording: &'r Recording<'r>,
     // by time: where they are
     records: std::vec::IntoIter<(u64, u64)>,

@@ -155,26 +155,6 @@ pub struct KernelSymbol<'a> {
     pub(crate) is_unregistered: bool,
 }
 
-impl<'a> KernelSymbol<'a> {
-    /// Returns the first address.
-    #[inline]
-    pub fn start(&self) -> u64 {
-        self.start
-    }
-
-    /// Returns the length in bytes.
-    #[inline]
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Returns its name.
-    #[inline]
-    pub fn name(&self) -> &'a [u8] {
-        self.name
-    }
-}
-
 /// Decodes records of known events.
 pub(super) struct Decoder<'e> {
     pub(super) events: &'e Events,

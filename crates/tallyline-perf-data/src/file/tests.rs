@@ -5,7 +5,7 @@ use crate::abi::{attr_flag, sample as bit};
 use crate::attr::Attr;
 use crate::sample::{CpuMode, DataSource, Sample, Weight};
 use crate::spaces::AddressSpaces;
-use crate::writer::{Encoder, EventDescription, MachineDescription, NumaNode, Writer};
+use crate::writer::{Encoder, Event, MachineDescription, NumaNode, Writer};
 use std::io::Cursor as File;
 
 fn attr(config: u64) -> Attr {
@@ -71,10 +71,8 @@ fn sample(id: u64, time: u64, ip: u64) -> Sample<'static> {
 fn recording() -> Vec<u8> {
     let events = ["first", "second"].iter().zip(0..);
     let events: Vec<_> = events
-        .map(|(name, index)| EventDescription {
-            name: format!("{name}:u"),
-            attr: attr(index),
-            ids: vec![index * 10 + 1, index * 10 + 2],
+        .map(|(name, index)| {
+            Event::new(format!("{name}:u"), attr(index), vec![index * 10 + 1, index * 10 + 2])
         })
         .collect();
     let mut writer = Writer::new(File::new(Vec::new()), events).expect("memory");
@@ -158,8 +156,7 @@ impl std::io::Seek for Disk {
 
 #[test]
 fn what_was_written_before_the_disk_was_full_is_read() {
-    let events =
-        (0..1).map(|index| EventDescription { name: "first:u".into(), attr: attr(index), ids: vec![11] });
+    let events = (0..1).map(|index| Event::new("first:u", attr(index), vec![11]));
     let mut disk = Disk { file: File::new(Vec::new()), room: 1000 };
     let mut writer = Writer::new(&mut disk, events.collect()).expect("room");
     let mut whole = 0;
@@ -297,7 +294,7 @@ fn records_in_front_of_garbage_are_read_and_a_warning_says_where_it_is() {
         // in pieces it is left to who reads it as a whole
         let file = stored(&bytes);
         let pieces = ChunkedRecording::open(&file).expect("readable").expect("a file");
-        assert_eq!(pieces.visit(&mut |_, _| Ok(())).expect("readable"), false);
+        assert!(!pieces.visit(&mut |_, _| Ok(())).expect("readable"));
     }
 }
 
@@ -320,7 +317,7 @@ fn a_record_with_a_damaged_body_is_left_out_and_told() {
         }
         Ok(())
     });
-    assert_eq!(read.expect("the others are read"), true);
+    assert!(read.expect("the others are read"));
     expected.remove(index);
     assert_eq!(found, expected.iter().map(|(position, _)| *position).collect::<Vec<_>>());
     assert!(told.len() == 1 && told[0].0 == at as u64, "{told:?}");
@@ -405,18 +402,15 @@ fn all(records: &dyn RecordSource) -> Result<Vec<(u64, String)>> {
         found.push((position, text));
         Ok(())
     })?;
-    assert_eq!(read, true);
+    assert!(read);
     Ok(found)
 }
 
 #[test]
 fn a_file_in_pieces_has_the_records_of_its_bytes() {
     // longer than some pieces
-    let mut writer = Writer::new(
-        File::new(Vec::new()),
-        vec![EventDescription { name: "e".into(), attr: attr(0), ids: vec![1] }],
-    )
-    .expect("memory");
+    let mut writer =
+        Writer::new(File::new(Vec::new()), vec![Event::new("e", attr(0), vec![1])]).expect("memory");
     for time in 0..100 {
         let mut record = match time % 10 {
             0 => Encoder::comm(&Comm { pid: 7, tid: 8, name: &[b'n'; 700], is_exec: false }, &attr(0), time),
@@ -459,7 +453,7 @@ fn further_files_go_on_where_the_first_one_ends() {
         _ => Encoder::sample(&sample(1, 1000 - time, 0x40_0000 + time), &attr(0)),
     };
     let written = |times: std::ops::Range<u64>| {
-        let event = EventDescription { name: "e".into(), attr: attr(0), ids: vec![1] };
+        let event = Event::new("e", attr(0), vec![1]);
         let mut writer = Writer::new(File::new(Vec::new()), vec![event]).expect("memory");
         times.for_each(|time| writer.records(record(time).finish()).expect("memory"));
         writer.finish(&machine(), &[]).expect("memory").into_inner()

@@ -21,33 +21,13 @@ const FILES_LIMIT: usize = 1024;
 
 /// The files that were kept, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CachedFiles {
+pub(super) struct CachedFiles {
     /// Files that were copied.
-    pub(crate) files: u64,
+    pub(super) files: u64,
     /// Their bytes.
-    pub(crate) bytes: u64,
+    pub(super) bytes: u64,
     /// Files that could not be copied, and why, a line each.
-    pub(crate) failures: Vec<String>,
-}
-
-impl CachedFiles {
-    /// Returns the number of files that were copied.
-    #[inline]
-    pub fn files(&self) -> u64 {
-        self.files
-    }
-
-    /// Returns the bytes of these files.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Returns the files that could not be copied, and why, a line each.
-    #[inline]
-    pub fn failures(&self) -> &[String] {
-        &self.failures
-    }
+    pub(super) failures: Vec<String>,
 }
 
 /// A process's view of the file system.

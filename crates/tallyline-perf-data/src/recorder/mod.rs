@@ -22,7 +22,6 @@ mod tracepoints;
 mod vdso;
 
 pub use build_id::build_id_of_file;
-pub use build_id_cache::CachedFiles;
 pub use error::RecordError;
 pub use events::{groups, parse};
 pub use machine::describe;
@@ -32,8 +31,8 @@ pub use sysfs::Pmus;
 pub use vdso::Vdso;
 
 use super::abi::read_format;
-use super::writer::{Encoder, EventDescription, MachineDescription, Writer};
-use build_id_cache::BuildIdCache;
+use super::writer::{Encoder, Event, MachineDescription, Writer};
+use build_id_cache::{BuildIdCache, CachedFiles};
 use open::OpenedEvents;
 use rings::{RecordingStats, Rings};
 use std::collections::HashMap;
@@ -185,7 +184,7 @@ pub struct RecordSummary {
     /// The requests that could not be met and their substitutes, a line each.
     pub(crate) notes: Vec<String>,
     /// Programs that were kept.
-    pub(crate) kept: CachedFiles,
+    cached: CachedFiles,
     /// `true` if the recording ended because the file reached its size limit.
     pub(crate) reached_limit: bool,
 }
@@ -239,10 +238,19 @@ impl RecordSummary {
         &self.notes
     }
 
-    /// Returns the programs that were kept.
-    #[inline]
-    pub fn kept(&self) -> &CachedFiles {
-        &self.kept
+    /// Returns the number of programs that were copied into the build-id cache.
+    pub fn cached_files(&self) -> u64 {
+        self.cached.files
+    }
+
+    /// Returns the bytes of these copies.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cached.bytes
+    }
+
+    /// Returns the programs that could not be copied, and why, a line each.
+    pub fn cache_failures(&self) -> &[String] {
+        &self.cached.failures
     }
 
     /// Returns whether the recording ended because the file reached its size limit.
@@ -325,7 +333,7 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
 fn stream(
     options: &RecordOptions,
     events: &[open::OpenEvent],
-    descriptions: Vec<EventDescription>,
+    descriptions: Vec<Event>,
 ) -> std::io::Result<Writer<File>> {
     let out = std::io::stdout().as_fd().try_clone_to_owned()?;
     let requests: Vec<_> = events.iter().map(|event| event.request.clone()).collect();
@@ -488,7 +496,7 @@ impl Session<'_> {
             }
         }
         if let Some(folder) = &self.options.keep {
-            summary.kept = std::mem::take(&mut self.tally.keeper).keep(folder);
+            summary.cached = std::mem::take(&mut self.tally.keeper).keep(folder);
         }
         summary.samples = self.tally.samples;
         (summary.packets, summary.packets_full) = (self.tally.packets, self.tally.full);
@@ -511,7 +519,7 @@ impl Session<'_> {
 }
 
 impl open::OpenEvent {
-    fn description(&self) -> EventDescription {
-        EventDescription { name: self.request.name.clone(), attr: self.attr.clone(), ids: self.ids.clone() }
+    fn description(&self) -> Event {
+        Event::new(self.request.name.clone(), self.attr.clone(), self.ids.clone())
     }
 }

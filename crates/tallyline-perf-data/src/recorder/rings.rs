@@ -234,7 +234,7 @@ mod tests {
     use crate::attr::Attr;
     use crate::file::{RecordBody, RecordSource, VisitedRecord};
     use crate::spe::{CpuMetadata, SampleId, auxtrace_info};
-    use crate::writer::{Encoder, EventDescription, MachineDescription};
+    use crate::writer::{Encoder, Event, MachineDescription};
 
     /// A load of a program, with its number in the address of the data.
     fn packets(number: u64) -> Vec<u8> {
@@ -257,7 +257,7 @@ mod tests {
 
     /// A recording's beginning.
     fn begin(path: &std::path::Path) -> Writer<File> {
-        let event = EventDescription { name: "arm_spe_0//".to_owned(), attr: attr(), ids: vec![1] };
+        let event = Event::new("arm_spe_0//", attr(), vec![1]);
         let mut writer = Writer::new(File::create(path).expect("writable"), vec![event]).expect("writable");
         let cpus = [3, 5].map(|number| CpuMetadata { number, pmu: Some(9), ..CpuMetadata::default() });
         let mut info = Encoder::auxtrace_info(auxtrace::ARM_SPE, &auxtrace_info(9, &cpus));

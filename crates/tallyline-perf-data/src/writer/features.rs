@@ -1,6 +1,6 @@
 //! The sections that describe the machine and the run.
 
-use super::{EventDescription, attr_size};
+use super::{Event, attr_size};
 use crate::abi::{misc, record as kind};
 use crate::file::{BuildId, CacheLevel, Feature, Group};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl NumaNode {
 pub(super) fn sections(
     machine: &MachineDescription,
     groups: &[Group],
-    events: &[EventDescription],
+    events: &[Event],
     build_ids: &BTreeMap<(bool, Vec<u8>), BuildId>,
     times: Option<(u64, u64)>,
 ) -> Vec<(u64, Vec<u8>)> {
@@ -202,7 +202,7 @@ impl Section {
         self.0.resize(self.0.len() + path_len - path.len(), 0);
     }
 
-    fn events(&mut self, events: &[EventDescription]) {
+    fn events(&mut self, events: &[Event]) {
         self.count(events.len());
         let size = attr_size(events);
         self.halves(&[size]);

@@ -6,11 +6,11 @@
 mod features;
 mod records;
 
+pub use super::file::Event;
 pub use features::{MachineDescription, NumaNode};
 pub use records::Encoder;
 
 use super::abi::record as kind;
-use super::attr::Attr;
 use super::file::{BuildId, Feature, Group};
 use super::spe::AuxtraceBuffer;
 use std::collections::BTreeMap;
@@ -23,51 +23,20 @@ const HEADER_SIZE: u64 = 104;
 const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
 
 /// The bytes of each event's attributes: of the one that needs most.
-fn attr_size(events: &[EventDescription]) -> u32 {
+fn attr_size(events: &[Event]) -> u32 {
     events.iter().map(|event| event.attr.size()).max().unwrap_or_default()
 }
 
 /// An entry of the table of events: the attributes, and where the ids are.
-fn entry_size(events: &[EventDescription]) -> u64 {
+fn entry_size(events: &[Event]) -> u64 {
     u64::from(attr_size(events)) + 16
-}
-
-/// An event as the header describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventDescription {
-    /// As the user gave it.
-    pub(crate) name: String,
-    /// The attributes that the event was opened with.
-    pub(crate) attr: Attr,
-    /// The numbers that samples carry.
-    pub(crate) ids: Vec<u64>,
-}
-
-impl EventDescription {
-    /// Returns the name as the user gave it.
-    #[inline]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the attributes that the event was opened with.
-    #[inline]
-    pub fn attr(&self) -> &Attr {
-        &self.attr
-    }
-
-    /// Makes the description of an event: its name as the user gave it, the attributes that it was opened with,
-    /// and the numbers that its samples carry.
-    pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
-        Self { name: name.into(), attr, ids }
-    }
 }
 
 /// A file under construction. Nothing is buffered here: hand in a `BufWriter`.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    events: Vec<EventDescription>,
+    events: Vec<Event>,
     attrs: u64,
     data: u64,
     written: u64,
@@ -82,7 +51,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What `out` says.
-    pub fn new(out: W, events: Vec<EventDescription>) -> Result<Self> {
+    pub fn new(out: W, events: Vec<Event>) -> Result<Self> {
         let ids: usize = events.iter().map(|event| event.ids.len()).sum();
         let attrs = HEADER_SIZE + 8 * ids as u64;
         let data = attrs + entry_size(&events) * events.len() as u64;
@@ -107,7 +76,7 @@ impl<W: Write + Seek> Writer<W> {
     /// What `out` says; an event with more numbers than a record has room for.
     pub(crate) fn stream(
         out: W,
-        events: Vec<EventDescription>,
+        events: Vec<Event>,
         machine: &MachineDescription,
         groups: &[Group],
     ) -> Result<Self> {
@@ -176,7 +145,7 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// The events.
-    pub fn events(&self) -> &[EventDescription] {
+    pub fn events(&self) -> &[Event] {
         &self.events
     }
 

@@ -85,7 +85,7 @@ fn accesses(records: &dyn RecordSource) -> (Vec<Sample<'static>>, AuxtraceStats)
         }
         Ok(())
     });
-    assert_eq!(read.expect("well-formed"), true);
+    assert!(read.expect("well-formed"));
     (samples, tally)
 }
 
@@ -283,7 +283,7 @@ fn a_trace_that_is_longer_than_the_file_is_a_warning_and_in_pieces_left_to_who_r
     let whole = Recording::parse(&bytes).expect("the records before it are there");
     assert!(whole.warnings()[0].contains("data of a trace"), "{:?}", whole.warnings());
     let pieces = ChunkedRecording::open(&file).expect("readable").expect("nothing that needs more");
-    assert_eq!(pieces.visit(&mut |_, _| Ok(())).expect("readable"), false);
+    assert!(!pieces.visit(&mut |_, _| Ok(())).expect("readable"));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
         }
         Ok(())
     });
-    assert_eq!(outcome.expect("the rest is read"), true);
+    assert!(outcome.expect("the rest is read"));
     assert!(damage.len() == 1 && damage[0].contains("of its buffer"), "no buffer is so large: {damage:?}");
 }
 

@@ -6,7 +6,7 @@ use tallyline_perf_data::abi::{attr_flag, auxtrace, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, aarch64};
 use tallyline_perf_data::spe::{self, AuxtraceBuffer, CpuMetadata, SampleId, TimeConversion};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, NumaNode};
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, NumaNode};
 use tallyline_perf_data::{Attr, Writer};
 
 pub(crate) const PID: i32 = 4000;
@@ -223,7 +223,7 @@ fn begin_described<W: Write + Seek>(
     let attrs = [attr(FIELDS), Attr { kind: 1, config: 9, period: 1, ..attr(FIELDS) }];
     let events =
         attrs.iter().zip(["arm_spe_0/ts_enable=1,load_filter=1,store_filter=1/", "dummy:u"]).zip(1..);
-    let events = events.map(|((attr, name), id)| EventDescription::new(name, attr.clone(), vec![id]));
+    let events = events.map(|((attr, name), id)| Event::new(name, attr.clone(), vec![id]));
     let mut writer = Writer::new(out, events.collect())?;
     if let Some(clock) = clock {
         writer.records(Encoder::time_conversion(clock).finish())?;

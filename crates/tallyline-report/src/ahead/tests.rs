@@ -13,7 +13,7 @@ use tallyline_inference::{Debug, Wanted, infer};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap, Recording};
 use tallyline_perf_data::jit::JitMap;
-use tallyline_perf_data::writer::{Encoder, EventDescription};
+use tallyline_perf_data::writer::{Encoder, Event};
 use tallyline_perf_data::{Attr, Writer, recorder};
 
 const ONE: &str = "
@@ -117,7 +117,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     };
-    let event = EventDescription::new("cpu-clock", attr.clone(), vec![1]);
+    let event = Event::new("cpu-clock", attr.clone(), vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
     let mut time = 1000;
     let (one, two) = (compiled.offsets("one"), compiled.offsets("two"));

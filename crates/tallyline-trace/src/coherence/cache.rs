@@ -4,7 +4,7 @@ use super::Geometry;
 
 /// The state of a line in a core's caches, by MESI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Nothing: it is not there.
     #[default]
     Invalid,
@@ -18,7 +18,7 @@ pub enum State {
 
 /// A place for a line.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
+pub(crate) struct Way {
     /// The line's number.
     pub(crate) line: u64,
     /// The bytes that the core wrote since it last took the line for itself, one bit a byte.
@@ -33,32 +33,6 @@ pub struct Way {
     pub(crate) index: u32,
     /// The core's rights.
     pub(crate) state: State,
-}
-
-impl Way {
-    /// Returns the line's number.
-    #[inline]
-    pub fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// Returns the number of reads since the line came.
-    #[inline]
-    pub fn reads(&self) -> u64 {
-        self.reads
-    }
-
-    /// Returns the number of writes since the line came.
-    #[inline]
-    pub fn writes(&self) -> u64 {
-        self.writes
-    }
-
-    /// Returns the line's index in the directory.
-    #[inline]
-    pub fn index(&self) -> u32 {
-        self.index
-    }
 }
 
 /// The cache of a core. It has no memory of its own before the core's first access.
@@ -78,7 +52,7 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 impl Cache {
     /// The line, if it is there; it is then the most recently used one.
     #[inline]
-    pub fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+    pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
         let clock = self.clock;
         let way = self.peek(geometry, line)?;
@@ -88,13 +62,13 @@ impl Cache {
 
     /// The line, if it is there.
     #[inline]
-    pub fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
+    pub(crate) fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
     /// Puts a line in; the one that had to go for it, if any.
-    pub fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
+    pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
         }
@@ -106,6 +80,24 @@ impl Cache {
         (evicted.state != State::Invalid).then_some(evicted)
     }
 
+    /// Returns whether a line is there; it is then the most recently used one.
+    #[inline]
+    pub fn touch(&mut self, geometry: Geometry, line: u64) -> bool {
+        self.find(geometry, line).is_some()
+    }
+
+    /// Returns whether a line is there.
+    #[inline]
+    pub fn contains(&mut self, geometry: Geometry, line: u64) -> bool {
+        self.peek(geometry, line).is_some()
+    }
+
+    /// Puts a line in, in the place of the least recently used one of its set.
+    #[inline]
+    pub fn fill(&mut self, geometry: Geometry, line: u64) {
+        self.insert(geometry, line, 0, State::Exclusive);
+    }
+
     /// Takes a line out, if it is there.
     #[inline]
     pub fn invalidate(&mut self, geometry: Geometry, line: u64) {
@@ -115,7 +107,7 @@ impl Cache {
     }
 
     /// All lines that are there.
-    pub fn lines(&self) -> impl Iterator<Item = &Way> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Way> {
         self.ways.iter().filter(|way| way.state != State::Invalid)
     }
 }

@@ -8,7 +8,7 @@ const LINES_LIMIT: u64 = 1 << 25;
 
 /// Why a line was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissKind {
+pub(super) enum MissKind {
     /// The core never had it.
     Cold,
     /// It had to go for others: too many, or too many of one set.

@@ -1,8 +1,8 @@
 //! The cores with their caches, the protocol between them, and the counts.
 
 use super::cache::{Cache, State, Way};
-use super::lines::{CopyStatus, Directory, Invalidation};
-use super::{Geometry, LineCounts, MissKind};
+use super::lines::{CopyStatus, Directory, Invalidation, MissKind};
+use super::{Geometry, LineCounts};
 use crate::Result;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;

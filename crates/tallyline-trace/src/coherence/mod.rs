@@ -14,6 +14,6 @@ mod machine;
 mod replay;
 
 pub use geometry::Geometry;
-pub use lines::{LineCounts, MissKind};
+pub use lines::LineCounts;
 pub use machine::{AccessCounts, AccessSite, CoherenceSummary, Conflict, InstructionCounts, Machine};
 pub use replay::{AtomicOrder, CoreModel, ReplayOptions, ReplayStats, replay, replay_on};

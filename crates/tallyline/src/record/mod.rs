@@ -96,20 +96,19 @@ fn tell(args: &RecordArgs, summary: &RecordSummary) {
             summary.packets_full()
         );
     }
-    let kept = summary.kept();
-    if kept.files() > 0 {
+    if summary.cached_files() > 0 {
         let folder = builds_folder().unwrap_or_default();
         eprintln!(
             "tallyline: kept {} programs of other mount namespaces for reports, {:.1} MB in {}",
-            kept.files(),
-            kept.bytes() as f64 / 1e6,
+            summary.cached_files(),
+            summary.cached_bytes() as f64 / 1e6,
             folder.display()
         );
     }
-    for failure in kept.failures().iter().take(FAILURES_SHOWN) {
+    for failure in summary.cache_failures().iter().take(FAILURES_SHOWN) {
         eprintln!("tallyline: not kept for reports: {failure}");
     }
-    if let Some(more) = kept.failures().len().checked_sub(FAILURES_SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = summary.cache_failures().len().checked_sub(FAILURES_SHOWN).filter(|more| *more > 0) {
         eprintln!("tallyline: not kept for reports: {more} more");
     }
     let events: Vec<_> = summary.events().iter().map(|(name, scope)| format!("{name} ({scope})")).collect();

@@ -162,7 +162,7 @@ fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand)
             "tallyline: the emulator was killed or could not write: the last accesses of each thread are missing"
         );
     }
-    if let Some(line) = untraced(trace.executions().iter().map(|execution| execution.path())) {
+    if let Some(line) = untraced(trace.executed_programs()) {
         eprintln!("tallyline: {line}");
     }
     let accesses: u64 = trace.threads().iter().map(|thread| thread.accesses()).sum();

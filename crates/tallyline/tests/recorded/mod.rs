@@ -11,7 +11,7 @@ use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
 use tallyline_perf_data::file::{Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
-use tallyline_perf_data::writer::{Encoder, EventDescription, MachineDescription, Writer};
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, Writer};
 
 pub(crate) const PROGRAM: &str = "\
 struct inner { int x, y; };
@@ -117,7 +117,7 @@ pub(crate) fn record_program(
         flags: attr_flag::SAMPLE_ID_ALL | if is_precise { 2 << attr_flag::PRECISE_SHIFT } else { 0 },
         ..Attr::default()
     };
-    let event = EventDescription::new("loads", attr.clone(), vec![1]);
+    let event = Event::new("loads", attr.clone(), vec![1]);
     let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
     let comm = Comm::new(7, 7, b"pair", true);
     writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
