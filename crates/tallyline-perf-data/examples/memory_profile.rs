@@ -90,7 +90,7 @@ fn attr(config: u64) -> Attr {
     Attr {
         kind: 4,
         config,
-        period: 1000,
+        sample_period: 1000,
         sample_type: bit::IDENTIFIER
             | bit::IP
             | bit::TID

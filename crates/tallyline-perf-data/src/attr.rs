@@ -18,7 +18,7 @@ pub struct Attr {
     /// The event's number among those of its kind.
     pub config: u64,
     /// Events between samples, or samples a second with `attr_flag::FREQ`.
-    pub period: u64,
+    pub sample_period: u64,
     /// `abi::sample` bits.
     pub sample_type: u64,
     /// `abi::read_format` bits.
@@ -26,27 +26,27 @@ pub struct Attr {
     /// `abi::attr_flag` bits, as on a little-endian machine.
     pub flags: u64,
     /// Bytes (with the flag `watermark`) or events between wake-ups.
-    pub wakeup: u32,
+    pub wakeup_events: u32,
     /// The kind of a breakpoint.
-    pub breakpoint: u32,
+    pub bp_type: u32,
     /// More of the event; a breakpoint's address.
     pub config1: u64,
     /// More of the event; a breakpoint's length.
     pub config2: u64,
     /// `PERF_SAMPLE_BRANCH_*` bits.
-    pub branch_type: u64,
+    pub branch_sample_type: u64,
     /// The user registers that are sampled, a bit for each.
-    pub user_registers: u64,
+    pub sample_regs_user: u64,
     /// The number of bytes of the user's stack that are sampled.
-    pub user_stack: u32,
+    pub sample_stack_user: u32,
     /// The clock of timestamps, with the flag `use_clockid`.
-    pub clock: i32,
+    pub clockid: i32,
     /// The registers that are sampled at the interrupt, a bit for each.
-    pub interrupt_registers: u64,
+    pub sample_regs_intr: u64,
     /// Bytes of a hardware trace between wake-ups.
     pub aux_watermark: u32,
     /// The longest call chain.
-    pub max_stack: u16,
+    pub sample_max_stack: u16,
     /// Bytes of a hardware trace in each sample.
     pub aux_sample_size: u32,
     /// More of the event.
@@ -101,21 +101,21 @@ impl Attr {
         let kind = at.u32(WHAT)?;
         at.u32(WHAT)?;
         let config = at.u64(WHAT)?;
-        let period = at.u64(WHAT)?;
+        let sample_period = at.u64(WHAT)?;
         let sample_type = at.u64(WHAT)?;
         let read_format = at.u64(WHAT)?;
         let flags = flags_from(at.u64(WHAT)?, order);
-        let wakeup = at.u32(WHAT)?;
-        let breakpoint = at.u32(WHAT)?;
+        let wakeup_events = at.u32(WHAT)?;
+        let bp_type = at.u32(WHAT)?;
         let config1 = at.u64(WHAT)?;
         let config2 = at.u64(WHAT)?;
-        let branch_type = at.u64(WHAT)?;
-        let user_registers = at.u64(WHAT)?;
-        let user_stack = at.u32(WHAT)?;
-        let clock = at.u32(WHAT)?.cast_signed();
-        let interrupt_registers = at.u64(WHAT)?;
+        let branch_sample_type = at.u64(WHAT)?;
+        let sample_regs_user = at.u64(WHAT)?;
+        let sample_stack_user = at.u32(WHAT)?;
+        let clockid = at.u32(WHAT)?.cast_signed();
+        let sample_regs_intr = at.u64(WHAT)?;
         let aux_watermark = at.u32(WHAT)?;
-        let max_stack = at.u16(WHAT)?;
+        let sample_max_stack = at.u16(WHAT)?;
         at.u16(WHAT)?;
         let aux_sample_size = at.u32(WHAT)?;
         at.u32(WHAT)?;
@@ -124,21 +124,21 @@ impl Attr {
         Ok(Self {
             kind,
             config,
-            period,
+            sample_period,
             sample_type,
             read_format,
             flags,
-            wakeup,
-            breakpoint,
+            wakeup_events,
+            bp_type,
             config1,
             config2,
-            branch_type,
-            user_registers,
-            user_stack,
-            clock,
-            interrupt_registers,
+            branch_sample_type,
+            sample_regs_user,
+            sample_stack_user,
+            clockid,
+            sample_regs_intr,
             aux_watermark,
-            max_stack,
+            sample_max_stack,
             aux_sample_size,
             config3,
         })
@@ -150,10 +150,10 @@ impl Attr {
         let sizes = [
             (SIZE, self.config3 != 0),
             (120, self.aux_sample_size != 0),
-            (112, self.aux_watermark != 0 || self.max_stack != 0),
-            (104, self.interrupt_registers != 0),
-            (96, self.user_registers != 0 || self.user_stack != 0 || self.clock != 0),
-            (80, self.branch_type != 0),
+            (112, self.aux_watermark != 0 || self.sample_max_stack != 0),
+            (104, self.sample_regs_intr != 0),
+            (96, self.sample_regs_user != 0 || self.sample_stack_user != 0 || self.clockid != 0),
+            (80, self.branch_sample_type != 0),
             (72, self.config2 != 0),
         ];
         sizes.into_iter().find_map(|(size, is_used)| is_used.then_some(size)).unwrap_or(SIZE_VER0)
@@ -176,21 +176,21 @@ impl Attr {
         put(&self.kind.to_ne_bytes());
         put(&size.to_ne_bytes());
         put(&self.config.to_ne_bytes());
-        put(&self.period.to_ne_bytes());
+        put(&self.sample_period.to_ne_bytes());
         put(&self.sample_type.to_ne_bytes());
         put(&self.read_format.to_ne_bytes());
         put(&flags_to(self.flags, ByteOrder::NATIVE).to_ne_bytes());
-        put(&self.wakeup.to_ne_bytes());
-        put(&self.breakpoint.to_ne_bytes());
+        put(&self.wakeup_events.to_ne_bytes());
+        put(&self.bp_type.to_ne_bytes());
         put(&self.config1.to_ne_bytes());
         put(&self.config2.to_ne_bytes());
-        put(&self.branch_type.to_ne_bytes());
-        put(&self.user_registers.to_ne_bytes());
-        put(&self.user_stack.to_ne_bytes());
-        put(&self.clock.to_ne_bytes());
-        put(&self.interrupt_registers.to_ne_bytes());
+        put(&self.branch_sample_type.to_ne_bytes());
+        put(&self.sample_regs_user.to_ne_bytes());
+        put(&self.sample_stack_user.to_ne_bytes());
+        put(&self.clockid.to_ne_bytes());
+        put(&self.sample_regs_intr.to_ne_bytes());
         put(&self.aux_watermark.to_ne_bytes());
-        put(&self.max_stack.to_ne_bytes());
+        put(&self.sample_max_stack.to_ne_bytes());
         put(&[0; 2]);
         put(&self.aux_sample_size.to_ne_bytes());
         put(&[0; 12]);
@@ -232,21 +232,21 @@ mod tests {
         Attr {
             kind: 1,
             config: 2,
-            period: 3,
+            sample_period: 3,
             sample_type: 4,
             read_format: 5,
             flags: attr_flag::SAMPLE_ID_ALL | 2 << attr_flag::PRECISE_SHIFT | attr_flag::DISABLED,
-            wakeup: 6,
-            breakpoint: 7,
+            wakeup_events: 6,
+            bp_type: 7,
             config1: 8,
             config2: 9,
-            branch_type: 10,
-            user_registers: 11,
-            user_stack: 12,
-            clock: -1,
-            interrupt_registers: 13,
+            branch_sample_type: 10,
+            sample_regs_user: 11,
+            sample_stack_user: 12,
+            clockid: -1,
+            sample_regs_intr: 13,
             aux_watermark: 14,
-            max_stack: 15,
+            sample_max_stack: 15,
             aux_sample_size: 16,
             config3: 17,
         }
@@ -265,16 +265,16 @@ mod tests {
         let fields: [(Set, u32); 9] = [
             (|attr| attr.config1 = 1, 64),
             (|attr| attr.config2 = 1, 72),
-            (|attr| attr.branch_type = 1, 80),
-            (|attr| attr.user_registers = 1, 96),
-            (|attr| attr.clock = -1, 96),
-            (|attr| attr.interrupt_registers = 1, 104),
-            (|attr| attr.max_stack = 1, 112),
+            (|attr| attr.branch_sample_type = 1, 80),
+            (|attr| attr.sample_regs_user = 1, 96),
+            (|attr| attr.clockid = -1, 96),
+            (|attr| attr.sample_regs_intr = 1, 104),
+            (|attr| attr.sample_max_stack = 1, 112),
             (|attr| attr.aux_sample_size = 1, 120),
             (|attr| attr.config3 = 1, 136),
         ];
         for (set, size) in fields {
-            let mut attr = Attr { kind: 1, period: 1000, ..Attr::default() };
+            let mut attr = Attr { kind: 1, sample_period: 1000, ..Attr::default() };
             set(&mut attr);
             let bytes = attr.to_bytes();
             assert_eq!((attr.size(), bytes.len()), (size, size as usize));
@@ -289,7 +289,7 @@ mod tests {
         bytes[4..8].copy_from_slice(&64_u32.to_ne_bytes());
         let mut cursor = Cursor::new(&bytes, ByteOrder::NATIVE, 0);
         let read = Attr::read(&mut cursor).expect("the first size");
-        assert_eq!((read.config1, read.config2, read.branch_type), (8, 0, 0));
+        assert_eq!((read.config1, read.config2, read.branch_sample_type), (8, 0, 0));
         assert_eq!(cursor.offset(), 64);
 
         let mut bytes = every_field().to_bytes();

@@ -44,7 +44,7 @@ impl Skid {
             // Tracepoints report their own place (perf_fetch_caller_regs), probes the probed instruction:
             // handle_swbp sets the address back to it, kprobes likewise.
             TRACEPOINT => Skid::None,
-            BREAKPOINT => of_breakpoint(attr.breakpoint, arch),
+            BREAKPOINT => of_breakpoint(attr.bp_type, arch),
             _ if matches!(pmu, "kprobe" | "uprobe") => Skid::None,
             _ => Skid::Arbitrary,
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn breakpoint(breakpoint: u32, arch: &str) -> Skid {
-        Skid::of(&Attr { kind: BREAKPOINT, breakpoint, ..Attr::default() }, arch, "")
+        Skid::of(&Attr { kind: BREAKPOINT, bp_type: breakpoint, ..Attr::default() }, arch, "")
     }
 
     #[test]

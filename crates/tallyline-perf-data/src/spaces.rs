@@ -65,7 +65,7 @@ impl Dso {
         Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
     }
 
-    /// Returns its path, or what the kernel or perf call it.
+    /// Returns the path, or what the kernel or perf call it.
     #[inline]
     pub fn path(&self) -> &str {
         &self.path
@@ -77,7 +77,7 @@ impl Dso {
         self.kind
     }
 
-    /// Returns its build-id.
+    /// Returns the build-id.
     #[inline]
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id

@@ -333,7 +333,7 @@ impl Samples {
 
     fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &[Event]) -> Result<()> {
         let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| event.attr()) {
-            Some(attr) if !attr.is_frequency() => attr.period,
+            Some(attr) if !attr.is_frequency() => attr.sample_period,
             _ => 1,
         });
         if self.list.len() >= NONE as usize {

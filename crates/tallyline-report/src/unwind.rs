@@ -62,7 +62,7 @@ const WORD: u32 = 8;
 
 /// Returns whether an event samples copies of the stack that callers are found in.
 pub(super) fn has_stacks(attr: &Attr) -> bool {
-    attr.sample_type & bit::STACK_USER != 0 && attr.user_stack > WORD
+    attr.sample_type & bit::STACK_USER != 0 && attr.sample_stack_user > WORD
 }
 
 /// Returns what unwinding a sample needs: its registers and its copy of the stack.

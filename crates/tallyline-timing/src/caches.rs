@@ -86,13 +86,13 @@ impl Caches {
             let ways = [16, 12, 8].into_iter().find(|ways| pages.is_multiple_of(*ways)).unwrap_or(1);
             Geometry::with_any_sets(cores, 64, u64::from(pages) * 64, ways)
         };
-        let tlb = [tlb(processor.tlb[0])?, tlb(processor.tlb[1])?];
+        let tlb = [tlb(processor.tlb_entries[0])?, tlb(processor.tlb_entries[1])?];
         let private = PrivateCaches {
             levels: vec![Cache::default(); geometries.len() - 1],
             tlb: [Cache::default(), Cache::default()],
             strides: vec![StrideEntry::default(); STRIDES],
             under_way: vec![(u64::MAX, 0); UNDER_WAY],
-            misses: MissBuffers::new(processor.misses),
+            misses: MissBuffers::new(processor.miss_buffers),
             memory: BusSchedule::new(Time::from(processor.memory_interval) * CYCLE),
         };
         Ok(Self {
@@ -115,12 +115,12 @@ impl Caches {
         now: Time,
     ) -> AccessResult {
         let (start, walked) = self.translate(core, address, now);
-        let line = address / u64::from(self.processor.line);
+        let line = address / u64::from(self.processor.line_size);
         let (at, source) = self.line(core, line, start);
         if store && self.cores.len() > 1 {
             self.take_from_others(core, line);
         }
-        if self.processor.prefetch > 0 {
+        if self.processor.prefetch_distance > 0 {
             self.prefetch(core, instruction, address, start);
         }
         AccessResult { at, source, walked }
@@ -128,7 +128,7 @@ impl Caches {
 
     /// Returns when the address is translated, and whether page tables were read for it.
     fn translate(&mut self, core: usize, address: u64, now: Time) -> (Time, bool) {
-        let page = address / u64::from(self.processor.page);
+        let page = address / u64::from(self.processor.page_size);
         let private = &mut self.cores[core];
         if private.tlb[0].touch(self.tlb[0], page) {
             return (now, false);
@@ -138,11 +138,11 @@ impl Caches {
             return (now + SECOND_TLB, false);
         }
         private.tlb[1].fill(self.tlb[1], page);
-        if self.processor.cleared && self.pages.len() < PAGES_LIMIT && self.pages.insert(page) {
+        if self.processor.zeroed_pages_cached && self.pages.len() < PAGES_LIMIT && self.pages.insert(page) {
             self.clear(core, page);
         }
         // the upper levels of the table are in the processor
-        let entry = TABLES + page.wrapping_mul(ENTRY) / u64::from(self.processor.line);
+        let entry = TABLES + page.wrapping_mul(ENTRY) / u64::from(self.processor.line_size);
         let (at, _) = self.line(core, entry, now + SECOND_TLB);
         (at, true)
     }
@@ -151,7 +151,7 @@ impl Caches {
     /// the first time, and no miss comes from it. On Zen 5 by Linux 6.18 a load from a fresh page takes 13 cycles
     /// of the time stamp counter, from the same pages later 357.
     fn clear(&mut self, core: usize, page: u64) {
-        let lines = u64::from(self.processor.page / self.processor.line);
+        let lines = u64::from(self.processor.page_size / self.processor.line_size);
         for line in page.saturating_mul(lines)..page.saturating_add(1).saturating_mul(lines) {
             self.find(core, line, 1);
         }
@@ -215,16 +215,16 @@ impl Caches {
             *stride = StrideEntry { instruction, last: address, ..StrideEntry::default() };
             return;
         }
-        let length = i64::from(self.processor.line);
+        let length = i64::from(self.processor.line_size);
         let is_same = step == stride.step && step != 0;
         stride.seen = if is_same { stride.seen.saturating_add(1) } else { 0 };
         (stride.last, stride.step) = (address, step);
-        if stride.seen < CONFIDENT || step.unsigned_abs() > u64::from(self.processor.page) {
+        if stride.seen < CONFIDENT || step.unsigned_abs() > u64::from(self.processor.page_size) {
             return;
         }
         // lines, not elements: a walk over lists on Zen 5 takes 9 cycles a node of 64 bytes, 11 of 80 and 13 of
         // 96, as fast as lines come, but 50 to 60 of 128 to 1024
-        let ahead = i64::from(self.processor.prefetch);
+        let ahead = i64::from(self.processor.prefetch_distance);
         let is_stream = step.abs() < 2 * length;
         let (first, last) = match is_stream {
             // as many lines as one step goes
@@ -234,7 +234,7 @@ impl Caches {
         for count in first..=last {
             let distance = if is_stream { step.signum() * length * count } else { step * count };
             let target = address.wrapping_add_signed(distance);
-            let line = target / u64::from(self.processor.line);
+            let line = target / u64::from(self.processor.line_size);
             if self.is_close(core, line) {
                 continue;
             }
@@ -259,7 +259,7 @@ impl Caches {
     /// Returns when a line from memory arrives.
     fn fetch_from_memory(&mut self, core: usize, now: Time) -> Time {
         let start = self.cores[core].memory.take(now);
-        start + Time::from(self.processor.memory) * CYCLE
+        start + Time::from(self.processor.memory_latency) * CYCLE
     }
 
     fn is_close(&mut self, core: usize, line: u64) -> bool {
@@ -289,7 +289,13 @@ mod tests {
         let level = |size, latency| Level { size, ways: 4, latency };
         let levels = vec![level(4 << 10, 4), level(64 << 10, 14), level(1 << 20, 50)];
         Caches::new(
-            &Processor { levels, memory: 400, prefetch, cleared: false, ..Processor::default() },
+            &Processor {
+                levels,
+                memory_latency: 400,
+                prefetch_distance: prefetch,
+                zeroed_pages_cached: false,
+                ..Processor::default()
+            },
             cores,
         )
         .expect("a processor")
@@ -385,7 +391,7 @@ mod tests {
     #[test]
     fn misses_beyond_the_buffers_wait() {
         let mut caches = caches(1, 0);
-        let limit = caches.processor.misses as u64;
+        let limit = caches.processor.miss_buffers as u64;
         // one page, so that nothing is translated in between
         caches.access(0, 0, 0, false, 0);
         let now = 10_000 * CYCLE;
@@ -397,7 +403,7 @@ mod tests {
     #[test]
     fn a_page_that_was_just_cleared_is_close() {
         let mut caches = caches(1, 0);
-        caches.processor.cleared = true;
+        caches.processor.zeroed_pages_cached = true;
         let source = |caches: &mut Caches, address| caches.access(0, 0, address, false, 0).source;
         assert_eq!(source(&mut caches, 0x5000), 1);
         assert_eq!(source(&mut caches, 0x5fc0), 1, "the whole page");

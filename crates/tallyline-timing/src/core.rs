@@ -377,9 +377,9 @@ impl Thread {
             retired: 0,
             redirected: 0,
             mispredicted: None,
-            window: vec![0; processor.window as usize],
+            window: vec![0; processor.reorder_buffer as usize],
             window_at: 0,
-            stores: vec![0; processor.stores as usize],
+            stores: vec![0; processor.store_buffer as usize],
             stores_at: 0,
             stored: 0,
             forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
@@ -486,7 +486,7 @@ impl Thread {
         }
         let mispredicted = known.zip(next).is_some_and(|(known, next)| !self.predicts(known, next));
         if mispredicted {
-            self.redirected = done + Time::from(processor.misprediction) * CYCLE;
+            self.redirected = done + Time::from(processor.misprediction_penalty) * CYCLE;
         }
         let time = retires - self.retired;
         // while the window was empty nobody but the branch is to blame

@@ -20,54 +20,54 @@ pub struct Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
     /// Bytes of a cache line.
-    pub line: u32,
+    pub line_size: u32,
     /// Caches, the closest first; the last is shared by all cores.
     pub levels: Vec<Level>,
     /// Cycles from a load's address to its data in memory.
-    pub memory: u32,
+    pub memory_latency: u32,
     /// Cycles between two lines from memory.
     pub memory_interval: u32,
     /// Instructions that enter the window, and retire, in a cycle.
     pub width: u32,
     /// Instructions of the reorder buffer.
-    pub window: u32,
+    pub reorder_buffer: u32,
     /// Stores that wait for their lines after they retired.
-    pub stores: u32,
+    pub store_buffer: u32,
     /// Misses of the first level that are under way at once.
-    pub misses: u32,
+    pub miss_buffers: u32,
     /// Cycles from a mispredicted branch's result to the next instruction in the window.
-    pub misprediction: u32,
+    pub misprediction_penalty: u32,
     /// Bytes of a page.
-    pub page: u32,
+    pub page_size: u32,
     /// Pages in the first and in the second TLB.
-    pub tlb: [u32; 2],
+    pub tlb_entries: [u32; 2],
     /// Lines that a stride is prefetched ahead; 0 without a prefetcher.
-    pub prefetch: u32,
+    pub prefetch_distance: u32,
     /// `true` if the kernel has just cleared a page that is touched for the first time, so that its lines are close.
-    pub cleared: bool,
+    pub zeroed_pages_cached: bool,
 }
 
 impl Default for Processor {
     /// A core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them.
     fn default() -> Self {
         Self {
-            line: 64,
+            line_size: 64,
             levels: vec![
                 Level { size: 48 << 10, ways: 12, latency: 4 },
                 Level { size: 1 << 20, ways: 16, latency: 14 },
                 Level { size: 32 << 20, ways: 16, latency: 50 },
             ],
-            memory: 450,
+            memory_latency: 450,
             memory_interval: 8,
             width: 8,
-            window: 448,
-            stores: 104,
-            misses: 24,
-            misprediction: 15,
-            page: 4096,
-            tlb: [96, 4096],
-            prefetch: 32,
-            cleared: true,
+            reorder_buffer: 448,
+            store_buffer: 104,
+            miss_buffers: 24,
+            misprediction_penalty: 15,
+            page_size: 4096,
+            tlb_entries: [96, 4096],
+            prefetch_distance: 32,
+            zeroed_pages_cached: true,
         }
     }
 }
@@ -84,18 +84,18 @@ impl Processor {
                 self.levels.len()
             ));
         }
-        if !self.page.is_power_of_two() || self.page < self.line {
+        if !self.page_size.is_power_of_two() || self.page_size < self.line_size {
             return Err(format!(
                 "pages of {} bytes: expected a power of two, at least a cache line",
-                self.page
+                self.page_size
             ));
         }
-        let cycles = self.levels.iter().map(|level| level.latency).chain([self.memory]);
+        let cycles = self.levels.iter().map(|level| level.latency).chain([self.memory_latency]);
         if !cycles.clone().is_sorted() || cycles.clone().any(|cycles| cycles == 0 || cycles > 100_000) {
             return Err("latencies: expected 1 to 100000 cycles, rising from level to level".into());
         }
-        let limits = [self.width, self.window, self.stores, self.misses];
-        if limits.iter().any(|limit| !(1..=65_536).contains(limit)) || self.prefetch > 64 {
+        let limits = [self.width, self.reorder_buffer, self.store_buffer, self.miss_buffers];
+        if limits.iter().any(|limit| !(1..=65_536).contains(limit)) || self.prefetch_distance > 64 {
             return Err(
                 "width, window, stores and misses: expected 1 to 65536; lines ahead: at most 64".into()
             );
@@ -103,7 +103,7 @@ impl Processor {
         let last = self.levels.len() - 1;
         let geometry = |(index, level): (usize, &Level)| {
             let cores = if index == last && last > 0 { 1 } else { cores };
-            Geometry::with_any_sets(cores, self.line, level.size, level.ways)
+            Geometry::with_any_sets(cores, self.line_size, level.size, level.ways)
         };
         self.levels.iter().enumerate().map(geometry).collect()
     }
@@ -128,9 +128,9 @@ mod tests {
         for bad in [
             Processor { levels: Vec::new(), ..good.clone() },
             Processor { levels: vec![good.levels[0]; 5], ..good.clone() },
-            Processor { memory: 10, ..good.clone() },
-            Processor { page: 3000, ..good.clone() },
-            Processor { window: 0, ..good.clone() },
+            Processor { memory_latency: 10, ..good.clone() },
+            Processor { page_size: 3000, ..good.clone() },
+            Processor { reorder_buffer: 0, ..good.clone() },
             Processor { levels: vec![Level { size: 100, ways: 3, latency: 4 }], ..good.clone() },
         ] {
             assert!(bad.geometries(1).is_err(), "{bad:?}");

@@ -20,7 +20,7 @@ impl Instruction {
         Self { address, length, atomic }
     }
 
-    /// Returns its address.
+    /// Returns the address.
     #[inline]
     pub fn address(&self) -> u64 {
         self.address

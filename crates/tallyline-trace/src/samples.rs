@@ -122,7 +122,7 @@ fn attributes(header: &TraceHeader) -> Attr {
     let of_programs = if header.whole_machine { 0 } else { attr_flag::EXCLUDE_KERNEL };
     Attr {
         kind: SOFTWARE,
-        period: header.every,
+        sample_period: header.every,
         sample_type: bit::IP
             | bit::TID
             | bit::TIME

@@ -131,10 +131,10 @@ impl Program {
         let stack = if has_words { bit::STACK_USER } else { 0 };
         let attr = Attr {
             kind: 1,
-            period: 1000,
+            sample_period: 1000,
             sample_type: bit::IP | bit::TID | bit::TIME | bit::CPU | bit::PERIOD | stack,
             flags: attr_flag::SAMPLE_ID_ALL,
-            user_stack: if has_words { 8 } else { 0 },
+            sample_stack_user: if has_words { 8 } else { 0 },
             ..Attr::default()
         };
         let event = Event::new("cpu-clock", attr.clone(), vec![1]);

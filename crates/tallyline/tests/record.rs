@@ -262,7 +262,7 @@ fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) ->
     let records = recording.records().map(|record| record.expect("well-formed"));
     records
         .filter_map(|record| match record.body() {
-            RecordBody::Sample(_, sample) => Some(ask(&sample)),
+            RecordBody::Sample(_, sample) => Some(ask(sample)),
             _ => None,
         })
         .collect()
@@ -321,7 +321,7 @@ fn a_stream_is_what_perf_reads_from_a_pipe() {
     fs::write(&path, &output.stdout).expect("writable");
     let recording = Recording::parse(&output.stdout).expect("a recording");
     assert!(recording.is_stream());
-    let event = recording.events().get(0).expect("an event");
+    let event = recording.events().first().expect("an event");
     assert_eq!((event.name(), recording.events().len()), ("cpu-clock:u", 1));
     assert!(recording.features().hostname().is_some() && recording.build_ids().count() > 0);
     let (all, mapped) = samples(&path);
@@ -516,7 +516,7 @@ fn mappings_of_data_are_recorded_where_they_are_wanted() {
         assert!(output.status.success(), "{}", stderr(&output));
         let bytes = fs::read(folder.join(name)).expect("a recording");
         let recording = Recording::parse(&bytes).expect("well-formed");
-        let flags = recording.events().get(0).expect("an event").attr().flags;
+        let flags = recording.events().first().expect("an event").attr().flags;
         assert_ne!(flags & attr_flag::KSYMBOL, 0, "code that comes into the kernel");
         assert_ne!(flags & attr_flag::BPF_EVENT, 0);
         let mappings =

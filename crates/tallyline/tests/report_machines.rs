@@ -56,7 +56,7 @@ fn write(file: &Path, machine: &MachineDescription, mappings: &[Mmap<'_>], sampl
     let attr = |config| Attr {
         kind: 1,
         config,
-        period: 100,
+        sample_period: 100,
         sample_type: bit::IDENTIFIER
             | bit::IP
             | bit::TID

@@ -220,10 +220,10 @@ fn clock(frequency: u64, has_returns: bool) -> Attr {
     Attr {
         kind: SOFTWARE,
         config: 0,
-        period: frequency,
+        sample_period: frequency,
         sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::CPU | bit::PERIOD | stack,
         flags: attr_flag::SAMPLE_ID_ALL | attr_flag::FREQ | attr_flag::EXCLUDE_KERNEL,
-        user_stack: if has_returns { 8 } else { 0 },
+        sample_stack_user: if has_returns { 8 } else { 0 },
         ..Attr::default()
     }
 }
@@ -294,7 +294,7 @@ mod tests {
         fixture.write_recording(&path).expect("a recording");
         let bytes = fs::read(&path).expect("a recording");
         let recording = Recording::parse(&bytes).expect("a recording");
-        assert_eq!(recording.features().cpu_id().as_deref(), Some("V,1,2,3"));
+        assert_eq!(recording.features().cpu_id(), Some("V,1,2,3"));
         assert_eq!(counts(&bytes, &folder.join("program")).expect("samples"), {
             // the word of a sample without a return address is no address of code
             Counts::from([((0x1000, None), 3), ((0x1004, Some(0x2010)), 2), ((0x1004, Some(0x2020)), 1)])

@@ -28,7 +28,7 @@ const PID: i32 = 4000;
 fn attr() -> Attr {
     Attr {
         kind: 1,
-        period: 1_000_000,
+        sample_period: 1_000_000,
         sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::CPU | bit::PERIOD,
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
@@ -79,7 +79,7 @@ pub(super) fn write(program: &Path, samples: u64, functions: usize, recording: &
             time: Some(time),
             id: Some(1),
             cpu: Some(0),
-            period: Some(attr.period),
+            period: Some(attr.sample_period),
             ..Sample::default()
         };
         writer.sample_time(time);

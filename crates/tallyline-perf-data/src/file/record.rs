@@ -111,7 +111,7 @@ pub struct Comm<'a> {
 }
 
 impl<'a> Comm<'a> {
-    /// Returns its name.
+    /// Returns the name.
     #[inline]
     pub fn name(&self) -> &'a [u8] {
         self.name

@@ -12,7 +12,7 @@ fn attr(config: u64) -> Attr {
     Attr {
         kind: 1,
         config,
-        period: 1000,
+        sample_period: 1000,
         sample_type: bit::IDENTIFIER
             | bit::IP
             | bit::TID
@@ -349,7 +349,7 @@ fn probes_of_a_stream_are_named_by_its_tracing_data() {
 /// Returns the output of `perf record -e probe:… -o -`: an event without a name, perhaps tracing data, and two
 /// samples.
 fn stream(tracing_data: &[u8]) -> Vec<u8> {
-    let attr = Attr { kind: 2, config: 0x531, period: 1, sample_type: bit::IP, ..Attr::default() };
+    let attr = Attr { kind: 2, config: 0x531, sample_period: 1, sample_type: bit::IP, ..Attr::default() };
     let mut bytes = b"PERFILE2".to_vec();
     if cfg!(target_endian = "big") {
         bytes.reverse();

@@ -137,7 +137,7 @@ fn parse_one(text: &str, group: &str, pmus: &Pmus, events: &mut Vec<EventRequest
         let modifiers = [own, group].concat();
         for (id, found) in tracepoints::find(pmus, name, point).map_err(complain)? {
             let suffix = if own.is_empty() { String::new() } else { format!(":{own}") };
-            let attr = Attr { kind: TRACEPOINT, config: id, period: 1, ..Attr::default() };
+            let attr = Attr { kind: TRACEPOINT, config: id, sample_period: 1, ..Attr::default() };
             let mut event = EventRequest { has_period: true, ..plain(found + &suffix, attr) };
             modify(&mut event, &modifiers).map_err(complain)?;
             push(event, events)?;
@@ -304,11 +304,11 @@ fn term_into(pmu: &Pmu, term: &str, event: &mut EventRequest) -> Result<(), Stri
     match (name, value) {
         ("name", Some(value)) => value.clone_into(&mut event.name),
         ("period", Some(value)) => {
-            event.attr.period = number(value)?;
+            event.attr.sample_period = number(value)?;
             event.has_period = true;
         }
         ("freq", Some(value)) => {
-            event.attr.period = number(value)?;
+            event.attr.sample_period = number(value)?;
             event.attr.flags |= attr_flag::FREQ;
             event.has_period = true;
         }
@@ -351,10 +351,10 @@ fn breakpoint(text: &str) -> Result<(EventRequest, &str), String> {
     let length = if bits == 4 { size_of::<usize>() as u64 } else { number(length)? };
     let attr = Attr {
         kind: BREAKPOINT,
-        breakpoint: bits,
+        bp_type: bits,
         config1: number(address)?,
         config2: length,
-        period: 1,
+        sample_period: 1,
         ..Attr::default()
     };
     Ok((EventRequest { has_period: true, ..plain(String::new(), attr) }, parts.next().unwrap_or_default()))
@@ -469,7 +469,7 @@ mod tests {
             .parse(&["cpu_core/event=0xc0,umask=0x3,name=mine,period=1000/ukpp", "ibs_op/cnt_ctl=1/"])
             .expect("known terms");
         assert_eq!(
-            (events[0].name.as_str(), events[0].attr.config, events[0].attr.period),
+            (events[0].name.as_str(), events[0].attr.config, events[0].attr.sample_period),
             ("mine", 0x3c0, 1000)
         );
         assert_eq!((events[0].attr.precise(), events[0].has_period), (2, true));
@@ -501,11 +501,11 @@ mod tests {
         let events = machine.parse(&["mem:0x1000/8:w:u,mem:4096:x"]).expect("breakpoints");
         let attr = &events[0].attr;
         assert_eq!(
-            (attr.kind, attr.config1, attr.config2, attr.breakpoint, attr.period),
+            (attr.kind, attr.config1, attr.config2, attr.bp_type, attr.sample_period),
             (5, 0x1000, 8, 2, 1)
         );
         assert!(events[0].has_scope);
-        assert_eq!((events[1].attr.config1, events[1].attr.config2, events[1].attr.breakpoint), (4096, 8, 4));
+        assert_eq!((events[1].attr.config1, events[1].attr.config2, events[1].attr.bp_type), (4096, 8, 4));
     }
 
     #[test]

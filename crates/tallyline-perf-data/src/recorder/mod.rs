@@ -142,7 +142,7 @@ pub struct RecordOptions {
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
     /// perf's folder of builds, where programs are kept that a report could not open later; none: they are not kept.
-    pub keep: Option<PathBuf>,
+    pub build_id_cache: Option<PathBuf>,
     /// The command line to write into the file.
     pub command_line: Vec<String>,
 }
@@ -301,8 +301,10 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
         Output::Stream => stream(options, &events, descriptions),
     };
     let writer = writer.map_err(write_error)?;
-    let tally =
-        RecordingStats { keeper: BuildIdCache::new(options.keep.is_some()), ..RecordingStats::default() };
+    let tally = RecordingStats {
+        keeper: BuildIdCache::new(options.build_id_cache.is_some()),
+        ..RecordingStats::default()
+    };
     let mut session = Session { options, events, rings, writer, tally };
     let mut summary = RecordSummary { notes, ..RecordSummary::default() };
 
@@ -495,7 +497,7 @@ impl Session<'_> {
                 self.writer.records(record.finish()).map_err(file_error)?;
             }
         }
-        if let Some(folder) = &self.options.keep {
+        if let Some(folder) = &self.options.build_id_cache {
             summary.cached = std::mem::take(&mut self.tally.keeper).keep(folder);
         }
         summary.samples = self.tally.samples;

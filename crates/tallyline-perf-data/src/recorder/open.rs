@@ -150,7 +150,7 @@ pub(super) fn without_records(requests: &[EventRequest], frequency: u64) -> io::
     let open = |request: EventRequest| {
         let mut attr = request.attr;
         if !request.has_period {
-            attr.period = frequency;
+            attr.sample_period = frequency;
             attr.flags |= attr_flag::FREQ;
         }
         os::open_event(&attr, 0, -1, None).or_else(|_| {
@@ -164,11 +164,11 @@ pub(super) fn without_records(requests: &[EventRequest], frequency: u64) -> io::
 fn new_event(request: EventRequest, options: &RecordOptions) -> OpenEvent {
     let mut attr = request.attr.clone();
     match options.rate {
-        SamplingRate::Period(period) if !request.has_period => attr.period = period,
+        SamplingRate::Period(period) if !request.has_period => attr.sample_period = period,
         // each hit of a tracepoint, unless it is said how many
-        SamplingRate::Period(period) if request.attr.kind == TRACEPOINT => attr.period = period,
+        SamplingRate::Period(period) if request.attr.kind == TRACEPOINT => attr.sample_period = period,
         SamplingRate::Frequency(frequency) if !request.has_period => {
-            attr.period = frequency;
+            attr.sample_period = frequency;
             attr.flags |= attr_flag::FREQ;
         }
         _ => {}
@@ -192,7 +192,7 @@ fn dummy(index: usize) -> OpenEvent {
         events.into_iter().next().unwrap_or_else(|| unreachable!("a name that is in the table"));
     request.leader = index;
     let mut attr = request.attr.clone();
-    attr.period = 1;
+    attr.sample_period = 1;
     OpenEvent { request, attr, ids: Vec::new(), leaders: Vec::new(), members: Vec::new(), is_dummy: true }
 }
 
@@ -239,14 +239,14 @@ fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     for (index, event) in events.iter_mut().enumerate() {
         let attr = &mut event.attr;
         attr.sample_type = fields;
-        attr.user_registers = registers;
-        attr.user_stack = stack;
+        attr.sample_regs_user = registers;
+        attr.sample_stack_user = stack;
         add_return_address(attr, options);
-        attr.branch_type = branches;
+        attr.branch_sample_type = branches;
         attr.flags |= callers;
         attr.read_format = read_format::ID | read_format::LOST;
         attr.flags |= attr_flag::SAMPLE_ID_ALL | attr_flag::WATERMARK | attr_flag::EXCLUDE_GUEST;
-        attr.wakeup = u32::try_from(options.ring_pages * os::page_size() / 2).unwrap_or(1 << 18);
+        attr.wakeup_events = u32::try_from(options.ring_pages * os::page_size() / 2).unwrap_or(1 << 18);
         if options.target != Target::System && options.inherit {
             attr.flags |= attr_flag::INHERIT;
         }
@@ -283,7 +283,7 @@ fn add_return_address(attr: &mut Attr, options: &RecordOptions) {
     let has_callers = attr.sample_type & (bit::STACK_USER | bit::CALLCHAIN) != 0;
     if options.return_addresses && !has_callers && cfg!(target_arch = "x86_64") && is_imprecise_time(attr) {
         attr.sample_type |= bit::STACK_USER;
-        attr.user_stack = WORD;
+        attr.sample_stack_user = WORD;
     }
 }
 
@@ -316,8 +316,10 @@ fn clamp_frequency(events: &mut [OpenEvent], notes: &mut Vec<String>) {
         return;
     };
     let mut is_clamped = false;
-    for event in events.iter_mut().filter(|event| event.attr.is_frequency() && event.attr.period > limit) {
-        event.attr.period = limit;
+    for event in
+        events.iter_mut().filter(|event| event.attr.is_frequency() && event.attr.sample_period > limit)
+    {
+        event.attr.sample_period = limit;
         is_clamped = true;
     }
     if is_clamped {

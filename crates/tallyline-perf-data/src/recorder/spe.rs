@@ -55,7 +55,7 @@ pub(super) fn complete(pmu: &Pmu, terms: &str, event: &mut EventRequest) -> Resu
         pmu.set(&mut event.attr, "ts_enable", 1)?;
     }
     if !event.has_period {
-        event.attr.period = shortest_period(pmu).unwrap_or(PERIOD);
+        event.attr.sample_period = shortest_period(pmu).unwrap_or(PERIOD);
         event.has_period = true;
     }
     event.writes_packets = true;
@@ -150,10 +150,10 @@ mod tests {
     fn what_goes_without_saying_is_asked_for() {
         let machine = machine("spe-defaults");
         let [plain] = &events(&machine, &["arm_spe_0//u"]).expect("known")[..] else { panic!("one event") };
-        assert_eq!((plain.attr.config, plain.attr.period, plain.has_period), (1, 256, true));
+        assert_eq!((plain.attr.config, plain.attr.sample_period, plain.has_period), (1, 256, true));
         assert!(plain.writes_packets && plain.is_memory && plain.has_scope);
         let own = &events(&machine, &["arm_spe_0/ts_enable=0,period=1000/"]).expect("known")[0];
-        assert_eq!((own.attr.config, own.attr.period), (0, 1000));
+        assert_eq!((own.attr.config, own.attr.sample_period), (0, 1000));
         assert!(events(&machine, &["arm_spe_0/freq=100/"]).is_err_and(|error| error.contains("period")));
     }
 

@@ -18,7 +18,7 @@ pub struct Vdso {
 }
 
 impl Vdso {
-    /// Returns its build-id.
+    /// Returns the build-id.
     #[inline]
     pub fn build_id(&self) -> BuildId {
         self.build_id

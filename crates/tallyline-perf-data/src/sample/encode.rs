@@ -45,10 +45,10 @@ impl Sample<'_> {
             out.0.resize(out.0.len() + padded - raw.len(), 0);
         }
         if asked(bit::BRANCH_STACK) {
-            self.encode_branches(attr.branch_type, out);
+            self.encode_branches(attr.branch_sample_type, out);
         }
         if asked(bit::REGS_USER) {
-            encode_registers(self.user_registers, attr.user_registers, out);
+            encode_registers(self.user_registers, attr.sample_regs_user, out);
         }
         if asked(bit::STACK_USER) {
             match self.user_stack {
@@ -125,7 +125,7 @@ impl Sample<'_> {
         out.field(asked(bit::DATA_SRC), self.data_source.map(|source| source.0));
         out.field(asked(bit::TRANSACTION), self.transaction);
         if asked(bit::REGS_INTR) {
-            encode_registers(self.interrupt_registers, attr.interrupt_registers, out);
+            encode_registers(self.interrupt_registers, attr.sample_regs_intr, out);
         }
         out.field(asked(bit::PHYS_ADDR), self.physical_address);
         out.field(asked(bit::CGROUP), self.cgroup);

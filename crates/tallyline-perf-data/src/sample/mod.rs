@@ -227,12 +227,12 @@ impl<'a> Sample<'a> {
             sample.raw = Some(at.take(size.into(), "raw data")?);
         }
         if asked(bit::BRANCH_STACK) {
-            let has = |flag: u64| attr.branch_type & flag != 0;
+            let has = |flag: u64| attr.branch_sample_type & flag != 0;
             let (index, counters) = (has(branch_type::HW_INDEX), has(branch_type::COUNTERS));
             sample.branches = Some(BranchStack::decode(at, index, counters)?);
         }
         if asked(bit::REGS_USER) {
-            sample.user_registers = Registers::decode(at, attr.user_registers)?;
+            sample.user_registers = Registers::decode(at, attr.sample_regs_user)?;
         }
         if asked(bit::STACK_USER) {
             sample.user_stack = user_stack(at)?;
@@ -302,7 +302,7 @@ impl<'a> Sample<'a> {
             self.transaction = Some(at.u64("transaction")?);
         }
         if asked(bit::REGS_INTR) {
-            self.interrupt_registers = Registers::decode(at, attr.interrupt_registers)?;
+            self.interrupt_registers = Registers::decode(at, attr.sample_regs_intr)?;
         }
         if asked(bit::PHYS_ADDR) {
             self.physical_address = Some(at.u64("physical address")?);

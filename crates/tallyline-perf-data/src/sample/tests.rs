@@ -256,7 +256,7 @@ fn branch_stack() {
         (branch::HW_INDEX, true, false),
         (branch::HW_INDEX | branch::COUNTERS, true, true),
     ] {
-        let attr = Attr { branch_type, ..attr(bit::BRANCH_STACK | bit::WEIGHT) };
+        let attr = Attr { branch_sample_type: branch_type, ..attr(bit::BRANCH_STACK | bit::WEIGHT) };
         decoded(
             &attr,
             |mut body| {
@@ -296,7 +296,7 @@ fn branch_stack() {
 #[test]
 fn user_registers() {
     let mask = 1 << x86_64::SP | 1 << x86_64::IP | 1 << 23;
-    let attr = Attr { user_registers: mask, ..attr(bit::REGS_USER | bit::WEIGHT) };
+    let attr = Attr { sample_regs_user: mask, ..attr(bit::REGS_USER | bit::WEIGHT) };
     decoded(
         &attr,
         |body| body.u64(2).u64(0x7ff0).u64(0x401000).u64(15).u64(7),
@@ -371,7 +371,7 @@ fn transaction() {
 
 #[test]
 fn interrupt_registers() {
-    let attr = Attr { interrupt_registers: 1, ..attr(bit::REGS_INTR | bit::PHYS_ADDR) };
+    let attr = Attr { sample_regs_intr: 1, ..attr(bit::REGS_INTR | bit::PHYS_ADDR) };
     decoded(
         &attr,
         |body| body.u64(2).u64(0xaa).u64(7),
@@ -419,8 +419,8 @@ fn all_fields_in_the_order_of_the_kernel() {
     let attr = Attr {
         sample_type: bit::KNOWN & !bit::WEIGHT,
         read_format: 0,
-        user_registers: 1,
-        interrupt_registers: 1,
+        sample_regs_user: 1,
+        sample_regs_intr: 1,
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     };

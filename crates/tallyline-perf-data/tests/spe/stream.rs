@@ -160,9 +160,9 @@ pub(crate) fn attr(sample_type: u64) -> Attr {
     Attr {
         kind: PMU,
         config: 1 | 3 << 33,
-        period: 1024,
+        sample_period: 1024,
         sample_type,
-        user_registers: aarch64::ALL,
+        sample_regs_user: aarch64::ALL,
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
     }
@@ -220,7 +220,7 @@ fn begin_described<W: Write + Seek>(
     maps: &[Map<'_>],
     description: &[u64],
 ) -> Result<Writer<W>> {
-    let attrs = [attr(FIELDS), Attr { kind: 1, config: 9, period: 1, ..attr(FIELDS) }];
+    let attrs = [attr(FIELDS), Attr { kind: 1, config: 9, sample_period: 1, ..attr(FIELDS) }];
     let events =
         attrs.iter().zip(["arm_spe_0/ts_enable=1,load_filter=1,store_filter=1/", "dummy:u"]).zip(1..);
     let events = events.map(|((attr, name), id)| Event::new(name, attr.clone(), vec![id]));

@@ -112,7 +112,7 @@ fn map(path: &[u8], pid: i32) -> Mmap<'_> {
 fn recorded(compiled: &Compiled) -> Vec<u8> {
     let attr = Attr {
         kind: 1,
-        period: 1000,
+        sample_period: 1000,
         sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::CPU | bit::PERIOD,
         flags: attr_flag::SAMPLE_ID_ALL,
         ..Attr::default()
@@ -138,7 +138,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
                 time: Some(time),
                 id: Some(1),
                 cpu: Some(0),
-                period: Some(attr.period),
+                period: Some(attr.sample_period),
                 ..Sample::default()
             };
             writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");

@@ -35,7 +35,12 @@ fn instructions(count: usize) -> Instructions {
 fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize) -> u64) -> TraceCosts {
     let instructions = instructions(operations.len());
     let code = FakeCode(operations.to_vec());
-    let processor = Processor { memory: 400, prefetch: 0, cleared: false, ..Processor::default() };
+    let processor = Processor {
+        memory_latency: 400,
+        prefetch_distance: 0,
+        zeroed_pages_cached: false,
+        ..Processor::default()
+    };
     let mut cores = TimedCores::new(&processor, 1, &instructions, &code).expect("a processor");
     let mut now = 0;
     for round in 0..rounds {

@@ -62,7 +62,7 @@ fn line(event: &Event, with_frequency: bool) -> String {
     let name = printable(event.name().as_bytes());
     match (with_frequency, event.attr().is_frequency()) {
         (false, _) => name.into_owned(),
-        (true, true) => format!("{name}: sample_freq={}", event.attr().period),
-        (true, false) => format!("{name}: sample_period={}", event.attr().period),
+        (true, true) => format!("{name}: sample_freq={}", event.attr().sample_period),
+        (true, false) => format!("{name}: sample_period={}", event.attr().sample_period),
     }
 }

@@ -36,7 +36,7 @@ impl Files {
     pub(super) fn new(args: &InputArgs, features: &Features) -> Files {
         let own =
             |name| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).unwrap_or_default();
-        let is_this_machine = features.hostname().as_deref() == Some(own("hostname").trim());
+        let is_this_machine = features.hostname() == Some(own("hostname").trim());
         Files {
             symfs: args.symfs.clone(),
             vmlinux: args.vmlinux.clone(),
@@ -45,8 +45,7 @@ impl Files {
             release: features.os_release().map(str::to_owned),
             vdso: OnceLock::new(),
             is_this_machine,
-            is_this_kernel: is_this_machine
-                && features.os_release().as_deref() == Some(own("osrelease").trim()),
+            is_this_kernel: is_this_machine && features.os_release() == Some(own("osrelease").trim()),
         }
     }
 

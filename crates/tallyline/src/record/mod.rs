@@ -69,7 +69,7 @@ fn options(args: &RecordArgs) -> Result<RecordOptions> {
         },
         max_size: args.max_size,
         ring_pages: recorder::ring_pages(args.ring_size),
-        keep: if args.no_buildid_cache { None } else { builds_folder() },
+        build_id_cache: if args.no_buildid_cache { None } else { builds_folder() },
         command: args.command.clone(),
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     })

@@ -23,15 +23,15 @@ pub(crate) struct ProcessorArgs {
     level: Vec<Level>,
 
     /// Cycles that a load from memory takes
-    #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().memory)]
+    #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().memory_latency)]
     memory: u32,
 
     /// Instructions that the reorder buffer holds: misses farther apart do not overlap
-    #[arg(long, value_name = "N", requires = "cost", default_value_t = Processor::default().window)]
+    #[arg(long, value_name = "N", requires = "cost", default_value_t = Processor::default().reorder_buffer)]
     window: u32,
 
     /// Lines that a stride is prefetched ahead; 0 for no prefetcher
-    #[arg(long, value_name = "LINES", requires = "cost", default_value_t = Processor::default().prefetch)]
+    #[arg(long, value_name = "LINES", requires = "cost", default_value_t = Processor::default().prefetch_distance)]
     prefetch: u32,
 
     /// The size of a page in bytes, a number with K, M or G
@@ -48,12 +48,12 @@ impl ProcessorArgs {
             false => Some(self.level.clone()),
         };
         Processor {
-            line,
+            line_size: line,
             levels: levels.unwrap_or(default.levels.clone()),
-            memory: self.memory,
-            window: self.window,
-            prefetch: self.prefetch,
-            page: u32::try_from(self.page).unwrap_or(u32::MAX),
+            memory_latency: self.memory,
+            reorder_buffer: self.window,
+            prefetch_distance: self.prefetch,
+            page_size: u32::try_from(self.page).unwrap_or(u32::MAX),
             ..default
         }
     }

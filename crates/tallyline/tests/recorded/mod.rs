@@ -105,7 +105,7 @@ pub(crate) fn record_program(
     };
     let attr = Attr {
         kind: 1,
-        period: 1000,
+        sample_period: 1000,
         sample_type: bit::IP
             | bit::TID
             | bit::TIME

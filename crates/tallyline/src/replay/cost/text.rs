@@ -49,15 +49,15 @@ fn head(findings: &CostFindings, out: &mut dyn Write) -> Result<()> {
         out,
         "# A model of time, not a measurement: {}; memory {} cycles",
         levels.join("; "),
-        processor.memory
+        processor.memory_latency
     )?;
     writeln!(
         out,
         "# an access costs the time for which it alone keeps instructions from retiring: misses within {} instructions \
          of each other overlap if they do not depend on each other, at most {} at once; {}",
-        processor.window,
-        processor.misses,
-        match processor.prefetch {
+        processor.reorder_buffer,
+        processor.miss_buffers,
+        match processor.prefetch_distance {
             0 => "no prefetcher".to_owned(),
             lines => format!(
                 "strides are fetched {lines} lines ahead, and the kernel has cleared fresh pages into L2"
