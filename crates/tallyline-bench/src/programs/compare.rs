@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share above which a field counts, in percent, by samples or by the model.
+/// The share above which a field counts, in percent.
 pub(super) const LEAST: f64 = 2.0;
 
 /// The rank correlation that is wanted.
@@ -32,10 +32,12 @@ pub(super) struct Comparison {
     pub(super) samples: u64,
     /// The parts in percent that are fields of types at all: by samples, by the model.
     pub(super) typed: (f64, f64),
-    /// Those with a share above [`LEAST`], the most sampled first.
+    /// Those with a share above [`LEAST`] by samples or by the model, the most sampled first.
     pub(super) fields: Vec<Field>,
-    /// Spearman's; none with fewer than three fields.
+    /// Spearman's, over the fields whose sampled share is above [`LEAST`].
     pub(super) correlation: Option<f64>,
+    /// Spearman's, over all of `fields`.
+    pub(super) correlation_either: Option<f64>,
 }
 
 impl Shares {
@@ -91,14 +93,22 @@ impl Comparison {
         let is_large = |field: &Field| field.sampled > LEAST || field.modelled > LEAST;
         let mut fields: Vec<Field> = names.into_iter().map(field).filter(is_large).collect();
         fields.sort_by(|a, b| b.sampled.total_cmp(&a.sampled).then(b.modelled.total_cmp(&a.modelled)));
-        let pairs: Vec<(f64, f64)> = fields.iter().map(|field| (field.sampled, field.modelled)).collect();
+        let pair = |field: &Field| (field.sampled, field.modelled);
+        let pairs: Vec<(f64, f64)> = fields.iter().map(pair).collect();
+        let sampled_pairs: Vec<(f64, f64)> = pairs.iter().copied().filter(|pair| pair.0 > LEAST).collect();
         Comparison {
             program: program.to_owned(),
             samples: sampled.all as u64,
             typed: (sampled.typed(), modelled.typed()),
-            correlation: spearman(&pairs),
+            correlation: spearman(&sampled_pairs),
+            correlation_either: spearman(&pairs),
             fields,
         }
+    }
+
+    /// Returns the number of fields whose sampled share is above [`LEAST`].
+    pub(super) fn sampled_fields(&self) -> usize {
+        self.fields.iter().filter(|field| field.sampled > LEAST).count()
     }
 
     /// Returns the field with the largest share by samples.
@@ -117,9 +127,9 @@ impl Comparison {
     }
 }
 
-/// Spearman's rank correlation; none with fewer than three pairs, or where one side has a single rank.
+/// Spearman's rank correlation; none with fewer than two pairs, or where one side has a single rank.
 fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
-    if pairs.len() < 3 {
+    if pairs.len() < 2 {
         return None;
     }
     let one = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
@@ -166,7 +176,7 @@ mod tests {
         assert_eq!(spearman(&same), Some(1.0));
         let reversed = [(30.0, 5.0), (20.0, 40.0), (10.0, 50.0)];
         assert_eq!(spearman(&reversed), Some(-1.0));
-        assert_eq!(spearman(&same[..2]), None);
+        assert_eq!((spearman(&same[..2]), spearman(&same[..1])), (Some(1.0), None));
         assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 4.0)]), None);
         assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0]), [1.5, 0.0, 1.5, 3.0]);
     }
@@ -182,7 +192,8 @@ mod tests {
         assert_eq!(names, ["a", "b", "d"]);
         assert_eq!(comparison.fields[1].modelled, 0.0);
         assert!(comparison.agrees());
-        assert!(comparison.correlation.is_some_and(|correlation| correlation < CORRELATION));
+        assert_eq!((comparison.sampled_fields(), comparison.correlation), (2, Some(1.0)));
+        assert!(comparison.correlation_either.is_some_and(|correlation| correlation < CORRELATION));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! ```json
 //! {"schema":1,"bench":"programs","machine":{…},"model":"--level 48K:12:4,… --memory 450",
 //!  "programs":[{"program":"store","samples":10000,"typed":{"sampled":80.1,"modelled":79.5},"agrees":true,
-//!               "correlation":0.95,"fields":[{"field":"struct order +0x30 (amount)","sampled":40.1,"modelled":42.0}]}],
+//!               "correlation":0.95,"correlation_either":0.9,
+//!               "fields":[{"field":"struct order +0x30 (amount)","sampled":40.1,"modelled":42.0}]}],
 //!  "not_run":[{"program":"lua","why":"…"}]}
 //! ```
 //! Shares are percents of all samples of the program, and of all of the model's time.
@@ -23,6 +24,7 @@ pub(super) fn json(found: &Programs, out: &mut dyn Write) -> Result<()> {
             "typed": {"sampled": one.typed.0, "modelled": one.typed.1},
             "agrees": one.agrees(),
             "correlation": one.correlation,
+            "correlation_either": one.correlation_either,
             "fields": one.fields.iter().map(|field| json!({
                 "field": field.name,
                 "sampled": field.sampled,
@@ -64,14 +66,15 @@ pub(super) fn text(found: &Programs, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "{:>7.2}% {:>7.2}%  {name}", field.sampled, field.modelled)?;
         }
         let agrees = if one.agrees() { "the same field is first" } else { "other fields are first" };
-        let correlation = match one.correlation {
-            Some(correlation) => format!("{correlation:.2}"),
-            None => "none".to_owned(),
-        };
+        let text =
+            |correlation: Option<f64>| correlation.map_or("none".to_owned(), |one| format!("{one:.2}"));
         writeln!(
             out,
-            "{agrees}; rank correlation over {} fields above {LEAST} %: {correlation}",
-            one.fields.len()
+            "{agrees}; rank correlation over {} fields with more than {LEAST} % of the samples: {}; with those \
+             above {LEAST} % by the model alone: {}",
+            one.sampled_fields(),
+            text(one.correlation),
+            text(one.correlation_either)
         )?;
     }
     for (program, why) in &found.not_run {
