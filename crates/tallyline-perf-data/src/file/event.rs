@@ -1,6 +1,6 @@
 //! The events of a recording, and which of them a record belongs to.
 
-use super::features::{Feature, Features, Group};
+use super::features::{EventGroup, Feature, Features};
 use super::tracing;
 use crate::Result;
 use crate::abi::sample as bit;
@@ -19,7 +19,7 @@ pub struct Event {
     /// The numbers that the kernel gave it: one for each CPU or thread.
     pub(crate) ids: Vec<u64>,
     /// The group it is in, if any.
-    pub(crate) group: Option<Group>,
+    pub(crate) group: Option<EventGroup>,
 }
 
 impl Event {
@@ -43,7 +43,7 @@ impl Event {
 
     /// Returns the group that it is in, if any.
     #[inline]
-    pub fn group(&self) -> Option<&Group> {
+    pub fn group(&self) -> Option<&EventGroup> {
         self.group.as_ref()
     }
 }

@@ -85,7 +85,7 @@ impl CacheLevel {
 
 /// A group of events that are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct EventGroup {
     /// The name it was given, often empty.
     pub(crate) name: String,
     /// The index of the leader.
@@ -94,7 +94,7 @@ pub struct Group {
     pub(crate) members: usize,
 }
 
-impl Group {
+impl EventGroup {
     /// Returns the name it was given, often empty.
     #[inline]
     pub fn name(&self) -> &str {
@@ -143,7 +143,7 @@ pub struct Features {
     /// Number and name of each PMU.
     pub(crate) pmus: Vec<(u32, String)>,
     /// Groups of events.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<EventGroup>,
     /// The caches.
     pub(crate) caches: Vec<CacheLevel>,
     /// The times of the first and the last sample.
@@ -201,7 +201,7 @@ impl Features {
 
     /// Returns the groups of events.
     #[inline]
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[EventGroup] {
         &self.groups
     }
 
@@ -250,7 +250,7 @@ impl Features {
                 self.groups = list(at, |at| {
                     let name = text(at)?;
                     let leader = at.u32("leader of a group")? as usize;
-                    Ok(Group { name, leader, members: at.u32("members of a group")? as usize })
+                    Ok(EventGroup { name, leader, members: at.u32("members of a group")? as usize })
                 })?;
             }
             Feature::NODES => {

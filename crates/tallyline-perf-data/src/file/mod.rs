@@ -25,7 +25,7 @@ pub use chunked::ChunkedRecording;
 pub use event::Event;
 pub(crate) use event::Events;
 pub(crate) use features::Feature;
-pub use features::{CacheLevel, Features, Group};
+pub use features::{CacheLevel, EventGroup, Features};
 pub use record::{Comm, KernelSymbol, Mmap, Record, RecordBody, Task};
 pub use records::{RecordSource, RecordVisitor, VisitedRecord};
 

@@ -180,14 +180,15 @@ impl Decoder<'_> {
     }
 
     /// Has traces take a record into account.
-    pub(super) fn note(&self, raw: &RawRecord<'_>, traces: &mut Traces) -> Result<()> {
-        let (mut body, mut who) = (raw.body, SampleId::default());
+    pub(super) fn add_to_traces(&self, raw: &RawRecord<'_>, traces: &mut Traces) -> Result<()> {
+        let (mut body, mut sample_id) = (raw.body, SampleId::default());
         if raw.kind < kind::USER_TYPES {
             let index = self.events.of_record(false, raw.body).unwrap_or(0);
             let event = self.events.get(index);
-            (body, who) = event.map_or(Ok((body, who)), |event| split_trailer(body, &event.attr))?;
+            (body, sample_id) =
+                event.map_or(Ok((body, sample_id)), |event| split_trailer(body, &event.attr))?;
         }
-        let noted = traces.note(raw.kind, raw.misc, body, who, raw.end());
+        let noted = traces.add_record(raw.kind, raw.misc, body, sample_id, raw.end());
         noted.map_err(|error| with_location(raw, error))
     }
 

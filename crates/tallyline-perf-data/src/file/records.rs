@@ -38,7 +38,7 @@ pub(super) fn visit_record<'a>(
         Err(error) => return visit_damage(raw.position(), error, each),
     }
     if spe::is_auxtrace_record(raw.kind)
-        && let Err(error) = decoder.note(raw, traces)
+        && let Err(error) = decoder.add_to_traces(raw, traces)
     {
         return visit_damage(raw.position(), error, each);
     }

@@ -104,7 +104,7 @@ fn recording() -> Vec<u8> {
     writer.sample_time(500);
     writer.sample_time(300);
     writer.build_id(false, b"/bin/program", BuildId::new(&[0xab; 20]).expect("not empty"));
-    let groups = [Group { name: String::new(), leader: 0, members: 2 }];
+    let groups = [EventGroup { name: String::new(), leader: 0, members: 2 }];
     writer.finish(&machine(), &groups).expect("memory").into_inner()
 }
 

@@ -9,7 +9,7 @@ use super::sysfs::{Pmu, Pmus};
 use super::tracepoints;
 use crate::abi::attr_flag;
 use crate::attr::Attr;
-use crate::file::Group;
+use crate::file::EventGroup;
 use crate::names::{BREAKPOINT, HARDWARE, NAMES, RAW, TRACEPOINT};
 
 /// The latency threshold of `mem-loads` where the text gives none: loads of 30 cycles and more.
@@ -54,11 +54,11 @@ pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String>
 }
 
 /// The groups among events, for the file's header.
-pub fn groups(events: &[EventRequest]) -> Vec<Group> {
+pub fn groups(events: &[EventRequest]) -> Vec<EventGroup> {
     let members = |leader: usize| events.iter().filter(|event| event.leader == leader).count();
     let leaders = (0..events.len()).filter(|index| events[*index].leader == *index);
     leaders
-        .map(|leader| Group { name: String::new(), leader, members: members(leader) })
+        .map(|leader| EventGroup { name: String::new(), leader, members: members(leader) })
         .filter(|group| group.members > 1)
         .collect()
 }
@@ -449,7 +449,7 @@ mod tests {
         assert!(loads.is_memory && loads.most_precise && !events[1].is_memory);
         assert_eq!(events[1].attr.config, 0x8203);
         let groups = groups(&events);
-        assert_eq!(groups, [Group { name: String::new(), leader: 1, members: 2 }]);
+        assert_eq!(groups, [EventGroup { name: String::new(), leader: 1, members: 2 }]);
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl<'a> Sample<'a> {
 
     /// Decodes a sample in the place of another one: there are many, and a sample takes some hundred bytes.
     pub(crate) fn decode_over(&mut self, header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<()> {
-        let asked = |field: u64| attr.sample_type & field != 0;
+        let has_field = |field: u64| attr.sample_type & field != 0;
         *self = Self {
             mode: CpuMode::of(header_misc),
             exact: header_misc & misc::EXACT_IP != 0,
@@ -214,31 +214,31 @@ impl<'a> Sample<'a> {
                 attr.sample_type & !bit::KNOWN
             )));
         }
-        sample.who_and_when(at, &asked)?;
-        if asked(bit::READ) {
+        sample.decode_task_and_time(at, &has_field)?;
+        if has_field(bit::READ) {
             sample.read = Some(ReadValues::decode(at, attr.read_format)?);
         }
-        if asked(bit::CALLCHAIN) {
+        if has_field(bit::CALLCHAIN) {
             let count = at.u64("length of a call chain")?;
             sample.callchain = Some(at.words(count, "call chain")?);
         }
-        if asked(bit::RAW) {
+        if has_field(bit::RAW) {
             let size = at.u32("size of raw data")?;
             sample.raw = Some(at.take(size.into(), "raw data")?);
         }
-        if asked(bit::BRANCH_STACK) {
+        if has_field(bit::BRANCH_STACK) {
             let has = |flag: u64| attr.branch_sample_type & flag != 0;
             let (index, counters) = (has(branch_type::HW_INDEX), has(branch_type::COUNTERS));
             sample.branches = Some(BranchStack::decode(at, index, counters)?);
         }
-        if asked(bit::REGS_USER) {
+        if has_field(bit::REGS_USER) {
             sample.user_registers = Registers::decode(at, attr.sample_regs_user)?;
         }
-        if asked(bit::STACK_USER) {
+        if has_field(bit::STACK_USER) {
             sample.user_stack = user_stack(at)?;
         }
-        sample.memory(at, &asked, attr)?;
-        if asked(bit::AUX) {
+        sample.decode_memory(at, &has_field, attr)?;
+        if has_field(bit::AUX) {
             let size = at.u64("size of a trace")?;
             sample.aux = Some(at.take(size, "trace")?);
         }
@@ -250,70 +250,75 @@ impl<'a> Sample<'a> {
     }
 
     #[inline]
-    fn who_and_when(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool) -> Result<()> {
-        if asked(bit::IDENTIFIER) {
+    fn decode_task_and_time(&mut self, at: &mut Cursor<'a>, has_field: &impl Fn(u64) -> bool) -> Result<()> {
+        if has_field(bit::IDENTIFIER) {
             self.id = Some(at.u64("identifier")?);
         }
-        if asked(bit::IP) {
+        if has_field(bit::IP) {
             self.ip = Some(at.u64("ip")?);
         }
-        if asked(bit::TID) {
+        if has_field(bit::TID) {
             self.pid = Some(at.u32("pid")?.cast_signed());
             self.tid = Some(at.u32("tid")?.cast_signed());
         }
-        if asked(bit::TIME) {
+        if has_field(bit::TIME) {
             self.time = Some(at.u64("time")?);
         }
-        if asked(bit::ADDR) {
+        if has_field(bit::ADDR) {
             self.addr = Some(at.u64("address")?);
         }
-        if asked(bit::ID) {
+        if has_field(bit::ID) {
             self.id = Some(at.u64("id")?);
         }
-        if asked(bit::STREAM_ID) {
+        if has_field(bit::STREAM_ID) {
             self.stream_id = Some(at.u64("stream id")?);
         }
-        if asked(bit::CPU) {
+        if has_field(bit::CPU) {
             self.cpu = Some(at.u32("cpu")?);
             at.u32("cpu")?;
         }
-        if asked(bit::PERIOD) {
+        if has_field(bit::PERIOD) {
             self.period = Some(at.u64("period")?);
         }
         Ok(())
     }
 
     #[inline]
-    fn memory(&mut self, at: &mut Cursor<'a>, asked: &impl Fn(u64) -> bool, attr: &Attr) -> Result<()> {
-        if asked(bit::WEIGHT_STRUCT) {
+    fn decode_memory(
+        &mut self,
+        at: &mut Cursor<'a>,
+        has_field: &impl Fn(u64) -> bool,
+        attr: &Attr,
+    ) -> Result<()> {
+        if has_field(bit::WEIGHT_STRUCT) {
             let word = at.u64("weights")?;
             self.weight = Some(Weight {
                 weight: word & u64::from(u32::MAX),
                 instruction_latency: (word >> 32) as u16,
                 weight3: (word >> 48) as u16,
             });
-        } else if asked(bit::WEIGHT) {
+        } else if has_field(bit::WEIGHT) {
             self.weight = Some(Weight { weight: at.u64("weight")?, ..Weight::default() });
         }
-        if asked(bit::DATA_SRC) {
+        if has_field(bit::DATA_SRC) {
             self.data_source = Some(DataSource(at.u64("data source")?));
         }
-        if asked(bit::TRANSACTION) {
+        if has_field(bit::TRANSACTION) {
             self.transaction = Some(at.u64("transaction")?);
         }
-        if asked(bit::REGS_INTR) {
+        if has_field(bit::REGS_INTR) {
             self.interrupt_registers = Registers::decode(at, attr.sample_regs_intr)?;
         }
-        if asked(bit::PHYS_ADDR) {
+        if has_field(bit::PHYS_ADDR) {
             self.physical_address = Some(at.u64("physical address")?);
         }
-        if asked(bit::CGROUP) {
+        if has_field(bit::CGROUP) {
             self.cgroup = Some(at.u64("control group")?);
         }
-        if asked(bit::DATA_PAGE_SIZE) {
+        if has_field(bit::DATA_PAGE_SIZE) {
             self.data_page_size = Some(at.u64("size of the data's page")?);
         }
-        if asked(bit::CODE_PAGE_SIZE) {
+        if has_field(bit::CODE_PAGE_SIZE) {
             self.code_page_size = Some(at.u64("size of the code's page")?);
         }
         Ok(())

@@ -300,14 +300,14 @@ impl AuxtraceBuffer {
 struct AuxRecord {
     offset: u64,
     size: u64,
-    who: SampleId,
+    sample_id: SampleId,
     /// `true` if its last record is damaged.
     is_partial: bool,
 }
 
 /// Whose buffer it is: a CPU's, or a thread's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Owner {
+enum BufferOwner {
     Cpu(u32),
     Thread(i32),
 }
@@ -319,7 +319,7 @@ pub(crate) struct Traces {
     clock: Option<TimeConversion>,
     /// With where their bytes are.
     parts: Vec<(u64, AuxtraceBuffer)>,
-    written: HashMap<Owner, Vec<AuxRecord>>,
+    written: HashMap<BufferOwner, Vec<AuxRecord>>,
     threads: Threads,
     tally: AuxtraceStats,
 }
@@ -343,12 +343,12 @@ pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
 impl Traces {
     /// Takes a record into account: its body without the trailer, what that says, and where the record ends, as
     /// a trace is behind it.
-    pub(crate) fn note(
+    pub(crate) fn add_record(
         &mut self,
         kind: u32,
         header_misc: u16,
         body: Cursor<'_>,
-        who: SampleId,
+        sample_id: SampleId,
         end: u64,
     ) -> Result<()> {
         match kind {
@@ -356,7 +356,7 @@ impl Traces {
             kind::TIME_CONV => self.clock = TimeConversion::parse(body)?,
             kind::AUXTRACE => self.add_auxtrace(body, end)?,
             // the description comes first: without one nobody asks
-            _ if self.info.is_some() => self.thread(kind, header_misc, body, who)?,
+            _ if self.info.is_some() => self.thread(kind, header_misc, body, sample_id)?,
             _ => {}
         }
         Ok(())
@@ -376,16 +376,16 @@ impl Traces {
         Ok(())
     }
 
-    fn thread(&mut self, kind: u32, header_misc: u16, mut at: Cursor<'_>, who: SampleId) -> Result<()> {
+    fn thread(&mut self, kind: u32, header_misc: u16, mut at: Cursor<'_>, sample_id: SampleId) -> Result<()> {
         const WHAT: &str = "a thread";
-        let time = who.time.filter(|time| *time != u64::MAX).unwrap_or(0);
-        if let (Some(pid), Some(tid)) = (who.pid, who.tid)
+        let time = sample_id.time.filter(|time| *time != u64::MAX).unwrap_or(0);
+        if let (Some(pid), Some(tid)) = (sample_id.pid, sample_id.tid)
             && !matches!(kind, kind::COMM | kind::FORK)
         {
             self.threads.belongs(tid, pid, time);
         }
         match kind {
-            kind::AUX => self.written(at, who)?,
+            kind::AUX => self.written(at, sample_id)?,
             kind::COMM => {
                 let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
                 self.threads.belongs(tid, pid, time);
@@ -398,14 +398,14 @@ impl Traces {
             kind::ITRACE_START => {
                 let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
                 self.threads.belongs(tid, pid, time);
-                if let Some(cpu) = who.cpu {
+                if let Some(cpu) = sample_id.cpu {
                     self.threads.runs(cpu, Some(tid), time);
                 }
             }
             kind::SWITCH | kind::SWITCH_CPU_WIDE => {
-                let Some(cpu) = who.cpu else { return Ok(()) };
+                let Some(cpu) = sample_id.cpu else { return Ok(()) };
                 let leaves = header_misc & misc::SWITCH_OUT != 0;
-                let mut runs = if leaves { None } else { who.tid };
+                let mut runs = if leaves { None } else { sample_id.tid };
                 if kind == kind::SWITCH_CPU_WIDE {
                     // the one before, or the next one
                     let (pid, tid) = (at.u32(WHAT)?.cast_signed(), at.u32(WHAT)?.cast_signed());
@@ -419,16 +419,19 @@ impl Traces {
         Ok(())
     }
 
-    fn written(&mut self, mut at: Cursor<'_>, who: SampleId) -> Result<()> {
+    fn written(&mut self, mut at: Cursor<'_>, sample_id: SampleId) -> Result<()> {
         const WHAT: &str = "a written trace";
         let (offset, size, flags) = (at.u64(WHAT)?, at.u64(WHAT)?, at.u64(WHAT)?);
         let has = |flag: u64| u64::from(flags & flag != 0);
         self.tally.truncated += has(auxtrace::TRUNCATED);
         self.tally.partial += has(auxtrace::PARTIAL);
         self.tally.collisions += has(auxtrace::COLLISION);
-        for owner in [who.cpu.map(Owner::Cpu), who.tid.map(Owner::Thread)].into_iter().flatten() {
+        for owner in [sample_id.cpu.map(BufferOwner::Cpu), sample_id.tid.map(BufferOwner::Thread)]
+            .into_iter()
+            .flatten()
+        {
             let is_partial = flags & auxtrace::PARTIAL != 0;
-            self.written.entry(owner).or_default().push(AuxRecord { offset, size, who, is_partial });
+            self.written.entry(owner).or_default().push(AuxRecord { offset, size, sample_id, is_partial });
         }
         Ok(())
     }
@@ -516,16 +519,16 @@ impl BufferRun<'_> {
             return None;
         }
         let written = self.written(offset);
-        let cpu = self.part.cpu.or(written.and_then(|who| who.cpu));
+        let cpu = self.part.cpu.or(written.and_then(|sample_id| sample_id.cpu));
         let (threads, clock) = (&self.traces.threads, self.traces.clock.filter(|_| self.has_time));
         let converted = clock.zip(record.timestamp).map(|(clock, timestamp)| clock.time(timestamp));
-        let time = converted.or(written.and_then(|who| who.time));
+        let time = converted.or(written.and_then(|sample_id| sample_id.time));
         let at = time.unwrap_or(u64::MAX);
         let tid = (self.context)
             .or_else(|| threads.running(cpu?, at))
             .or(self.part.tid)
             // of a CPU's buffer that is only who was interrupted when it filled
-            .or(written.filter(|_| self.part.cpu.is_none()).and_then(|who| who.tid));
+            .or(written.filter(|_| self.part.cpu.is_none()).and_then(|sample_id| sample_id.tid));
         let pid = tid.and_then(|tid| threads.process(tid, at));
         tally.unknown_threads += u64::from(tid.is_none());
         Some(Sample {
@@ -549,8 +552,8 @@ impl BufferRun<'_> {
     /// offset.
     fn said(&self, offset: u64) -> Option<(&[AuxRecord], usize)> {
         let owner = match (self.part.cpu, self.part.tid) {
-            (Some(cpu), _) => Owner::Cpu(cpu),
-            (None, tid) => Owner::Thread(tid?),
+            (Some(cpu), _) => BufferOwner::Cpu(cpu),
+            (None, tid) => BufferOwner::Thread(tid?),
         };
         let written = self.traces.written.get(&owner)?;
         Some((written, written.partition_point(|one| one.offset <= offset)))
@@ -560,7 +563,7 @@ impl BufferRun<'_> {
     fn written(&self, offset: u64) -> Option<SampleId> {
         let (written, behind) = self.said(offset)?;
         let one = written.get(behind.checked_sub(1)?)?;
-        (offset - one.offset < one.size).then_some(one.who)
+        (offset - one.offset < one.size).then_some(one.sample_id)
     }
 
     /// Returns the end of the next damaged record behind an offset.

@@ -2,7 +2,7 @@
 
 use super::{Event, attr_size};
 use crate::abi::{misc, record as kind};
-use crate::file::{BuildId, CacheLevel, Feature, Group};
+use crate::file::{BuildId, CacheLevel, EventGroup, Feature};
 use std::collections::BTreeMap;
 
 /// A machine as a recording describes it. Parts that are empty are left out.
@@ -62,7 +62,7 @@ impl NumaNode {
 /// The sections by their numbers, which is their order in the file.
 pub(super) fn sections(
     machine: &MachineDescription,
-    groups: &[Group],
+    groups: &[EventGroup],
     events: &[Event],
     build_ids: &BTreeMap<(bool, Vec<u8>), BuildId>,
     times: Option<(u64, u64)>,

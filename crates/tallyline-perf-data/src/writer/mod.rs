@@ -11,7 +11,7 @@ pub use features::{MachineDescription, NumaNode};
 pub use records::Encoder;
 
 use super::abi::record as kind;
-use super::file::{BuildId, Feature, Group};
+use super::file::{BuildId, EventGroup, Feature};
 use super::spe::AuxtraceBuffer;
 use std::collections::BTreeMap;
 use std::io::{Result, Seek, SeekFrom, Write};
@@ -78,7 +78,7 @@ impl<W: Write + Seek> Writer<W> {
         out: W,
         events: Vec<Event>,
         machine: &MachineDescription,
-        groups: &[Group],
+        groups: &[EventGroup],
     ) -> Result<Self> {
         const STREAM_HEADER: u64 = 16;
         let sections = features::sections(machine, groups, &events, &BTreeMap::new(), None);
@@ -202,7 +202,7 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// What the file says.
-    pub fn finish(mut self, machine: &MachineDescription, groups: &[Group]) -> Result<W> {
+    pub fn finish(mut self, machine: &MachineDescription, groups: &[EventGroup]) -> Result<W> {
         if self.is_stream {
             for ((is_kernel, path), id) in std::mem::take(&mut self.build_ids) {
                 self.records(&features::build_id_record(is_kernel, &path, &id))?;
@@ -218,7 +218,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self.out)
     }
 
-    fn describe(&mut self, machine: &MachineDescription, groups: &[Group]) -> Result<()> {
+    fn describe(&mut self, machine: &MachineDescription, groups: &[EventGroup]) -> Result<()> {
         let sections = features::sections(machine, groups, &self.events, &self.build_ids, self.times);
         let mut offset = self.data + self.written + 16 * sections.len() as u64;
         for (_, section) in &sections {

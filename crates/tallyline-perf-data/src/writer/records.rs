@@ -104,30 +104,30 @@ impl Encoder {
 
     /// Reports that the hardware has written to its buffer, as the kernel does: the offset, the number of
     /// bytes, and flags (`abi::auxtrace`).
-    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, who: &SampleId) -> Self {
+    pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::AUX, 0);
         record.words(&[offset, size, flags]);
-        record.trailer_of(attr, who);
+        record.trailer_of(attr, sample_id);
         record
     }
 
     /// A thread whose trace begins.
-    pub fn itrace_start(attr: &Attr, who: &SampleId) -> Self {
+    pub fn itrace_start(attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::ITRACE_START, 0);
-        record.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1));
-        record.trailer_of(attr, who);
+        record.halves(sample_id.pid.unwrap_or(-1), sample_id.tid.unwrap_or(-1));
+        record.trailer_of(attr, sample_id);
         record
     }
 
     /// A thread that begins to run on a CPU, or does no longer. Of all that run there the record also says process
     /// and thread of the one before, or of the next one.
-    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, who: &SampleId) -> Self {
+    pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, sample_id: &SampleId) -> Self {
         let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
         let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
         if let Some((pid, tid)) = other {
             record.halves(pid, tid);
         }
-        record.trailer_of(attr, who);
+        record.trailer_of(attr, sample_id);
         record
     }
 
@@ -170,7 +170,7 @@ impl Encoder {
         self.trailer_of(attr, &SampleId { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(0) });
     }
 
-    fn trailer_of(&mut self, attr: &Attr, who: &SampleId) {
+    fn trailer_of(&mut self, attr: &Attr, sample_id: &SampleId) {
         if !attr.has_trailer() {
             return;
         }
@@ -179,9 +179,9 @@ impl Encoder {
                 continue;
             }
             match field {
-                bit::TID => self.halves(who.pid.unwrap_or(-1), who.tid.unwrap_or(-1)),
-                bit::TIME => self.words(&[who.time.unwrap_or(0)]),
-                bit::CPU => self.halves(who.cpu.map_or(-1, u32::cast_signed), 0),
+                bit::TID => self.halves(sample_id.pid.unwrap_or(-1), sample_id.tid.unwrap_or(-1)),
+                bit::TIME => self.words(&[sample_id.time.unwrap_or(0)]),
+                bit::CPU => self.halves(sample_id.cpu.map_or(-1, u32::cast_signed), 0),
                 _ => self.words(&[0]),
             }
         }

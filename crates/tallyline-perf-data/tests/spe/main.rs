@@ -165,15 +165,15 @@ fn what_was_sampled_is_what_is_read() {
 #[test]
 fn without_a_context_switches_say_whose_it_was() {
     let at = |time: u64| CLOCK.zero() + time * 40;
-    let who = |tid, time, cpu| SampleId::new(PID, tid, at(time), cpu);
+    let sample_id = |tid, time, cpu| SampleId::new(PID, tid, at(time), cpu);
     let switches = |writer: &mut Writer<Memory>, attr: &Attr| {
-        for (leaves, who) in [
-            (false, who(PID + 2, 1500, 0)),
-            (true, who(PID + 1, 900, 0)),
-            (false, who(PID + 1, 500, 0)),
-            (false, who(PID + 2, 100, 1)),
+        for (leaves, sample_id) in [
+            (false, sample_id(PID + 2, 1500, 0)),
+            (true, sample_id(PID + 1, 900, 0)),
+            (false, sample_id(PID + 1, 500, 0)),
+            (false, sample_id(PID + 2, 100, 1)),
         ] {
-            writer.records(Encoder::switch(leaves, None, attr, &who).finish()).expect("memory");
+            writer.records(Encoder::switch(leaves, None, attr, &sample_id).finish()).expect("memory");
         }
     };
     let tid = |time| {
@@ -210,9 +210,9 @@ fn old_recordings_have_their_cpus_in_the_header_and_threads_by_turns() {
 
 #[test]
 fn where_a_thread_begins_to_be_traced_it_runs() {
-    let who = SampleId::new(77, 78, CLOCK.zero(), 0);
+    let sample_id = SampleId::new(77, 78, CLOCK.zero(), 0);
     let starts = |writer: &mut Writer<Memory>, attr: &Attr| {
-        writer.records(Encoder::itrace_start(attr, &who).finish()).expect("memory");
+        writer.records(Encoder::itrace_start(attr, &sample_id).finish()).expect("memory");
     };
     let (samples, _) = read(&one(PLAIN, true, FIRST, &starts));
     assert_eq!((samples[0].tid, samples[0].pid), (Some(78), Some(77)));
@@ -220,10 +220,10 @@ fn where_a_thread_begins_to_be_traced_it_runs() {
 
 #[test]
 fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
-    let who = SampleId::new(PID, PID + 1, 4321, 2);
+    let sample_id = SampleId::new(PID, PID + 1, 4321, 2);
     let part = AuxtraceBuffer::of_thread(PID + 1, 0);
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
-        writer.records(Encoder::aux(0, 64, 0, attr, &who).finish()).expect("memory");
+        writer.records(Encoder::aux(0, 64, 0, attr, &sample_id).finish()).expect("memory");
     };
     let (samples, _) = read(&one(PLAIN, true, part, &written));
     assert_eq!((samples[0].tid, samples[0].pid, samples[0].cpu), (Some(PID + 1), Some(PID), Some(2)));
@@ -236,10 +236,10 @@ fn a_threads_own_buffer_says_whose_it_is_and_the_kernel_where_it_ran() {
 #[test]
 fn what_the_kernel_says_of_losses_is_counted_and_said() {
     let flags = auxtrace::TRUNCATED | auxtrace::COLLISION | auxtrace::PARTIAL;
-    let who = SampleId::of_cpu(0);
+    let sample_id = SampleId::of_cpu(0);
     let written = |writer: &mut Writer<Memory>, attr: &Attr| {
-        writer.records(Encoder::aux(0, 64, flags, attr, &who).finish()).expect("memory");
-        writer.records(Encoder::aux(64, 0, auxtrace::TRUNCATED, attr, &who).finish()).expect("memory");
+        writer.records(Encoder::aux(0, 64, flags, attr, &sample_id).finish()).expect("memory");
+        writer.records(Encoder::aux(64, 0, auxtrace::TRUNCATED, attr, &sample_id).finish()).expect("memory");
     };
     let (_, tally) = read(&one(Sampled { thread: Some(PID), ..PLAIN }, true, FIRST, &written));
     assert_eq!((tally.truncated(), tally.collisions(), tally.partial()), (2, 1, 1));
@@ -259,10 +259,10 @@ fn a_record_that_the_kernel_knows_to_be_damaged_takes_no_other_with_it() {
     Sampled { operation: STORE, source: None, thread: Some(PID), ..PLAIN }.packets(&mut store);
     // in the middle of an address, and the next record begins there
     let (cut, whole) = (26, store.len() as u64);
-    let who = SampleId::of_cpu(0);
+    let sample_id = SampleId::of_cpu(0);
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     for (offset, size, flags) in [(0, cut, auxtrace::PARTIAL | auxtrace::TRUNCATED), (cut, whole, 0)] {
-        let mut aux = Encoder::aux(offset, size, flags, &stream::attr(stream::FIELDS), &who);
+        let mut aux = Encoder::aux(offset, size, flags, &stream::attr(stream::FIELDS), &sample_id);
         writer.records(aux.finish()).expect("memory");
     }
     writer.trace(&FIRST, [&load[..cut as usize], &store]).expect("memory");
@@ -288,9 +288,9 @@ fn a_trace_that_is_longer_than_the_file_is_a_warning_and_in_pieces_left_to_who_r
 
 #[test]
 fn a_trace_that_goes_on_behind_the_last_offset_is_refused() {
-    let who = SampleId::of_cpu(0);
+    let sample_id = SampleId::of_cpu(0);
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
-    let mut aux = Encoder::aux(0, u64::MAX, auxtrace::PARTIAL, &stream::attr(stream::FIELDS), &who);
+    let mut aux = Encoder::aux(0, u64::MAX, auxtrace::PARTIAL, &stream::attr(stream::FIELDS), &sample_id);
     writer.records(aux.finish()).expect("memory");
     let mut packets = Vec::new();
     (0..4).for_each(|_| PLAIN.packets(&mut packets));

@@ -268,9 +268,11 @@ pub(crate) fn without_threads<W: Write + Seek>(
             operation.thread = None;
             // the last one before the operation is the one that ran
             for (turn, tid, next) in [(1, next, tid), (0, tid, next)] {
-                let who = SampleId::new(PID, tid, CLOCK.zero() + time * 40 - 20 * (turn + 1), cpu as u32);
-                writer
-                    .records(Encoder::switch(turn == 1, Some((PID, next)), &attr(FIELDS), &who).finish())?;
+                let sample_id =
+                    SampleId::new(PID, tid, CLOCK.zero() + time * 40 - 20 * (turn + 1), cpu as u32);
+                writer.records(
+                    Encoder::switch(turn == 1, Some((PID, next)), &attr(FIELDS), &sample_id).finish(),
+                )?;
             }
         }
     }
@@ -287,11 +289,11 @@ pub(crate) fn traces<W: Write + Seek>(
         let mut bytes = Vec::new();
         operations.iter().for_each(|operation| operation.packets(&mut bytes));
         let last = operations.iter().filter_map(|operation| operation.time).max().unwrap_or(0);
-        let who = SampleId::new(PID, PID, CLOCK.zero() + last * 40, cpu as u32);
+        let sample_id = SampleId::new(PID, PID, CLOCK.zero() + last * 40, cpu as u32);
         let mut offset = 0;
         while offset < bytes.len() {
             let len = size().clamp(1, bytes.len() - offset);
-            writer.records(Encoder::aux(offset as u64, len as u64, 0, &attr(FIELDS), &who).finish())?;
+            writer.records(Encoder::aux(offset as u64, len as u64, 0, &attr(FIELDS), &sample_id).finish())?;
             let part = AuxtraceBuffer::of_cpu(cpu as u32, offset as u64);
             // in two pieces, as where the buffer begins anew
             let (first, second) = bytes[offset..offset + len].split_at(len / 3);
