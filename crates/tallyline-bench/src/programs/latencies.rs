@@ -54,7 +54,7 @@ pub(super) fn measure() -> Result<Latencies> {
 /// The latency of the loads of a chase.
 #[derive(Clone, Copy, Debug)]
 struct Latency {
-    /// Where nothing else takes lines away: a tenth of the spans are shorter.
+    /// The shortest tenth of the spans: those in which nothing else takes lines away.
     hit: f64,
     median: f64,
 }
