@@ -48,9 +48,9 @@ fn run() -> Result<(), Failure> {
     if let Some(address) = words.iter().find_map(|word| word.strip_prefix("--explain=0x")) {
         let address = u64::from_str_radix(address, 16)?;
         let found = explain(&image, Debug::File(&file), &Alone, address)?.ok_or("no function there")?;
-        found.variables.iter().for_each(|variable| println!("{variable}"));
-        found.steps.iter().for_each(|step| println!("{:#x}: {}", step.address, step.known.join("; ")));
-        println!("{}", found.answer);
+        found.variables().iter().for_each(|variable| println!("{variable}"));
+        found.steps().iter().for_each(|step| println!("{:#x}: {}", step.address(), step.known().join("; ")));
+        println!("{}", found.answer());
         return Ok(());
     }
     let start = Instant::now();
@@ -98,8 +98,8 @@ fn count(table: &TypeTable) {
 fn rows(table: &TypeTable) {
     for (address, outcome) in table.rows() {
         let Outcome::Typed(typed) = outcome else { continue };
-        let function = table.function_at(*address).map_or("?", |function| &function.name);
-        let (name, place) = (type_text(table.types(), typed.ty), place_text(table.types(), typed));
+        let function = table.function_at(*address).map_or("?", |function| function.name());
+        let (name, place) = (type_text(table.types(), typed.ty()), place_text(table.types(), typed));
         println!("{address:#x}\t{function}\t{name} {place}");
     }
 }
@@ -107,7 +107,7 @@ fn rows(table: &TypeTable) {
 fn list(table: &TypeTable) {
     for (address, outcome) in table.rows() {
         let Outcome::Untyped(reason) = outcome else { continue };
-        let function = table.function_at(*address).map_or("?", |function| &function.name);
+        let function = table.function_at(*address).map_or("?", |function| function.name());
         println!("{address:#x}\t{function}\t{}\t{reason}", reason.kind());
     }
 }
@@ -117,7 +117,7 @@ fn compare(dwarf: &TypeTable, btf: &TypeTable) {
     let (mut same, mut differ, mut only_dwarf, mut only_btf) = (0_u64, 0_u64, 0_u64, 0_u64);
     let text = |table: &TypeTable, typed: &Typed| {
         let types = table.types();
-        format!("{} +{:#x} {}", type_text(types, typed.ty), typed.offset, field_path(types, typed))
+        format!("{} +{:#x} {}", type_text(types, typed.ty()), typed.offset(), field_path(types, typed))
     };
     for (address, outcome) in dwarf.rows() {
         match (outcome, btf.outcome(*address)) {
@@ -127,7 +127,7 @@ fn compare(dwarf: &TypeTable, btf: &TypeTable) {
                     same += 1;
                 } else {
                     differ += 1;
-                    let function = dwarf.function_at(*address).map_or("?", |function| &function.name);
+                    let function = dwarf.function_at(*address).map_or("?", |function| function.name());
                     println!("{address:#x}\t{function}\t{one}\t{other}");
                 }
             }

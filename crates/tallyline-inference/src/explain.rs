@@ -10,29 +10,61 @@ use tallyline_debuginfo::type_text;
 /// The derivation of one instruction's outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
-    /// The function.
-    pub function: String,
-    /// The scopes that the instruction is in, innermost first.
-    pub scopes: Vec<String>,
-    /// The variables that are somewhere at the instruction, and where.
-    pub variables: Vec<String>,
-    /// The states before the instructions of its block, up to the instruction itself.
-    pub steps: Vec<Step>,
+    pub(crate) function: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) variables: Vec<String>,
+    pub(crate) steps: Vec<Step>,
     /// The outcome of the memory operand; none without one.
     pub(crate) outcome: Option<Outcome>,
     /// The outcome of the second memory operand, if there is one.
     pub(crate) second: Option<Outcome>,
-    /// The outcome in words.
-    pub answer: String,
+    pub(crate) answer: String,
+}
+
+impl Explanation {
+    /// Returns the function.
+    pub fn function(&self) -> &str {
+        &self.function
+    }
+
+    /// Returns the scopes that the instruction is in, innermost first.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Returns the variables that are somewhere at the instruction, and where.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
+    /// Returns the states before the instructions of its block, up to the instruction itself.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Returns the outcome in words.
+    pub fn answer(&self) -> &str {
+        &self.answer
+    }
 }
 
 /// The state before one instruction.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The address.
-    pub address: u64,
-    /// The values of registers and stack slots that changed since the previous step.
-    pub known: Vec<String>,
+    pub(crate) address: u64,
+    pub(crate) known: Vec<String>,
+}
+
+impl Step {
+    /// Returns the address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the values of registers and stack slots that changed since the previous step.
+    pub fn known(&self) -> &[String] {
+        &self.known
+    }
 }
 
 impl Analysis<'_, '_, '_, '_> {

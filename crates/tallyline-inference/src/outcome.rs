@@ -18,30 +18,77 @@ pub enum Outcome {
 /// A part of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typed {
-    /// The type of the object.
-    pub ty: TypeId,
-    /// The offset of the first byte.
-    pub offset: u32,
-    /// The other place in the object, if a condition chooses between two or a pair of registers is accessed.
-    pub or: Option<Choice>,
-    /// The size in bytes at each place; 0 if unknown.
-    pub size: u16,
-    /// The kind of access.
-    pub access: Access,
-    /// The candidate fields, as bits by position in the order of the type. Members of unions and of variants overlap,
-    /// and bitfields share bytes.
-    pub candidates: u64,
-    /// The container node around the object, by its base or its raw buffer, if there is one.
-    pub within: Option<Within>,
+    pub(crate) ty: TypeId,
+    pub(crate) offset: u32,
+    pub(crate) or: Option<Choice>,
+    pub(crate) size: u16,
+    pub(crate) access: Access,
+    pub(crate) candidates: u64,
+    pub(crate) within: Option<Within>,
+}
+
+impl Typed {
+    /// Returns the type of the object.
+    pub fn ty(&self) -> TypeId {
+        self.ty
+    }
+
+    /// Returns the offset of the first byte.
+    pub fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// Returns the other place in the object, if a condition chooses between two or a pair of registers is
+    /// accessed.
+    pub fn or(&self) -> Option<Choice> {
+        self.or
+    }
+
+    /// Returns the access at the other of two places, if there is one.
+    #[must_use]
+    pub fn at_other_place(&self) -> Option<Typed> {
+        self.or.map(|or| Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*self })
+    }
+
+    /// Returns the size in bytes at each place; 0 if unknown.
+    pub fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Returns the kind of access.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Returns the candidate fields, as bits by position in the order of the type. Members of unions and of
+    /// variants overlap, and bitfields share bytes.
+    pub fn candidates(&self) -> u64 {
+        self.candidates
+    }
+
+    /// Returns the container node around the object, by its base or its raw buffer, if there is one.
+    pub fn within(&self) -> Option<Within> {
+        self.within
+    }
 }
 
 /// An object around another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
-    /// The type of the object.
-    pub ty: TypeId,
-    /// The offset of the part.
-    pub start: u32,
+    pub(crate) ty: TypeId,
+    pub(crate) start: u32,
+}
+
+impl Within {
+    /// Returns the type of the object.
+    pub fn ty(&self) -> TypeId {
+        self.ty
+    }
+
+    /// Returns the offset of the part.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
 }
 
 impl Typed {
@@ -64,13 +111,23 @@ impl Typed {
 /// The second of two places in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The offset of the first byte there.
-    pub offset: u32,
-    /// The offset in the object that the base register points to, if known: with the contents of registers or the
-    /// address of the data, it tells which of the two places is accessed.
-    pub start: Option<i32>,
+    pub(crate) offset: u32,
+    pub(crate) start: Option<i32>,
     /// `true` if both places are accessed, by halves of one access: those of a pair of registers.
     pub(crate) both: bool,
+}
+
+impl Choice {
+    /// Returns the offset of the first byte there.
+    pub fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// Returns the offset in the object that the base register points to, if known: with the contents of registers
+    /// or the address of the data, it tells which of the two places is accessed.
+    pub fn start(&self) -> Option<i32> {
+        self.start
+    }
 }
 
 /// Memory that has no type in the program.

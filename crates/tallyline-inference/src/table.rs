@@ -10,10 +10,20 @@ use tallyline_debuginfo::model::{TypeId, Types};
 /// An analysed function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// The name, without its scopes.
-    pub name: String,
-    /// The code ranges, the one with the entry first.
-    pub ranges: Vec<Range<u64>>,
+    pub(crate) name: String,
+    pub(crate) ranges: Vec<Range<u64>>,
+}
+
+impl Function {
+    /// Returns the name, without its scopes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the code ranges, the one with the entry first.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.ranges
+    }
 }
 
 /// The outcomes of the instructions of some functions, with their types. Independent of the files that it was made

@@ -32,13 +32,13 @@ fn compile(name: &str, sources: &[&str], arguments: &[&str]) -> Option<(Image, V
 
 /// Returns the types with fields that a function's instructions access outside of its own stack.
 fn accessed(table: &TypeTable, function: &str) -> Vec<String> {
-    let own = table.functions().iter().find(|own| own.name == function).expect("the function");
-    let inside = |address: &u64| own.ranges.iter().any(|range| range.contains(address));
+    let own = table.functions().iter().find(|own| own.name() == function).expect("the function");
+    let inside = |address: &u64| own.ranges().iter().any(|range| range.contains(address));
     let rows = table.rows().iter().filter(|(address, _)| inside(address));
     let text = |outcome: &Outcome| match outcome {
         Outcome::Typed(typed) => {
             let types = table.types();
-            Some(format!("{}.{}", type_text(types, typed.ty), field_path(types, typed)))
+            Some(format!("{}.{}", type_text(types, typed.ty()), field_path(types, typed)))
         }
         Outcome::Untyped(reason) => Some(format!("({reason})")),
         Outcome::Pseudo(_) => None,
@@ -103,11 +103,11 @@ fn assembly_has_no_types_and_says_so() {
     let Some((image, bytes)) = compile("assembly", &["kernel.c", "bytes.S"], &["-g"]) else { return };
     let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
     let function =
-        image.functions().iter().find(|function| function.name == "set_bytes").expect("the function");
+        image.functions().iter().find(|function| function.name() == "set_bytes").expect("the function");
     let store = table
         .rows()
         .iter()
-        .find(|(address, _)| *address > function.address && *address < function.address + 16);
+        .find(|(address, _)| *address > function.address() && *address < function.address() + 16);
     assert!(
         matches!(
             store,
@@ -120,13 +120,13 @@ fn assembly_has_no_types_and_says_so() {
 #[test]
 fn by_btf_the_part_that_is_seldom_run_belongs_to_its_function() {
     let Some((image, bytes)) = compile("btf", &["kernel.c"], &["-gbtf"]) else { return };
-    let cold = image.functions().iter().find(|function| function.name == "checked.cold");
+    let cold = image.functions().iter().find(|function| function.name() == "checked.cold");
     let cold = cold.expect("the compiler puts it elsewhere").clone();
-    for wanted in [Wanted::All, Wanted::At(&[cold.address])] {
+    for wanted in [Wanted::All, Wanted::At(&[cold.address()])] {
         let table = infer_by_btf(&image, &bytes, wanted).expect("a table");
-        assert_eq!(table.function_at(cold.address).map(|function| function.name.as_str()), Some("checked"));
+        assert_eq!(table.function_at(cold.address()).map(|function| function.name()), Some("checked"));
         let inside = |(address, outcome): &(u64, Outcome)| {
-            let is_cold = (cold.address..cold.address + cold.size).contains(address);
+            let is_cold = (cold.address()..cold.address() + cold.size()).contains(address);
             match outcome {
                 Outcome::Typed(typed) if is_cold => Some(field_path(table.types(), typed)),
                 _ => None,

@@ -78,9 +78,9 @@ impl Found {
     /// A field as the sources write it: the type without scopes and parameters, and the path.
     fn field(&self, typed: &Typed) -> String {
         let types = self.table.types();
-        let mut name = match types.get(typed.ty) {
-            Type::Record(_) => String::from_utf8_lossy(types.name(types.type_name(typed.ty))).into_owned(),
-            _ => type_text(types, typed.ty).replace("struct ", "").replace("const ", "").replace(' ', ""),
+        let mut name = match types.get(typed.ty()) {
+            Type::Record(_) => String::from_utf8_lossy(types.name(types.type_name(typed.ty()))).into_owned(),
+            _ => type_text(types, typed.ty()).replace("struct ", "").replace("const ", "").replace(' ', ""),
         };
         if name.starts_with('(') {
             name = "tuple".into();
@@ -100,7 +100,9 @@ impl Found {
         let (mut typed, mut eligible) = (0, 0);
         for (address, outcome) in self.table.rows() {
             let own = self.table.function_at(*address).is_some_and(|function| {
-                functions.iter().any(|name| function.name == *name || function.name == format!("main.{name}"))
+                functions
+                    .iter()
+                    .any(|name| function.name() == *name || function.name() == format!("main.{name}"))
             });
             match outcome {
                 _ if !own => {}
@@ -122,20 +124,18 @@ impl Found {
         let types = self.table.types();
         for (address, outcome) in self.table.rows() {
             let (Outcome::Typed(typed), expected) = (outcome, self.expected(*address)) else { continue };
-            let is_record = matches!(types.get(typed.ty), Type::Record(_));
+            let is_record = matches!(types.get(typed.ty()), Type::Record(_));
             if expected.is_empty() || !(optimised || is_record) {
                 continue;
             }
             all += 1;
             let field = self.field(typed);
-            let other = typed
-                .or
-                .map(|or| self.field(&Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*typed }));
+            let other = typed.at_other_place().map(|other| self.field(&other));
             // where several fields are named, one of them is right
             let is_named = |field: &String| named(field).any(|one| expected.contains(&one.as_str()));
             let mut places = [&field].into_iter().chain(&other);
             // one access may load what two lines use
-            let is_right = match typed.or {
+            let is_right = match typed.or() {
                 Some(_) if typed.is_pair() => places.any(is_named),
                 _ => places.all(is_named),
             };
@@ -231,10 +231,10 @@ fn what_a_condition_chooses_between_is_named_with_both_places() {
     for (number, (source, compiler, flags)) in cases.into_iter().enumerate() {
         let Some(program) = compile(source, compiler, flags, &format!("choice{number}")) else { continue };
         let found = find(&program, source);
-        let function = found.table.functions().iter().find(|function| function.name == "find");
-        let range = function.expect("the function").ranges[0].clone();
+        let function = found.table.functions().iter().find(|function| function.name() == "find");
+        let range = function.expect("the function").ranges()[0].clone();
         let of_node = |outcome: &Outcome| match outcome {
-            Outcome::Typed(typed) => Some((typed.or, place_text(found.table.types(), typed))),
+            Outcome::Typed(typed) => Some((typed.or(), place_text(found.table.types(), typed))),
             Outcome::Pseudo(_) => None,
             Outcome::Untyped(reason) => panic!("{compiler} {flags:?}: {reason}"),
         };
@@ -254,14 +254,14 @@ fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], n
     let found = find(&compile(source, compiler, flags, name)?, source);
     let mut right = 0;
     for (address, outcome) in found.table.rows() {
-        let function = found.table.function_at(*address).map_or("", |function| &function.name);
+        let function = found.table.function_at(*address).map_or("", |function| &function.name());
         let expected = found.expected(*address);
         if expected.is_empty() || !functions.contains(&function) {
             continue;
         }
         match outcome {
             // variables that the compiler has put on the stack are not what a line names
-            Outcome::Typed(typed) if !matches!(found.table.types().get(typed.ty), Type::Record(_)) => {}
+            Outcome::Typed(typed) if !matches!(found.table.types().get(typed.ty()), Type::Record(_)) => {}
             Outcome::Typed(typed) => {
                 let field = found.field(typed);
                 let is_named = named(&field).any(|one| expected.contains(&one.as_str()));
@@ -277,14 +277,14 @@ fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], n
 
 /// The fields that the instructions of a function touch, as reports name them; of records alone.
 fn fields_of(found: &Found, name: &str) -> Vec<String> {
-    let function = found.table.functions().iter().find(|function| function.name == name);
-    let range = function.unwrap_or_else(|| panic!("no function {name}")).ranges[0].clone();
+    let function = found.table.functions().iter().find(|function| function.name() == name);
+    let range = function.unwrap_or_else(|| panic!("no function {name}")).ranges()[0].clone();
     let types = found.table.types();
     let rows = found.table.rows().iter().filter(|(address, _)| range.contains(address));
     let mut fields = Vec::new();
     for (address, outcome) in rows {
         match outcome {
-            Outcome::Typed(typed) if matches!(types.get(typed.ty), Type::Record(_)) => {
+            Outcome::Typed(typed) if matches!(types.get(typed.ty()), Type::Record(_)) => {
                 let field = field_path(types, typed);
                 if !field.is_empty() && fields.last() != Some(&field) {
                     fields.push(field);
@@ -316,8 +316,8 @@ fn a_pair_of_registers_names_the_fields_of_both_halves() {
     let found = find(&program, "pairs.c");
     let types = found.table.types();
     let places = |name: &str| {
-        let function = found.table.functions().iter().find(|function| function.name == name);
-        let range = function.expect("the function").ranges[0].clone();
+        let function = found.table.functions().iter().find(|function| function.name() == name);
+        let range = function.expect("the function").ranges()[0].clone();
         let rows = found.table.rows().iter().filter(|(address, _)| range.contains(address));
         let typed = rows.filter_map(|(address, outcome)| match outcome {
             Outcome::Typed(typed) => Some((place_text(types, typed), typed.bytes())),
@@ -437,14 +437,14 @@ fn a_part_of_a_container_s_node_is_known_as_a_part_of_it() {
         let found = find(&program, "nodes.cc");
         let types = found.table.types();
         let nodes = |name: &str| {
-            let function = found.table.functions().iter().find(|function| function.name == name);
-            let range = function.unwrap_or_else(|| panic!("no {name}")).ranges[0].clone();
+            let function = found.table.functions().iter().find(|function| function.name() == name);
+            let range = function.unwrap_or_else(|| panic!("no {name}")).ranges()[0].clone();
             let rows = found.table.rows().iter().filter(move |(address, _)| range.contains(address));
             let object = |outcome: &Outcome| {
                 let Outcome::Typed(typed) = outcome else { return None };
-                let is_record = matches!(types.get(typed.ty), Type::Record(_));
-                let (ty, start) = typed.within.map_or((typed.ty, 0), |node| (node.ty, node.start));
-                is_record.then(|| (type_text(types, ty), start + typed.offset))
+                let is_record = matches!(types.get(typed.ty()), Type::Record(_));
+                let (ty, start) = typed.within().map_or((typed.ty(), 0), |node| (node.ty(), node.start()));
+                is_record.then(|| (type_text(types, ty), start + typed.offset()))
             };
             rows.filter_map(|(_, outcome)| object(outcome)).collect::<Vec<_>>()
         };
@@ -486,8 +486,8 @@ fn a_constant_is_no_part_of_another_file_s_variable_that_the_linker_has_put_it_i
     let Some(program) = compile("merged.c", "gcc", &["-O2", "-g", other], "merged") else { return };
     let found = find(&program, "merged.c");
     let of = |name: &str| {
-        let function = found.table.functions().iter().find(|function| function.name == name);
-        let range = function.expect("the function").ranges[0].clone();
+        let function = found.table.functions().iter().find(|function| function.name() == name);
+        let range = function.expect("the function").ranges()[0].clone();
         let rows = found.table.rows().iter().filter(move |(address, _)| range.contains(address));
         rows.map(|(_, outcome)| *outcome).collect::<Vec<_>>()
     };
@@ -524,21 +524,21 @@ fn the_words_that_groups_of_go_maps_start_with_have_a_type_and_what_is_behind_th
     let bytes = fs::read(&program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
     let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
-    let function = table.functions().iter().find(|function| function.name == "runtime.mapaccess1_fast64");
+    let function = table.functions().iter().find(|function| function.name() == "runtime.mapaccess1_fast64");
     let function = function.expect("the function that looks up keys of eight bytes");
-    let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+    let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
     let (mut words, mut slots) = (0, 0);
     for instruction in body.instructions() {
-        let Some(memory) = instruction.memory else { continue };
-        match table.outcome(instruction.address).expect("an outcome") {
+        let Some(memory) = instruction.memory() else { continue };
+        match table.outcome(instruction.address()).expect("an outcome") {
             Outcome::Typed(typed)
-                if type_text(table.types(), typed.ty) == "internal/runtime/maps.ctrlGroup" =>
+                if type_text(table.types(), typed.ty()) == "internal/runtime/maps.ctrlGroup" =>
             {
-                assert_eq!((memory.index, memory.displacement, memory.size), (None, 0, 8));
+                assert_eq!((memory.index(), memory.displacement(), memory.size()), (None, 0, 8));
                 words += 1;
             }
             // a key, which the code knows by its size only
-            Outcome::Untyped(Reason::Opaque(_)) if memory.displacement == 8 => slots += 1,
+            Outcome::Untyped(Reason::Opaque(_)) if memory.displacement() == 8 => slots += 1,
             _ => {}
         }
     }
@@ -551,8 +551,8 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     let bytes = fs::read(&program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
     let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
-    let walk = table.functions().iter().find(|function| function.name == "walk").expect("the function");
-    let range = walk.ranges[0].clone();
+    let walk = table.functions().iter().find(|function| function.name() == "walk").expect("the function");
+    let range = walk.ranges()[0].clone();
     let rows = table.rows().iter().filter(|(address, _)| range.contains(address));
     let (address, outcome) =
         rows.filter(|(_, outcome)| matches!(outcome, Outcome::Typed(_))).nth(1).expect("a row");
@@ -560,19 +560,19 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     assert_eq!(only.functions().len(), 1);
     let explained =
         explain(&image, Debug::Bytes(&bytes), &Alone, *address).expect("read").expect("a function");
-    assert_eq!(explained.function, "walk");
-    assert_eq!(explained.scopes, ["walk"]);
-    assert!(explained.answer.contains("order"), "{explained:?} {outcome:?}");
-    assert!(explained.steps.iter().any(|step| step.known.iter().any(|known| known.contains("order"))));
-    let body = Body::decode(&image, &walk.ranges, range.start);
+    assert_eq!(explained.function(), "walk");
+    assert_eq!(explained.scopes(), ["walk"]);
+    assert!(explained.answer().contains("order"), "{explained:?} {outcome:?}");
+    assert!(explained.steps().iter().any(|step| step.known().iter().any(|known| known.contains("order"))));
+    let body = Body::decode(&image, &walk.ranges(), range.start);
     assert_eq!(body.predecessors(range.start), Some(Predecessors::Entry));
-    let after_call =
-        body.instructions().iter().find_map(|instruction| match body.predecessors(instruction.address)? {
+    let after_call = body.instructions().iter().find_map(|instruction| {
+        match body.predecessors(instruction.address())? {
             Predecessors::Call { target, .. } => target,
             _ => None,
-        });
-    let called =
-        after_call.and_then(|target| table.function_at(target)).map(|function| function.name.as_str());
+        }
+    });
+    let called = after_call.and_then(|target| table.function_at(target)).map(|function| function.name());
     assert_eq!(called, Some("flags_of"));
 }
 
@@ -586,11 +586,11 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
     let bytes = fs::read(&program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
     let table = infer_by_btf(&image, &bytes, Wanted::All).expect("a table");
-    let walk = table.functions().iter().find(|function| function.name == "walk").expect("the function");
+    let walk = table.functions().iter().find(|function| function.name() == "walk").expect("the function");
     let fields: Vec<String> = table
         .rows()
         .iter()
-        .filter(|(address, _)| walk.ranges[0].contains(address))
+        .filter(|(address, _)| walk.ranges()[0].contains(address))
         .filter_map(|(_, outcome)| match outcome {
             Outcome::Typed(typed) => Some(field_path(table.types(), typed)),
             _ => None,
@@ -604,15 +604,15 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
 /// Returns the fields of a function's gather and of the second operand of its string move.
 fn vector_operand(program: &Path, found: &Found, name: &str) -> (Outcome, Option<Outcome>) {
     let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
-    let function = found.table.functions().iter().find(|function| function.name == name).expect("it");
-    let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+    let function = found.table.functions().iter().find(|function| function.name() == name).expect("it");
+    let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
     let instructions = body.instructions().iter();
     let wanted = instructions.filter(|one| {
         let text = image.text(one);
         text.contains("gather") || text.contains("movsq")
     });
     let mut all = wanted.map(|one| {
-        (found.table.outcome(one.address).expect("an outcome"), found.table.second_outcome(one.address))
+        (found.table.outcome(one.address()).expect("an outcome"), found.table.second_outcome(one.address()))
     });
     let first = all.next().unwrap_or_else(|| panic!("no such instruction in {name}"));
     assert!(all.all(|other| other == first), "{name}");
@@ -654,7 +654,7 @@ fn gathers_access_what_each_element_of_their_index_leads_to_and_string_moves_two
         let (read, written) = vector_operand(&program, &found, "move");
         let written = written.expect("a second operand");
         assert_eq!((field(read), field(written)), ("+0x8 (cold)".into(), "+0x8 (body[])".into()));
-        assert!(matches!(written, Outcome::Typed(typed) if typed.access.writes()), "{written:?}");
+        assert!(matches!(written, Outcome::Typed(typed) if typed.access().writes()), "{written:?}");
     }
 }
 
@@ -672,15 +672,15 @@ fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
         let bytes = fs::read(&program).expect("the program");
         let image = Image::parse(&bytes).expect("an image");
         let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
-        let function = table.functions().iter().find(|function| function.name == "classify");
+        let function = table.functions().iter().find(|function| function.name() == "classify");
         // clang makes a part of `main` of it
         let Some(function) = function else { continue };
-        let body = Body::decode(&image, &function.ranges, function.ranges[0].start);
+        let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
         let jump = body.blocks().iter().find(|block| {
-            let last = &body.instructions()[block.instructions.end as usize - 1];
-            last.flow == Flow::Jump(None)
+            let last = &body.instructions()[block.instructions().end as usize - 1];
+            last.flow() == Flow::Jump(None)
         });
-        let cases = jump.expect("a jump").successors.len();
+        let cases = jump.expect("a jump").successors().len();
         // eight values, some of which may do the same
         assert!((6..=8).contains(&cases), "{compiler} {flags:?}: {cases} cases");
     }

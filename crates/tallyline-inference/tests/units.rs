@@ -31,8 +31,8 @@ fn fields(program: &Path, symbol: &str) -> Vec<String> {
     let bytes = fs::read(program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
     let whole = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
-    let function = whole.functions().iter().find(|function| function.name == symbol);
-    let range = function.unwrap_or_else(|| panic!("no {symbol}")).ranges[0].clone();
+    let function = whole.functions().iter().find(|function| function.name() == symbol);
+    let range = function.unwrap_or_else(|| panic!("no {symbol}")).ranges()[0].clone();
     let touching = whole.rows().iter().filter(|(address, _)| range.contains(address));
     let mut fields = Vec::new();
     for (address, _) in touching {

@@ -140,11 +140,11 @@ fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
     let range = address..address.checked_add(LENGTH_LIMIT)?;
     let body = Body::decode(image, std::slice::from_ref(&range), address);
     let first: &Instruction = body.instructions().first()?;
-    let memory = if is_second { body.second_operand(0).copied() } else { first.memory };
-    let memory = memory.filter(|memory| !memory.implicit)?;
+    let memory = if is_second { body.second_operand(0).copied() } else { first.memory().copied() };
+    let memory = memory.filter(|memory| !memory.implicit())?;
     let mut written = body.effects(first).iter().flat_map(Effect::written);
     let keeps_registers =
-        !written.any(|register| Some(register) == memory.base || Some(register) == memory.index);
+        !written.any(|register| Some(register) == memory.base() || Some(register) == memory.index());
     Some(Alone { memory, keeps_registers })
 }
 
@@ -246,12 +246,13 @@ pub(super) fn apply(profile: &mut Profile, records: &dyn RecordSource, binaries:
         let Some((dso, typed)) = typed(profile, binaries, &objects, &point, address, &instruction) else {
             continue;
         };
-        let ty = profile.joined.id(dso, typed.ty);
+        let ty = profile.joined.id(dso, typed.ty());
         // of two places it can only be one of them
-        if open.is_some_and(|(operand, either)| operand.ty != ty || !either.contains(&typed.offset.into())) {
+        if open.is_some_and(|(operand, either)| operand.ty != ty || !either.contains(&typed.offset().into()))
+        {
             continue;
         }
-        let key = (point.charged, ty, u64::from(typed.offset));
+        let key = (point.charged, ty, u64::from(typed.offset()));
         let charged = *made.entry(key).or_insert_with(|| add_place(profile, point.charged, dso, ty, &typed));
         profile.points[index].charged = charged;
         samples += if open.is_none() { point.samples } else { 0 };
@@ -313,7 +314,7 @@ fn typed(
     }
     let part = |owner: u32, ty: TypeId, offset: u64| {
         let offset = u32::try_from(offset).ok()?;
-        Some(Typed::by_size(table(owner)?.types(), ty, offset, memory.size, memory.access))
+        Some(Typed::by_size(table(owner)?.types(), ty, offset, memory.size(), memory.access()))
     };
     if recorded.is_some()
         && let Some((owner, address)) = linked(profile, binaries, point)

@@ -148,11 +148,11 @@ fn of_instruction(
         infer::Outcome::Untyped(infer::Reason::NoInstruction) => Outcome::Untyped(Reason::NoInstruction),
         infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(profile.names.intern(other.kind()))),
         infer::Outcome::Typed(typed) => {
-            let ty = joined.id(dso, typed.ty);
-            let within = typed.within.map(|within| Within {
-                ty: joined.id(dso, within.ty),
-                name: profile.names.intern(&type_text(table.types(), within.ty)),
-                start: within.start.into(),
+            let ty = joined.id(dso, typed.ty());
+            let within = typed.within().map(|within| Within {
+                ty: joined.id(dso, within.ty()),
+                name: profile.names.intern(&type_text(table.types(), within.ty())),
+                start: within.start().into(),
             });
             Outcome::Typed(Operand { within, ..operand(&mut profile.names, table, ty, &typed) })
         }

@@ -161,20 +161,20 @@ impl Joined {
 
 /// Returns the operand of an instruction, with its texts.
 pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &Typed) -> Operand {
-    let name = type_text(table.types(), typed.ty);
+    let name = type_text(table.types(), typed.ty());
     let field = field_path(table.types(), typed);
     let text = format!("{name} {}", place_text(table.types(), typed));
     Operand {
         ty,
         name: names.intern(&name),
-        offset: typed.offset.into(),
-        or: typed.or.map(|or| or.offset.into()),
+        offset: typed.offset().into(),
+        or: typed.or().map(|or| or.offset().into()),
         within: None,
         field: names.intern(&field),
         text: names.intern(&text),
         size: typed.bytes(),
-        candidates: typed.candidates,
-        reads: typed.access.reads(),
-        writes: typed.access.writes(),
+        candidates: typed.candidates(),
+        reads: typed.access().reads(),
+        writes: typed.access().writes(),
     }
 }

@@ -146,7 +146,7 @@ impl<'p> Finder<'p> {
                     if is_data { symbols.data_at(address) } else { symbols.function_at(address) }
                 });
                 match symbol {
-                    Some(symbol) => Some((symbol.address, self.name(profile, &symbol.name))),
+                    Some(symbol) => Some((symbol.address(), self.name(profile, symbol.name()))),
                     None if kind == Some(DsoKind::Kernel) => self.in_kernel(profile, place.offset),
                     None => None,
                 }

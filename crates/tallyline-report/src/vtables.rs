@@ -25,8 +25,8 @@ pub(super) fn name_slots(profile: &mut Profile, binaries: &Binaries, answers: &A
         let (dso, address) = (profile.places[place as usize].dso, profile.at(place).address);
         let (Some(program), Some(Ok(answers))) = (binaries.get(dso), answers.get(&dso)) else { continue };
         let Some(function) = answers.table().function_at(address) else { continue };
-        let Some(entry) = function.ranges.first().map(|range| range.start) else { continue };
-        let decode = || Body::decode(&program.image, &function.ranges, entry);
+        let Some(entry) = function.ranges().first().map(|range| range.start) else { continue };
+        let decode = || Body::decode(&program.image, &function.ranges(), entry);
         let body = bodies.entry((dso, entry)).or_insert_with(decode);
         if let Some(text) = slot(body, answers.table(), address) {
             found.push((place, text));
@@ -41,21 +41,21 @@ pub(super) fn name_slots(profile: &mut Profile, binaries: &Binaries, answers: &A
 /// Returns the class and the slot that an instruction reads.
 fn slot(body: &Body, table: &TypeTable, address: u64) -> Option<String> {
     let position = body.position(address)?;
-    let memory = body.instructions()[position].memory?;
-    let number = memory.displacement.checked_div(SLOT).filter(|_| memory.index.is_none())?;
-    let loaded = loaded_by(body, position, memory.base?)?;
+    let memory = body.instructions()[position].memory()?;
+    let number = memory.displacement().checked_div(SLOT).filter(|_| memory.index().is_none())?;
+    let loaded = loaded_by(body, position, memory.base()?)?;
     let infer::Outcome::Typed(typed) = table.outcome(loaded)? else { return None };
-    let class = type_text(table.types(), typed.ty);
+    let class = type_text(table.types(), typed.ty());
     Some(format!("{} {class}, slot {number}", Pseudo::Vtable.name()))
 }
 
 /// Returns the instruction that loaded a register, if it is in the same block.
 fn loaded_by(body: &Body, position: usize, register: Register) -> Option<u64> {
     let block = &body.blocks()[body.block_of(position)?];
-    let before = body.instructions().get(block.instructions.start as usize..position)?;
+    let before = body.instructions().get(block.instructions().start as usize..position)?;
     let writer = before.iter().rev().find(|instruction| {
         body.effects(instruction).iter().flat_map(Effect::written).any(|written| written == register)
     })?;
     let loads = |effect: &Effect| matches!(effect, Effect::Load { to, .. } if *to == register);
-    body.effects(writer).iter().any(loads).then_some(writer.address)
+    body.effects(writer).iter().any(loads).then_some(writer.address())
 }

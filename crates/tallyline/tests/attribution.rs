@@ -84,14 +84,14 @@ fn is_fused_by_intel(pair: &FusiblePair) -> bool {
     use FlagOperation::{Add, And, Cmp, Dec, Inc, Sub, Test};
     use JumpCondition::{Carry, Signed, Zero};
     let has_form = matches!(
-        pair.producer.operands,
+        pair.producer().operands(),
         OperandForm::Registers | OperandForm::Immediate | OperandForm::Memory | OperandForm::RelativeMemory
     );
     has_form
-        && match pair.producer.operation {
+        && match pair.producer().operation() {
             Test | And => true,
-            Cmp | Add | Sub => matches!(pair.condition, Zero | Carry | Signed),
-            Inc | Dec => matches!(pair.condition, Zero | Signed),
+            Cmp | Add | Sub => matches!(pair.condition(), Zero | Carry | Signed),
+            Inc | Dec => matches!(pair.condition(), Zero | Signed),
             _ => false,
         }
 }
@@ -101,13 +101,13 @@ fn is_fused_by_intel(pair: &FusiblePair) -> bool {
 fn move_behind_pairs(program: &Path, counts: &mut BTreeMap<u64, u64>) -> u64 {
     let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
     let mut moved = 0;
-    for function in image.functions().iter().filter(|function| function.size > 0) {
-        let range = function.address..function.address + function.size;
-        let body = Body::decode(&image, std::slice::from_ref(&range), function.address);
+    for function in image.functions().iter().filter(|function| function.size() > 0) {
+        let range = function.address()..function.address() + function.size();
+        let body = Body::decode(&image, std::slice::from_ref(&range), function.address());
         let jumps = (0..body.instructions().len())
-            .filter(|position| body.pair_at(*position).is_some_and(|at| is_fused_by_intel(&at.pair)));
+            .filter(|position| body.pair_at(*position).is_some_and(|at| is_fused_by_intel(&at.pair())));
         for jump in jumps.map(|position| &body.instructions()[position]) {
-            let Instruction { address, flow: Flow::Branch(taken), .. } = *jump else { continue };
+            let (address, Flow::Branch(taken)) = (jump.address(), jump.flow()) else { continue };
             // offsets in these programs are addresses
             assert_eq!(image.address_of(address), Some(address));
             let Some(samples) = counts.remove(&address) else { continue };

@@ -99,21 +99,21 @@ impl Program {
     }
 
     fn address(&self, function: &str) -> u64 {
-        let symbol = self.image.functions().iter().find(|symbol| symbol.name == function);
-        symbol.expect("a function of the program").address
+        let symbol = self.image.functions().iter().find(|symbol| symbol.name() == function);
+        symbol.expect("a function of the program").address()
     }
 
     fn body(&self, function: &str) -> Body {
         let symbol =
-            self.image.functions().iter().find(|symbol| symbol.name == function).expect("a function");
-        let range = symbol.address..symbol.address + symbol.size;
-        Body::decode(&self.image, std::slice::from_ref(&range), symbol.address)
+            self.image.functions().iter().find(|symbol| symbol.name() == function).expect("a function");
+        let range = symbol.address()..symbol.address() + symbol.size();
+        Body::decode(&self.image, std::slice::from_ref(&range), symbol.address())
     }
 
     /// Returns the return address of a function's first call.
     fn behind_call(&self, function: &str) -> u64 {
         let body = self.body(function);
-        let call = body.instructions().iter().find(|one| matches!(one.flow, Flow::Call(_)));
+        let call = body.instructions().iter().find(|one| matches!(one.flow(), Flow::Call(_)));
         call.expect("it calls").end()
     }
 
@@ -121,8 +121,8 @@ impl Program {
     fn loaded(&self, address: u64) -> u64 {
         let segments = self.image.segments().iter();
         let segment =
-            segments.copied().find(|it| address.wrapping_sub(it.address) < it.size).expect("loaded");
-        BASE + (address - segment.address) + segment.offset
+            segments.copied().find(|it| address.wrapping_sub(it.address()) < it.size()).expect("loaded");
+        BASE + (address - segment.address()) + segment.offset()
     }
 
     /// Writes a recording of the clock: addresses of samples, each with the word on top of the stack if those are

@@ -142,12 +142,12 @@ fn linked_with(folder: &Path, name: &str, base: u64, options: &[&str]) -> Option
 
 /// The mapping of a program's code.
 fn code_of<'p>(image: &Image, pid: i32, path: &'p str) -> Mmap<'p> {
-    let segment = image.segments().iter().find(|segment| image.is_code(segment.address)).expect("code");
-    mapping(pid, segment.address, segment.size, segment.offset, path)
+    let segment = image.segments().iter().find(|segment| image.is_code(segment.address())).expect("code");
+    mapping(pid, segment.address(), segment.size(), segment.offset(), path)
 }
 
 fn function(image: &Image, name: &str) -> u64 {
-    image.functions().iter().find(|symbol| symbol.name == name).expect("a function").address
+    image.functions().iter().find(|symbol| symbol.name() == name).expect("a function").address()
 }
 
 fn json(file: &Path, args: &[&str]) -> Value {

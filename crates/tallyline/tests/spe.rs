@@ -52,8 +52,9 @@ const OBJECT: u64 = 0xaaaa_0010_0000;
 fn recording(name: &str) -> Option<(PathBuf, PathBuf)> {
     let folder = folder(name);
     let (program, image) = program(&folder)?;
-    let at =
-        |name: &str| image.functions().iter().find(|symbol| symbol.name == name).expect("a function").address;
+    let at = |name: &str| {
+        image.functions().iter().find(|symbol| symbol.name() == name).expect("a function").address()
+    };
     let mut time = 1000;
     let mut sampled = |pc, operation, offset, source, latency| {
         time += 10;
@@ -87,10 +88,10 @@ fn recording(name: &str) -> Option<(PathBuf, PathBuf)> {
     second.extend((0..7).map(|_| sampled(at("get_x") + 4, BRANCH, 0, 0, 1)));
     let holds = |start: u64, size: u64| (start..start + size).contains(&at("get_a"));
     let mut segments = image.segments().iter();
-    let segment = segments.find(|segment| holds(segment.address, segment.size)).expect("code");
+    let segment = segments.find(|segment| holds(segment.address(), segment.size())).expect("code");
     let path = program.to_str().expect("a plain path");
     let maps = [
-        (PID, segment.address, segment.size, segment.offset, path, true),
+        (PID, segment.address(), segment.size(), segment.offset(), path, true),
         (PID, OBJECT, 0x1000, 0, "//anon", false),
     ];
     let mut writer = stream::begin_with(Cursor::new(Vec::new()), Some(&CLOCK), &maps).expect("memory");

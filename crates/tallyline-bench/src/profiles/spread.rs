@@ -112,20 +112,21 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
         id.into_iter().for_each(|id| writer.build_id(true, b"[kernel.kallsyms]", id));
         return Ok(0);
     }
-    let first = image.segments().iter().map(|segment| segment.address).min().unwrap_or_default();
+    let first = image.segments().iter().map(|segment| segment.address()).min().unwrap_or_default();
     let base = if first < PAGE { BASE } else { 0 };
     let path = program.as_os_str().as_encoded_bytes();
     for segment in image.segments() {
-        let before = segment.address % PAGE;
+        let before = segment.address() % PAGE;
         let mapping = Mmap {
             pid: PID,
             tid: PID,
             mode: CpuMode::User,
-            start: base + segment.address - before,
-            len: (segment.size + before).next_multiple_of(PAGE),
-            file_offset: segment.offset - before,
+            start: base + segment.address() - before,
+            len: (segment.size() + before).next_multiple_of(PAGE),
+            file_offset: segment.offset() - before,
             path,
-            is_executable: image.is_code(segment.address) || has_code(image, segment.address, segment.size),
+            is_executable: image.is_code(segment.address())
+                || has_code(image, segment.address(), segment.size()),
             build_id: None,
         };
         writer.records(Encoder::mapping(&mapping, attr, 2).finish())?;
@@ -135,26 +136,26 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
 }
 
 fn has_code(image: &Image, address: u64, size: u64) -> bool {
-    image.functions().iter().any(|symbol| symbol.address.wrapping_sub(address) < size)
+    image.functions().iter().any(|symbol| symbol.address().wrapping_sub(address) < size)
 }
 
 fn is_kernel(image: &Image) -> bool {
-    image.functions().first().is_some_and(|symbol| symbol.address >> 63 != 0)
+    image.functions().first().is_some_and(|symbol| symbol.address() >> 63 != 0)
 }
 
 /// Some instructions of some functions that access memory.
 fn places(image: &Image, functions: usize, random: &mut Random) -> Vec<Vec<u64>> {
-    let mut symbols: Vec<_> = image.functions().iter().filter(|symbol| symbol.size > 0).collect();
+    let mut symbols: Vec<_> = image.functions().iter().filter(|symbol| symbol.size() > 0).collect();
     let mut found = Vec::new();
     while found.len() < functions && !symbols.is_empty() {
         let symbol = symbols.swap_remove(random.below(symbols.len() as u64) as usize);
-        let range = symbol.address..symbol.address + symbol.size;
-        let body = Body::decode(image, &[range], symbol.address);
+        let range = symbol.address()..symbol.address() + symbol.size();
+        let body = Body::decode(image, &[range], symbol.address());
         let mut places: Vec<u64> = body
             .instructions()
             .iter()
-            .filter(|instruction| instruction.memory.is_some_and(|memory| !memory.implicit))
-            .map(|instruction| instruction.address)
+            .filter(|instruction| instruction.memory().is_some_and(|memory| !memory.implicit()))
+            .map(|instruction| instruction.address())
             .collect();
         while places.len() > PLACES {
             places.swap_remove(random.below(places.len() as u64) as usize);

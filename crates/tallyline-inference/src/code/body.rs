@@ -16,12 +16,26 @@ const BYTES_LIMIT: u64 = 16 << 20;
 /// A basic block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The positions of the instructions.
-    pub instructions: Range<u32>,
-    /// The successors in the control-flow graph.
-    pub successors: Vec<u32>,
-    /// The predecessors in the control-flow graph.
-    pub predecessors: Vec<u32>,
+    pub(crate) instructions: Range<u32>,
+    pub(crate) successors: Vec<u32>,
+    pub(crate) predecessors: Vec<u32>,
+}
+
+impl Block {
+    /// Returns the positions of the instructions.
+    pub fn instructions(&self) -> &Range<u32> {
+        &self.instructions
+    }
+
+    /// Returns the successors in the control-flow graph.
+    pub fn successors(&self) -> &[u32] {
+        &self.successors
+    }
+
+    /// Returns the predecessors in the control-flow graph.
+    pub fn predecessors(&self) -> &[u32] {
+        &self.predecessors
+    }
 }
 
 /// The instructions that can execute right before another.

@@ -20,10 +20,20 @@ pub enum FusionRole {
 /// A flag-setting operation with the form of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlagProducer {
-    /// The operation.
-    pub operation: FlagOperation,
-    /// The form of its operands.
-    pub operands: OperandForm,
+    pub(crate) operation: FlagOperation,
+    pub(crate) operands: OperandForm,
+}
+
+impl FlagProducer {
+    /// Returns the operation.
+    pub fn operation(&self) -> FlagOperation {
+        self.operation
+    }
+
+    /// Returns the form of its operands.
+    pub fn operands(&self) -> OperandForm {
+        self.operands
+    }
 }
 
 /// A flag-setting operation that some CPU fuses with a jump.
@@ -74,10 +84,25 @@ pub enum JumpCondition {
 /// A pair that may retire as one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FusiblePair {
-    /// The first instruction.
-    pub producer: FlagProducer,
-    /// The flags that the second reads.
-    pub condition: JumpCondition,
+    pub(crate) producer: FlagProducer,
+    pub(crate) condition: JumpCondition,
+}
+
+impl FusiblePair {
+    /// Makes the pair of an instruction that sets flags and one that reads them.
+    pub fn new(operation: FlagOperation, operands: OperandForm, condition: JumpCondition) -> FusiblePair {
+        FusiblePair { producer: FlagProducer { operation, operands }, condition }
+    }
+
+    /// Returns the first instruction.
+    pub fn producer(&self) -> FlagProducer {
+        self.producer
+    }
+
+    /// Returns the flags that the second reads.
+    pub fn condition(&self) -> JumpCondition {
+        self.condition
+    }
 }
 
 impl fmt::Display for FusiblePair {
@@ -114,10 +139,20 @@ impl fmt::Display for FusiblePair {
 /// A pair in a function: its instructions by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairAt {
-    /// Its kind.
-    pub pair: FusiblePair,
-    /// The position of the first instruction.
-    pub producer: usize,
+    pub(crate) pair: FusiblePair,
+    pub(crate) producer: usize,
     /// The position of the jump.
     pub(crate) jump: usize,
+}
+
+impl PairAt {
+    /// Returns its kind.
+    pub fn pair(&self) -> FusiblePair {
+        self.pair
+    }
+
+    /// Returns the position of the first instruction.
+    pub fn producer(&self) -> usize {
+        self.producer
+    }
 }

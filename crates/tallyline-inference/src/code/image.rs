@@ -51,12 +51,26 @@ impl Machine {
 /// A loaded segment of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The offset in the file.
-    pub offset: u64,
-    /// The address at which it is loaded.
-    pub address: u64,
-    /// The size in the file in bytes.
-    pub size: u64,
+    pub(crate) offset: u64,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+}
+
+impl Segment {
+    /// Returns the offset in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the address at which it is loaded.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the size in the file in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
 }
 
 /// The error of a query that needs local symbols of a file that may have lost them to `strip`.

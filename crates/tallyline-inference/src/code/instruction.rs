@@ -40,24 +40,58 @@ pub enum SegmentBase {
 /// A memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The base register; none if the displacement is the address.
-    pub base: Option<Register>,
-    /// The index register.
-    pub index: Option<Register>,
-    /// The scale of the index.
-    pub scale: u8,
-    /// The displacement; the address itself for an operand relative to the program counter.
-    pub displacement: i64,
-    /// The segment.
-    pub segment: SegmentBase,
-    /// The size in bytes; 0 if unknown.
-    pub size: u16,
-    /// The kind of access.
-    pub access: Access,
-    /// `true` for the implicit stack operand of a push, a pop or a return.
-    pub implicit: bool,
+    pub(crate) base: Option<Register>,
+    pub(crate) index: Option<Register>,
+    pub(crate) scale: u8,
+    pub(crate) displacement: i64,
+    pub(crate) segment: SegmentBase,
+    pub(crate) size: u16,
+    pub(crate) access: Access,
+    pub(crate) implicit: bool,
     /// `true` if a pair of registers is loaded or stored, each of them half of the bytes.
     pub(crate) is_pair: bool,
+}
+
+impl Memory {
+    /// Returns the base register; none if the displacement is the address.
+    pub fn base(&self) -> Option<Register> {
+        self.base
+    }
+
+    /// Returns the index register.
+    pub fn index(&self) -> Option<Register> {
+        self.index
+    }
+
+    /// Returns the scale of the index.
+    pub fn scale(&self) -> u8 {
+        self.scale
+    }
+
+    /// Returns the displacement; the address itself for an operand relative to the program counter.
+    pub fn displacement(&self) -> i64 {
+        self.displacement
+    }
+
+    /// Returns the segment.
+    pub fn segment(&self) -> SegmentBase {
+        self.segment
+    }
+
+    /// Returns the size in bytes; 0 if unknown.
+    pub fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Returns the kind of access.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Returns whether it is the implicit stack operand of a push, a pop or a return.
+    pub fn implicit(&self) -> bool {
+        self.implicit
+    }
 }
 
 /// One effect of an instruction on registers. The effects of an instruction apply in order.
@@ -350,22 +384,52 @@ pub enum Flow {
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// The address.
-    pub address: u64,
-    /// The size in bytes.
-    pub length: u8,
-    /// The control flow.
-    pub flow: Flow,
-    /// The condition of a branch or conditional move, if it tests the result of a comparison.
-    pub condition: Option<Condition>,
-    /// The memory operand; of two, the one that is read, because the instruction can wait for it. The other is
-    /// [`Body::second_operand`](super::Body::second_operand).
-    pub memory: Option<Memory>,
-    /// The part that it can take in a macro-fused pair.
-    pub fusion: FusionRole,
-    /// `true` for a repeated string instruction, which can be interrupted between its iterations.
-    pub is_repeated: bool,
+    pub(crate) address: u64,
+    pub(crate) length: u8,
+    pub(crate) flow: Flow,
+    pub(crate) condition: Option<Condition>,
+    pub(crate) memory: Option<Memory>,
+    pub(crate) fusion: FusionRole,
+    pub(crate) is_repeated: bool,
     pub(super) effects: (u32, u32),
+}
+
+impl Instruction {
+    /// Returns the address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the size in bytes.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// Returns the control flow.
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// Returns the condition of a branch or conditional move, if it tests the result of a comparison.
+    pub fn condition(&self) -> Option<Condition> {
+        self.condition
+    }
+
+    /// Returns the memory operand; of two, the one that is read, because the instruction can wait for it. The other
+    /// is [`Body::second_operand`](super::Body::second_operand).
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+
+    /// Returns the part that it can take in a macro-fused pair.
+    pub fn fusion(&self) -> FusionRole {
+        self.fusion
+    }
+
+    /// Returns whether it is a repeated string instruction, which can be interrupted between its iterations.
+    pub fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
 }
 
 impl Instruction {

@@ -16,13 +16,27 @@ const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 /// A part of the program that is loaded as it is in the file.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// The address at which it is loaded.
-    pub address: u64,
-    /// The size in bytes.
-    pub size: u64,
-    /// `true` if it is executable.
-    pub code: bool,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) code: bool,
     bytes: Bytes,
+}
+
+impl Region {
+    /// Returns the address at which it is loaded.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns whether it is executable.
+    pub fn code(&self) -> bool {
+        self.code
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -21,14 +21,32 @@ pub enum SymbolKind {
 /// A symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// The address.
-    pub address: u64,
-    /// The size in bytes; 0 if the file does not state it.
-    pub size: u64,
-    /// The kind of entity.
-    pub kind: SymbolKind,
-    /// The name, as the linker knows it.
-    pub name: SymbolName,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) kind: SymbolKind,
+    pub(crate) name: SymbolName,
+}
+
+impl Symbol {
+    /// Returns the address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the size in bytes; 0 if the file does not state it.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the kind of entity.
+    pub fn kind(&self) -> SymbolKind {
+        self.kind
+    }
+
+    /// Returns the name, as the linker knows it.
+    pub fn name(&self) -> &SymbolName {
+        &self.name
+    }
 }
 
 /// The symbol tables of a file, and the sorted symbols once they are queried.

@@ -115,12 +115,12 @@ fn is_right(
     typed: &Typed,
     places: &Places,
 ) -> bool {
-    let size = abi::size_of(types, typed.ty).max(1);
+    let size = abi::size_of(types, typed.ty()).max(1);
     // wide accesses are traced in parts, and go on in the next object of an array
-    let parts = (0..u64::from(typed.size.max(1))).step_by(4);
-    let either = [Some(typed.offset), typed.or.map(|or| or.offset)];
+    let parts = (0..u64::from(typed.size().max(1))).step_by(4);
+    let either = [Some(typed.offset()), typed.or().map(|or| or.offset())];
     let bytes = parts.flat_map(|at| either.into_iter().flatten().map(move |offset| u64::from(offset) + at));
-    let found: Vec<_> = bytes.flat_map(|byte| access_paths(types, typed.ty, byte % size)).collect();
+    let found: Vec<_> = bytes.flat_map(|byte| access_paths(types, typed.ty(), byte % size)).collect();
     let (wholes, named) = published;
     let agrees = |(ty, offset): &(String, u64)| {
         let whole = *named.get(ty).unwrap_or_else(|| panic!("{ty} is not among the types"));
@@ -168,7 +168,7 @@ fn score(source: &str, compiler: &str, flags: &[&str]) -> Option<Score> {
     let mut score = Score::default();
     let mut lines = Vec::new();
     for (address, places) in &touched {
-        let function = table.function_at(*address).map_or("?", |function| &function.name);
+        let function = table.function_at(*address).map_or("?", |function| function.name());
         match table.outcome(*address) {
             // code without debug information, as a runtime's assembler
             None | Some(Outcome::Untyped(Reason::NoDebugInformation)) => continue,
@@ -177,7 +177,7 @@ fn score(source: &str, compiler: &str, flags: &[&str]) -> Option<Score> {
                 if is_right(table.types(), &published, &typed, places) {
                     score.right += 1;
                 } else {
-                    let name = type_text(table.types(), typed.ty);
+                    let name = type_text(table.types(), typed.ty());
                     let place = place_text(table.types(), &typed);
                     lines.push(format!(
                         "  wrong {address:#x} in {function}: {name} {place}, touched {places:?}"

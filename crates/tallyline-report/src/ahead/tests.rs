@@ -58,10 +58,10 @@ impl Compiled {
         let image = Image::read(&file).expect("an image");
         let table = infer(&image, Debug::File(&file), &Alone, Wanted::All).expect("a table");
         let holds = |address: u64| {
-            image.segments().iter().find(move |one| address.wrapping_sub(one.address) < one.size)
+            image.segments().iter().find(move |one| address.wrapping_sub(one.address()) < one.size())
         };
         let offset =
-            |address: &u64| holds(*address).map(|segment| address - segment.address + segment.offset);
+            |address: &u64| holds(*address).map(|segment| address - segment.address() + segment.offset());
         table.rows().iter().filter_map(|(address, _)| offset(address)).collect()
     }
 }

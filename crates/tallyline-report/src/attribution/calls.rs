@@ -105,8 +105,8 @@ impl Functions<'_> {
 
     fn body(&mut self, dso: u32, address: u64) -> Option<Rc<Body>> {
         let symbol = self.symbol(dso, address)?;
-        let start = symbol.address;
-        let range = start..start.saturating_add(symbol.size);
+        let start = symbol.address();
+        let range = start..start.saturating_add(symbol.size());
         let program = self.binaries.get(dso)?;
         let decode = || Rc::new(Body::decode(&program.image, std::slice::from_ref(&range), start));
         Some(self.bodies.entry((dso, start)).or_insert_with(decode).clone())
@@ -114,7 +114,7 @@ impl Functions<'_> {
 
     /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
     fn is_entry(&mut self, dso: u32, address: u64) -> bool {
-        self.symbol(dso, address).is_some_and(|symbol| symbol.address == address)
+        self.symbol(dso, address).is_some_and(|symbol| symbol.address() == address)
             && self
                 .body(dso, address)
                 .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry))
@@ -134,10 +134,10 @@ impl Functions<'_> {
                 address,
             }
         };
-        let Flow::Call(target) = call.flow else { return None };
+        let Flow::Call(target) = call.flow() else { return None };
         Some(match target {
             None if reads_target(&body, position) => {
-                Sites { rule: Rule::Call, list: vec![site(call.address)] }
+                Sites { rule: Rule::Call, list: vec![site(call.address())] }
             }
             Some(target) if (dso, target) != address_of(profile, entry) => {
                 let list = self.jumps(dso, target).into_iter().map(site).collect();
@@ -152,14 +152,14 @@ impl Functions<'_> {
         let (mut asked, mut next, mut found) = (vec![function], 0, Vec::new());
         while let Some(function) = asked.get(next).copied() {
             next += 1;
-            if self.symbol(dso, function).is_none_or(|symbol| symbol.address != function) {
+            if self.symbol(dso, function).is_none_or(|symbol| symbol.address() != function) {
                 continue;
             }
             let Some(body) = self.body(dso, function) else { continue };
             for (position, instruction) in body.instructions().iter().enumerate() {
-                match instruction.flow {
+                match instruction.flow() {
                     Flow::Jump(None) if body.table(position).is_empty() && reads_target(&body, position) => {
-                        found.push(instruction.address);
+                        found.push(instruction.address());
                     }
                     Flow::Jump(Some(target)) | Flow::Branch(target)
                         if body.position(target).is_none()
@@ -179,7 +179,7 @@ impl Functions<'_> {
 
 /// Returns whether an indirect call or jump reads its target from memory.
 fn reads_target(body: &Body, position: usize) -> bool {
-    body.instructions()[position].memory.is_some_and(|memory| !memory.implicit && memory.access.reads())
+    body.instructions()[position].memory().is_some_and(|memory| !memory.implicit() && memory.access().reads())
 }
 
 /// The file that a place is in, and its address as the linker gave it.
@@ -286,11 +286,11 @@ impl InFunction {
     ) -> Self {
         let mut indirect = Vec::new();
         for (position, instruction) in body.instructions().iter().enumerate() {
-            let is_jump = instruction.flow == Flow::Jump(None) && body.table(position).is_empty();
-            if is_jump || instruction.flow == Flow::Call(None) {
+            let is_jump = instruction.flow() == Flow::Jump(None) && body.table(position).is_empty();
+            if is_jump || instruction.flow() == Flow::Call(None) {
                 let reads_target = reads_target(body, position);
                 indirect.push(Indirect {
-                    address: instruction.address,
+                    address: instruction.address(),
                     reads_target,
                     samples: samples.in_block(position),
                 });

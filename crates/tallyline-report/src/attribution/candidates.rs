@@ -6,7 +6,7 @@ use crate::skid::fusion::PairCounts;
 use rustc_hash::FxHashMap;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{
-    Body, Flow, FusiblePair, Machine, Memory, PairAt, Predecessors, Register, SegmentBase,
+    Body, Flow, FusiblePair, Machine, Memory, Predecessors, Register, SegmentBase,
 };
 
 /// The likelihood, against a load from anywhere, that the processor waits for a store or for the stack.
@@ -98,10 +98,10 @@ impl<'b> FunctionSamples<'b> {
         let position = self.body.position(address)?;
         let samples = self.count(address);
         if let Some(at) = self.body.pair_at(position) {
-            pairs.between(at.pair, samples);
+            pairs.between(at.pair(), samples);
         }
         // a repeated string instruction is interrupted between its turns
-        let is_repeated = self.body.instructions()[position].is_repeated;
+        let is_repeated = self.body.instructions()[position].is_repeated();
         let list = match self.body.predecessors(address)? {
             Predecessors::Unknown if !is_repeated => return None,
             Predecessors::Unknown => self.all(&[position]),
@@ -132,13 +132,13 @@ impl<'b> FunctionSamples<'b> {
     fn is_filling(&self, position: usize) -> bool {
         let Some(index) = self.body.block_of(position) else { return false };
         let block = &self.body.blocks()[index];
-        let range = block.instructions.start as usize..block.instructions.end as usize;
+        let range = block.instructions().start as usize..block.instructions().end as usize;
         let does_nothing = |position: usize| {
             let instruction = &self.body.instructions()[position];
-            let is_silent = self.body.effects(instruction).is_empty() && instruction.memory.is_none();
-            instruction.flow == Flow::Next && is_silent && self.count(instruction.address) == 0
+            let is_silent = self.body.effects(instruction).is_empty() && instruction.memory().is_none();
+            instruction.flow() == Flow::Next && is_silent && self.count(instruction.address()) == 0
         };
-        block.predecessors.is_empty() && index != self.body.entry() && range.into_iter().all(does_nothing)
+        block.predecessors().is_empty() && index != self.body.entry() && range.into_iter().all(does_nothing)
     }
 
     /// Returns the candidates that the last instructions before an address are.
@@ -151,16 +151,16 @@ impl<'b> FunctionSamples<'b> {
         }
         let stall = |position: usize| {
             let instruction = &self.body.instructions()[position];
-            let stall = instruction.memory.as_ref().map_or(0.0, |memory| self.stall(position, memory));
+            let stall = instruction.memory().as_ref().map_or(0.0, |memory| self.stall(position, memory));
             // turn by turn a repeated one waits for its stores, too
-            if instruction.is_repeated { stall.max(REPEATED) } else { stall }
+            if instruction.is_repeated() { stall.max(REPEATED) } else { stall }
         };
         let mut list: Vec<Candidate> = Vec::with_capacity(positions.len());
         for position in positions {
             let first = self.candidate(*position, stall, self.flow(*position));
             let second = self.body.second_operand(*position).and_then(|memory| {
                 let stall = self.stall(*position, memory);
-                let origin = Origin::SecondOperand(self.body.instructions()[*position].address);
+                let origin = Origin::SecondOperand(self.body.instructions()[*position].address());
                 let is_as_likely = stall > UNLIKELY && stall >= first.stall * LEFT_OUT;
                 let is_better = stall >= first.stall && self.is_on_stack_alone(*position);
                 (is_as_likely || is_better).then_some(Candidate { origin, stall, ..first })
@@ -178,14 +178,15 @@ impl<'b> FunctionSamples<'b> {
 
     fn candidate(&self, position: usize, stall: impl Fn(usize) -> f64, flow: f64) -> Candidate {
         let instruction = &self.body.instructions()[position];
-        if matches!(instruction.flow, Flow::Call(_)) {
+        if matches!(instruction.flow(), Flow::Call(_)) {
             return Candidate { flow, ..Candidate::call_or_return() };
         }
-        let pair = self.body.pair_at(position).map(|PairAt { pair, producer, .. }| {
-            (pair, self.body.instructions()[producer].address, stall(producer))
-        });
+        let pair = self
+            .body
+            .pair_at(position)
+            .map(|at| (at.pair(), self.body.instructions()[at.producer()].address(), stall(at.producer())));
         Candidate {
-            origin: Origin::Instruction(instruction.address),
+            origin: Origin::Instruction(instruction.address()),
             stall: stall(position),
             pair,
             flow,
@@ -195,10 +196,10 @@ impl<'b> FunctionSamples<'b> {
 
     /// Returns the likelihood that an operand keeps the processor waiting.
     pub(super) fn stall(&self, position: usize, memory: &Memory) -> f64 {
-        if memory.implicit || !memory.access.reads() || self.is_on_stack(position, memory) {
+        if memory.implicit() || !memory.access().reads() || self.is_on_stack(position, memory) {
             return UNLIKELY;
         }
-        let is_fixed = memory.base.is_none() && memory.index.is_none();
+        let is_fixed = memory.base().is_none() && memory.index().is_none();
         let base = if is_fixed { FIXED } else { 1.0 };
         base * self.untouched(position, memory).max(UNLIKELY)
     }
@@ -206,15 +207,15 @@ impl<'b> FunctionSamples<'b> {
     pub(super) fn untouched(&self, position: usize, memory: &Memory) -> f64 {
         let flow = |block: usize| {
             let block = self.body.blocks().get(block);
-            block.map_or(1.0, |block| self.flow(block.instructions.start as usize))
+            block.map_or(1.0, |block| self.flow(block.instructions().start as usize))
         };
         self.lines.untouched(position, memory, &flow)
     }
 
     pub(super) fn is_on_stack(&self, position: usize, memory: &Memory) -> bool {
         let stack = Some(self.lines.stack_pointer());
-        memory.base == stack
-            || memory.implicit
+        memory.base() == stack
+            || memory.implicit()
             || self.lines.origin(position, memory).is_some_and(|address| address.base() == stack)
     }
 
@@ -237,7 +238,7 @@ impl<'b> FunctionSamples<'b> {
     /// Returns the candidate that a store is for samples at one that waits for it.
     pub(super) fn waited_for(&self, position: usize) -> Candidate {
         Candidate {
-            origin: Origin::Instruction(self.body.instructions()[position].address),
+            origin: Origin::Instruction(self.body.instructions()[position].address()),
             stall: 1.0,
             pair: None,
             flow: 1.0,
@@ -248,9 +249,9 @@ impl<'b> FunctionSamples<'b> {
     /// Finds the only store that can miss in front of one that cannot, up to the same one of the turn before.
     pub(super) fn missing_store(&self, position: usize) -> Option<MissingStore> {
         let is_store = |position: usize| {
-            let memory = self.body.instructions()[position].memory.as_ref()?;
-            let is_plain = memory.access.writes() && !memory.access.reads() && !memory.implicit;
-            (is_plain && memory.segment == SegmentBase::Flat && !self.is_on_stack(position, memory))
+            let memory = self.body.instructions()[position].memory()?;
+            let is_plain = memory.access().writes() && !memory.access().reads() && !memory.implicit();
+            (is_plain && memory.segment() == SegmentBase::Flat && !self.is_on_stack(position, memory))
                 .then_some(memory)
         };
         let samples = |position: usize| {
@@ -267,7 +268,7 @@ impl<'b> FunctionSamples<'b> {
             if current == position {
                 break;
             }
-            if matches!(self.body.instructions()[current].flow, Flow::Call(_)) {
+            if matches!(self.body.instructions()[current].flow(), Flow::Call(_)) {
                 return None;
             }
             seen += samples(current);
@@ -285,11 +286,11 @@ impl<'b> FunctionSamples<'b> {
     /// Returns the instruction from which control mostly comes to another one.
     fn usually_before(&self, position: usize) -> Option<usize> {
         let block = &self.body.blocks()[self.body.block_of(position)?];
-        if position > block.instructions.start as usize {
+        if position > block.instructions().start as usize {
             return Some(position - 1);
         }
-        let before = block.predecessors.iter().filter_map(|from| {
-            let end = self.body.blocks().get(*from as usize)?.instructions.end as usize;
+        let before = block.predecessors().iter().filter_map(|from| {
+            let end = self.body.blocks().get(*from as usize)?.instructions().end as usize;
             end.checked_sub(1)
         });
         before.max_by(|one, other| self.flow(*one).total_cmp(&self.flow(*other)))
@@ -300,7 +301,7 @@ impl<'b> FunctionSamples<'b> {
         let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
             return 1.0;
         };
-        (self.evenly(position) + 0.01) / block.successors.len().max(1) as f64
+        (self.evenly(position) + 0.01) / block.successors().len().max(1) as f64
     }
 
     /// Estimates the samples of an instruction that retires evenly, in the block of an instruction: all have as many,
@@ -309,8 +310,8 @@ impl<'b> FunctionSamples<'b> {
         let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
             return 0.0;
         };
-        let range = block.instructions.start as usize..block.instructions.end as usize;
-        let counts = self.body.instructions()[range.clone()].iter().map(|one| self.count(one.address));
+        let range = block.instructions().start as usize..block.instructions().end as usize;
+        let counts = self.body.instructions()[range.clone()].iter().map(|one| self.count(one.address()));
         let (sum, highest) = counts.fold((0, 0), |(sum, highest), count| (sum + count, count.max(highest)));
         match range.len() {
             0 | 1 => sum as f64,
@@ -323,8 +324,8 @@ impl<'b> FunctionSamples<'b> {
         let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
             return 0;
         };
-        let range = block.instructions.start as usize..block.instructions.end as usize;
-        self.body.instructions()[range].iter().map(|one| self.count(one.address)).sum()
+        let range = block.instructions().start as usize..block.instructions().end as usize;
+        self.body.instructions()[range].iter().map(|one| self.count(one.address())).sum()
     }
 }
 

@@ -27,8 +27,8 @@ impl FunctionSamples<'_> {
     /// retired in front. `before` are the instructions that control comes from.
     pub(super) fn at_itself(&self, position: usize, before: &[usize]) -> Option<Candidate> {
         let instruction = &self.body.instructions()[position];
-        let own = self.count(instruction.address);
-        if own < ENOUGH || instruction.is_repeated || before.is_empty() || before.contains(&position) {
+        let own = self.count(instruction.address());
+        if own < ENOUGH || instruction.is_repeated() || before.is_empty() || before.contains(&position) {
             return None;
         }
         if own as f64 <= TIMES_EVEN * self.elsewhere(position) {
@@ -41,18 +41,18 @@ impl FunctionSamples<'_> {
     /// behind it.
     fn load_at_itself(&self, position: usize, before: &[usize], own: u64) -> Option<Candidate> {
         let instruction = &self.body.instructions()[position];
-        let memory = instruction.memory.as_ref().filter(|_| instruction.flow == Flow::Next)?;
+        let memory = instruction.memory().filter(|_| instruction.flow() == Flow::Next)?;
         let behind = self.count(instruction.end()).max(self.behind_pair(position));
         if behind < own {
             return None;
         }
-        let stall = match memory.access.reads() {
+        let stall = match memory.access().reads() {
             true => self.stall(position, memory),
             false => self.store_misses(position, memory),
         };
         let is_likely = stall >= CAN_MISS && before.iter().all(|before| self.is_quiet(*before, stall));
         is_likely.then_some(Candidate {
-            origin: Origin::Instruction(instruction.address),
+            origin: Origin::Instruction(instruction.address()),
             stall,
             pair: None,
             flow: 1.0,
@@ -64,8 +64,8 @@ impl FunctionSamples<'_> {
     /// for a buffer until that one is done.
     fn store_at_itself(&self, position: usize, before: &[usize], own: u64) -> Option<Candidate> {
         let block = &self.body.blocks()[self.body.block_of(position)?];
-        let end = (block.instructions.end as usize).min(position + DISPATCHED);
-        let has_memory = |position: &usize| self.body.instructions()[*position].memory.is_some();
+        let end = (block.instructions().end as usize).min(position + DISPATCHED);
+        let has_memory = |position: &usize| self.body.instructions()[*position].memory().is_some();
         let store = (position..end).find(has_memory)?;
         let missing = self.missing_store(store)?;
         let is_most = missing.behind >= own && missing.behind * 2 >= missing.seen.saturating_sub(own);
@@ -78,7 +78,7 @@ impl FunctionSamples<'_> {
     fn is_quiet(&self, position: usize, stall: f64) -> bool {
         let instruction = &self.body.instructions()[position];
         // behind a conditional jump the time may be that of a wrong prediction
-        if !matches!(instruction.flow, Flow::Next | Flow::Jump(Some(_))) || instruction.is_repeated {
+        if !matches!(instruction.flow(), Flow::Next | Flow::Jump(Some(_))) || instruction.is_repeated() {
             return false;
         }
         let effects = self.body.effects(instruction);
@@ -103,20 +103,20 @@ impl FunctionSamples<'_> {
                     | Effect::ClobberFlags
             )
         };
-        let is_jump = instruction.flow != Flow::Next;
+        let is_jump = instruction.flow() != Flow::Next;
         if !(is_jump || !effects.is_empty() && effects.iter().all(is_simple)) {
             // a division and the like take time of their own
             return false;
         }
         let is_touched = |memory: &Memory| {
-            !memory.access.writes() && !memory.implicit && self.stall(position, memory) < stall * LEFT_OUT
+            !memory.access().writes() && !memory.implicit() && self.stall(position, memory) < stall * LEFT_OUT
         };
         self.body.operands(position).all(is_touched)
     }
 
     /// Returns how likely a store misses.
     fn store_misses(&self, position: usize, memory: &Memory) -> f64 {
-        let is_plain = !memory.implicit && !self.is_on_stack(position, memory);
+        let is_plain = !memory.implicit() && !self.is_on_stack(position, memory);
         if is_plain { self.untouched(position, memory) } else { 0.0 }
     }
 
@@ -124,11 +124,11 @@ impl FunctionSamples<'_> {
     fn behind_pair(&self, position: usize) -> u64 {
         let Some(at) = self.body.pair_at(position + 1) else { return 0 };
         let jump = &self.body.instructions()[position + 1];
-        let target = match jump.flow {
+        let target = match jump.flow() {
             Flow::Branch(target) => self.count(target),
             _ => 0,
         };
-        if at.producer == position { self.count(jump.end()) + target } else { 0 }
+        if at.producer() == position { self.count(jump.end()) + target } else { 0 }
     }
 
     /// Returns the mean of the samples of a block's instructions, but for the one at a position and the two that
@@ -137,10 +137,10 @@ impl FunctionSamples<'_> {
         let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
             return f64::MAX;
         };
-        let range = block.instructions.start as usize..block.instructions.end as usize;
+        let range = block.instructions().start as usize..block.instructions().end as usize;
         let others = range.filter(|other| *other != position);
         let (mut sum, mut most, mut count) = (0_u64, [0, 0], 0_u64);
-        for samples in others.map(|other| self.count(self.body.instructions()[other].address)) {
+        for samples in others.map(|other| self.count(self.body.instructions()[other].address())) {
             sum = sum.saturating_add(samples);
             most = [samples.max(most[0]), most[1].max(samples.min(most[0]))];
             count += 1;

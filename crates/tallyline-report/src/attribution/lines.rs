@@ -34,13 +34,13 @@ impl Address {
     /// Returns the address of an operand; none where its registers are not followed.
     pub(super) fn of(memory: &Memory) -> Option<Address> {
         let is_followed = |register: &Register| usize::from(register.0) < REGISTERS;
-        let all = [memory.base, memory.index];
-        (!memory.implicit && all.iter().flatten().all(is_followed)).then_some(Address {
-            base: memory.base,
-            index: memory.index,
-            scale: memory.scale,
-            segment: memory.segment,
-            displacement: memory.displacement,
+        let all = [memory.base(), memory.index()];
+        (!memory.implicit() && all.iter().flatten().all(is_followed)).then_some(Address {
+            base: memory.base(),
+            index: memory.index(),
+            scale: memory.scale(),
+            segment: memory.segment(),
+            displacement: memory.displacement(),
         })
     }
 
@@ -185,20 +185,20 @@ impl Lines<'_> {
     ) -> f64 {
         let Some(block) = self.body.block_of(position) else { return walk.untouched() };
         let about = &self.body.blocks()[block];
-        let start = about.instructions.start as usize;
+        let start = about.instructions().start as usize;
         for before in (start..position).rev() {
             if *left == 0 || !self.pass(before, &mut walk) {
                 return walk.untouched();
             }
             *left -= 1;
         }
-        let is_too_wide = about.predecessors.len() > PREDECESSORS_LIMIT;
+        let is_too_wide = about.predecessors().len() > PREDECESSORS_LIMIT;
         if block == self.body.entry() || is_too_wide || passed.contains(&block) {
             return walk.untouched();
         }
-        let end = |block: &u32| Some(self.body.blocks().get(*block as usize)?.instructions.end as usize);
+        let end = |block: &u32| Some(self.body.blocks().get(*block as usize)?.instructions().end as usize);
         let ends: Vec<(usize, usize)> =
-            about.predecessors.iter().filter_map(|block| Some((*block as usize, end(block)?))).collect();
+            about.predecessors().iter().filter_map(|block| Some((*block as usize, end(block)?))).collect();
         passed.push(block);
         let (mut sum, mut all) = (0.0, 0.0);
         for (predecessor, end) in &ends {
@@ -222,7 +222,7 @@ impl Lines<'_> {
     fn pass(&self, before: usize, walk: &mut Walk) -> bool {
         let instruction = &self.body.instructions()[before];
         let effects = self.body.effects(instruction);
-        let is_call = matches!(instruction.flow, Flow::Call(_));
+        let is_call = matches!(instruction.flow(), Flow::Call(_));
         let back = |address: Address| match is_call {
             true => address.before_call(self.machine),
             false => address.before(effects),
@@ -243,10 +243,10 @@ impl Lines<'_> {
     /// Returns the address of an access with its registers followed back in its block.
     pub(super) fn origin(&self, position: usize, memory: &Memory) -> Option<Address> {
         let mut address = Address::of(memory)?;
-        let start = self.body.blocks()[self.body.block_of(position)?].instructions.start as usize;
+        let start = self.body.blocks()[self.body.block_of(position)?].instructions().start as usize;
         for before in (start..position).rev().take(WALK_LIMIT) {
             let instruction = &self.body.instructions()[before];
-            let next = match instruction.flow {
+            let next = match instruction.flow() {
                 Flow::Call(_) => address.before_call(self.machine),
                 _ => address.before(self.body.effects(instruction)),
             };

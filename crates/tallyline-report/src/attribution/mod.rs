@@ -156,7 +156,7 @@ fn sampled(profile: &Profile, answers: &All) -> Vec<Sampled> {
 }
 
 fn entry(answers: &Answers, address: u64) -> Option<u64> {
-    let ranges: &[Range<u64>] = &answers.table().function_at(address)?.ranges;
+    let ranges: &[Range<u64>] = &answers.table().function_at(address)?.ranges();
     ranges.first().map(|range| range.start)
 }
 
@@ -164,7 +164,7 @@ fn entry(answers: &Answers, address: u64) -> Option<u64> {
 fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option<View<'s>> {
     let program = binaries.get(function.dso)?;
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
-    let ranges = &answers.table().function_at(function.entry)?.ranges;
+    let ranges = &answers.table().function_at(function.entry)?.ranges();
     let body = Body::decode(&program.image, ranges, function.entry);
     let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts);
     let mut pairs = PairCounts::default();
@@ -350,7 +350,7 @@ pub(super) fn charge_second_operands(profile: &mut Profile, answers: &All) {
             let (place, resolved) =
                 (profile.places[point.charged as usize], profile.resolved[point.charged as usize]);
             let table = answers.get(&place.dso)?.as_ref().ok()?.table();
-            let is_read = |outcome| matches!(outcome, Outcome::Typed(typed) if !typed.access.writes());
+            let is_read = |outcome| matches!(outcome, Outcome::Typed(typed) if !typed.access().writes());
             table.second_outcome(resolved.address).filter(|second| !is_read(*second))?;
             profile.places.push(Place { pid: SECOND_OPERAND, ..place });
             profile.resolved.push(resolved);

@@ -274,16 +274,16 @@ impl Program {
 impl Program {
     fn body(&self, function: &str) -> Body {
         let symbol =
-            self.image.functions().iter().find(|symbol| symbol.name == function).expect("it").clone();
-        let range = symbol.address..symbol.address + symbol.size;
-        Body::decode(&self.image, std::slice::from_ref(&range), symbol.address)
+            self.image.functions().iter().find(|symbol| symbol.name() == function).expect("it").clone();
+        let range = symbol.address()..symbol.address() + symbol.size();
+        Body::decode(&self.image, std::slice::from_ref(&range), symbol.address())
     }
 
     /// Returns the probability that the line of the access at a label was not touched on the paths to it.
     fn untouched(&self, function: &str, label: &str) -> f64 {
         let body = self.body(function);
         let position = body.position(self.at(label)).expect("an instruction");
-        let memory = body.instructions()[position].memory.expect("an operand");
+        let memory = body.instructions()[position].memory().expect("an operand");
         Lines { body: &body, machine: Machine::X86_64 }.untouched(position, &memory, &|_| 1.0)
     }
 }
@@ -310,7 +310,7 @@ fn the_filling_in_front_of_a_block_is_no_way_to_it() {
     let (rule, shares) = program.decide("filled", &samples, "filled_taken", "");
     let body = program.body("filled");
     assert_eq!((rule, shares.len()), (Rule::FusedPair, 1));
-    assert_eq!(shares[0].0, format!("{:#x}", body.instructions()[1].address));
+    assert_eq!(shares[0].0, format!("{:#x}", body.instructions()[1].address()));
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn a_store_to_a_touched_line_waits_for_the_one_store_that_can_miss() {
     ];
     let body = program.body("stores");
     let position = body.position(program.at("stores_missed")).expect("an instruction") - 1;
-    let first = format!("{:#x}", body.instructions()[position].address);
+    let first = format!("{:#x}", body.instructions()[position].address());
     for label in ["stores_second", "stores_third", "stores_before"] {
         let verdict = program.decide("stores", &missed, label, INTEL);
         assert_eq!(verdict, (Rule::StoreWaitedFor, vec![(first.clone(), 1.0)]), "{label}");
@@ -476,7 +476,7 @@ fn samples_at_a_store_without_a_buffer_are_those_of_the_store_that_misses() {
         [("buffers_shift", 900), ("buffers_missed", 1400), ("buffers_second", 30), ("buffers_third", 35)];
     let body = program.body("buffers");
     let position = body.position(program.at("buffers_missed")).expect("an instruction") - 1;
-    let first = format!("{:#x}", body.instructions()[position].address);
+    let first = format!("{:#x}", body.instructions()[position].address());
     let verdict = program.decide("buffers", &samples, "buffers_shift", AMD);
     assert_eq!(verdict, (Rule::StoreWaitedFor, vec![(first, 1.0)]));
 }
@@ -492,9 +492,9 @@ fn a_mispredicted_jump_with_samples_of_its_own_is_not_learnt_as_fused() {
 #[test]
 fn rules_say_whether_they_were_learnt() {
     let Some(program) = Program::new("learnt") else { return };
-    let symbol = program.image.functions().iter().find(|symbol| symbol.name == "pair").expect("it").clone();
-    let range = symbol.address..symbol.address + symbol.size;
-    let body = Body::decode(&program.image, std::slice::from_ref(&range), symbol.address);
+    let symbol = program.image.functions().iter().find(|symbol| symbol.name() == "pair").expect("it").clone();
+    let range = symbol.address()..symbol.address() + symbol.size();
+    let body = Body::decode(&program.image, std::slice::from_ref(&range), symbol.address());
     let counts = FxHashMap::from_iter([(program.at("pair_next"), 500)]);
     let mut pairs = PairCounts::default();
     FunctionSamples::new(&body, Machine::X86_64, &counts).candidates(program.at("pair_next"), &mut pairs);
@@ -509,7 +509,7 @@ fn rules_say_whether_they_were_learnt() {
 fn the_shift_of_a_counter_is_the_distance_at_which_loads_stand_out() {
     let Some(program) = Program::new("shift") else { return };
     let body = program.body("shift");
-    let positions: Vec<u64> = body.instructions().iter().map(|instruction| instruction.address).collect();
+    let positions: Vec<u64> = body.instructions().iter().map(|instruction| instruction.address()).collect();
     let load = body.position(program.at("shift_load")).expect("a load");
     // most samples so far behind the load, and some everywhere
     let decide = |most: u64, behind: usize| {

@@ -122,8 +122,8 @@ impl Made {
         let table = infer(&image, Debug::File(&file), &NoCompanions, Wanted::All).expect("a table");
         let load = |name: &str| {
             let function =
-                table.functions().iter().find(|function| function.name == name).expect("it is there");
-            let is_own = |address: &&u64| function.ranges[0].contains(*address);
+                table.functions().iter().find(|function| function.name() == name).expect("it is there");
+            let is_own = |address: &&u64| function.ranges()[0].contains(*address);
             *table.rows().iter().map(|(address, _)| address).find(is_own).expect("a load")
         };
         let functions = ["known", "raw", "part"].map(|name| (name.to_owned(), load(name))).to_vec();
@@ -142,11 +142,11 @@ impl Made {
     fn offset(&self, address: u64) -> u64 {
         let holds = |address: u64| {
             move |segment: &&tallyline_inference::code::Segment| {
-                address.wrapping_sub(segment.address) < segment.size
+                address.wrapping_sub(segment.address()) < segment.size()
             }
         };
         let segment = self.image.segments().iter().find(holds(address)).expect("in the file");
-        address - segment.address + segment.offset
+        address - segment.address() + segment.offset()
     }
 
     /// A sample of the first load of a function.
@@ -196,11 +196,11 @@ impl Made {
     }
 
     fn is_stored(&self, address: u64) -> bool {
-        self.image.segments().iter().any(|segment| address.wrapping_sub(segment.address) < segment.size)
+        self.image.segments().iter().any(|segment| address.wrapping_sub(segment.address()) < segment.size())
     }
 
     fn symbol(&self, name: &str) -> u64 {
-        self.image.data().iter().find(|symbol| symbol.name == name).expect("a symbol").address
+        self.image.data().iter().find(|symbol| symbol.name() == name).expect("a symbol").address()
     }
 }
 

@@ -57,8 +57,8 @@ impl fmt::Display for EventShift {
 pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) -> ShiftCounts {
     let is_load = |position: usize| {
         let is_likely =
-            |memory: &Memory| memory.access.reads() && !memory.implicit && memory.base != Some(stack);
-        body.instructions()[position].memory.as_ref().is_some_and(is_likely)
+            |memory: &Memory| memory.access().reads() && !memory.implicit() && memory.base() != Some(stack);
+        body.instructions()[position].memory().is_some_and(is_likely)
     };
     let mut found = ShiftCounts::default();
     // by block: the part of its instructions that load
@@ -66,7 +66,7 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
     for (address, samples) in counts {
         let Some(position) = body.position(*address) else { continue };
         let Some(block) = body.block_of(position) else { continue };
-        let range = body.blocks()[block].instructions.clone();
+        let range = body.blocks()[block].instructions().clone();
         let (start, end) = (range.start as usize, range.end as usize);
         if position < start + SHIFTS - 1 {
             continue;
@@ -110,7 +110,7 @@ impl ShiftCounts {
 /// given by how many they are; none where that is not in the same block.
 pub(crate) fn as_if_one(body: &Body, address: u64, shift: usize) -> Option<u64> {
     let position = body.position(address)?;
-    let start = body.blocks()[body.block_of(position)?].instructions.start as usize;
+    let start = body.blocks()[body.block_of(position)?].instructions().start as usize;
     let moved = position.checked_sub(shift.checked_sub(1)?)?;
-    (moved >= start).then(|| body.instructions()[moved].address)
+    (moved >= start).then(|| body.instructions()[moved].address())
 }

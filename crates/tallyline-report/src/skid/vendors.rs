@@ -130,9 +130,9 @@ impl Generation {
     /// Returns whether pairs of a kind retire as one.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         self.pairs.iter().any(|row| {
-            row.operations.contains(&pair.producer.operation)
-                && row.operands.contains(&pair.producer.operands)
-                && row.conditions.contains(&pair.condition)
+            row.operations.contains(&pair.producer().operation())
+                && row.operands.contains(&pair.producer().operands())
+                && row.conditions.contains(&pair.condition())
         })
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         operands: OperandForm,
         condition: JumpCondition,
     ) -> bool {
-        let pair = FusiblePair { producer: FlagProducer { operation, operands }, condition };
+        let pair = FusiblePair::new(operation, operands, condition);
         Generation::of(cpu).is_some_and(|rules| rules.is_fused(&pair))
     }
 

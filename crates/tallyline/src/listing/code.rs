@@ -86,8 +86,8 @@ fn function(
 ) -> Option<Function> {
     let first = samples.keys().next().copied().unwrap_or_default();
     let function = table.function_at(first)?;
-    let entry = function.ranges.first().map_or(0, |range| range.start);
-    let body = Body::decode(&program.image, &function.ranges, entry);
+    let entry = function.ranges().first().map_or(0, |range| range.start);
+    let body = Body::decode(&program.image, &function.ranges(), entry);
     let total: u64 = samples.values().map(|(n, _)| *n).sum();
     let what = format!(
         "Annotate function: '{}' in {} ({total} samples):",
@@ -96,16 +96,16 @@ fn function(
     );
     let columns =
         " Percent  source                    address  instruction                                   type";
-    let addresses: Vec<u64> = body.instructions().iter().map(|instruction| instruction.address).collect();
+    let addresses: Vec<u64> = body.instructions().iter().map(|instruction| instruction.address()).collect();
     let positions = source_lines(program, &addresses);
     let labels = labels(body.instructions());
     let mut lines = Vec::new();
     let mut before = None;
     for instruction in body.instructions() {
-        if let Some(label) = labels.get(&instruction.address) {
+        if let Some(label) = labels.get(&instruction.address()) {
             lines.push(plain(format!("{:45}{label}:", "")));
         }
-        let position = positions.get(&instruction.address).filter(|(_, line)| *line > 0);
+        let position = positions.get(&instruction.address()).filter(|(_, line)| *line > 0);
         if let Some((path, line)) = position
             && before != Some((path, line))
             && let Some(text) = sources.line(path, *line)
@@ -114,7 +114,7 @@ fn function(
             lines.push(plain(format!("{:10}{:<20} {text}", "", printable(name.as_bytes()))));
         }
         before = position.map(|(path, line)| (path, line)).or(before);
-        let here = samples.get(&instruction.address);
+        let here = samples.get(&instruction.address());
         let share = here.map(|(n, _)| *n as f64 * 100.0 / total as f64);
         let percent = share.map_or_else(String::new, |share| format!("{share:.2}"));
         let line = here.map_or("", |(_, place)| profile.text(profile.at(*place).source_line));
@@ -125,11 +125,11 @@ fn function(
         let mut text = format!(
             " {percent:>7}  {:<20} {:>12x}  {code:<45} ",
             printable(line.as_bytes()),
-            instruction.address
+            instruction.address()
         );
         let fixed = text.len();
-        if instruction.memory.is_some() {
-            text += &printable(text_of(table, instruction.address).as_bytes());
+        if instruction.memory().is_some() {
+            text += &printable(text_of(table, instruction.address()).as_bytes());
         }
         text.truncate(text.trim_end().len());
         lines.push(Line { fixed: fixed.min(text.len()), percent: share, ..plain(text) });
@@ -143,7 +143,7 @@ fn plain(text: String) -> Line {
 
 /// Returns the target address of a jump.
 fn target(instruction: &Instruction) -> Option<u64> {
-    match instruction.flow {
+    match instruction.flow() {
         Flow::Jump(target) => target,
         Flow::Branch(target) => Some(target),
         _ => None,
@@ -152,7 +152,7 @@ fn target(instruction: &Instruction) -> Option<u64> {
 
 /// The names of those instructions that others of the function jump to, in the order of addresses.
 fn labels(instructions: &[Instruction]) -> HashMap<u64, String> {
-    let there: BTreeSet<u64> = instructions.iter().map(|instruction| instruction.address).collect();
+    let there: BTreeSet<u64> = instructions.iter().map(|instruction| instruction.address()).collect();
     let targets: BTreeSet<u64> =
         instructions.iter().filter_map(target).filter(|at| there.contains(at)).collect();
     targets.into_iter().zip(1..).map(|(address, number)| (address, format!("L{number}"))).collect()
@@ -161,7 +161,7 @@ fn labels(instructions: &[Instruction]) -> HashMap<u64, String> {
 fn text_of(table: &TypeTable, address: u64) -> String {
     match table.outcome(address) {
         Some(Outcome::Typed(typed)) => {
-            let name = tallyline_debuginfo::type_text(table.types(), typed.ty);
+            let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
             format!("{name} {}", place_text(table.types(), &typed))
         }
         Some(Outcome::Pseudo(pseudo)) => pseudo.name().to_owned(),

@@ -178,7 +178,7 @@ impl Object {
     fn place(&self, offset: u64) -> Option<Place> {
         let address = self.program.image.address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {
-            Some(symbol) => format!("{}+{:#x}", symbol.name, address.wrapping_sub(symbol.address)),
+            Some(symbol) => format!("{}+{:#x}", symbol.name(), address.wrapping_sub(symbol.address())),
             None => format!("{address:#x}"),
         };
         let (ty, field) = match self.table.as_ref().and_then(|table| Some((table, table.outcome(address)?))) {
@@ -186,7 +186,7 @@ impl Object {
             Some((_, Outcome::Pseudo(pseudo))) => (pseudo.name().into(), String::new()),
             Some((_, Outcome::Untyped(reason))) => (format!("({})", reason.kind()), String::new()),
             Some((table, Outcome::Typed(typed))) => {
-                (type_text(table.types(), typed.ty), place_text(table.types(), &typed))
+                (type_text(table.types(), typed.ty()), place_text(table.types(), &typed))
             }
         };
         let is_runtime = self.table.is_some() && ty == NO_DEBUG_INFORMATION;
@@ -197,16 +197,16 @@ impl Object {
     fn variable(&self, address: u64) -> Option<(&str, String)> {
         let address = address.wrapping_sub(self.bias);
         let symbol = self.program.symbols().data_at(address)?;
-        let inside = address.wrapping_sub(symbol.address);
+        let inside = address.wrapping_sub(symbol.address());
         let known = self.table.as_ref().and_then(|table| Some((table, table.variable_at(address)?)));
         let text = match known {
             Some((table, (ty, offset))) => {
-                format!("{}{}", symbol.name, part(table.types(), ty, offset.into()))
+                format!("{}{}", symbol.name(), part(table.types(), ty, offset.into()))
             }
-            None if inside == 0 => symbol.name.to_string(),
-            None => format!("{}+{inside:#x}", symbol.name),
+            None if inside == 0 => symbol.name().to_string(),
+            None => format!("{}+{inside:#x}", symbol.name()),
         };
-        Some((&symbol.name, text))
+        Some((symbol.name(), text))
     }
 }
 

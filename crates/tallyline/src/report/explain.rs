@@ -156,7 +156,7 @@ fn binaries_answer(profile: &Profile, place: u32) -> String {
     let table = file.and_then(|dso| profile.joined.tables.get(&dso));
     match table.and_then(|table| Some((table, table.outcome(at.address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
-            let name = tallyline_debuginfo::type_text(table.types(), typed.ty);
+            let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
             format!("{name} {}", infer::place_text(table.types(), &typed))
         }
         Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),
@@ -183,7 +183,7 @@ fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &m
     let table = profile.joined.tables.get(&place.dso);
     let function = table.and_then(|table| table.function_at(at.address));
     if let (Some(program), Some(function)) = (binaries.get(place.dso), function) {
-        let body = Body::decode(&program.image, &function.ranges, at.address);
+        let body = Body::decode(&program.image, &function.ranges(), at.address);
         if let Some(position) = body.position(at.address) {
             write!(out, ": {}", program.image.text(&body.instructions()[position]).replace('\t', " "))?;
         }
@@ -212,17 +212,17 @@ fn analysis(profile: &Profile, binaries: &Binaries, index: u32, out: &mut dyn Wr
     let Some(found) = found else {
         return Ok(writeln!(out, "no function of the debug information is there")?);
     };
-    writeln!(out, "function {}", clean(&found.function))?;
-    for scope in &found.scopes {
+    writeln!(out, "function {}", clean(found.function()))?;
+    for scope in found.scopes() {
         writeln!(out, "  in the scope of {}", clean(scope))?;
     }
-    for variable in &found.variables {
+    for variable in found.variables() {
         writeln!(out, "  {}", clean(variable))?;
     }
-    for step in &found.steps {
-        writeln!(out, "  {:#x}: {}", step.address, clean(&step.known.join("; ")))?;
+    for step in found.steps() {
+        writeln!(out, "  {:#x}: {}", step.address(), clean(&step.known().join("; ")))?;
     }
-    Ok(writeln!(out, "  so: {}", clean(&found.answer))?)
+    Ok(writeln!(out, "  so: {}", clean(found.answer()))?)
 }
 
 fn clean(text: &str) -> std::borrow::Cow<'_, str> {

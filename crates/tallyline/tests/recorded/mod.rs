@@ -96,12 +96,12 @@ pub(crate) fn record_program(
     let bytes = std::fs::read(&program).expect("just made");
     let image = Image::parse(&bytes).expect("a program");
     let address_of = |name: &str| {
-        let symbol = image.functions().iter().find(|symbol| symbol.name == name);
-        let address = symbol.expect("a function of the program").address;
+        let symbol = image.functions().iter().find(|symbol| symbol.name() == name);
+        let address = symbol.expect("a function of the program").address();
         let segment =
-            image.segments().iter().find(|segment| address.wrapping_sub(segment.address) < segment.size);
+            image.segments().iter().find(|segment| address.wrapping_sub(segment.address()) < segment.size());
         let segment = segment.expect("code is loaded");
-        BASE + (address - segment.address) + segment.offset
+        BASE + (address - segment.address()) + segment.offset()
     };
     let attr = Attr {
         kind: 1,
@@ -160,8 +160,8 @@ pub(crate) fn record_program(
 }
 
 fn first_length(image: &Image, function: &str) -> u64 {
-    let symbol = image.functions().iter().find(|symbol| symbol.name == function).expect("a function");
-    let range = symbol.address..symbol.address + symbol.size;
-    let body = tallyline_inference::code::Body::decode(image, &[range], symbol.address);
-    body.instructions()[0].length.into()
+    let symbol = image.functions().iter().find(|symbol| symbol.name() == function).expect("a function");
+    let range = symbol.address()..symbol.address() + symbol.size();
+    let body = tallyline_inference::code::Body::decode(image, &[range], symbol.address());
+    body.instructions()[0].length().into()
 }
