@@ -254,7 +254,7 @@ fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], n
     let found = find(&compile(source, compiler, flags, name)?, source);
     let mut right = 0;
     for (address, outcome) in found.table.rows() {
-        let function = found.table.function_at(*address).map_or("", |function| &function.name());
+        let function = found.table.function_at(*address).map_or("", |function| function.name());
         let expected = found.expected(*address);
         if expected.is_empty() || !functions.contains(&function) {
             continue;
@@ -526,7 +526,7 @@ fn the_words_that_groups_of_go_maps_start_with_have_a_type_and_what_is_behind_th
     let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
     let function = table.functions().iter().find(|function| function.name() == "runtime.mapaccess1_fast64");
     let function = function.expect("the function that looks up keys of eight bytes");
-    let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
+    let body = Body::decode(&image, function.ranges(), function.ranges()[0].start);
     let (mut words, mut slots) = (0, 0);
     for instruction in body.instructions() {
         let Some(memory) = instruction.memory() else { continue };
@@ -564,7 +564,7 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     assert_eq!(explained.scopes(), ["walk"]);
     assert!(explained.answer().contains("order"), "{explained:?} {outcome:?}");
     assert!(explained.steps().iter().any(|step| step.known().iter().any(|known| known.contains("order"))));
-    let body = Body::decode(&image, &walk.ranges(), range.start);
+    let body = Body::decode(&image, walk.ranges(), range.start);
     assert_eq!(body.predecessors(range.start), Some(Predecessors::Entry));
     let after_call = body.instructions().iter().find_map(|instruction| {
         match body.predecessors(instruction.address())? {
@@ -605,7 +605,7 @@ fn prototypes_in_btf_are_enough_for_what_is_loaded_through_arguments() {
 fn vector_operand(program: &Path, found: &Found, name: &str) -> (Outcome, Option<Outcome>) {
     let image = Image::parse(&fs::read(program).expect("the program")).expect("an image");
     let function = found.table.functions().iter().find(|function| function.name() == name).expect("it");
-    let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
+    let body = Body::decode(&image, function.ranges(), function.ranges()[0].start);
     let instructions = body.instructions().iter();
     let wanted = instructions.filter(|one| {
         let text = image.text(one);
@@ -675,7 +675,7 @@ fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
         let function = table.functions().iter().find(|function| function.name() == "classify");
         // clang makes a part of `main` of it
         let Some(function) = function else { continue };
-        let body = Body::decode(&image, &function.ranges(), function.ranges()[0].start);
+        let body = Body::decode(&image, function.ranges(), function.ranges()[0].start);
         let jump = body.blocks().iter().find(|block| {
             let last = &body.instructions()[block.instructions().end as usize - 1];
             last.flow() == Flow::Jump(None)

@@ -30,12 +30,26 @@ impl Weighing {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The value of each column that is a key.
-    pub values: Box<[u64]>,
-    /// All events together.
-    pub counts: Counts,
-    /// Each event of the table.
-    pub events: Box<[Counts]>,
+    pub(crate) values: Box<[u64]>,
+    pub(crate) counts: Counts,
+    pub(crate) events: Box<[Counts]>,
+}
+
+impl Row {
+    /// Returns the value of each column that is a key.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// Returns the counts of all events together.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the counts of each event of the table.
+    pub fn events(&self) -> &[Counts] {
+        &self.events
+    }
 }
 
 /// Rows, the largest first.

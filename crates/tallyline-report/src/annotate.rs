@@ -15,27 +15,69 @@ mod tests;
 /// The number and kind of accesses to some bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Samples.
-    pub samples: u64,
-    /// The weight of all accesses, which percentages are computed from.
-    pub total: u64,
-    /// Samples that read.
-    pub loads: u64,
-    /// Samples that write.
-    pub stores: u64,
-    /// Samples that do both, which are in either number.
-    pub updates: u64,
-    /// The sum of what percentages weigh, of stores alone.
-    pub stored: u64,
-    /// The sum of the weights.
-    pub weight: u64,
-    /// The data sources as recorded, with the number of samples of each.
-    pub sources: BTreeMap<u64, u64>,
-    /// On which CPUs.
-    pub cpus: BTreeSet<u32>,
+    pub(crate) samples: u64,
+    pub(crate) total: u64,
+    pub(crate) loads: u64,
+    pub(crate) stores: u64,
+    pub(crate) updates: u64,
+    pub(crate) stored: u64,
+    pub(crate) weight: u64,
+    pub(crate) sources: BTreeMap<u64, u64>,
+    pub(crate) cpus: BTreeSet<u32>,
 }
 
 impl Use {
+    /// Makes the use by samples that read and samples that write, with the weights of both.
+    pub fn of_reads_and_writes(loads: u64, stores: u64, loaded: u64, stored: u64) -> Use {
+        let (samples, total) = (loads.saturating_add(stores), loaded.saturating_add(stored));
+        Use { samples, total, loads, stores, stored, ..Use::default() }
+    }
+
+    /// Returns the number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the weight of all accesses, which percentages are computed from.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the number of samples that read.
+    pub fn loads(&self) -> u64 {
+        self.loads
+    }
+
+    /// Returns the number of samples that write.
+    pub fn stores(&self) -> u64 {
+        self.stores
+    }
+
+    /// Returns the number of samples that do both, which are in either number.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Returns the sum of the stores' weights that percentages are computed from.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Returns the sum of the weights.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Returns the data sources as recorded, with the number of samples of each.
+    pub fn sources(&self) -> &BTreeMap<u64, u64> {
+        &self.sources
+    }
+
+    /// Returns the CPUs.
+    pub fn cpus(&self) -> &BTreeSet<u32> {
+        &self.cpus
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Use) {
         self.samples += other.samples;
@@ -94,37 +136,103 @@ fn is_load(point: &SampleGroup, operand: &Operand) -> bool {
 /// A type of one file, and how it was accessed.
 #[derive(Clone, Debug, Default)]
 pub struct TypeUse {
-    /// The file that the code is in, by path.
-    pub dso: String,
-    /// Its build-id, in hexadecimal digits.
-    pub build_id: Option<String>,
-    /// The type.
-    pub name: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its members.
-    pub members: Vec<Member>,
-    /// The source position of its definition, if the file has other types of its name with samples.
-    pub place: Option<String>,
-    /// For each event with samples, its name and how each offset was accessed.
-    pub events: Vec<(String, BTreeMap<u64, Use>)>,
-    /// All events together, as rows count them.
-    pub rows: BTreeMap<Row, Use>,
-    /// All events together: how one of two offsets was accessed, of which it is not known which it was.
-    pub either: BTreeMap<[u64; 2], Use>,
-    /// Of a node of a container: the parts that it was accessed through, by name, with how many samples.
-    pub parts: BTreeMap<String, u64>,
+    pub(crate) dso: String,
+    pub(crate) build_id: Option<String>,
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    pub(crate) members: Vec<Member>,
+    pub(crate) place: Option<String>,
+    pub(crate) events: Vec<(String, BTreeMap<u64, Use>)>,
+    pub(crate) rows: BTreeMap<Row, Use>,
+    pub(crate) either: BTreeMap<[u64; 2], Use>,
+    pub(crate) parts: BTreeMap<String, u64>,
+}
+
+impl TypeUse {
+    /// Makes the use of a type from the accesses to its offsets, for each event with its name.
+    pub fn new(
+        (dso, build_id): (String, Option<String>),
+        name: String,
+        size: u64,
+        place: Option<String>,
+        members: Vec<Member>,
+        events: Vec<(String, BTreeMap<u64, Use>)>,
+    ) -> TypeUse {
+        let mut made = TypeUse { dso, build_id, events, name, size, place, members, ..TypeUse::default() };
+        made.fill_rows();
+        made
+    }
+
+    /// Returns the file that the code is in, by path.
+    pub fn dso(&self) -> &str {
+        &self.dso
+    }
+
+    /// Returns its build-id, in hexadecimal digits.
+    pub fn build_id(&self) -> Option<&str> {
+        self.build_id.as_deref()
+    }
+
+    /// Returns the type.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns its members.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns the source position of its definition, if the file has other types of its name with samples.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
+    /// Returns the accesses to each offset, for each event with samples, with its name.
+    pub fn events(&self) -> &[(String, BTreeMap<u64, Use>)] {
+        &self.events
+    }
+
+    /// Returns the accesses of all events, as rows count them.
+    pub fn rows(&self) -> &BTreeMap<Row, Use> {
+        &self.rows
+    }
+
+    /// Returns the accesses to one of two offsets where it is not known to which, of all events.
+    pub fn either(&self) -> &BTreeMap<[u64; 2], Use> {
+        &self.either
+    }
+
+    /// Returns the parts through which a container's node was accessed, by name, with their numbers of samples.
+    pub fn parts(&self) -> &BTreeMap<String, u64> {
+        &self.parts
+    }
 }
 
 /// The members that samples of one access can be of. Members of unions and of variants share bytes, and so do
 /// bitfields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// The offset of the first byte accessed.
-    pub offset: u64,
-    /// The path to each: the number of the member at each level. An empty one is that of no member. More than one
-    /// where the access does not tell which.
-    pub members: Vec<Vec<u32>>,
+    pub(crate) offset: u64,
+    pub(crate) members: Vec<Vec<u32>>,
+}
+
+impl Row {
+    /// Returns the offset of the first byte accessed.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the path to each: the number of the member at each level. An empty one is that of no member. More
+    /// than one where the access does not tell which.
+    pub fn members(&self) -> &[Vec<u32>] {
+        &self.members
+    }
 }
 
 impl Row {

@@ -3,12 +3,27 @@
 /// The totals of a row, or of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Samples.
-    pub samples: u64,
-    /// The sum of the weights that percentages are computed from: periods, or weights where each counts at least 1.
-    pub period: u64,
-    /// The sum of what percentages weigh: periods, or weights where each counts at least 1.
-    pub total: u64,
+    pub(crate) samples: u64,
+    pub(crate) period: u64,
+    pub(crate) total: u64,
+}
+
+impl Counts {
+    /// Returns the number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the sum of the weights that percentages are computed from: periods, or weights where each counts at
+    /// least 1.
+    pub fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// Returns the sum of the weights that percentages are computed from: periods, or weights where each counts at least 1.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
 }
 
 impl Counts {

@@ -6,14 +6,32 @@ use super::counts::Counts;
 /// A row of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The value of this level's key.
-    pub value: u64,
-    /// All events together.
-    pub counts: Counts,
-    /// Each event of the table.
-    pub events: Vec<Counts>,
-    /// The rows of the next level, the largest first.
-    pub children: Vec<Node>,
+    pub(crate) value: u64,
+    pub(crate) counts: Counts,
+    pub(crate) events: Vec<Counts>,
+    pub(crate) children: Vec<Node>,
+}
+
+impl Node {
+    /// Returns the value of this level's key.
+    pub fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// Returns the counts of all events together.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the counts of each event of the table.
+    pub fn events(&self) -> &[Counts] {
+        &self.events
+    }
+
+    /// Returns the rows of the next level, the largest first.
+    pub fn children(&self) -> &[Node] {
+        &self.children
+    }
 }
 
 /// The tree of some rows. The sum over children is the parent.

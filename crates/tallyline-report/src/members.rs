@@ -13,21 +13,63 @@ const MEMBERS_LIMIT: usize = 1 << 14;
 /// A member, or a base, or a variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
-    /// The position among all members of the type that has it: its own come first, then the tag, then those
+    pub(crate) number: u32,
+    pub(crate) ty: String,
+    pub(crate) name: String,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) children: Vec<Member>,
+    pub(crate) truncated: bool,
+}
+
+impl Member {
+    /// Makes the member of a number at an offset, with its own members.
+    pub fn new(
+        number: u32,
+        ty: String,
+        name: String,
+        (offset, size): (u64, u64),
+        truncated: bool,
+        children: Vec<Member>,
+    ) -> Member {
+        Member { number, ty, name, offset, size, truncated, children }
+    }
+
+    /// Returns the position among all members of the type that has it: its own come first, then the tag, then those
     /// of its variants. Some have no place, and are left out.
-    pub number: u32,
-    /// Its type.
-    pub ty: String,
-    /// Its name, with that of the variant in front; empty for a base, and where it has none.
-    pub name: String,
-    /// The offset in the outermost type.
-    pub offset: u64,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its own members.
-    pub children: Vec<Member>,
-    /// `true` if its members were left out because they nest too deep or are too many.
-    pub truncated: bool,
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns its type.
+    pub fn ty(&self) -> &str {
+        &self.ty
+    }
+
+    /// Returns its name, with that of the variant in front; empty for a base, and where it has none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the offset in the outermost type.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns its own members.
+    pub fn children(&self) -> &[Member] {
+        &self.children
+    }
+
+    /// Returns whether its members were left out because they nest too deep or are too many.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
 }
 
 /// The members of a type; none if it is no struct, class or union.

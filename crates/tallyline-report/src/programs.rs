@@ -21,24 +21,72 @@ pub trait Programs: Sync {
 
 /// A program, open.
 pub struct Program {
-    /// Its code.
-    pub image: Image,
-    /// The file with its debug information: the file itself or its debug file.
-    pub debug: Option<Debug>,
-    /// A kernel's BTF, raw, where there is no debug information.
-    pub btf: Option<Vec<u8>>,
-    /// The cache of its types between runs, if there is one.
-    pub store: Option<Box<dyn Store>>,
+    pub(crate) image: Image,
+    pub(crate) debug: Option<Debug>,
+    pub(crate) btf: Option<Vec<u8>>,
+    pub(crate) store: Option<Box<dyn Store>>,
+}
+
+impl Program {
+    /// Makes a program of its code, its debug information, and its BTF.
+    pub fn new(image: Image, debug: Option<Debug>, btf: Option<Vec<u8>>) -> Program {
+        Program { image, debug, btf, store: None }
+    }
+
+    /// Takes the types from a store, and keeps new ones there.
+    #[must_use]
+    pub fn with_store(self, store: Option<Box<dyn Store>>) -> Program {
+        Program { store, ..self }
+    }
+
+    /// Returns its code.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Returns the file with its debug information: the file itself or its debug file.
+    pub fn debug(&self) -> Option<&Debug> {
+        self.debug.as_ref()
+    }
+
+    /// Returns a kernel's BTF, raw, where there is no debug information.
+    pub fn btf(&self) -> Option<&[u8]> {
+        self.btf.as_deref()
+    }
+
+    /// Returns the cache of its types between runs, if there is one.
+    pub fn store(&self) -> Option<&dyn Store> {
+        self.store.as_deref()
+    }
 }
 
 /// A file with debug information.
 pub struct Debug {
-    /// The file.
-    pub file: File,
-    /// The files that complete its debug information.
-    pub companions: Box<dyn Companions + Send + Sync>,
-    /// The symbols of a debug file; the program has none then.
-    pub symbols: Option<Image>,
+    pub(crate) file: File,
+    pub(crate) companions: Box<dyn Companions + Send + Sync>,
+    pub(crate) symbols: Option<Image>,
+}
+
+impl Debug {
+    /// Makes the debug information of a file; the symbols are those of a separate debug file.
+    pub fn new(file: File, companions: Box<dyn Companions + Send + Sync>, symbols: Option<Image>) -> Debug {
+        Debug { file, companions, symbols }
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the files that complete its debug information.
+    pub fn companions(&self) -> &(dyn Companions + Send + Sync) {
+        &*self.companions
+    }
+
+    /// Returns the symbols of a debug file; the program has none then.
+    pub fn symbols(&self) -> Option<&Image> {
+        self.symbols.as_ref()
+    }
 }
 
 impl Program {

@@ -11,68 +11,168 @@ use tallyline_perf_data::sample::{DataSource, level, level_number};
 /// The sharing of cache lines, as samples show it.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
-    /// Lines that more than one CPU or thread accessed and one of them wrote, the worst first.
-    pub lines: Vec<Line>,
-    /// All samples.
-    pub samples: u64,
-    /// Samples with an address of data.
-    pub addressed: u64,
-    /// Lines in all.
-    pub all_lines: u64,
-    /// The sum over all samples.
-    pub counts: Counts,
-    /// `true` if the hardware records where lines came from; otherwise transfers are an estimate.
-    pub is_measured: bool,
-    /// `true` if accesses are told apart by CPU; otherwise by thread.
-    pub by_cpu: bool,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) samples: u64,
+    pub(crate) addressed: u64,
+    pub(crate) all_lines: u64,
+    pub(crate) counts: Counts,
+    pub(crate) is_measured: bool,
+    pub(crate) by_cpu: bool,
+}
+
+impl Sharing {
+    /// Returns the lines that more than one CPU or thread accessed and one of them wrote, the worst first.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Returns the number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the number of samples with an address of data.
+    pub fn addressed(&self) -> u64 {
+        self.addressed
+    }
+
+    /// Returns the number of lines.
+    pub fn all_lines(&self) -> u64 {
+        self.all_lines
+    }
+
+    /// Returns the sum over all samples.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns whether the hardware records where lines came from; otherwise transfers are an estimate.
+    pub fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
+    /// Returns whether accesses are told apart by CPU; otherwise by thread.
+    pub fn by_cpu(&self) -> bool {
+        self.by_cpu
+    }
 }
 
 /// The counts of a line, of some bytes, or of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Samples.
-    pub records: u64,
-    /// Those that read only.
-    pub loads: u64,
-    /// Those that write.
-    pub stores: u64,
-    /// Loads of a line that was modified in another cache of the same node.
-    pub local_hitm: u64,
-    /// Loads of a line that was modified in a cache of another node.
-    pub remote_hitm: u64,
-    /// Locked accesses.
-    pub locked: u64,
-    /// The sum of the weights.
-    pub weight: u64,
-    /// The levels in which loads and stores found their lines.
-    pub levels: Levels,
+    pub(crate) records: u64,
+    pub(crate) loads: u64,
+    pub(crate) stores: u64,
+    pub(crate) local_hitm: u64,
+    pub(crate) remote_hitm: u64,
+    pub(crate) locked: u64,
+    pub(crate) weight: u64,
+    pub(crate) levels: Levels,
+}
+
+impl Counts {
+    /// Returns the number of samples.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Returns the number of samples that read only.
+    pub fn loads(&self) -> u64 {
+        self.loads
+    }
+
+    /// Returns the number of samples that write.
+    pub fn stores(&self) -> u64 {
+        self.stores
+    }
+
+    /// Returns the number of loads of a line that was modified in another cache of the same node.
+    pub fn local_hitm(&self) -> u64 {
+        self.local_hitm
+    }
+
+    /// Returns the number of loads of a line that was modified in a cache of another node.
+    pub fn remote_hitm(&self) -> u64 {
+        self.remote_hitm
+    }
+
+    /// Returns the number of locked accesses.
+    pub fn locked(&self) -> u64 {
+        self.locked
+    }
+
+    /// Returns the sum of the weights.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Returns the levels in which loads and stores found their lines.
+    pub fn levels(&self) -> Levels {
+        self.levels
+    }
 }
 
 /// The levels in which loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that
 /// were modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
-    /// Loads from a buffer of lines under way.
-    pub fill_buffer: u64,
-    /// Loads from the first level.
-    pub l1: u64,
-    /// Loads from the second level.
-    pub l2: u64,
-    /// Loads from the last level.
-    pub last: u64,
-    /// Loads from caches of other nodes.
-    pub remote_cache: u64,
-    /// Loads from memory of the own node.
-    pub local_memory: u64,
-    /// Loads from memory of other nodes.
-    pub remote_memory: u64,
-    /// Stores that hit in the first level.
-    pub store_hit: u64,
-    /// Stores that missed it.
-    pub store_miss: u64,
+    pub(crate) fill_buffer: u64,
+    pub(crate) l1: u64,
+    pub(crate) l2: u64,
+    pub(crate) last: u64,
+    pub(crate) remote_cache: u64,
+    pub(crate) local_memory: u64,
+    pub(crate) remote_memory: u64,
+    pub(crate) store_hit: u64,
+    pub(crate) store_miss: u64,
 }
 
 impl Levels {
+    /// Returns the number of loads from a buffer of lines under way.
+    pub fn fill_buffer(&self) -> u64 {
+        self.fill_buffer
+    }
+
+    /// Returns the number of loads from the first level.
+    pub fn l1(&self) -> u64 {
+        self.l1
+    }
+
+    /// Returns the number of loads from the second level.
+    pub fn l2(&self) -> u64 {
+        self.l2
+    }
+
+    /// Returns the number of loads from the last level.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Returns the number of loads from caches of other nodes.
+    pub fn remote_cache(&self) -> u64 {
+        self.remote_cache
+    }
+
+    /// Returns the number of loads from memory of the own node.
+    pub fn local_memory(&self) -> u64 {
+        self.local_memory
+    }
+
+    /// Returns the number of loads from memory of other nodes.
+    pub fn remote_memory(&self) -> u64 {
+        self.remote_memory
+    }
+
+    /// Returns the number of stores that hit in the first level.
+    pub fn store_hit(&self) -> u64 {
+        self.store_hit
+    }
+
+    /// Returns the number of stores that missed it.
+    pub fn store_miss(&self) -> u64 {
+        self.store_miss
+    }
+
     fn count(&mut self, source: DataSource) {
         let level = place(source);
         let is_hit = level & level::HIT != 0;
@@ -154,46 +254,118 @@ fn is_remote(source: DataSource) -> bool {
 /// A cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Its address: physical where samples have that, else virtual.
-    pub address: u64,
-    /// The process, where addresses are those of one; else 0.
-    pub pid: i32,
-    /// The sum over its samples.
-    pub counts: Counts,
-    /// An estimate of the transfers between caches: accesses that follow each other in time, of different CPUs or
-    /// threads, one of which writes.
-    pub transfers: u64,
-    /// Bytes that one wrote and another accessed.
-    pub is_true: bool,
-    /// Bytes that one wrote, and others that another accessed.
-    pub is_false: bool,
-    /// Its CPUs or threads.
-    pub actors: BTreeSet<i64>,
-    /// The nodes of memory of its CPUs, as far as the recording says them.
-    pub nodes: BTreeSet<u32>,
-    /// The bytes accessed, by offset in the line.
-    pub parts: Vec<Part>,
+    pub(crate) address: u64,
+    pub(crate) pid: i32,
+    pub(crate) counts: Counts,
+    pub(crate) transfers: u64,
+    pub(crate) is_true: bool,
+    pub(crate) is_false: bool,
+    pub(crate) actors: BTreeSet<i64>,
+    pub(crate) nodes: BTreeSet<u32>,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Line {
+    /// Returns its address: physical where samples have that, else virtual.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the process, where addresses are those of one; else 0.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Returns the sum over its samples.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns an estimate of the transfers between caches: accesses that follow each other in time, of different
+    /// CPUs or threads, one of which writes.
+    pub fn transfers(&self) -> u64 {
+        self.transfers
+    }
+
+    /// Returns whether one wrote a byte and another accessed it.
+    pub fn is_true(&self) -> bool {
+        self.is_true
+    }
+
+    /// Returns whether one wrote some bytes and another accessed others.
+    pub fn is_false(&self) -> bool {
+        self.is_false
+    }
+
+    /// Returns its CPUs or threads.
+    pub fn actors(&self) -> &BTreeSet<i64> {
+        &self.actors
+    }
+
+    /// Returns the nodes of memory of its CPUs, as far as the recording says them.
+    pub fn nodes(&self) -> &BTreeSet<u32> {
+        &self.nodes
+    }
+
+    /// Returns the bytes accessed, by offset in the line.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
 }
 
 /// Some bytes of a line, as one field of a type.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// The offset in the line.
-    pub offset: u32,
-    /// Type and field, or why there is none.
-    pub what: String,
-    /// The functions that access it.
-    pub functions: BTreeSet<u32>,
-    /// The sum over its samples.
-    pub counts: Counts,
-    /// The CPUs or threads that read it.
-    pub readers: BTreeSet<i64>,
-    /// The CPUs or threads that write it.
-    pub writers: BTreeSet<i64>,
-    /// The CPUs that access it.
-    pub cpus: BTreeSet<u32>,
-    /// Their nodes of memory.
-    pub nodes: BTreeSet<u32>,
+    pub(crate) offset: u32,
+    pub(crate) what: String,
+    pub(crate) functions: BTreeSet<u32>,
+    pub(crate) counts: Counts,
+    pub(crate) readers: BTreeSet<i64>,
+    pub(crate) writers: BTreeSet<i64>,
+    pub(crate) cpus: BTreeSet<u32>,
+    pub(crate) nodes: BTreeSet<u32>,
+}
+
+impl Part {
+    /// Returns the offset in the line.
+    pub fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// Returns the type and the field, or the reason why there is none.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns the functions that access it.
+    pub fn functions(&self) -> &BTreeSet<u32> {
+        &self.functions
+    }
+
+    /// Returns the sum over its samples.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the CPUs or threads that read it.
+    pub fn readers(&self) -> &BTreeSet<i64> {
+        &self.readers
+    }
+
+    /// Returns the CPUs or threads that write it.
+    pub fn writers(&self) -> &BTreeSet<i64> {
+        &self.writers
+    }
+
+    /// Returns the CPUs that access it.
+    pub fn cpus(&self) -> &BTreeSet<u32> {
+        &self.cpus
+    }
+
+    /// Returns their nodes of memory.
+    pub fn nodes(&self) -> &BTreeSet<u32> {
+        &self.nodes
+    }
 }
 
 /// The bytes of a line that one CPU or thread read and wrote, a bit for each, or for several in lines over 128.

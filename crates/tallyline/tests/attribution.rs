@@ -8,9 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tallyline_inference::code::{
-    Body, FlagOperation, Flow, FusiblePair, Image, Instruction, JumpCondition, OperandForm,
-};
+use tallyline_inference::code::{Body, FlagOperation, Flow, FusiblePair, Image, JumpCondition, OperandForm};
 
 /// The recordings; none, with a message, in a package of this crate alone, which has no tallyline-bench to judge them.
 fn folders() -> Vec<PathBuf> {

@@ -156,7 +156,7 @@ fn sampled(profile: &Profile, answers: &All) -> Vec<Sampled> {
 }
 
 fn entry(answers: &Answers, address: u64) -> Option<u64> {
-    let ranges: &[Range<u64>] = &answers.table().function_at(address)?.ranges();
+    let ranges: &[Range<u64>] = answers.table().function_at(address)?.ranges();
     ranges.first().map(|range| range.start)
 }
 

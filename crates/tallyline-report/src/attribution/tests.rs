@@ -284,7 +284,7 @@ impl Program {
         let body = self.body(function);
         let position = body.position(self.at(label)).expect("an instruction");
         let memory = body.instructions()[position].memory().expect("an operand");
-        Lines { body: &body, machine: Machine::X86_64 }.untouched(position, &memory, &|_| 1.0)
+        Lines { body: &body, machine: Machine::X86_64 }.untouched(position, memory, &|_| 1.0)
     }
 }
 

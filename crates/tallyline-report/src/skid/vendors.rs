@@ -141,7 +141,6 @@ impl Generation {
 mod tests {
     use super::*;
     use OperandForm::{MemoryImmediate, MemoryWritten, RelativeMemory};
-    use tallyline_inference::code::FlagProducer;
 
     fn is_fused(
         cpu: &str,

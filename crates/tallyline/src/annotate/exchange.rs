@@ -86,20 +86,24 @@ struct Offset {
 /// Counts the samples that a document cannot hold: its format has one offset for each, and these are at
 /// one of two.
 pub(super) fn left_out(types: &[TypeUse]) -> u64 {
-    types.iter().flat_map(|of_type| of_type.either.values()).map(|one| one.samples).sum()
+    types.iter().flat_map(|of_type| of_type.either().values()).map(|one| one.samples()).sum()
 }
 
 /// Writes a document.
 pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -> Result<()> {
     let mut dsos: BTreeMap<(&str, Option<&str>), Vec<OfType>> = BTreeMap::new();
     for of_type in types {
-        let dso = (of_type.dso.as_str(), of_type.build_id.as_deref());
+        let dso = (of_type.dso(), of_type.build_id());
         dsos.entry(dso).or_default().push(OfType {
-            name: of_type.name.clone(),
-            size: of_type.size,
-            place: of_type.place.clone(),
-            members: of_type.members.iter().map(Member::of).collect(),
-            histograms: of_type.events.iter().map(|(event, offsets)| Histogram::of(event, offsets)).collect(),
+            name: of_type.name().to_string(),
+            size: of_type.size(),
+            place: of_type.place().map(str::to_string),
+            members: of_type.members().iter().map(Member::of).collect(),
+            histograms: of_type
+                .events()
+                .iter()
+                .map(|(event, offsets)| Histogram::of(event, offsets))
+                .collect(),
         });
     }
     let dsos = dsos.into_iter().map(|((dso, build_id), types)| Dso {
@@ -133,21 +137,15 @@ pub(super) fn read(path: &Path) -> Result<(Vec<TypeUse>, u64)> {
         for of_type in dso.types {
             let events =
                 of_type.histograms.iter().map(|histogram| (histogram.event.clone(), histogram.uses()));
-            let mut read = TypeUse {
-                dso: dso.dso.clone(),
-                build_id: dso.build_id.clone(),
-                events: events.collect(),
-                name: of_type.name,
-                size: of_type.size,
-                place: of_type.place,
-                members: members_of(of_type.members),
-                ..TypeUse::default()
-            };
-            read.fill_rows();
-            types.push(read);
+            let file = (dso.dso.clone(), dso.build_id.clone());
+            let members = members_of(of_type.members);
+            let events = events.collect();
+            types.push(TypeUse::new(file, of_type.name, of_type.size, of_type.place, members, events));
         }
     }
-    types.sort_by_cached_key(|of_type| (std::cmp::Reverse(of_type.whole().total), of_type.name.clone()));
+    types.sort_by_cached_key(|of_type| {
+        (std::cmp::Reverse(of_type.whole().total()), of_type.name().to_string())
+    });
     Ok((types, document.machine.cacheline_size))
 }
 
@@ -155,30 +153,26 @@ impl Histogram {
     fn of(event: &str, offsets: &BTreeMap<u64, Use>) -> Histogram {
         Histogram {
             event: event.to_owned(),
-            total_samples: offsets.values().map(|one| one.samples).sum(),
-            total_period: offsets.values().fold(0, |sum, one| sum.saturating_add(one.total)),
+            total_samples: offsets.values().map(|one| one.samples()).sum(),
+            total_period: offsets.values().fold(0, |sum, one| sum.saturating_add(one.total())),
             samples: offsets
                 .iter()
                 .map(|(offset, one)| Offset {
                     offset: *offset,
                     // the sum of both is the number of samples
-                    nr_samples_load: one.loads.saturating_sub(one.updates),
-                    nr_samples_store: one.stores,
-                    period_load: one.total.saturating_sub(one.stored),
-                    period_store: one.stored,
+                    nr_samples_load: one.loads().saturating_sub(one.updates()),
+                    nr_samples_store: one.stores(),
+                    period_load: one.total().saturating_sub(one.stored()),
+                    period_store: one.stored(),
                 })
                 .collect(),
         }
     }
 
     fn uses(&self) -> BTreeMap<u64, Use> {
-        let of = |offset: &Offset| Use {
-            samples: offset.nr_samples_load.saturating_add(offset.nr_samples_store),
-            total: offset.period_load.saturating_add(offset.period_store),
-            loads: offset.nr_samples_load,
-            stores: offset.nr_samples_store,
-            stored: offset.period_store,
-            ..Use::default()
+        let of = |offset: &Offset| {
+            let Offset { nr_samples_load, nr_samples_store, period_load, period_store, .. } = *offset;
+            Use::of_reads_and_writes(nr_samples_load, nr_samples_store, period_load, period_store)
         };
         self.samples.iter().map(|offset| (offset.offset, of(offset))).collect()
     }
@@ -187,26 +181,19 @@ impl Histogram {
 impl Member {
     fn of(member: &members::Member) -> Member {
         Member {
-            ty: member.ty.clone(),
-            name: member.name.clone(),
-            offset: member.offset,
-            size: member.size,
-            truncated: member.truncated,
-            children: member.children.iter().map(Member::of).collect(),
+            ty: member.ty().to_string(),
+            name: member.name().to_string(),
+            offset: member.offset(),
+            size: member.size(),
+            truncated: member.truncated(),
+            children: member.children().iter().map(Member::of).collect(),
         }
     }
 
     /// The parser bounds how deep a document nests.
     fn into_member(self, number: u32) -> members::Member {
-        members::Member {
-            number,
-            ty: self.ty,
-            name: self.name,
-            offset: self.offset,
-            size: self.size,
-            truncated: self.truncated,
-            children: members_of(self.children),
-        }
+        let place = (self.offset, self.size);
+        members::Member::new(number, self.ty, self.name, place, self.truncated, members_of(self.children))
     }
 }
 

@@ -26,9 +26,9 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     if let Some(path) = &args.read_json {
         let (mut types, line) = exchange::read(path)?;
         if let Some(wanted) = &args.name {
-            let names = types.iter().map(|of_type| of_type.name.as_str()).collect();
+            let names = types.iter().map(|of_type| of_type.name()).collect();
             let wanted = wanted.select(NameKind::Type, &names)?;
-            types.retain(|of_type| wanted.contains(&of_type.name));
+            types.retain(|of_type| wanted.contains(of_type.name()));
         }
         found(&types, path);
         return output.write(|out| text::write(args.plain, &types, line, &args.fit(), out));
@@ -47,8 +47,8 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     if let Some(wanted) = args.name.as_ref().filter(|_| !profile.points.is_empty()) {
         let let_through = |point: &SampleGroup| filter.accepts(&profile, point);
         let all = annotate(&profile, weighing, let_through);
-        let parts = all.iter().flat_map(|of_type| of_type.parts.keys());
-        let names = all.iter().map(|of_type| &of_type.name).chain(parts).map(String::as_str).collect();
+        let parts = all.iter().flat_map(|of_type| of_type.parts().keys()).map(String::as_str);
+        let names = all.iter().map(|of_type| of_type.name()).chain(parts).collect();
         filter.types = Some(wanted.select(NameKind::Type, &names)?);
     }
     let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));

@@ -87,7 +87,7 @@ fn function(
     let first = samples.keys().next().copied().unwrap_or_default();
     let function = table.function_at(first)?;
     let entry = function.ranges().first().map_or(0, |range| range.start);
-    let body = Body::decode(&program.image, &function.ranges(), entry);
+    let body = Body::decode(program.image(), function.ranges(), entry);
     let total: u64 = samples.values().map(|(n, _)| *n).sum();
     let what = format!(
         "Annotate function: '{}' in {} ({total} samples):",
@@ -118,7 +118,7 @@ fn function(
         let share = here.map(|(n, _)| *n as f64 * 100.0 / total as f64);
         let percent = share.map_or_else(String::new, |share| format!("{share:.2}"));
         let line = here.map_or("", |(_, place)| profile.text(profile.at(*place).source_line));
-        let mut code = program.image.text(instruction).replace('\t', " ");
+        let mut code = program.image().text(instruction).replace('\t', " ");
         if let Some(label) = target(instruction).and_then(|target| labels.get(&target)) {
             code += &format!(" -> {label}");
         }

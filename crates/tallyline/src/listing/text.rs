@@ -51,17 +51,17 @@ pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
     let whole = of_type.whole();
     let mut page = Page { plain, line, on_line: None, whole: &whole, of_type, lines: Vec::new() };
     page.head(of_type);
-    let record = !of_type.members.is_empty();
-    let text = format!("{}\t{}", clean(&of_type.name), if record { " {" } else { ";" });
-    page.row(&whole, 0, of_type.size, 0, &text);
-    page.members(&of_type.members, &mut Vec::new());
+    let record = !of_type.members().is_empty();
+    let text = format!("{}\t{}", clean(of_type.name()), if record { " {" } else { ";" });
+    page.row(&whole, 0, of_type.size(), 0, &text);
+    page.members(of_type.members(), &mut Vec::new());
     if record {
         page.open(&[]);
         page.elsewhere(of_type);
         page.either(of_type);
         page.end(0, "};");
     }
-    page.sources(&of_type.members);
+    page.sources(of_type.members());
     page.lines
 }
 
@@ -81,20 +81,20 @@ impl Page<'_> {
     }
 
     fn head(&mut self, of_type: &TypeUse) {
-        let (name, dso) = (clean(&of_type.name), clean(&of_type.dso));
-        self.text(format!("Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples));
-        if let Some(place) = of_type.place.as_ref().filter(|_| !self.plain) {
+        let (name, dso) = (clean(of_type.name()), clean(of_type.dso()));
+        self.text(format!("Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples()));
+        if let Some(place) = of_type.place().as_ref().filter(|_| !self.plain) {
             self.text(format!(" defined at {}", clean(place)));
         }
         if !self.plain {
-            for (event, offsets) in of_type.events.iter().filter(|_| of_type.events.len() > 1) {
-                let samples: u64 = offsets.values().map(|one| one.samples).sum();
+            for (event, offsets) in of_type.events().iter().filter(|_| of_type.events().len() > 1) {
+                let samples: u64 = offsets.values().map(|one| one.samples()).sum();
                 self.text(format!(" {} ({samples} samples)", clean(event)));
             }
         }
-        if !self.plain && !of_type.parts.is_empty() {
+        if !self.plain && !of_type.parts().is_empty() {
             let part = |(name, samples): (&String, &u64)| format!("{samples} as {}", clean(name));
-            let parts: Vec<_> = of_type.parts.iter().map(part).collect();
+            let parts: Vec<_> = of_type.parts().iter().map(part).collect();
             self.text(format!(" with samples of its parts: {}", parts.join(", ")));
         }
         self.text("=".repeat(76));
@@ -103,14 +103,22 @@ impl Page<'_> {
     }
 
     fn row(&mut self, one: &Use, offset: u64, size: u64, depth: usize, text: &str) {
-        let percent =
-            if self.whole.total == 0 { 0.0 } else { one.total as f64 * 100.0 / self.whole.total as f64 };
+        let percent = if self.whole.total() == 0 {
+            0.0
+        } else {
+            one.total() as f64 * 100.0 / self.whole.total() as f64
+        };
         let mut line = format!(" {percent:>7.2}");
         if !self.plain {
             let dash = |there: bool, text: String| if there { text } else { "-".to_owned() };
-            let latency = dash(one.weight > 0, (one.weight / one.samples.max(1)).to_string());
-            let cpus = dash(!one.cpus.is_empty(), one.cpus.len().to_string());
-            line += &format!(" {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}", one.samples, one.loads, one.stores);
+            let latency = dash(one.weight() > 0, (one.weight() / one.samples().max(1)).to_string());
+            let cpus = dash(!one.cpus().is_empty(), one.cpus().len().to_string());
+            line += &format!(
+                " {:>9} {:>9} {:>9} {latency:>8} {cpus:>5}",
+                one.samples(),
+                one.loads(),
+                one.stores()
+            );
         }
         let hex = |number: u64| if number == 0 { "0".to_owned() } else { format!("{number:#x}") };
         line += &format!(" {:>10} {:>10}  {:indent$}", hex(offset), hex(size), "", indent = 4 * depth);
@@ -127,19 +135,19 @@ impl Page<'_> {
     /// Writes the rows of members; `path` leads to what has them.
     fn members(&mut self, members: &[Member], path: &mut Vec<u32>) {
         for member in members {
-            path.push(member.number);
+            path.push(member.number());
             let depth = path.len();
-            let line = member.offset / self.line.max(1);
+            let line = member.offset() / self.line.max(1);
             if !self.plain && self.on_line.replace(line).is_some_and(|before| before < line) {
                 self.end(depth, &format!("/* --- cache line {line} --- */"));
             }
             let one = self.of_type.of_member(path);
-            let (ty, name) = (clean(&member.ty), clean(&member.name));
-            if member.children.is_empty() {
-                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name};"));
+            let (ty, name) = (clean(member.ty()), clean(member.name()));
+            if member.children().is_empty() {
+                self.row(&one, member.offset(), member.size(), depth, &format!("{ty}\t{name};"));
             } else {
-                self.row(&one, member.offset, member.size, depth, &format!("{ty}\t{name} {{"));
-                self.members(&member.children, path);
+                self.row(&one, member.offset(), member.size(), depth, &format!("{ty}\t{name} {{"));
+                self.members(member.children(), path);
                 self.open(path);
                 self.end(depth, "};");
             }
@@ -152,13 +160,13 @@ impl Page<'_> {
         let of_type = self.of_type;
         for (row, used) in of_type.open_in(path) {
             let mut names: Vec<String> = Vec::new();
-            for member in &row.members {
-                let name = named(&of_type.members, member).unwrap_or_else(|| "no member".to_owned());
+            for member in row.members() {
+                let name = named(of_type.members(), member).unwrap_or_else(|| "no member".to_owned());
                 if !names.contains(&name) {
                     names.push(name);
                 }
             }
-            self.row(used, row.offset, 0, path.len() + 1, &format!("/* {} */", names.join(" or ")));
+            self.row(used, row.offset(), 0, path.len() + 1, &format!("/* {} */", names.join(" or ")));
         }
     }
 
@@ -166,16 +174,17 @@ impl Page<'_> {
     fn elsewhere(&mut self, of_type: &TypeUse) {
         let mut rest = Use::default();
         let is_rest = |members: &[Vec<u32>]| members.iter().all(Vec::is_empty);
-        of_type.rows.iter().filter(|(row, _)| is_rest(&row.members)).for_each(|(_, one)| rest.add(one));
-        if rest.samples > 0 && !self.plain {
-            self.row(&rest, of_type.size, 0, 1, "/* no member */");
+        of_type.rows().iter().filter(|(row, _)| is_rest(row.members())).for_each(|(_, one)| rest.add(one));
+        if rest.samples() > 0 && !self.plain {
+            self.row(&rest, of_type.size(), 0, 1, "/* no member */");
         }
     }
 
     /// Samples at one of two places of which it is not known which it was: no member's share has them.
     fn either(&mut self, of_type: &TypeUse) {
-        for ([one, other], used) in &of_type.either {
-            let name = |offset| member_at(&of_type.members, offset).unwrap_or_else(|| format!("{offset:#x}"));
+        for ([one, other], used) in of_type.either() {
+            let name =
+                |offset| member_at(of_type.members(), offset).unwrap_or_else(|| format!("{offset:#x}"));
             let text = format!("/* {} or {} */", name(*one), name(*other));
             self.row(used, *one, 0, 1, &text);
         }
@@ -183,7 +192,7 @@ impl Page<'_> {
 
     /// Appends the data sources of each member.
     fn sources(&mut self, members: &[Member]) {
-        let is_said = self.whole.sources.keys().any(|source| DataSource(*source).level_text() != "N/A");
+        let is_said = self.whole.sources().keys().any(|source| DataSource(*source).level_text() != "N/A");
         if self.plain || !is_said {
             return;
         }
@@ -191,9 +200,9 @@ impl Page<'_> {
         let whole = self.whole;
         self.source("(all)", whole);
         for member in members {
-            let one = self.of_type.of_member(&[member.number]);
-            if one.samples > 0 {
-                let name = if member.name.is_empty() { &member.ty } else { &member.name };
+            let one = self.of_type.of_member(&[member.number()]);
+            if one.samples() > 0 {
+                let name = if member.name().is_empty() { member.ty() } else { member.name() };
                 self.source(name, &one);
             }
         }
@@ -201,7 +210,7 @@ impl Page<'_> {
 
     fn source(&mut self, name: &str, one: &Use) {
         let mut levels: BTreeMap<String, u64> = BTreeMap::new();
-        for (source, samples) in &one.sources {
+        for (source, samples) in one.sources() {
             *levels.entry(DataSource(*source).level_text()).or_insert(0) += samples;
         }
         let mut levels: Vec<_> = levels.into_iter().collect();
@@ -209,7 +218,7 @@ impl Page<'_> {
         let parts: Vec<_> = levels
             .iter()
             .map(|(level, samples)| {
-                format!("{level} {:.1} %", *samples as f64 * 100.0 / one.samples.max(1) as f64)
+                format!("{level} {:.1} %", *samples as f64 * 100.0 / one.samples().max(1) as f64)
             })
             .collect();
         self.text(format!("    {:<24} {}", clean(name), parts.join(", ")));
@@ -219,10 +228,10 @@ impl Page<'_> {
 /// Returns the names on the path to a member, with dots; of one without a name its type.
 fn named(members: &[Member], path: &[u32]) -> Option<String> {
     let (number, rest) = path.split_first()?;
-    let member = members.iter().find(|member| member.number == *number)?;
-    let own = clean(if member.name.is_empty() { &member.ty } else { &member.name });
-    Some(match named(&member.children, rest) {
-        Some(inner) if member.name.is_empty() => inner,
+    let member = members.iter().find(|member| member.number() == *number)?;
+    let own = clean(if member.name().is_empty() { member.ty() } else { member.name() });
+    Some(match named(member.children(), rest) {
+        Some(inner) if member.name().is_empty() => inner,
         Some(inner) => format!("{own}.{inner}"),
         None => own.into_owned(),
     })
@@ -230,10 +239,10 @@ fn named(members: &[Member], path: &[u32]) -> Option<String> {
 
 /// The path of the member that has a byte.
 fn member_at(members: &[Member], offset: u64) -> Option<String> {
-    let inside = |member: &&Member| member.offset <= offset && offset - member.offset < member.size;
+    let inside = |member: &&Member| member.offset() <= offset && offset - member.offset() < member.size();
     let member = members.iter().find(inside)?;
-    let name = clean(&member.name).into_owned();
-    Some(match member_at(&member.children, offset) {
+    let name = clean(member.name()).into_owned();
+    Some(match member_at(member.children(), offset) {
         Some(inner) if name.is_empty() => inner,
         Some(inner) if !inner.is_empty() => format!("{name}.{inner}"),
         _ => name,

@@ -139,9 +139,9 @@ impl Files {
 
     /// Says where the table of a program's types is kept.
     fn with_store(&self, program: Program) -> Program {
-        let cache = self.cache.as_ref().filter(|_| program.debug.is_some());
-        let kept = cache.and_then(|cache| cache.of_build(program.image.build_id()));
-        Program { store: kept.map(|kept| Box::new(kept) as _), ..program }
+        let cache = self.cache.as_ref().filter(|_| program.debug().is_some());
+        let kept = cache.and_then(|cache| cache.of_build(program.image().build_id()));
+        program.with_store(kept.map(|kept| Box::new(kept) as _))
     }
 
     /// The file of a build from a server.
@@ -170,7 +170,7 @@ impl Programs for Files {
                 continue;
             }
             match open(&path, dso, self.symfs.as_deref()) {
-                Ok(program) if self.is_named(&path, dso) || program.image.build_id().is_some() => {
+                Ok(program) if self.is_named(&path, dso) || program.image().build_id().is_some() => {
                     return Ok(self.with_store(program));
                 }
                 Ok(_) => {}
@@ -208,14 +208,14 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
     };
     let mut btf = None;
     let debug = if has_dwarf(&file) {
-        Some(Debug { file, companions: Box::new(Beside::new(path)), symbols: None })
+        Some(Debug::new(file, Box::new(Beside::new(path)), None))
     } else {
         match debug_file::find(path, &file, root) {
             Some(Ok((debug_path, debug))) => {
                 let symbols = Image::read(&debug).ok();
                 symbols.iter().for_each(|symbols| image.set_stripped(symbols));
                 let companions = Box::new(Beside::of_debug_file(&debug_path, path));
-                Some(Debug { symbols, file: debug, companions })
+                Some(Debug::new(debug, companions, symbols))
             }
             _ => {
                 if dso.kind() == DsoKind::Kernel {
@@ -225,5 +225,5 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
             }
         }
     };
-    Ok(Program { image, debug, btf, store: None })
+    Ok(Program::new(image, debug, btf))
 }

@@ -50,7 +50,7 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
         .iter()
         .filter_map(|(dso, samples)| {
             let program = binaries.get(*dso)?;
-            Some((profile.dso(*dso)?, *samples, program.debug.is_some()))
+            Some((profile.dso(*dso)?, *samples, program.debug().is_some()))
         })
         .collect();
     let asked: Vec<&str> =
@@ -80,7 +80,7 @@ fn build_id(profile: &Profile, binaries: &Binaries, dso: &Dso) -> Option<String>
     recorded.or_else(|| {
         let index = profile.dsos.iter().position(|other| std::ptr::eq(other, dso))?;
         let program = binaries.get(u32::try_from(index).ok()?)?;
-        Some(program.image.build_id()?.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(program.image().build_id()?.iter().map(|byte| format!("{byte:02x}")).collect())
     })
 }
 

@@ -151,7 +151,7 @@ impl Programs<'_> {
         let program = open(path, &dso, self.symfs)
             .map_err(|why| warnings.push(format!("{}: {why}", path.display())))
             .ok()?;
-        let image = &program.image;
+        let image = program.image();
         let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
         let bias = found
             .iter()
@@ -162,8 +162,8 @@ impl Programs<'_> {
         let asked = &mut std::iter::once(AddressQuery { code, data });
         let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
         // without debug information there are no types: each place says so
-        let table = program.debug.as_ref().and_then(|debug| {
-            let (file, companions) = (infer::Debug::File(&debug.file), &*debug.companions);
+        let table = program.debug().as_ref().and_then(|debug| {
+            let (file, companions) = (infer::Debug::File(debug.file()), debug.companions());
             let table = match kept {
                 Some(kept) => infer_cached(image, file, companions, asked, &kept),
                 None => infer_queries(image, file, companions, asked),
@@ -176,7 +176,7 @@ impl Programs<'_> {
 
 impl Object {
     fn place(&self, offset: u64) -> Option<Place> {
-        let address = self.program.image.address_of(offset)?;
+        let address = self.program.image().address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {
             Some(symbol) => format!("{}+{:#x}", symbol.name(), address.wrapping_sub(symbol.address())),
             None => format!("{address:#x}"),

@@ -176,8 +176,8 @@ impl<'p> Pages<'p> {
 
     fn rows(&self, views: &Views<'_>, view: &View) -> Vec<Line> {
         let line = |row: &Row| Line {
-            percent: Some(row.counts.percent(&view.whole)),
-            target: self.target(Subject::Row(Self::scope(views, view, &row.values))),
+            percent: Some(row.counts().percent(&view.whole)),
+            target: self.target(Subject::Row(Self::scope(views, view, row.values()))),
             ..Line::default()
         };
         view.rows(views.limit).map(line).collect()
@@ -188,16 +188,16 @@ impl<'p> Pages<'p> {
         let mut lines = Vec::new();
         let mut stack: Vec<(Vec<u64>, &Node)> = tree.iter().rev().map(|node| (Vec::new(), node)).collect();
         while let Some((mut values, node)) = stack.pop() {
-            let percent = node.counts.percent(&view.whole);
+            let percent = node.counts().percent(&view.whole);
             if percent < views.limit {
                 continue;
             }
             let depth = values.len();
-            values.push(node.value);
+            values.push(node.value());
             let target = self.target(Subject::Row(Self::scope(views, view, &values)));
             let is_closed = depth == 0;
             lines.push(Line { percent: Some(percent), target, depth, is_closed, ..Line::default() });
-            stack.extend(node.children.iter().rev().map(|child| (values.clone(), child)));
+            stack.extend(node.children().iter().rev().map(|child| (values.clone(), child)));
         }
         lines
     }
@@ -215,10 +215,10 @@ impl<'p> Pages<'p> {
         let mut rows: Vec<(u64, u64, String, String, Subject)> = found
             .iter()
             .map(|of_type| {
-                let (used, name) = (of_type.whole(), of_type.name.clone());
-                let dso = of_type.dso.rsplit('/').next().unwrap_or_default().to_owned();
+                let (used, name) = (of_type.whole(), of_type.name().to_owned());
+                let dso = of_type.dso().rsplit('/').next().unwrap_or_default().to_owned();
                 let subject = Subject::Type { name: name.clone(), scope: Rc::clone(scope) };
-                (used.total, used.samples, dso, name, subject)
+                (used.total(), used.samples(), dso, name, subject)
             })
             .collect();
         let mut others: HashMap<(String, String), (u64, u64)> = HashMap::new();
@@ -263,7 +263,7 @@ impl<'p> Pages<'p> {
     /// A type, field by field and cache line by cache line.
     fn fields(&self, name: &str, scope: &Rc<Scope>) -> Option<Page> {
         let found = self.annotated(scope);
-        let of_type = found.iter().find(|of_type| of_type.name == name)?;
+        let of_type = found.iter().find(|of_type| of_type.name() == name)?;
         let mut lines = text::lines(of_type, false, self.profile.line_size.into());
         let rest = lines.split_off(lines.iter().position(|line| line.percent.is_some())?);
         let line = |line: text::Line| {
@@ -448,7 +448,7 @@ impl Source for Pages<'_> {
                 let scope = Rc::new(Scope::default());
                 let found = self.annotated(&scope);
                 let page = match &found[..] {
-                    [only] => self.fields(&only.name, &scope),
+                    [only] => self.fields(only.name(), &scope),
                     _ => None,
                 };
                 let title = || format!("Types that samples access{}", self.zoomed());

@@ -42,15 +42,15 @@ pub(super) fn write(
         let document = json!({
             "schema": 1,
             "weighs": new.weighs(),
-            "old": old_whole.samples,
-            "new": new_whole.samples,
+            "old": old_whole.samples(),
+            "new": new_whole.samples(),
             "rows": rows,
         });
         serde_json::to_writer(&mut *out, &document)?;
         return Ok(writeln!(out)?);
     }
     let keys: Vec<_> = new.columns.iter().filter_map(Column::key).map(|key| key.title).collect();
-    writeln!(out, "# Samples: {} before, {} now", old_whole.samples, new_whole.samples)?;
+    writeln!(out, "# Samples: {} before, {} now", old_whole.samples(), new_whole.samples())?;
     writeln!(out, "# Percent weighs: {}; ~ marks differences that chance alone explains", new.weighs())?;
     writeln!(out, "#\n# Baseline       Now      Delta    {}", keys.join(" / "))?;
     writeln!(out, "# ........  ........  .........  .\n#")?;
@@ -63,7 +63,7 @@ pub(super) fn write(
         changes.iter().map(|change| change.texts.iter().map(clean).collect()).collect();
     let widths = columns::widths(&columns, rows.iter().map(Vec::as_slice), &fit);
     for (change, row) in changes.iter().zip(&rows) {
-        let share = |counts: &Counts, whole: &Counts| match counts.samples {
+        let share = |counts: &Counts, whole: &Counts| match counts.samples() {
             0 => String::new(),
             _ => format!("{:.2}%", counts.percent(whole)),
         };
@@ -91,7 +91,7 @@ fn changes(old: &Views<'_>, new: &Views<'_>, old_whole: &Counts, new_whole: &Cou
     let mut collect = |views: &Views<'_>, is_new: bool| {
         for row in views.views.iter().flat_map(|view: &View| &view.table.rows) {
             let (old, new) = rows.entry(keys_of(views, views.texts(row))).or_default();
-            (if is_new { new } else { old }).add(row.counts);
+            (if is_new { new } else { old }).add(row.counts());
         }
     };
     collect(old, false);
@@ -118,10 +118,10 @@ fn keys_of(views: &Views<'_>, texts: Vec<String>) -> Vec<String> {
 
 /// The standard error of a share of samples.
 fn error(counts: &Counts, whole: &Counts) -> f64 {
-    if whole.samples == 0 {
+    if whole.samples() == 0 {
         return 0.0;
     }
-    let (all, share) = (whole.samples as f64, counts.samples as f64 / whole.samples as f64);
+    let (all, share) = (whole.samples() as f64, counts.samples() as f64 / whole.samples() as f64);
     // a share of nothing has an error, too: that of one sample more
     (share * (1.0 - share) / all).sqrt().max(1.0 / all)
 }
@@ -130,7 +130,7 @@ fn row(views: &Views<'_>, change: &Change, old_whole: &Counts, new_whole: &Count
     let names = views.columns.iter().filter_map(Column::key).map(|key| key.name.to_owned());
     let keys: Map<String, Value> =
         names.zip(&change.texts).map(|(name, text)| (name, text.as_str().into())).collect();
-    let side = |counts: &Counts, whole: &Counts| json!({"samples": counts.samples, "percent": counts.percent(whole)});
+    let side = |counts: &Counts, whole: &Counts| json!({"samples": counts.samples(), "percent": counts.percent(whole)});
     json!({
         "keys": keys,
         "old": side(&change.old, old_whole),

@@ -23,14 +23,14 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
             .collect();
         let name = names.join(" + ");
         for row in view.rows(views.limit) {
-            let counts = &row.counts;
+            let counts = &row.counts();
             write!(
                 out,
                 "{},{:.4},{},{}",
                 quoted(&name),
                 counts.percent(&view.whole),
-                counts.samples,
-                counts.period
+                counts.samples(),
+                counts.period()
             )?;
             for (column, text) in views.columns.iter().zip(views.texts(row)) {
                 if matches!(column, Column::Key(_)) {

@@ -183,9 +183,9 @@ fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &m
     let table = profile.joined.tables.get(&place.dso);
     let function = table.and_then(|table| table.function_at(at.address));
     if let (Some(program), Some(function)) = (binaries.get(place.dso), function) {
-        let body = Body::decode(&program.image, &function.ranges(), at.address);
+        let body = Body::decode(program.image(), function.ranges(), at.address);
         if let Some(position) = body.position(at.address) {
-            write!(out, ": {}", program.image.text(&body.instructions()[position]).replace('\t', " "))?;
+            write!(out, ": {}", program.image().text(&body.instructions()[position]).replace('\t', " "))?;
         }
     }
     Ok(writeln!(out)?)
@@ -200,14 +200,14 @@ fn analysis(profile: &Profile, binaries: &Binaries, index: u32, out: &mut dyn Wr
         }
         return Ok(());
     };
-    let Some(debug) = &program.debug else {
+    let Some(debug) = &program.debug() else {
         writeln!(out, "the program has no debug information")?;
         let hints = debug_information(profile, binaries, &Filter::default());
         return hints.iter().try_for_each(|hint| Ok(writeln!(out, "  {}", clean(hint))?));
     };
     let address = profile.at(index).address;
     let found =
-        infer::explain(&program.image, infer::Debug::File(&debug.file), debug.companions.as_ref(), address)
+        infer::explain(program.image(), infer::Debug::File(debug.file()), debug.companions(), address)
             .context("the debug information cannot be read")?;
     let Some(found) = found else {
         return Ok(writeln!(out, "no function of the debug information is there")?);

@@ -28,7 +28,7 @@ pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Resu
         write!(
             out,
             "<p>{} samples; percentages weigh the {}; {} samples were lost.",
-            view.table.shown.samples,
+            view.table.shown.samples(),
             views.weighs(),
             views.profile.lost
         )?;
@@ -52,11 +52,11 @@ pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Resu
         }
         writeln!(out, "</tr></thead>\n<tbody>")?;
         for row in view.rows(views.limit) {
-            let share = row.counts.percent(&view.whole);
+            let share = row.counts().percent(&view.whole);
             write!(
                 out,
                 "<tr><td class=\"share\" style=\"--part:{share:.2}%\">{share:.2} %</td><td>{}</td>",
-                row.counts.samples
+                row.counts().samples()
             )?;
             for (column, text) in views.columns.iter().zip(views.texts(row)) {
                 if column.key().is_some() {

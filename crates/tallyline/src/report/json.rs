@@ -38,7 +38,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
         "events": events,
         "weighs": views.weighs(),
         "lost": profile.lost,
-        "samples": sum(|view| view.table.shown.samples),
+        "samples": sum(|view| view.table.shown.samples()),
         "rows": rows,
     });
     if !profile.traces.is_empty() {
@@ -116,17 +116,18 @@ fn row(views: &Views<'_>, view: &View, row: &Row) -> Value {
         .filter_map(|(column, text)| Some((column.key()?.name.to_owned(), text.trim().into())))
         .collect();
     debug_assert_eq!(keys.len(), views.columns.iter().filter_map(Column::key).count());
-    let mut value = counts(&row.counts, &view.whole);
+    let mut value = counts(&row.counts(), &view.whole);
     let name = |event: &usize| views.profile.events.get(*event).map(|event| event.name.clone());
     value["keys"] = keys.into();
     match view.events.as_slice() {
         [event] => value["event"] = name(event).into(),
         events => {
-            let each = events.iter().zip(&row.events).zip(&view.whole_events).map(|((event, own), whole)| {
-                let mut value = counts(own, whole);
-                value["event"] = name(event).into();
-                value
-            });
+            let each =
+                events.iter().zip(row.events()).zip(&view.whole_events).map(|((event, own), whole)| {
+                    let mut value = counts(own, whole);
+                    value["event"] = name(event).into();
+                    value
+                });
             value["events"] = each.collect();
         }
     }
@@ -135,9 +136,9 @@ fn row(views: &Views<'_>, view: &View, row: &Row) -> Value {
 
 fn counts(counts: &Counts, whole: &Counts) -> Value {
     json!({
-        "samples": counts.samples,
-        "period": counts.period,
-        "weight": counts.total,
+        "samples": counts.samples(),
+        "period": counts.period(),
+        "weight": counts.total(),
         "percent": counts.percent(whole),
     })
 }

@@ -61,7 +61,7 @@ pub(super) fn grid(views: &Views<'_>, view: &View, is_tree: bool) -> Grid {
 
 fn rows(views: &Views<'_>, view: &View, columns: Vec<columns::Column>) -> Grid {
     let row = |row: &Row| {
-        let mut cells = counts_of(views, view, row.counts, &row.events, 0);
+        let mut cells = counts_of(views, view, row.counts(), row.events(), 0);
         cells.extend(views.texts(row).iter().map(|text| printable(text.as_bytes()).into_owned()));
         cells
     };
@@ -79,20 +79,20 @@ fn tree(views: &Views<'_>, view: &View, mut columns: Vec<columns::Column>) -> Gr
     let mut rows = Vec::new();
     let mut stack: Vec<(usize, &Node)> = tree.iter().rev().map(|node| (0, node)).collect();
     while let Some((depth, node)) = stack.pop() {
-        if node.counts.percent(&view.whole) < views.limit {
+        if node.counts().percent(&view.whole) < views.limit {
             continue;
         }
-        let mut cells = counts_of(views, view, node.counts, &node.events, depth);
+        let mut cells = counts_of(views, view, node.counts(), node.events(), depth);
         // the share moves to the right with the text
         if let Some(share) = cells.first_mut() {
             *share = format!("{share:<width$}", width = 8 + indent);
         }
         let text = keys
             .get(depth)
-            .map_or_else(String::new, |key| (key.text)(views.profile, node.value, &node.counts));
+            .map_or_else(String::new, |key| (key.text)(views.profile, node.value(), &node.counts()));
         cells.push(format!("{:depth$}{}", "", printable(text.as_bytes()), depth = 3 * depth));
         rows.push(cells);
-        stack.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
+        stack.extend(node.children().iter().rev().map(|child| (depth + 1, child)));
     }
     Grid { columns, rows }
 }
@@ -118,7 +118,7 @@ fn counts_of(views: &Views<'_>, view: &View, counts: Counts, events: &[Counts], 
         format!("{:depth$}{:>7.2}%", "", counts.percent(whole), depth = 3 * depth)
     };
     let mut cells: Vec<String> = events.iter().zip(&view.whole_events).map(share).collect();
-    cells.extend(views.samples_column.then(|| counts.samples.to_string()));
+    cells.extend(views.samples_column.then(|| counts.samples().to_string()));
     cells
 }
 
@@ -142,7 +142,7 @@ fn samples(views: &Views<'_>, view: &View) -> String {
     let events = view.events.iter().filter_map(|event| views.profile.events.get(*event));
     let names: Vec<_> = events.map(|event| printable(event.name.as_bytes()).into_owned()).collect();
     let plural = if names.len() > 1 { "s" } else { "" };
-    format!("Samples: {} of event{plural} '{}'", rounded(view.table.shown.samples), names.join(", "))
+    format!("Samples: {} of event{plural} '{}'", rounded(view.table.shown.samples()), names.join(", "))
 }
 
 fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
@@ -150,12 +150,12 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
     let shown = view.table.shown;
     match views.weighing {
         tallyline_report::Weighing::Weight => {
-            writeln!(out, "# Total weight : {}", shown.total)?;
+            writeln!(out, "# Total weight : {}", shown.total())?;
             let keys: Vec<_> = views.columns.iter().filter_map(Column::key).map(|key| key.name).collect();
             writeln!(out, "# Sort order   : {}", keys.join(","))?;
         }
         tallyline_report::Weighing::Period => {
-            writeln!(out, "# Event count (approx.): {}", shown.period)?;
+            writeln!(out, "# Event count (approx.): {}", shown.period())?;
         }
     }
     writeln!(out, "# Percent weighs: {}", views.weighs())?;

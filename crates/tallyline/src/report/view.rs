@@ -57,7 +57,7 @@ impl View {
             whole = table.shown;
             whole_events = vec![Counts::default(); events.len()];
             for row in &table.rows {
-                whole_events.iter_mut().zip(&row.events).for_each(|(whole, counts)| whole.add(*counts));
+                whole_events.iter_mut().zip(row.events()).for_each(|(whole, counts)| whole.add(*counts));
             }
         }
         View { events, table, whole, whole_events, account }
@@ -65,20 +65,20 @@ impl View {
 
     /// The rows with at least this share.
     pub(crate) fn rows(&self, limit: f64) -> impl Iterator<Item = &Row> {
-        self.table.rows.iter().filter(move |row| row.counts.percent(&self.whole) >= limit)
+        self.table.rows.iter().filter(move |row| row.counts().percent(&self.whole) >= limit)
     }
 }
 
 impl Views<'_> {
     /// The texts of a row, one for each column.
     pub(crate) fn texts(&self, row: &Row) -> Vec<String> {
-        let mut values = row.values.iter();
+        let mut values = row.values().iter();
         let text = |column: &Column| match column {
-            Column::Key(key) => {
-                values.next().map_or_else(String::new, |value| (key.text)(self.profile, *value, &row.counts))
-            }
-            Column::Period => row.counts.period.to_string(),
-            Column::Samples => row.counts.samples.to_string(),
+            Column::Key(key) => values
+                .next()
+                .map_or_else(String::new, |value| (key.text)(self.profile, *value, &row.counts())),
+            Column::Period => row.counts().period().to_string(),
+            Column::Samples => row.counts().samples().to_string(),
         };
         self.columns.iter().map(text).collect()
     }

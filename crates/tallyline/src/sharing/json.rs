@@ -13,14 +13,14 @@ use tallyline_report::sharing::{Levels, Line, Part, Sharing};
 
 /// Writes one document.
 pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {
-    let lines: Vec<Value> = found.lines.iter().take(limit).map(|line| self::line(profile, line)).collect();
+    let lines: Vec<Value> = found.lines().iter().take(limit).map(|line| self::line(profile, line)).collect();
     let document = json!({
         "schema": 1,
         "line_size": profile.line_size,
-        "measured": found.is_measured,
-        "by": if found.by_cpu { "cpu" } else { "thread" },
-        "samples": found.samples,
-        "addressed": found.addressed,
+        "measured": found.is_measured(),
+        "by": if found.by_cpu() { "cpu" } else { "thread" },
+        "samples": found.samples(),
+        "addressed": found.addressed(),
         "lines": lines,
     });
     serde_json::to_writer(&mut *out, &document)?;
@@ -28,51 +28,51 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
 }
 
 fn line(profile: &Profile, line: &Line) -> Value {
-    let counts = &line.counts;
+    let counts = &line.counts();
     json!({
-        "address": line.address,
-        "pid": line.pid,
+        "address": line.address(),
+        "pid": line.pid(),
         "hitm": counts.hitm(),
-        "local_hitm": counts.local_hitm,
-        "remote_hitm": counts.remote_hitm,
-        "transfers": line.transfers,
-        "loads": counts.loads,
-        "stores": counts.stores,
-        "locked": counts.locked,
-        "levels": levels(&counts.levels),
-        "nodes": line.nodes,
+        "local_hitm": counts.local_hitm(),
+        "remote_hitm": counts.remote_hitm(),
+        "transfers": line.transfers(),
+        "loads": counts.loads(),
+        "stores": counts.stores(),
+        "locked": counts.locked(),
+        "levels": levels(&counts.levels()),
+        "nodes": line.nodes(),
         "sharing": kind(line),
-        "actors": line.actors,
-        "parts": line.parts.iter().map(|part| self::part(profile, part)).collect::<Vec<_>>(),
+        "actors": line.actors(),
+        "parts": line.parts().iter().map(|part| self::part(profile, part)).collect::<Vec<_>>(),
     })
 }
 
 fn levels(levels: &Levels) -> Value {
     json!({
-        "fill_buffer": levels.fill_buffer,
-        "l1": levels.l1,
-        "l2": levels.l2,
-        "last": levels.last,
-        "remote_cache": levels.remote_cache,
-        "local_memory": levels.local_memory,
-        "remote_memory": levels.remote_memory,
-        "store_hit": levels.store_hit,
-        "store_miss": levels.store_miss,
+        "fill_buffer": levels.fill_buffer(),
+        "l1": levels.l1(),
+        "l2": levels.l2(),
+        "last": levels.last(),
+        "remote_cache": levels.remote_cache(),
+        "local_memory": levels.local_memory(),
+        "remote_memory": levels.remote_memory(),
+        "store_hit": levels.store_hit(),
+        "store_miss": levels.store_miss(),
     })
 }
 
 fn part(profile: &Profile, part: &Part) -> Value {
-    let functions = part.functions.iter().filter_map(|symbol| profile.symbol(*symbol));
+    let functions = part.functions().iter().filter_map(|symbol| profile.symbol(*symbol));
     json!({
-        "offset": part.offset,
-        "what": part.what,
-        "loads": part.counts.loads,
-        "stores": part.counts.stores,
-        "hitm": part.counts.hitm(),
-        "readers": part.readers,
-        "writers": part.writers,
-        "cpus": part.cpus,
-        "nodes": part.nodes,
+        "offset": part.offset(),
+        "what": part.what(),
+        "loads": part.counts().loads(),
+        "stores": part.counts().stores(),
+        "hitm": part.counts().hitm(),
+        "readers": part.readers(),
+        "writers": part.writers(),
+        "cpus": part.cpus(),
+        "nodes": part.nodes(),
         "functions": functions.map(|symbol| profile.text(symbol.name)).collect::<Vec<_>>(),
     })
 }

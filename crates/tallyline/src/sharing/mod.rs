@@ -69,7 +69,7 @@ pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
         profile.line_size = size;
     }
     let found = sharing(&profile, &args.input.filter(&[&profile], None)?);
-    if found.addressed == 0 {
+    if found.addressed() == 0 {
         bail!(
             "{}: no sample has an address of data; record memory events (tallyline record -e mem-loads -e \
              mem-stores), or every access (tallyline record --trace)",

@@ -28,37 +28,37 @@ pub(super) fn write(
         out,
         "# .....  ..................  .....  .....  ..... ......  .........  .......  ......  ......  ..... ......  ......  .....  .....  .....  ..... ........ ....... .......  .......\n#"
     )?;
-    for (index, line) in found.lines.iter().take(limit).enumerate() {
-        let counts = &line.counts;
+    for (index, line) in found.lines().iter().take(limit).enumerate() {
+        let counts = &line.counts();
         writeln!(
             out,
             "  {index:>5}  {:#018x}  {:<5}  {:>5}  {:>5} {:>6}  {:>9}  {:>7}  {:>6}  {:>6}  {:>5} {:>6}  {:>6}  {:>5}  {:>5}  {:>5}  \
              {:>5} {:>8} {:>7} {:>7}  {}",
-            line.address,
-            nodes(&line.nodes),
+            line.address(),
+            nodes(line.nodes()),
             counts.hitm(),
-            counts.local_hitm,
-            counts.remote_hitm,
-            line.transfers,
-            counts.records,
-            counts.loads,
-            counts.stores,
-            counts.levels.store_hit,
-            counts.levels.store_miss,
-            counts.locked,
-            counts.levels.fill_buffer,
-            counts.levels.l1,
-            counts.levels.l2,
-            counts.levels.last,
-            counts.levels.remote_cache,
-            counts.levels.local_memory,
-            counts.levels.remote_memory,
+            counts.local_hitm(),
+            counts.remote_hitm(),
+            line.transfers(),
+            counts.records(),
+            counts.loads(),
+            counts.stores(),
+            counts.levels().store_hit(),
+            counts.levels().store_miss(),
+            counts.locked(),
+            counts.levels().fill_buffer(),
+            counts.levels().l1(),
+            counts.levels().l2(),
+            counts.levels().last(),
+            counts.levels().remote_cache(),
+            counts.levels().local_memory(),
+            counts.levels().remote_memory(),
             kind(line),
         )?;
     }
     writeln!(out)?;
     heading("What is on each line", out)?;
-    for (index, line) in found.lines.iter().take(limit).enumerate() {
+    for (index, line) in found.lines().iter().take(limit).enumerate() {
         parts(profile, found, (index, line), fit, out)?;
     }
     Ok(())
@@ -70,7 +70,7 @@ fn heading(title: &str, out: &mut dyn Write) -> Result<()> {
 
 /// Names the kind of sharing of a line.
 pub(super) fn kind(line: &Line) -> &'static str {
-    match (line.is_true, line.is_false) {
+    match (line.is_true(), line.is_false()) {
         (true, true) => "true and false",
         (true, false) => "true",
         (false, true) => "false",
@@ -80,34 +80,34 @@ pub(super) fn kind(line: &Line) -> &'static str {
 
 fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()> {
     heading("Trace Event Information", out)?;
-    let counts = &found.counts;
+    let counts = &found.counts();
     let rows = [
-        ("Total records", found.samples),
-        ("Records with an address of data", found.addressed),
-        ("Load Operations", counts.loads),
-        ("Store Operations", counts.stores),
-        ("Load Fill Buffer Hit", counts.levels.fill_buffer),
-        ("Load L1D hit", counts.levels.l1),
-        ("Load L2D hit", counts.levels.l2),
-        ("Load LLC hit", counts.levels.last),
-        ("Load Remote Cache hit", counts.levels.remote_cache),
-        ("Load Local DRAM", counts.levels.local_memory),
-        ("Load Remote DRAM", counts.levels.remote_memory),
-        ("Store L1D Hit", counts.levels.store_hit),
-        ("Store L1D Miss", counts.levels.store_miss),
-        ("Locked Load/Store Operations", counts.locked),
-        ("Load Local HITM", counts.local_hitm),
-        ("Load Remote HITM", counts.remote_hitm),
-        ("Cache Lines", found.all_lines),
-        ("Shared Cache Lines", found.lines.len() as u64),
+        ("Total records", found.samples()),
+        ("Records with an address of data", found.addressed()),
+        ("Load Operations", counts.loads()),
+        ("Store Operations", counts.stores()),
+        ("Load Fill Buffer Hit", counts.levels().fill_buffer()),
+        ("Load L1D hit", counts.levels().l1()),
+        ("Load L2D hit", counts.levels().l2()),
+        ("Load LLC hit", counts.levels().last()),
+        ("Load Remote Cache hit", counts.levels().remote_cache()),
+        ("Load Local DRAM", counts.levels().local_memory()),
+        ("Load Remote DRAM", counts.levels().remote_memory()),
+        ("Store L1D Hit", counts.levels().store_hit()),
+        ("Store L1D Miss", counts.levels().store_miss()),
+        ("Locked Load/Store Operations", counts.locked()),
+        ("Load Local HITM", counts.local_hitm()),
+        ("Load Remote HITM", counts.remote_hitm()),
+        ("Cache Lines", found.all_lines()),
+        ("Shared Cache Lines", found.lines().len() as u64),
         ("Bytes of a Cache Line", profile.line_size.into()),
     ];
     for (name, value) in rows {
         writeln!(out, "  {name:<33} : {value:>10}")?;
     }
-    let who = if found.by_cpu { "CPUs" } else { "threads (the recording has no CPUs)" };
+    let who = if found.by_cpu() { "CPUs" } else { "threads (the recording has no CPUs)" };
     writeln!(out, "  Accesses are told apart by {who}.")?;
-    if found.is_measured {
+    if found.is_measured() {
         writeln!(out, "  Lines are ranked by HITM, which the hardware counted.")?;
     } else {
         writeln!(
@@ -126,37 +126,37 @@ fn parts(
     fit: &Fit,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let who = if found.by_cpu { "CPUs" } else { "threads" };
-    write!(out, "{index:>3}  {:#x}", line.address)?;
-    if line.pid != 0 {
-        write!(out, " of process {}", line.pid)?;
+    let who = if found.by_cpu() { "CPUs" } else { "threads" };
+    write!(out, "{index:>3}  {:#x}", line.address())?;
+    if line.pid() != 0 {
+        write!(out, " of process {}", line.pid())?;
     }
-    writeln!(out, ": {} sharing by {} {who}", kind(line), line.actors.len())?;
+    writeln!(out, ": {} sharing by {} {who}", kind(line), line.actors().len())?;
     writeln!(out, "      offset  Node    cpus     HITM         loads        stores  type and field")?;
     let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
-    for part in &line.parts {
-        let counts = &part.counts;
+    for part in line.parts() {
+        let counts = &part.counts();
         let numbers = format!(
             "      {:>#6x}  {:<5} {:>6}  {:>6.2}% {:>6.2}%{:>6} {:>6.2}%{:>6}  ",
-            part.offset,
-            nodes(&part.nodes),
-            part.cpus.len(),
-            share(counts.hitm(), line.counts.hitm()),
-            share(counts.loads, line.counts.loads),
-            counts.loads,
-            share(counts.stores, line.counts.stores),
-            counts.stores,
+            part.offset(),
+            nodes(part.nodes()),
+            part.cpus().len(),
+            share(counts.hitm(), line.counts().hitm()),
+            share(counts.loads(), line.counts().loads()),
+            counts.loads(),
+            share(counts.stores(), line.counts().stores()),
+            counts.stores(),
         );
-        let what = printable(part.what.as_bytes());
+        let what = printable(part.what().as_bytes());
         writeln!(out, "{numbers}{}", fit.rest(&what, columns::width(&numbers)))?;
         let names: Vec<_> = part
-            .functions
+            .functions()
             .iter()
             .filter_map(|symbol| profile.symbol(*symbol))
             .map(|symbol| printable(profile.text(symbol.name).as_bytes()))
             .collect();
         let who =
-            format!("{:60}read by {}, written by {}, in ", "", list(&part.readers), list(&part.writers));
+            format!("{:60}read by {}, written by {}, in ", "", list(part.readers()), list(part.writers()));
         writeln!(out, "{who}{}", fit.rest(&names.join(", "), columns::width(&who)))?;
     }
     Ok(writeln!(out)?)
