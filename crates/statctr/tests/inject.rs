@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 /// Injections are the whole program's: one test at a time. They are taken back at its end.
-struct Alone(#[allow(dead_code)] MutexGuard<'static, ()>);
+struct NoCompanions(#[allow(dead_code)] MutexGuard<'static, ()>);
 
-impl Alone {
-    fn new() -> Option<Alone> {
+impl NoCompanions {
+    fn new() -> Option<NoCompanions> {
         static ALONE: Mutex<()> = Mutex::new(());
-        let alone = Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+        let alone = NoCompanions(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         inject::clear();
         if thread_mode() != Mode::Rseq {
             println!("skipped: no rseq");
@@ -35,7 +35,7 @@ impl Alone {
     }
 }
 
-impl Drop for Alone {
+impl Drop for NoCompanions {
     fn drop(&mut self) {
         inject::clear();
     }
@@ -145,7 +145,7 @@ impl Targets {
 
 #[test]
 fn one_abort_at_each_point_is_retried() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
         for update in targets.updates() {
@@ -172,7 +172,7 @@ fn one_abort_at_each_point_is_retried() {
 
 #[test]
 fn more_aborts_than_tries_lead_to_the_fallback_cell() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
         for update in targets.updates() {
@@ -231,7 +231,7 @@ fn many(update: &Update<'_>, context: &str, disturb: impl Fn()) {
 
 #[test]
 fn aborts_at_each_point_are_exact_under_migration() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
         for update in targets.updates() {
@@ -248,7 +248,7 @@ fn aborts_at_each_point_are_exact_under_migration() {
 // so long that most sections are interrupted where they wait
 #[test]
 fn delays_at_each_point_are_exact_under_migration() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let targets = Targets::new(pool);
         for update in targets.updates() {
@@ -267,7 +267,7 @@ fn delays_at_each_point_are_exact_under_migration() {
 // for what was sent to the fallback cell
 #[test]
 fn readers_never_step_back_beside_delays_and_aborts() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     for Named { name, pool } in &pools_by_width() {
         let kit = Kit::new(pool);
         let turns = AtomicU64::new(0);
@@ -307,7 +307,7 @@ fn readers_never_step_back_beside_delays_and_aborts() {
 
 #[test]
 fn lazy_objects_are_exact_beside_delays_and_aborts() {
-    let Some(_alone) = Alone::new() else { return };
+    let Some(_alone) = NoCompanions::new() else { return };
     let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
     let topology = Topology::current().expect("/sys");
     for width in common::widths() {

@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Injections are the whole program's: one test at a time. They are taken back at its end.
-struct Alone(#[allow(dead_code)] MutexGuard<'static, ()>);
+struct NoCompanions(#[allow(dead_code)] MutexGuard<'static, ()>);
 
-impl Alone {
-    fn new() -> Alone {
+impl NoCompanions {
+    fn new() -> NoCompanions {
         static ALONE: Mutex<()> = Mutex::new(());
-        let alone = Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+        let alone = NoCompanions(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         inject::clear();
         alone
     }
 }
 
-impl Drop for Alone {
+impl Drop for NoCompanions {
     fn drop(&mut self) {
         inject::clear();
     }
@@ -68,7 +68,7 @@ fn count_meanwhile(pool: &Pool, kit: &Kit) -> u64 {
 
 #[test]
 fn no_count_is_lost_whatever_request_fails() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     for Named { name, pool } in &flexible_pools() {
         let kit = Kit::new(pool);
         let mut turns = 0;
@@ -88,7 +88,7 @@ fn no_count_is_lost_whatever_request_fails() {
 
 #[test]
 fn a_cpu_without_a_block_counts_in_the_fallback_and_the_mode_says_so() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
     if pool.mode() != Mode::Rseq {
         return;
@@ -114,7 +114,7 @@ fn a_cpu_without_a_block_counts_in_the_fallback_and_the_mode_says_so() {
 
 #[test]
 fn without_address_space_setup_fails_and_names_the_size() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     for placement in [Placement::Fixed, Placement::Flexible] {
         let pool = Pool::builder().placement(placement).build().expect("pool");
         inject::fail(Site::Map, u64::MAX);
@@ -129,7 +129,7 @@ fn without_address_space_setup_fails_and_names_the_size() {
 
 #[test]
 fn a_refused_barrier_keeps_the_memory_and_the_counts_on_their_cpu() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
     let counter = Counter::new_in(&pool, 0).expect("counter");
     counter.add(7);
@@ -150,7 +150,7 @@ const FLOW: [Combine; 4] = [Combine::Sum, Combine::Sum, Combine::Max, Combine::O
 
 #[test]
 fn synthetic_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says_so() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
     let pool = Pool::builder().topology(topology).placement(Placement::Flexible).build().expect("pool");
     if pool.mode() != Mode::Rseq {
@@ -176,7 +176,7 @@ fn synthetic_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says
 
 #[test]
 fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
     let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
     if pool.mode() != Mode::Rseq {
@@ -216,7 +216,7 @@ fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
 
 #[test]
 fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
     let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
     let flows: Vec<_> = (0..1000).map(|_| pool.create().expect("object")).collect();
@@ -246,7 +246,7 @@ fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
 
 #[test]
 fn lazy_objects_cannot_be_made_without_address_space() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     inject::fail(Site::Map, u64::MAX);
     assert!(matches!(LazyPool::<PerCpu>::new(FLOW), Err(Error::OutOfMemory { .. })));
     inject::clear();
@@ -263,7 +263,7 @@ fn lazy_objects_cannot_be_made_without_address_space() {
 
 #[test]
 fn a_second_cpu_without_memory_uses_the_atomic_words_and_tries_again() {
-    let _alone = Alone::new();
+    let _alone = NoCompanions::new();
     let pool = LazyPool::<PerCpu>::new(FLOW).expect("pool");
     let cpus = os::cpus();
     let (Some(&first), Some(&second)) = (cpus.first(), cpus.get(1)) else { return };

@@ -126,10 +126,10 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
     for round in 0..rounds {
         bar.show(round as u64, rounds as u64);
         // each comes first in turn
-        let mut sides = [Side::Alone, Side::Interrupted, Side::Recorded];
+        let mut sides = [Side::NoCompanions, Side::Interrupted, Side::Recorded];
         sides.rotate_left(round % 3);
         for side in sides {
-            if side == Side::Alone {
+            if side == Side::NoCompanions {
                 times.alone.push(work.time(steps)?);
                 continue;
             }
@@ -159,7 +159,7 @@ fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Opti
 /// The condition that the work of a phase runs under.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Alone,
+    NoCompanions,
     Interrupted,
     Recorded,
 }

@@ -44,9 +44,9 @@ pub trait Companions: Sync {
 
 /// No companions: what is in other files is reported as missing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct NoCompanions;
 
-impl Companions for Alone {
+impl Companions for NoCompanions {
     fn open(&self, _wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
         Err(Vec::new())
     }

@@ -42,7 +42,7 @@ pub mod program;
 mod type_text;
 
 pub use btf::Symbols;
-pub use companion::{Alone, Companion, Companions, Contents};
+pub use companion::{Companion, Companions, Contents, NoCompanions};
 pub use dwarf::{DebugInfo, TypeReader, VariablesOf};
 pub use error::{Error, Result};
 pub use language::{UnitFilter, language};
@@ -144,7 +144,7 @@ pub fn is_readable(bytes: &[u8]) -> bool {
 /// Reads the types of an ELF file or of raw BTF. What is in other files is left out, with a warning:
 /// see [`read_with`].
 pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
-    read_with(bytes, request, &Alone)
+    read_with(bytes, request, &NoCompanions)
 }
 
 /// Reads the types of an ELF file or of raw BTF, and of the files that belong to it.
@@ -181,41 +181,41 @@ pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Compa
 
 /// Opens the DWARF of a file for one who reads more of it than types: functions, variables, scopes.
 /// Comes back with what was made of it, and with a line for each thing that is missing.
-pub(crate) fn explore<T>(
+pub(crate) fn with_debug_info<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
     let headers = object::ReadCache::new(file);
-    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
+    with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// Opens the debug information of a file like `explore`, but without line tables.
-pub fn explore_without_lines<T>(
+/// Opens the debug information of a file like `with_debug_info`, but without line tables.
+pub fn with_debug_info_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
     let headers = object::ReadCache::new(file);
-    explore_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
+    with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
-/// Opens debug information in memory like `explore`.
-pub fn explore_bytes<T>(
+/// Opens debug information in memory like `with_debug_info`.
+pub fn with_debug_info_of_bytes<T>(
     bytes: &[u8],
     companions: &dyn Companions,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    explore_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, true, each)
+    with_debug_info_of_elf(&elf::File::parse(bytes, elf::Input::Bytes(bytes))?, companions, true, each)
 }
 
-fn explore_elf<'a, R: object::ReadRef<'a>, T>(
+fn with_debug_info_of_elf<'a, R: object::ReadRef<'a>, T>(
     file: &elf::File<'a, R>,
     companions: &dyn Companions,
     lines: bool,
     each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
-    dwarf::explore(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
+    dwarf::with_debug_info(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
 }
 
 /// Reads the types of an open ELF file or raw BTF, and of the files that belong to it, and hands them
@@ -224,7 +224,7 @@ fn explore_elf<'a, R: object::ReadRef<'a>, T>(
 /// when there are no more, or when `each` breaks.
 ///
 /// A type is listed in one part only, unless two compilers have described it in two ways:
-/// [`lookup::Met`] finds those.
+/// [`lookup::RecordDeduplicator`] finds those.
 pub fn read_parts(
     mut file: &std::fs::File,
     request: &Request,

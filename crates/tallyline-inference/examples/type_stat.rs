@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::ExitCode;
 use std::time::Instant;
-use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_debuginfo::type_text;
 use tallyline_inference::code::Image;
 use tallyline_inference::{
@@ -39,15 +39,17 @@ fn run() -> Result<(), Failure> {
     let file = File::open(path)?;
     let image = Image::read(&file)?;
     let by_btf = || -> Result<TypeTable, Failure> { Ok(infer_by_btf(&image, &btf(&file)?, Wanted::All)?) };
-    let by_dwarf =
-        || -> Result<TypeTable, Failure> { Ok(infer(&image, Debug::File(&file), &Alone, Wanted::All)?) };
+    let by_dwarf = || -> Result<TypeTable, Failure> {
+        Ok(infer(&image, Debug::File(&file), &NoCompanions, Wanted::All)?)
+    };
     if has("--compare") {
         compare(&by_dwarf()?, &by_btf()?);
         return Ok(());
     }
     if let Some(address) = words.iter().find_map(|word| word.strip_prefix("--explain=0x")) {
         let address = u64::from_str_radix(address, 16)?;
-        let found = explain(&image, Debug::File(&file), &Alone, address)?.ok_or("no function there")?;
+        let found =
+            explain(&image, Debug::File(&file), &NoCompanions, address)?.ok_or("no function there")?;
         found.variables().iter().for_each(|variable| println!("{variable}"));
         found.steps().iter().for_each(|step| println!("{:#x}: {}", step.address(), step.known().join("; ")));
         println!("{}", found.answer());

@@ -83,14 +83,14 @@ pub enum Debug<'d> {
 }
 
 impl Debug<'_> {
-    fn explore<T>(
+    fn with_debug_info<T>(
         self,
         companions: &dyn Companions,
         each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_debuginfo::Result<T>,
     ) -> Result<(T, Vec<String>)> {
         Ok(match self {
-            Debug::File(file) => tallyline_debuginfo::explore_without_lines(file, companions, each)?,
-            Debug::Bytes(bytes) => tallyline_debuginfo::explore_bytes(bytes, companions, each)?,
+            Debug::File(file) => tallyline_debuginfo::with_debug_info_without_lines(file, companions, each)?,
+            Debug::Bytes(bytes) => tallyline_debuginfo::with_debug_info_of_bytes(bytes, companions, each)?,
         })
     }
 }
@@ -104,7 +104,7 @@ pub fn infer(
     companions: &dyn Companions,
     wanted: Wanted<'_>,
 ) -> Result<TypeTable> {
-    let ((parts, outside), warnings) = debug.explore(companions, |info| {
+    let ((parts, outside), warnings) = debug.with_debug_info(companions, |info| {
         Ok(match wanted {
             Wanted::All => (all(image, info), Vec::new()),
             Wanted::At(addresses) => {
@@ -126,7 +126,7 @@ pub fn infer_queries(
     asked: &mut dyn Iterator<Item = AddressQuery>,
 ) -> Result<TypeTable> {
     let ((parts, outside), warnings) =
-        debug.explore(companions, |info| Ok(query::analyse(image, info, asked, |_| Vec::new())))?;
+        debug.with_debug_info(companions, |info| Ok(query::analyse(image, info, asked, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
 }
 
@@ -137,7 +137,7 @@ pub fn explain(
     companions: &dyn Companions,
     address: u64,
 ) -> Result<Option<Explanation>> {
-    let (explanation, _) = debug.explore(companions, |info| {
+    let (explanation, _) = debug.with_debug_info(companions, |info| {
         let globals = Globals::new(info);
         let Some(unit) = globals.unit_at(address) else { return Ok(None) };
         let mut catalog = Catalog::new(UnitCache::new(info));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Wanted, explain, field_path, infer, infer_by_btf};
 
@@ -54,8 +54,10 @@ fn damaged(bytes: &[u8], seed: &mut u64) -> Vec<u8> {
 
 fn look_at(bytes: &[u8]) {
     let Ok(image) = Image::parse(bytes) else { return };
-    let tables =
-        [infer(&image, Debug::Bytes(bytes), &Alone, Wanted::All), infer_by_btf(&image, bytes, Wanted::All)];
+    let tables = [
+        infer(&image, Debug::Bytes(bytes), &NoCompanions, Wanted::All),
+        infer_by_btf(&image, bytes, Wanted::All),
+    ];
     for table in tables.into_iter().flatten() {
         for (address, outcome) in table.rows() {
             if let Outcome::Typed(typed) = outcome {
@@ -64,7 +66,7 @@ fn look_at(bytes: &[u8]) {
             table.function_at(*address);
         }
         if let Some((address, _)) = table.rows().get(table.rows().len() / 2) {
-            let _ = explain(&image, Debug::Bytes(bytes), &Alone, *address);
+            let _ = explain(&image, Debug::Bytes(bytes), &NoCompanions, *address);
         }
     }
 }

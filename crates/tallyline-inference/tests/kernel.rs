@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tallyline_debuginfo::{Alone, type_text};
+use tallyline_debuginfo::{NoCompanions, type_text};
 use tallyline_inference::code::Image;
 use tallyline_inference::{
     Debug, Outcome, Pseudo, Reason, TypeTable, Wanted, field_path, infer, infer_by_btf,
@@ -49,7 +49,7 @@ fn accessed(table: &TypeTable, function: &str) -> Vec<String> {
 /// In a folder of the test's own: tests run at the same time.
 fn by_dwarf(test: &str) -> Option<TypeTable> {
     let (image, bytes) = compile(test, &["kernel.c"], &["-g"])?;
-    Some(infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table"))
+    Some(infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table"))
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn the_address_of_a_page_may_come_back_as_a_number() {
 #[test]
 fn assembly_has_no_types_and_says_so() {
     let Some((image, bytes)) = compile("assembly", &["kernel.c", "bytes.S"], &["-g"]) else { return };
-    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let table = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
     let function =
         image.functions().iter().find(|function| function.name() == "set_bytes").expect("the function");
     let store = table

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tallyline_debuginfo::program::source_lines;
-use tallyline_debuginfo::{Alone, model::Type, type_text};
+use tallyline_debuginfo::{NoCompanions, model::Type, type_text};
 use tallyline_inference::code::{Body, Flow, Image, Predecessors};
 use tallyline_inference::{
     Debug, Outcome, Reason, TypeTable, Typed, Wanted, explain, field_path, infer, infer_by_btf, place_text,
@@ -45,7 +45,7 @@ fn compile(source: &str, compiler: &str, arguments: &[&str], name: &str) -> Opti
 fn find(program: &Path, source: &str) -> Found {
     let bytes = fs::read(program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
-    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let table = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let lines = lines(program, source, &table);
     let source = fs::read_to_string(text).expect("the source").lines().map(String::from).collect();
@@ -56,7 +56,7 @@ fn find(program: &Path, source: &str) -> Found {
 fn lines(program: &Path, source: &str, table: &TypeTable) -> BTreeMap<u64, u64> {
     let file = fs::File::open(program).expect("the program");
     let addresses: Vec<u64> = table.rows().iter().map(|(address, _)| *address).collect();
-    let found = source_lines(&file, &Alone, &addresses);
+    let found = source_lines(&file, &NoCompanions, &addresses);
     let line_of = |address: &u64| found.get(address).filter(|(path, _)| path.ends_with(source));
     addresses.iter().map(|address| (*address, line_of(address).map_or(0, |(_, line)| *line))).collect()
 }
@@ -523,7 +523,7 @@ fn the_words_that_groups_of_go_maps_start_with_have_a_type_and_what_is_behind_th
     let Some(program) = compile("hot_containers.go", "go", &["build"], "groups") else { return };
     let bytes = fs::read(&program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
-    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let table = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
     let function = table.functions().iter().find(|function| function.name() == "runtime.mapaccess1_fast64");
     let function = function.expect("the function that looks up keys of eight bytes");
     let body = Body::decode(&image, function.ranges(), function.ranges()[0].start);
@@ -550,16 +550,16 @@ fn an_outcome_can_be_explained_and_has_instructions_before_it() {
     let Some(program) = compile("orders.c", "gcc", &["-g", "-O2"], "explained") else { return };
     let bytes = fs::read(&program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
-    let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let table = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
     let walk = table.functions().iter().find(|function| function.name() == "walk").expect("the function");
     let range = walk.ranges()[0].clone();
     let rows = table.rows().iter().filter(|(address, _)| range.contains(address));
     let (address, outcome) =
         rows.filter(|(_, outcome)| matches!(outcome, Outcome::Typed(_))).nth(1).expect("a row");
-    let only = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::At(&[*address])).expect("a table");
+    let only = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::At(&[*address])).expect("a table");
     assert_eq!(only.functions().len(), 1);
     let explained =
-        explain(&image, Debug::Bytes(&bytes), &Alone, *address).expect("read").expect("a function");
+        explain(&image, Debug::Bytes(&bytes), &NoCompanions, *address).expect("read").expect("a function");
     assert_eq!(explained.function(), "walk");
     assert_eq!(explained.scopes(), ["walk"]);
     assert!(explained.answer().contains("order"), "{explained:?} {outcome:?}");
@@ -671,7 +671,7 @@ fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
         let Some(program) = compile("structures.c", compiler, flags, &name) else { continue };
         let bytes = fs::read(&program).expect("the program");
         let image = Image::parse(&bytes).expect("an image");
-        let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+        let table = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
         let function = table.functions().iter().find(|function| function.name() == "classify");
         // clang makes a part of `main` of it
         let Some(function) = function else { continue };

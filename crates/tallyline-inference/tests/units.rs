@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Outcome, Wanted, field_path, infer};
 
@@ -30,13 +30,14 @@ fn runs(compiler: &str, arguments: &[&str], folder: &Path) -> bool {
 fn fields(program: &Path, symbol: &str) -> Vec<String> {
     let bytes = fs::read(program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");
-    let whole = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::All).expect("a table");
+    let whole = infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table");
     let function = whole.functions().iter().find(|function| function.name() == symbol);
     let range = function.unwrap_or_else(|| panic!("no {symbol}")).ranges()[0].clone();
     let touching = whole.rows().iter().filter(|(address, _)| range.contains(address));
     let mut fields = Vec::new();
     for (address, _) in touching {
-        let table = infer(&image, Debug::Bytes(&bytes), &Alone, Wanted::At(&[*address])).expect("a table");
+        let table =
+            infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::At(&[*address])).expect("a table");
         match table.outcome(*address) {
             Some(Outcome::Typed(typed)) => fields.push(field_path(table.types(), &typed)),
             Some(Outcome::Untyped(reason)) => fields.push(format!("({reason})")),

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
-use tallyline_debuginfo::{Alone, Request, read_file};
+use tallyline_debuginfo::{NoCompanions, Request, read_file};
 use tallyline_layout::query;
 
 /// Returns the fault of a record, if it has one.
@@ -92,7 +92,7 @@ fn sums(types: &Types, record: &Record) -> Option<String> {
 /// Checks a file; how many records it has.
 fn check(path: &Path) -> usize {
     let file = std::fs::File::open(path).expect("readable");
-    let types = read_file(&file, &Request::default(), &Alone).expect("has debug information");
+    let types = read_file(&file, &Request::default(), &NoCompanions).expect("has debug information");
     let mut faults = Vec::new();
     let records = lookup::distinct_records(&types);
     for (id, record) in &records {

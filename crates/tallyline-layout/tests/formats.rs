@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{
-    Alone, Companion, Companions, Contents, Error, Request, Wanted, read, read_file, read_with,
+    Companion, Companions, Contents, Error, NoCompanions, Request, Wanted, read, read_file, read_with,
 };
 use tallyline_layout::print::pahole::{Printer, Style};
 
@@ -43,14 +43,14 @@ fn object_files_of_every_machine_are_shown_as_pahole_shows_them() {
         ["x86_64", "i386", "arm", "aarch64", "powerpc", "powerpc64", "powerpc64le", "s390x", "riscv64"]
     {
         let golden = fs::read_to_string(data(&format!("machines/{machine}.txt"))).expect("committed");
-        assert_eq!(show(&format!("machines/{machine}.o"), &Alone), golden, "{machine}");
+        assert_eq!(show(&format!("machines/{machine}.o"), &NoCompanions), golden, "{machine}");
     }
 }
 
 #[test]
 fn btf_of_the_other_byte_order_is_read() {
     let golden = fs::read_to_string(data("machines/s390x.btf.txt")).expect("committed");
-    assert_eq!(show("machines/s390x.btf", &Alone), golden);
+    assert_eq!(show("machines/s390x.btf", &NoCompanions), golden);
 }
 
 /// Gives some companions, and only by the names that they have.
@@ -83,7 +83,7 @@ fn split_units_give_what_the_whole_gives() {
 fn split_units_and_packages_can_be_read_alone() {
     let whole = fs::read_to_string(data("companions/split.txt")).expect("committed");
     for name in ["split4.dwo", "split5.dwo", "split4.dwp", "split5.dwp"] {
-        assert_eq!(show(&format!("companions/{name}"), &Alone), whole, "{name}");
+        assert_eq!(show(&format!("companions/{name}"), &NoCompanions), whole, "{name}");
     }
 }
 
@@ -94,7 +94,7 @@ fn what_dwz_took_out_is_put_back() {
         types.sort();
         types
     };
-    let plain = lines(show("companions/plain.so", &Alone));
+    let plain = lines(show("companions/plain.so", &NoCompanions));
     assert_eq!(plain.len(), 12 + 1);
     assert_eq!(lines(show("companions/shared.so", &Given(&["shared.dwz"]))), plain);
 }

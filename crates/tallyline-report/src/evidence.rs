@@ -130,13 +130,13 @@ impl Objects {
 
 /// One instruction, alone.
 #[derive(Clone, Copy)]
-struct Alone {
+struct NoCompanions {
     memory: Memory,
     /// `true` if the instruction leaves registers as they were before it.
     keeps_registers: bool,
 }
 
-fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
+fn alone(image: &Image, address: u64, is_second: bool) -> Option<NoCompanions> {
     let range = address..address.checked_add(LENGTH_LIMIT)?;
     let body = Body::decode(image, std::slice::from_ref(&range), address);
     let first: &Instruction = body.instructions().first()?;
@@ -145,7 +145,7 @@ fn alone(image: &Image, address: u64, is_second: bool) -> Option<Alone> {
     let mut written = body.effects(first).iter().flat_map(Effect::written);
     let keeps_registers =
         !written.any(|register| Some(register) == memory.base() || Some(register) == memory.index());
-    Some(Alone { memory, keeps_registers })
+    Some(NoCompanions { memory, keeps_registers })
 }
 
 /// Returns, for each group of samples, whether registers may say more about its instruction.
@@ -226,7 +226,7 @@ pub(super) fn apply(profile: &mut Profile, records: &dyn RecordSource, binaries:
     if let Err(error) = read_registers(profile, records, &objects) {
         profile.joined.warnings.push(format!("registers of samples: {error}"));
     }
-    let mut instructions: FxHashMap<u32, Option<Alone>> = FxHashMap::default();
+    let mut instructions: FxHashMap<u32, Option<NoCompanions>> = FxHashMap::default();
     let mut made: FxHashMap<(u32, u32, u64), u32> = FxHashMap::default();
     let mut samples = 0;
     for index in 0..profile.points.len() {
@@ -295,7 +295,7 @@ fn typed(
     objects: &Objects,
     point: &SampleGroup,
     instruction: u64,
-    alone: &Alone,
+    alone: &NoCompanions,
 ) -> Option<(u32, Typed)> {
     let Place { dso, pid, .. } = profile.places[point.charged as usize];
     let is_through = point.charged != point.place;

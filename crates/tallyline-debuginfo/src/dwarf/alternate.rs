@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// The other file, opened.
-pub(super) struct Opened {
+pub(super) struct OpenedAlternate {
     contents: Contents,
     wanted: elf::Alternate,
 }
@@ -24,11 +24,11 @@ pub(super) fn open<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
     companions: &dyn Companions,
     warnings: &mut Vec<String>,
-) -> Result<Option<Opened>> {
+) -> Result<Option<OpenedAlternate>> {
     let Some(wanted) = file.alternate()? else { return Ok(None) };
     let companion = Companion::Alternate { name: &wanted.name, build_id: &wanted.build_id };
     match companions.open(companion) {
-        Ok(contents) => Ok(Some(Opened { contents, wanted })),
+        Ok(contents) => Ok(Some(OpenedAlternate { contents, wanted })),
         Err(places) => {
             warnings.push(format!("what dwz took out is missing: {}{}", wanted.name(), looked_in(&places)));
             Ok(None)
@@ -36,7 +36,7 @@ pub(super) fn open<'a, R: ReadRef<'a>>(
     }
 }
 
-impl Opened {
+impl OpenedAlternate {
     /// Reads the sections; none, and a warning, if the file is not the one that is wanted.
     pub(super) fn load(&self, reading: &Reading, warnings: &mut Vec<String>) -> Option<Sections<'_>> {
         let name = self.wanted.name();

@@ -14,16 +14,19 @@ use std::sync::OnceLock;
 const WHOLE: u64 = 1 << 20;
 
 /// The section of an open file, from version 5 on: parts of units, each with a header.
-pub(super) struct Lists<'a> {
+pub(super) struct LocationListSection<'a> {
     part: Part<'a>,
     endian: RunTimeEndian,
     // where each part ends, and its bytes
     parts: Vec<(u64, OnceLock<Vec<u8>>)>,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> LocationListSection<'a> {
     /// Finds the parts; none if the section has to be read as a whole.
-    pub(super) fn find<R: ReadRef<'a>>(file: &File<'a, R>, naming: Naming) -> Result<Option<Lists<'a>>> {
+    pub(super) fn find<R: ReadRef<'a>>(
+        file: &File<'a, R>,
+        naming: Naming,
+    ) -> Result<Option<LocationListSection<'a>>> {
         let Ok([part]) = <[Part<'a>; 1]>::try_from(file.parts(SectionId::DebugLocLists, naming)?) else {
             return Ok(None);
         };
@@ -31,7 +34,7 @@ impl<'a> Lists<'a> {
             return Ok(None);
         }
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let mut lists = Lists { part, endian, parts: Vec::new() };
+        let mut lists = LocationListSection { part, endian, parts: Vec::new() };
         Ok(lists.find_parts().is_some().then_some(lists))
     }
 
@@ -112,9 +115,9 @@ mod tests {
         file
     }
 
-    fn parts(file: &std::fs::File, size: usize) -> (Lists<'_>, bool) {
+    fn parts(file: &std::fs::File, size: usize) -> (LocationListSection<'_>, bool) {
         let part = Part::plain(Input::File(file), size as u64);
-        let mut lists = Lists { part, endian: RunTimeEndian::Little, parts: Vec::new() };
+        let mut lists = LocationListSection { part, endian: RunTimeEndian::Little, parts: Vec::new() };
         let found = lists.find_parts().is_some();
         (lists, found)
     }

@@ -18,9 +18,9 @@ mod alternate;
 mod classes;
 mod contents;
 mod context;
+mod debug_info;
 mod definitions;
 mod entry;
-mod explore;
 mod finish;
 mod found;
 mod hash;
@@ -48,9 +48,9 @@ mod variant;
 mod virtual_bases;
 mod windows;
 
-pub(crate) use explore::UnitEntries;
-pub(crate) use explore::explore;
-pub use explore::{DebugInfo, TypeReader, VariablesOf};
+pub(crate) use debug_info::UnitEntries;
+pub(crate) use debug_info::with_debug_info;
+pub use debug_info::{DebugInfo, TypeReader, VariablesOf};
 pub(crate) use slice::Slice;
 
 use crate::Request;
@@ -60,12 +60,12 @@ use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
 use found::Found;
-use lists::Lists;
+use lists::LocationListSection;
 use load::{Classes, Loaded, Loader};
 use object::ReadRef;
 use on_demand::OnDemand;
 use rayon::prelude::*;
-use scan::{Before, Known};
+use scan::{KnownKeys, PriorScan};
 use sections::{Reading, Sections};
 use source::{Role, Source};
 use std::ops::ControlFlow;
@@ -119,7 +119,7 @@ fn read_whole<'a, R: ReadRef<'a>>(
 ) -> Result<Types> {
     let reading = Reading { positions: request.positions, ..Reading::default() };
     let opened = with_units(file, naming, &reading, companions, |units| read_units(units, request, start))?;
-    let Opened { result: mut types, mut warnings, without_alternate, missing } = opened;
+    let WithCompanions { result: mut types, mut warnings, without_alternate, missing } = opened;
     if without_alternate && let Some(warning) = warnings.first_mut() {
         let left_out = alternate::leave_out_incomplete(&mut types);
         warning.push_str(&format!("; types in it are left out, and {left_out} that need it"));
@@ -134,7 +134,7 @@ fn read_whole<'a, R: ReadRef<'a>>(
 }
 
 /// The result of reading a file's units, and the files that were missing.
-struct Opened<T> {
+struct WithCompanions<T> {
     /// The result.
     result: T,
     /// Warnings about the alternate file.
@@ -152,12 +152,12 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     reading: &Reading,
     companions: &dyn Companions,
     each: impl FnOnce(&Units<'_>) -> Result<T>,
-) -> Result<Opened<T>> {
+) -> Result<WithCompanions<T>> {
     let role = if naming == Naming::Split { Role::Split } else { Role::Main };
     let mut warnings = Vec::new();
     let little_endian = file.is_little_endian();
     let (there, lists) = match reading.code {
-        true => (OnDemand::find(file, naming)?, Lists::find(file, naming)?),
+        true => (OnDemand::find(file, naming)?, LocationListSection::find(file, naming)?),
         false => (None, None),
     };
     let mut left_out = Vec::new();
@@ -189,11 +189,12 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     split::add(&mut units, &skeletons, &loaded, &mut missing).map_err(|error| units.localized(error))?;
     let result = each(&units).map_err(|error| units.localized(error))?;
     let missing = missing.warning(skeletons.len());
-    Ok(Opened { result, warnings, without_alternate: alternate_sections.is_none(), missing })
+    Ok(WithCompanions { result, warnings, without_alternate: alternate_sections.is_none(), missing })
 }
 
 fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Types> {
-    let before = Before { known: &Known::default(), outlines: None, definitions: None, presence: None };
+    let before =
+        PriorScan { known: &KnownKeys::default(), outlines: None, definitions: None, presence: None };
     let mut found = scan::scan(units, request, before)?.found;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());

@@ -177,7 +177,7 @@ fn set_unit_size(head: &mut [u8], endian: RunTimeEndian) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Alone, DebugInfo, Result};
+    use crate::{DebugInfo, NoCompanions, Result};
 
     fn unit(length: [u8; 4], rest: &[u8]) -> Vec<u8> {
         [&length[..], rest].concat()
@@ -220,12 +220,12 @@ mod tests {
         // this very program has more than a megabyte of them
         let path = std::env::current_exe().expect("a program");
         let file = std::fs::File::open(&path).expect("the program");
-        let Ok((on_demand, _)) = crate::explore(&file, &Alone, units) else {
+        let Ok((on_demand, _)) = crate::with_debug_info(&file, &NoCompanions, units) else {
             eprintln!("skipped: no debug information");
             return;
         };
         let bytes = std::fs::read(&path).expect("the program");
-        let (whole, _) = crate::explore_bytes(&bytes, &Alone, units).expect("it has some");
+        let (whole, _) = crate::with_debug_info_of_bytes(&bytes, &NoCompanions, units).expect("it has some");
         assert!(!whole.is_empty());
         assert!(on_demand == whole);
     }

@@ -33,14 +33,14 @@ pub(super) struct Outlines(FxHashMap<Key, Outline>);
 
 /// The classes that some units declare or define.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct UnitClasses {
     /// The DIEs that declare them, and their keys, sorted by offset.
     declared: Vec<(GlobalDieOffset, Key)>,
     outlines: Vec<(Key, Outline)>,
     known: FxHashSet<Key>,
 }
 
-impl Seen {
+impl UnitClasses {
     /// Adds the classes of a unit, those defined only if they are not known from units before.
     pub(super) fn add(
         &mut self,
@@ -62,7 +62,7 @@ impl Seen {
     }
 
     /// Adds those of later units.
-    pub(super) fn append(&mut self, later: Seen) {
+    pub(super) fn append(&mut self, later: UnitClasses) {
         self.declared.extend(later.declared);
         self.outlines.extend(later.outlines);
     }
@@ -76,7 +76,7 @@ impl Seen {
 
 impl Outlines {
     /// Adds the classes of more units.
-    pub(super) fn add(&mut self, seen: &Seen) {
+    pub(super) fn add(&mut self, seen: &UnitClasses) {
         for (key, outline) in &seen.outlines {
             self.0.entry(*key).or_insert_with(|| outline.clone());
         }
@@ -159,7 +159,7 @@ fn outline(
 }
 
 /// Types that cannot be completed before all classes of the file are known.
-pub(super) struct Held {
+pub(super) struct DeferredTypes {
     types: Types,
     records: Vec<usize>,
     // what is only declared, and what stands for it; none if the types are complete
@@ -167,14 +167,14 @@ pub(super) struct Held {
     little_endian: bool,
 }
 
-impl Held {
+impl DeferredTypes {
     /// Keeps types, with the names of what they want.
-    pub(super) fn new(loaded: Loaded, seen: &Seen, little_endian: bool) -> Held {
+    pub(super) fn new(loaded: Loaded, seen: &UnitClasses, little_endian: bool) -> DeferredTypes {
         let Loaded { mut types, records, wanted } = loaded;
         types.shrink();
         let key = |(id, place)| (id, seen.key_at(place));
         let wanted = (!wanted.is_empty()).then(|| wanted.into_iter().map(key).collect());
-        Held { types, records, wanted, little_endian }
+        DeferredTypes { types, records, wanted, little_endian }
     }
 
     /// Completes the types with what is known of classes that other units define; none where that is

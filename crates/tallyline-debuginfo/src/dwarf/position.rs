@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// The attributes of a unit's first DIE.
 #[derive(Default)]
-pub(super) struct About<'a> {
+pub(super) struct PositionAttributes<'a> {
     pub(super) name: Option<&'a [u8]>,
     pub(super) language: u64,
     folder: Option<&'a [u8]>,
@@ -18,9 +18,9 @@ pub(super) struct About<'a> {
 
 impl<'a> Units<'a> {
     /// Reads what a unit says about itself.
-    pub(super) fn about(&self, index: usize) -> Result<About<'a>> {
+    pub(super) fn about(&self, index: usize) -> Result<PositionAttributes<'a>> {
         let context = self.context(index)?;
-        let mut about = About { language: context.language, ..About::default() };
+        let mut about = PositionAttributes { language: context.language, ..PositionAttributes::default() };
         let root = self.root(index, &context)?;
         about.name = root.string(self, index, &context, constants::DW_AT_name);
         about.folder = root.string(self, index, &context, constants::DW_AT_comp_dir);

@@ -6,7 +6,7 @@ use super::entry::{Entries, Entry, Interest, Step};
 use super::found::Found;
 use super::hash::{Hash, hash_member};
 use super::offset::GlobalDieOffset;
-use super::outlines::{Outlines, Seen};
+use super::outlines::{Outlines, UnitClasses};
 use super::presence::Presence;
 use super::scopes::Class;
 use super::tags::{is_named_type, is_record};
@@ -21,7 +21,7 @@ use std::collections::hash_map;
 use std::hash::Hasher;
 
 /// The names that are sought, by what the names of entries have to be.
-pub(super) struct Sought<'n> {
+pub(super) struct NameMatcher<'n> {
     names: &'n [Vec<u8>],
     by_ending: FxHashMap<Vec<u8>, Vec<usize>>,
     // of the endings, what stands before the arguments of a template: in that spellings do not differ
@@ -30,8 +30,8 @@ pub(super) struct Sought<'n> {
     pub(super) first: bool,
 }
 
-impl<'n> Sought<'n> {
-    fn new(wanted: &'n Wanted) -> Sought<'n> {
+impl<'n> NameMatcher<'n> {
+    fn new(wanted: &'n Wanted) -> NameMatcher<'n> {
         let (names, first): (&[Vec<u8>], bool) = match wanted {
             Wanted::Named(names) => (names, false),
             Wanted::First(names) => (names, true),
@@ -44,7 +44,7 @@ impl<'n> Sought<'n> {
             }
         }
         let stems = by_ending.keys().map(|ending| stem(ending).to_vec()).collect();
-        Sought { names, by_ending, stems, first }
+        NameMatcher { names, by_ending, stems, first }
     }
 
     /// Returns whether a DIE of this name may be wanted, in whatever scope.
@@ -66,7 +66,7 @@ impl<'n> Sought<'n> {
 const BATCH: usize = 16;
 
 /// The types that are known: what tells them from others.
-pub(super) type Known = FxHashSet<(u64, u64)>;
+pub(super) type KnownKeys = FxHashSet<(u64, u64)>;
 
 /// The result of a scan.
 #[derive(Default)]
@@ -74,7 +74,7 @@ pub(super) struct Scanned {
     /// The wanted types, in the order of the file.
     pub(super) found: Vec<Found>,
     /// The classes of C++ that were met, where they were asked for.
-    pub(super) classes: Seen,
+    pub(super) classes: UnitClasses,
     /// The definitions of C++ classes that were not known before, if they were asked for.
     pub(super) defined: Vec<Class>,
     /// The offsets at which units have the names of their compilers.
@@ -83,9 +83,9 @@ pub(super) struct Scanned {
 
 /// The types and names that are known from units that were scanned before.
 #[derive(Clone, Copy)]
-pub(super) struct Before<'k> {
+pub(super) struct PriorScan<'k> {
     /// The types: what tells them from others.
-    pub(super) known: &'k Known,
+    pub(super) known: &'k KnownKeys,
     /// The classes of C++, if more are to be found.
     pub(super) outlines: Option<&'k Outlines>,
     /// The definitions of C++ classes, if more are to be added.
@@ -95,7 +95,7 @@ pub(super) struct Before<'k> {
 }
 
 /// Finds the wanted types that are not known yet, in the order of the file, equal ones once.
-pub(super) fn scan(units: &Units<'_>, request: &Request, before: Before<'_>) -> Result<Scanned> {
+pub(super) fn scan(units: &Units<'_>, request: &Request, before: PriorScan<'_>) -> Result<Scanned> {
     let wanted = &request.wanted;
     let mut seen: FxHashMap<(u64, u64), usize> = FxHashMap::default();
     let mut all = Scanned::default();
@@ -136,9 +136,9 @@ fn scan_units(
     units: &Units<'_>,
     indices: &[usize],
     request: &Request,
-    before: Before<'_>,
+    before: PriorScan<'_>,
 ) -> Result<Vec<Scanned>> {
-    let sought = Sought::new(&request.wanted);
+    let sought = NameMatcher::new(&request.wanted);
     let budget = Contents::budget_of(units);
     // a window may have few
     let batch = (indices.len() / (rayon::current_num_threads() * 4)).clamp(1, BATCH);
@@ -178,7 +178,7 @@ fn scan_units(
 
 pub(super) struct Scanner<'u, 'a> {
     pub(super) units: &'u Units<'a>,
-    pub(super) before: Before<'u>,
+    pub(super) before: PriorScan<'u>,
     pub(super) result: Scanned,
     seen: FxHashMap<(u64, u64), usize>,
     contents: Contents<'u, 'a>,
@@ -275,7 +275,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
     }
 
     /// The types of given names, wherever they are.
-    fn named(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
+    fn named(&mut self, unit: usize, context: &Context, sought: &NameMatcher<'_>) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
         let mut entries = Entries::at(self.units, unit, context, root)?;
@@ -300,7 +300,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
     /// Returns the key that tells a type from others of its name; its index alone if the first of each is enough.
     pub(super) fn key_of_named(
         &mut self,
-        sought: &Sought<'_>,
+        sought: &NameMatcher<'_>,
         index: usize,
         path: &[u8],
         place: GlobalDieOffset,

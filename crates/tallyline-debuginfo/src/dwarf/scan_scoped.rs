@@ -4,8 +4,8 @@ use super::entry::{Entries, Entry, Interest, Step};
 use super::found::Found;
 use super::hash::{Hash, hash_member};
 use super::offset::GlobalDieOffset;
-use super::scan::{Scanner, Sought};
-use super::scopes::{Class, Closed, Name, Scopes, Which, classes, is_scope, scoped_types};
+use super::scan::{NameMatcher, Scanner};
+use super::scopes::{Class, Closed, Name, ScopedKind, Scopes, classes, is_scope, scoped_types};
 use super::tags::is_record;
 use super::units::Context;
 use crate::error::Result;
@@ -85,11 +85,16 @@ impl<'a> Scanner<'_, 'a> {
     }
 
     /// The types of given names, wherever they are.
-    pub(super) fn scoped_names(&mut self, unit: usize, context: &Context, sought: &Sought<'_>) -> Result<()> {
+    pub(super) fn scoped_names(
+        &mut self,
+        unit: usize,
+        context: &Context,
+        sought: &NameMatcher<'_>,
+    ) -> Result<()> {
         let mut found = Vec::new();
         let definitions = self.before.definitions.filter(|_| context.is_cpp());
         let defined = &mut self.result.defined;
-        scoped_types(self.units, unit, context, Which::Types, |ty, scopes| {
+        scoped_types(self.units, unit, context, ScopedKind::Types, |ty, scopes| {
             if let Some(definitions) = definitions
                 && !ty.is_declaration
                 && ty.is_shared_record(scopes)

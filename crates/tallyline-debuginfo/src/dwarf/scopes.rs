@@ -260,7 +260,7 @@ impl Scoped<'_> {
 
 /// The types that are sought.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ScopedKind {
     /// All, also those inside of functions.
     Types,
     /// Records that other units can mean.
@@ -270,7 +270,7 @@ pub(super) enum Which {
 /// The classes of a unit that other units can mean, by place.
 pub(super) fn classes(units: &Units<'_>, unit: usize, context: &Context) -> Result<Vec<Class>> {
     let mut classes = Vec::new();
-    scoped_types(units, unit, context, Which::Records, |ty, scopes| {
+    scoped_types(units, unit, context, ScopedKind::Records, |ty, scopes| {
         let Scoped { place, declared, is_declaration, .. } = ty;
         let (hash, named) = scopes.hash(declared.outer, declared.name);
         if named && !scopes.is_private(declared.outer) {
@@ -285,7 +285,7 @@ pub(super) fn scoped_types<'u, 'a>(
     units: &'u Units<'a>,
     unit: usize,
     context: &'u Context,
-    which: Which,
+    which: ScopedKind,
     mut each: impl FnMut(Scoped<'a>, &mut Scopes<'u, 'a>),
 ) -> Result<()> {
     let mut entry = Entry::default();
@@ -297,9 +297,9 @@ pub(super) fn scoped_types<'u, 'a>(
         scopes.leave(depth, |_| {});
         let step = entries.read_as(&mut entry, |tag| match which {
             _ if is_scope(tag) => Interest::Read,
-            Which::Records if is_record(tag) => Interest::Read,
-            Which::Types if is_named_type(tag) => Interest::Read,
-            Which::Records if depth > 0 => Interest::Leave,
+            ScopedKind::Records if is_record(tag) => Interest::Read,
+            ScopedKind::Types if is_named_type(tag) => Interest::Read,
+            ScopedKind::Records if depth > 0 => Interest::Leave,
             _ => Interest::Inside,
         })?;
         if step != Step::Wanted {

@@ -100,13 +100,13 @@ fn header_id(units: &Units<'_>, unit: usize) -> Option<u64> {
 }
 
 /// A file with what was split off.
-pub(super) struct Opened {
+pub(super) struct OpenedSplitFile {
     contents: Contents,
     name: String,
 }
 
 /// A part of a file with what was split off.
-pub(super) struct Loaded<'a> {
+pub(super) struct LoadedPart<'a> {
     sections: Sections<'a>,
     name: String,
 }
@@ -123,12 +123,12 @@ pub(super) fn open(
     skeletons: &[Skeleton],
     companions: &dyn Companions,
     missing: &mut Missing,
-) -> Vec<Opened> {
+) -> Vec<OpenedSplitFile> {
     if skeletons.is_empty() {
         return Vec::new();
     }
     let package = match companions.open(Companion::Package) {
-        Ok(contents) => return vec![Opened { contents, name: "the package of split units".into() }],
+        Ok(contents) => return vec![OpenedSplitFile { contents, name: "the package of split units".into() }],
         Err(places) => places,
     };
     let mut names: Vec<_> = skeletons.iter().map(|skeleton| (&skeleton.name, &skeleton.folder)).collect();
@@ -138,7 +138,7 @@ pub(super) fn open(
     let open = |(name, folder): &(&Vec<u8>, &Vec<u8>)| {
         let text = String::from_utf8_lossy(name).into_owned();
         match companions.open(Companion::Split { name, folder }) {
-            Ok(contents) => Ok(Opened { contents, name: text }),
+            Ok(contents) => Ok(OpenedSplitFile { contents, name: text }),
             Err(places) => Err((text, places)),
         }
     };
@@ -156,12 +156,16 @@ pub(super) fn open(
 }
 
 /// Reads the sections of what was opened. What is no ELF file with such sections counts as missing.
-pub(super) fn load<'a>(opened: &'a [Opened], reading: &Reading, missing: &mut Missing) -> Vec<Loaded<'a>> {
-    let load = |file: &'a Opened| (file, Sections::of(&file.contents, Naming::Split, reading));
+pub(super) fn load<'a>(
+    opened: &'a [OpenedSplitFile],
+    reading: &Reading,
+    missing: &mut Missing,
+) -> Vec<LoadedPart<'a>> {
+    let load = |file: &'a OpenedSplitFile| (file, Sections::of(&file.contents, Naming::Split, reading));
     let mut loaded = Vec::new();
     for (file, sections) in opened.par_iter().map(load).collect::<Vec<_>>() {
         match sections {
-            Ok(sections) => loaded.push(Loaded { sections, name: file.name.clone() }),
+            Ok(sections) => loaded.push(LoadedPart { sections, name: file.name.clone() }),
             Err(error) => missing.foreign.push(format!("{}: {error}", file.name)),
         }
     }
@@ -172,7 +176,7 @@ pub(super) fn load<'a>(opened: &'a [Opened], reading: &Reading, missing: &mut Mi
 pub(super) fn add<'a>(
     units: &mut Units<'a>,
     skeletons: &[Skeleton],
-    loaded: &'a [Loaded<'a>],
+    loaded: &'a [LoadedPart<'a>],
     missing: &mut Missing,
 ) -> Result<()> {
     let mut by_id: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
@@ -236,7 +240,7 @@ fn split_id(units: &Units<'_>, unit: usize) -> Result<Option<u64>> {
 
 impl Missing {
     /// Skeletons for which nothing was found, though files were.
-    fn note_absent(&mut self, absent: &[&Skeleton], loaded: &[Loaded<'_>]) {
+    fn note_absent(&mut self, absent: &[&Skeleton], loaded: &[LoadedPart<'_>]) {
         for skeleton in absent {
             let name = String::from_utf8_lossy(&skeleton.name);
             let known = self.files.iter().any(|(file, _)| *file == name)

@@ -27,21 +27,21 @@ pub(super) struct Strings<'a> {
     size: usize,
     part: Option<&'a Part<'a>>,
     // of few: those that were asked for
-    asked: Option<Asked<'a>>,
+    asked: Option<RequestedStrings<'a>>,
     // all of it, once something is asked for that was not kept
     whole: OnceLock<Vec<u8>>,
 }
 
 /// The number of a section's strings that will be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum StringUse {
     Many,
     /// Names of records, each once or a few times.
     Few,
 }
 
 /// Strings that are read from the file when they are asked for, and stay.
-struct Asked<'a> {
+struct RequestedStrings<'a> {
     part: &'a Part<'a>,
     // by a hash of their offsets, in the first free slot from there on; each table is twice as large as
     // the one before, and is there once that has no slot for a string
@@ -69,16 +69,16 @@ const LONG: usize = 1 << 20;
 /// The number of slots that are probed for one string.
 const PROBES: usize = 16;
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedStrings<'a> {
     /// Reads the section once, as a disk gives that in order in no time, and one by one never.
-    fn new(part: &'a Part<'a>, size: usize) -> Result<Asked<'a>> {
+    fn new(part: &'a Part<'a>, size: usize) -> Result<RequestedStrings<'a>> {
         let mut piece = vec![0; PIECE];
         let mut offset = 0;
         while offset < size {
             offset += part.read_at(offset as u64, &mut piece)?.max(1);
         }
         let slots = (size / BYTES_A_SLOT).max(PROBES).next_power_of_two();
-        Ok(Asked { part, tables: Default::default(), slots })
+        Ok(RequestedStrings { part, tables: Default::default(), slots })
     }
 
     fn table(&self, number: usize) -> &[Slot] {
@@ -145,7 +145,7 @@ impl<'a> Strings<'a> {
     /// is what may be inflated.
     pub(super) fn load(
         part: Option<&'a Part<'a>>,
-        used: Use,
+        used: StringUse,
         mut names: Option<&mut Names>,
         budget: &AtomicU64,
     ) -> Result<Option<Strings<'a>>> {
@@ -153,9 +153,9 @@ impl<'a> Strings<'a> {
         let mut strings = Strings { kept: Vec::new(), runs: Vec::new(), size: 0, part, asked: None, whole };
         let Some(part) = part else { return Ok(Some(strings)) };
         let Ok(size) = u32::try_from(part.size()) else { return Ok(None) };
-        if used == Use::Few && part.is_in_place() {
+        if used == StringUse::Few && part.is_in_place() {
             strings.size = size as usize;
-            strings.asked = Some(Asked::new(part, strings.size)?);
+            strings.asked = Some(RequestedStrings::new(part, strings.size)?);
             return Ok(Some(strings));
         }
         let Some(mut stream) = part.stream(budget)? else { return Ok(None) };
@@ -285,7 +285,8 @@ mod tests {
     fn every_string_is_found_whether_it_was_kept_or_not() {
         let (section, offsets) = section();
         let part = Part::plain(Input::Bytes(&section), section.len() as u64);
-        let strings = Strings::load(Some(&part), Use::Many, None, &AtomicU64::new(0)).expect("readable");
+        let strings =
+            Strings::load(Some(&part), StringUse::Many, None, &AtomicU64::new(0)).expect("readable");
         let strings = strings.expect("plain");
         assert!(strings.kept.len() < section.len() * 2 / 3);
         check(&strings, &section, &offsets);
@@ -299,7 +300,7 @@ mod tests {
         let file = std::fs::File::open(&path).expect("a file");
         std::fs::remove_file(&path).expect("removed");
         let part = Part::plain(Input::File(&file), section.len() as u64);
-        let strings = Strings::load(Some(&part), Use::Few, None, &AtomicU64::new(0)).expect("readable");
+        let strings = Strings::load(Some(&part), StringUse::Few, None, &AtomicU64::new(0)).expect("readable");
         let strings = strings.expect("plain");
         for (offset, name) in offsets.iter().step_by(97) {
             assert_eq!(strings.get(*offset), Some(name.as_bytes()), "{offset}");

@@ -1,7 +1,7 @@
 //! The units of a file and of its companions: where they are, and what their entries need to be read.
 
 use super::abbreviations::Abbreviations;
-use super::lists::Lists;
+use super::lists::LocationListSection;
 use super::offset::GlobalDieOffset;
 use super::on_demand::{OnDemand, Slots};
 use super::source::{Role, Source};
@@ -36,7 +36,7 @@ pub(super) struct Units<'a> {
     // the first units, where they are read when they are asked for
     slots: Option<Slots<'a>>,
     // the file's lists of places, where they are not in its sections
-    lists: Option<&'a Lists<'a>>,
+    lists: Option<&'a LocationListSection<'a>>,
     // of a choice of a file's units: the places in others that were asked for
     missing: Option<Mutex<BTreeSet<GlobalDieOffset>>>,
 }
@@ -123,12 +123,12 @@ impl<'a> Units<'a> {
     }
 
     /// Says that the lists of places of the first file are not in its sections.
-    pub(super) fn set_lists(&mut self, lists: Option<&'a Lists<'a>>) {
+    pub(super) fn set_lists(&mut self, lists: Option<&'a LocationListSection<'a>>) {
         self.lists = lists;
     }
 
     /// The lists of places of a unit, where they are not in its sections.
-    pub(super) fn lists(&self, unit: usize) -> Option<&'a Lists<'a>> {
+    pub(super) fn lists(&self, unit: usize) -> Option<&'a LocationListSection<'a>> {
         let Unit { source, header, .. } = &self.units[unit];
         self.lists.filter(|_| *source == 0 && header.version() >= 5)
     }

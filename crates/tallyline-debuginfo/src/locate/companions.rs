@@ -6,20 +6,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Companions of a file, looked for beside it and where its build says.
-pub struct Beside {
+pub struct CompanionFinder {
     // the file, and the program that it is the debug file of, if it is one
     files: Vec<PathBuf>,
 }
 
-impl Beside {
+impl CompanionFinder {
     /// Of a file.
-    pub fn new(file: &Path) -> Beside {
-        Beside { files: vec![file.to_path_buf()] }
+    pub fn new(file: &Path) -> CompanionFinder {
+        CompanionFinder { files: vec![file.to_path_buf()] }
     }
 
     /// Of the debug file of a program.
-    pub fn of_debug_file(debug: &Path, program: &Path) -> Beside {
-        Beside { files: vec![debug.to_path_buf(), program.to_path_buf()] }
+    pub fn of_debug_file(debug: &Path, program: &Path) -> CompanionFinder {
+        CompanionFinder { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }
 
     /// The folders that the files are in, as they are named and where they really are.
@@ -72,7 +72,7 @@ impl Beside {
     }
 }
 
-impl Companions for Beside {
+impl Companions for CompanionFinder {
     fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>> {
         let mut paths = match wanted {
             Companion::Split { name, folder } => self.split(&path_of(name), &path_of(folder)),

@@ -1,6 +1,6 @@
 //! Debug information in a file of its own, as distributions ship it.
 
-use super::companions::Beside;
+use super::companions::CompanionFinder;
 use super::debuginfod::{self, Artifact};
 use super::folders::{folder, path_of, within};
 use crate::{Companions, DebugFileRef, Error, Result, elsewhere};
@@ -17,7 +17,7 @@ pub fn read<T>(
     match find(program, open, None)? {
         Ok((path, file)) => {
             let real = program.canonicalize().ok()?;
-            Some(read(&file, &Beside::of_debug_file(&path, &real)))
+            Some(read(&file, &CompanionFinder::of_debug_file(&path, &real)))
         }
         Err(looked) => Some(Err(Error::NoDebugFile(looked))),
     }

@@ -8,4 +8,4 @@ pub mod debug_file;
 pub mod debuginfod;
 mod folders;
 
-pub use companions::Beside;
+pub use companions::CompanionFinder;

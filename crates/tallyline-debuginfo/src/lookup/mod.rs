@@ -13,6 +13,7 @@ pub use naming::is_called;
 pub use nearest::{did_you_mean, distance, nearest};
 pub use pattern::{fits, is_pattern};
 pub use select::{
-    Met, aliases, distinct_records, find, find_mentioned, is_same_record, records_and_anonymous,
+    RecordDeduplicator, aliases, distinct_records, find, find_mentioned, is_same_record,
+    records_and_anonymous,
 };
 pub use sort::sort_by_name;

@@ -101,12 +101,12 @@ fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
 /// The records that were met so far, in whatever model: what makes them the same is the same as for
 /// [`is_same_record`]. It keeps 16 bytes of each, which are keyed hashes.
 #[derive(Debug, Default)]
-pub struct Met {
+pub struct RecordDeduplicator {
     states: [RandomState; 2],
     seen: FxHashSet<(u64, u64)>,
 }
 
-impl Met {
+impl RecordDeduplicator {
     /// Returns whether a record is met for the first time.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {

@@ -2,7 +2,7 @@
 
 use crate::companion::Companions;
 use crate::dwarf::{DebugInfo, Slice};
-use crate::explore;
+use crate::with_debug_info;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 
@@ -12,7 +12,7 @@ type Line = (String, u64);
 /// Returns the source lines of sorted addresses of a file: paths as debug information has them, and lines. A damaged
 /// table has none.
 pub fn source_lines(file: &File, companions: &dyn Companions, addresses: &[u64]) -> FxHashMap<u64, Line> {
-    let found = explore(file, companions, |info| {
+    let found = with_debug_info(file, companions, |info| {
         let mut lines = FxHashMap::default();
         for unit in info.units() {
             // what a unit lacks, the others may have

@@ -49,7 +49,7 @@ pub(super) enum FrameBase {
 
 /// The state between two operations of an expression.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum EvaluationStep {
     Empty,
     Register(Register),
     Sum(Register, i64),
@@ -90,7 +90,7 @@ pub(super) fn pieces(
 ) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut operations = expression.operations(encoding);
-    let (mut step, mut offset) = (Step::Empty, 0_u32);
+    let (mut step, mut offset) = (EvaluationStep::Empty, 0_u32);
     for _ in 0..STEPS_LIMIT {
         let operation = match operations.next() {
             Ok(Some(operation)) => operation,
@@ -108,7 +108,7 @@ pub(super) fn pieces(
                 pieces.push(Piece { holder, offset, size: Some(size) });
             }
             offset = offset.saturating_add(size);
-            step = Step::Empty;
+            step = EvaluationStep::Empty;
             continue;
         }
         step = next(step, operation, base, &address);
@@ -117,55 +117,58 @@ pub(super) fn pieces(
 }
 
 fn next(
-    step: Step,
+    step: EvaluationStep,
     operation: Operation<Slice<'_>>,
     base: FrameBase,
     address: &impl Fn(gimli::DebugAddrIndex<usize>) -> Option<u64>,
-) -> Step {
+) -> EvaluationStep {
     match (step, operation) {
-        (Step::Empty, Operation::Register { register }) => {
-            followed(register.0).map_or(Step::Lost, Step::Register)
+        (EvaluationStep::Empty, Operation::Register { register }) => {
+            followed(register.0).map_or(EvaluationStep::Lost, EvaluationStep::Register)
         }
-        (Step::Empty, Operation::RegisterOffset { register, offset, .. }) => {
-            followed(register.0).map_or(Step::Lost, |register| Step::Sum(register, offset))
-        }
-        (Step::Empty, Operation::FrameOffset { offset }) => match base {
-            FrameBase::Frame => Step::Frame(offset),
-            FrameBase::Register(register) => Step::Sum(register, offset),
-            FrameBase::Unknown => Step::Lost,
+        (EvaluationStep::Empty, Operation::RegisterOffset { register, offset, .. }) => followed(register.0)
+            .map_or(EvaluationStep::Lost, |register| EvaluationStep::Sum(register, offset)),
+        (EvaluationStep::Empty, Operation::FrameOffset { offset }) => match base {
+            FrameBase::Frame => EvaluationStep::Frame(offset),
+            FrameBase::Register(register) => EvaluationStep::Sum(register, offset),
+            FrameBase::Unknown => EvaluationStep::Lost,
         },
-        (Step::Empty, Operation::CallFrameCFA) => Step::Frame(0),
-        (Step::Empty, Operation::Address { address }) => Step::Number(address),
-        (Step::Empty, Operation::AddressIndex { index } | Operation::ConstantIndex { index }) => {
-            address(index).map_or(Step::Lost, Step::Number)
+        (EvaluationStep::Empty, Operation::CallFrameCFA) => EvaluationStep::Frame(0),
+        (EvaluationStep::Empty, Operation::Address { address }) => EvaluationStep::Number(address),
+        (EvaluationStep::Empty, Operation::AddressIndex { index } | Operation::ConstantIndex { index }) => {
+            address(index).map_or(EvaluationStep::Lost, EvaluationStep::Number)
         }
-        (Step::Empty, Operation::UnsignedConstant { value }) => Step::Number(value),
-        (Step::Empty, Operation::SignedConstant { value }) => Step::Number(value as u64),
-        (Step::Number(offset), Operation::TLS) => Step::ThreadLocal(offset),
-        (Step::Sum(register, sum), Operation::PlusConstant { value }) => {
-            Step::Sum(register, sum.wrapping_add(value as i64))
+        (EvaluationStep::Empty, Operation::UnsignedConstant { value }) => EvaluationStep::Number(value),
+        (EvaluationStep::Empty, Operation::SignedConstant { value }) => EvaluationStep::Number(value as u64),
+        (EvaluationStep::Number(offset), Operation::TLS) => EvaluationStep::ThreadLocal(offset),
+        (EvaluationStep::Sum(register, sum), Operation::PlusConstant { value }) => {
+            EvaluationStep::Sum(register, sum.wrapping_add(value as i64))
         }
-        (Step::Frame(sum), Operation::PlusConstant { value }) => Step::Frame(sum.wrapping_add(value as i64)),
-        (Step::Sum(register, sum), Operation::Deref { space: false, .. }) => {
-            Step::Loaded(Holder::BehindRegister(register, sum))
+        (EvaluationStep::Frame(sum), Operation::PlusConstant { value }) => {
+            EvaluationStep::Frame(sum.wrapping_add(value as i64))
         }
-        (Step::Frame(sum), Operation::Deref { space: false, .. }) => Step::Loaded(Holder::Behind(sum)),
-        (Step::Sum(register, sum), Operation::StackValue) => Step::Value(register, sum),
+        (EvaluationStep::Sum(register, sum), Operation::Deref { space: false, .. }) => {
+            EvaluationStep::Loaded(Holder::BehindRegister(register, sum))
+        }
+        (EvaluationStep::Frame(sum), Operation::Deref { space: false, .. }) => {
+            EvaluationStep::Loaded(Holder::Behind(sum))
+        }
+        (EvaluationStep::Sum(register, sum), Operation::StackValue) => EvaluationStep::Value(register, sum),
         (step, Operation::Nop) => step,
-        _ => Step::Lost,
+        _ => EvaluationStep::Lost,
     }
 }
 
-fn holder(step: Step) -> Option<Holder> {
+fn holder(step: EvaluationStep) -> Option<Holder> {
     Some(match step {
-        Step::Register(register) => Holder::Register(register),
-        Step::Sum(register, sum) => Holder::Memory(register, sum),
-        Step::Value(register, sum) => Holder::Sum(register, sum),
-        Step::Frame(sum) => Holder::Frame(sum),
-        Step::Loaded(holder) => holder,
-        Step::Number(address) => Holder::Address(address),
-        Step::ThreadLocal(offset) => Holder::ThreadLocal(offset),
-        Step::Empty | Step::Lost => return None,
+        EvaluationStep::Register(register) => Holder::Register(register),
+        EvaluationStep::Sum(register, sum) => Holder::Memory(register, sum),
+        EvaluationStep::Value(register, sum) => Holder::Sum(register, sum),
+        EvaluationStep::Frame(sum) => Holder::Frame(sum),
+        EvaluationStep::Loaded(holder) => holder,
+        EvaluationStep::Number(address) => Holder::Address(address),
+        EvaluationStep::ThreadLocal(offset) => Holder::ThreadLocal(offset),
+        EvaluationStep::Empty | EvaluationStep::Lost => return None,
     })
 }
 

@@ -98,7 +98,7 @@ impl Request<'_> {
             let also = |unit| kept.entries(unit).collect();
             ((found, outside), warnings) = self
                 .debug
-                .explore(self.companions, |info| Ok(analyse(self.image, info, &mut missing, also)))?;
+                .with_debug_info(self.companions, |info| Ok(analyse(self.image, info, &mut missing, also)))?;
             drop(missing);
             sought.sort_unstable();
             sought.dedup();

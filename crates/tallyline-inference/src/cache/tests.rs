@@ -7,7 +7,7 @@ use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
-use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_debuginfo::model::{Packer, Type, Types, Unpacker};
 use tallyline_debuginfo::type_text;
 
@@ -240,15 +240,15 @@ fn answers_are_the_same_whatever_is_asked_first() {
     let address = |name: &str| image.address_of_symbol(name).expect("a symbol");
     let all = ["walk", "mark", "other", "main", "_start"].map(address);
     let data = [address("orders") + 8];
-    let fresh = infer_queries(&image, Debug::File(&file), &Alone, &mut asked(&all, &data));
+    let fresh = infer_queries(&image, Debug::File(&file), &NoCompanions, &mut asked(&all, &data));
     let fresh = told(&fresh.expect("a table"), &data);
     for first in [&all[..0], &all[..1], &all[1..3], &all[3..], &all] {
         let batches = || asked(first, &[]).chain(asked(&all, &data));
-        let table = infer_queries(&image, Debug::File(&file), &Alone, &mut batches());
+        let table = infer_queries(&image, Debug::File(&file), &NoCompanions, &mut batches());
         assert_eq!(told(&table.expect("a table"), &data), fresh, "{first:x?}");
         let store = Memory { stamp: "test", ..Memory::default() };
         for times in [1, 1] {
-            let table = infer_cached(&image, Debug::File(&file), &Alone, &mut batches(), &store);
+            let table = infer_cached(&image, Debug::File(&file), &NoCompanions, &mut batches(), &store);
             assert_eq!(told(&table.expect("a table"), &data), fresh, "{first:x?}");
             assert_eq!(store.times(), times);
         }
@@ -268,13 +268,13 @@ fn answers_are_the_same_whatever_was_kept_before() {
     all.sort_unstable();
     let fresh = |addresses: &[u64], data: &[u64]| {
         let asked = &mut asked(addresses, data);
-        let table = infer_queries(&image, Debug::File(&file), &Alone, asked);
+        let table = infer_queries(&image, Debug::File(&file), &NoCompanions, asked);
         told(&table.expect("a table"), data)
     };
     let store = Memory { stamp: "test", ..Memory::default() };
     let cached = |addresses: &[u64], data: &[u64], store: &Memory| {
         let asked = &mut asked(addresses, data);
-        let table = infer_cached(&image, Debug::File(&file), &Alone, asked, store);
+        let table = infer_cached(&image, Debug::File(&file), &NoCompanions, asked, store);
         told(&table.expect("a table"), data)
     };
     assert!(fresh(&all, &[orders + 8]).contains("struct order"));
@@ -308,7 +308,7 @@ fn answers_are_the_same_whatever_was_kept_before() {
     }
     // debug information is not opened for what is there
     let gone = Debug::Bytes(b"not a program");
-    let table = infer_cached(&image, gone, &Alone, &mut asked(&all, &[]), &store).expect("kept");
+    let table = infer_cached(&image, gone, &NoCompanions, &mut asked(&all, &[]), &store).expect("kept");
     assert_eq!(told(&table, &[]), fresh(&all, &[]));
     let mut left = Vec::new();
     store.open().expect("kept").read_to_end(&mut left).expect("readable");

@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tallyline_debuginfo::Alone;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_inference::code::Image;
 use tallyline_inference::{Debug, Wanted, infer};
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
@@ -56,7 +56,7 @@ impl Compiled {
     fn offsets(&self, name: &str) -> Vec<u64> {
         let file = File::open(self.folder.join(name)).expect("the program");
         let image = Image::read(&file).expect("an image");
-        let table = infer(&image, Debug::File(&file), &Alone, Wanted::All).expect("a table");
+        let table = infer(&image, Debug::File(&file), &NoCompanions, Wanted::All).expect("a table");
         let holds = |address: u64| {
             image.segments().iter().find(move |one| address.wrapping_sub(one.address()) < one.size())
         };
@@ -78,7 +78,7 @@ impl Programs for Compiled {
         let file = File::open(self.folder.join(dso.path().trim_start_matches('/')))
             .map_err(|error| error.to_string())?;
         let image = Image::read(&file).map_err(|error| error.to_string())?;
-        let debug = programs::Debug { file, companions: Box::new(Alone), symbols: None };
+        let debug = programs::Debug { file, companions: Box::new(NoCompanions), symbols: None };
         Ok(Program { image, debug: Some(debug), btf: None, store: None })
     }
 

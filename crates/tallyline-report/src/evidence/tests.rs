@@ -7,7 +7,7 @@ use crate::programs::{self, Program, Programs};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
-use tallyline_debuginfo::Alone as NoCompanions;
+use tallyline_debuginfo::NoCompanions;
 use tallyline_inference::{Debug, Wanted, infer};
 use tallyline_perf_data::file::{Record, RecordVisitor, Recording};
 use tallyline_perf_data::jit::JitMap;

@@ -145,12 +145,12 @@ impl Count for &Packed {
 /// Two cache lines: processors fetch lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
-struct Alone<T>(T);
+struct NoCompanions<T>(T);
 
 /// Shared atomics, each interface on cache lines of its own: what is left is the sharing of the
 /// counters themselves. A line for each single counter is worse: four lines move for one packet.
 #[derive(Default)]
-struct Padded([Alone<Atomics>; INTERFACES]);
+struct Padded([NoCompanions<Atomics>; INTERFACES]);
 
 impl Count for &Padded {
     #[inline(always)]

@@ -11,7 +11,7 @@ use std::path::Path;
 use tallyline_debuginfo::Request;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::lookup;
-use tallyline_debuginfo::lookup::{Definitions, Met, is_pattern};
+use tallyline_debuginfo::lookup::{Definitions, RecordDeduplicator, is_pattern};
 use tallyline_debuginfo::model::{NameId, RecordId, Source, TypeId, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
 use tallyline_layout::query::{self, Packed};
@@ -119,7 +119,7 @@ pub(crate) fn show_parts(job: &Job, file: &Path, out: &mut dyn Write) -> Result<
     let request = Request { format, ..job.request() };
     let worker = || |part| show_part(job, part);
     let alone = |part: Part, out: &mut dyn Write| Shower::new(job, &part.types).all(&part.records, out);
-    let mut met = Met::default();
+    let mut met = RecordDeduplicator::default();
     let mut read = Ok(());
     in_order(worker, alone, out, |send| {
         let mut sent = Ok(());

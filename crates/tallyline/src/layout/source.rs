@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tallyline_debuginfo::locate::Beside;
+use tallyline_debuginfo::locate::CompanionFinder;
 use tallyline_debuginfo::locate::debug_file;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Companions, Error, Format, Request, formats, read_file, read_with_base};
@@ -61,7 +61,7 @@ fn beside<T>(
     open: &File,
     read: &mut dyn FnMut(&File, &dyn Companions) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    match read(open, &Beside::new(file)) {
+    match read(open, &CompanionFinder::new(file)) {
         Err(error @ (Error::NoTypes | Error::NoSuchFormat("DWARF"))) => {
             debug_file::read(file, open, read).unwrap_or(Err(error))
         }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tallyline_debuginfo::locate::debuginfod::{self, Artifact};
-use tallyline_debuginfo::locate::{Beside, debug_file};
+use tallyline_debuginfo::locate::{CompanionFinder, debug_file};
 use tallyline_inference::code::Image;
 use tallyline_perf_data::file::Features;
 use tallyline_perf_data::jit::JitMap;
@@ -208,13 +208,13 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
     };
     let mut btf = None;
     let debug = if has_dwarf(&file) {
-        Some(Debug::new(file, Box::new(Beside::new(path)), None))
+        Some(Debug::new(file, Box::new(CompanionFinder::new(path)), None))
     } else {
         match debug_file::find(path, &file, root) {
             Some(Ok((debug_path, debug))) => {
                 let symbols = Image::read(&debug).ok();
                 symbols.iter().for_each(|symbols| image.set_stripped(symbols));
-                let companions = Box::new(Beside::of_debug_file(&debug_path, path));
+                let companions = Box::new(CompanionFinder::of_debug_file(&debug_path, path));
                 Some(Debug::new(debug, companions, symbols))
             }
             _ => {

@@ -37,7 +37,7 @@ pub(in crate::dwarf) enum Need {
 }
 
 /// A type that has an id, and may still have to be read.
-struct Known {
+struct QueuedType {
     id: TypeId,
     need: Need,
 }
@@ -52,7 +52,7 @@ const BYTES_AN_ENTRY: usize = 16;
 pub(in crate::dwarf) struct Loader<'u, 'a> {
     pub(in crate::dwarf) units: &'u Units<'a>,
     pub(in crate::dwarf) types: Types,
-    known: FxHashMap<GlobalDieOffset, Known>,
+    known: FxHashMap<GlobalDieOffset, QueuedType>,
     // where the types are, by id
     by_id: Vec<GlobalDieOffset>,
     pending: VecDeque<GlobalDieOffset>,
@@ -197,7 +197,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         self.by_id.push(place);
         // what is in a file that is not there stays missing, whatever is needed of it
         let is_there = place != GlobalDieOffset::MISSING;
-        self.known.insert(place, Known { id, need: if is_there { need } else { Need::Layout } });
+        self.known.insert(place, QueuedType { id, need: if is_there { need } else { Need::Layout } });
         if is_there {
             self.pending.push_back(place);
         }
@@ -220,7 +220,7 @@ impl<'u, 'a> Loader<'u, 'a> {
 
     pub(in crate::dwarf) fn drain(&mut self) -> Result<()> {
         while let Some(place) = self.pending.pop_front() {
-            let Some(&Known { id, need }) = self.known.get(&place) else { continue };
+            let Some(&QueuedType { id, need }) = self.known.get(&place) else { continue };
             self.read(place, id, need)?;
         }
         Ok(())

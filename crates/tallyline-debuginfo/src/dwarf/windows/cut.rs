@@ -1,7 +1,7 @@
 //! Cutting the section of units into windows, between units.
 
 use super::Windows;
-use super::again::Section;
+use super::reload::Section;
 use crate::INFLATED_LIMIT;
 use crate::elf::Part;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 
 /// Windows of a section, in order. Their memory goes back to be used again.
-pub(super) struct Cut<'s> {
+pub(super) struct WindowStream<'s> {
     /// Until they are taken.
     pub(super) windows: Option<Receiver<io::Result<Vec<u8>>>>,
     spent: Sender<Vec<u8>>,
@@ -20,7 +20,7 @@ pub(super) struct Cut<'s> {
     cutter: Option<ScopedJoinHandle<'s, ()>>,
 }
 
-impl Cut<'_> {
+impl WindowStream<'_> {
     /// Gives back the memory of a window, unless it is that of a unit that is longer than others.
     pub(super) fn give_back(&self, window: Vec<u8>) {
         if window.capacity() <= self.most {
@@ -30,7 +30,7 @@ impl Cut<'_> {
     }
 }
 
-impl Drop for Cut<'_> {
+impl Drop for WindowStream<'_> {
     /// Waits for the thread: a scope does so only for what it runs, not for what it leaves behind.
     fn drop(&mut self) {
         // without a taker it ends
@@ -58,7 +58,7 @@ pub(super) fn cut<'s>(
     section: Option<&'s Section<'_>>,
     sizes: Windows,
     little_endian: bool,
-) -> Result<Option<Cut<'s>>> {
+) -> Result<Option<WindowStream<'s>>> {
     let stream = match section.filter(|section| section.is_compressed()) {
         Some(section) => section.stream_from(0)?,
         // the budget was looked at before
@@ -69,16 +69,16 @@ pub(super) fn cut<'s>(
     let (spent, again) = channel();
     let most = sizes.most.saturating_mul(2);
     let left = usize::try_from(info.size()).unwrap_or(usize::MAX);
-    let cutter = Cutter { stream, left, sizes, little_endian, again };
+    let cutter = WindowCutter { stream, left, sizes, little_endian, again };
     let started = thread::Builder::new().spawn_scoped(scope, move || cutter.run(&send));
-    Ok(started.ok().map(|cutter| Cut { windows: Some(windows), spent, most, cutter: Some(cutter) }))
+    Ok(started.ok().map(|cutter| WindowStream { windows: Some(windows), spent, most, cutter: Some(cutter) }))
 }
 
 /// The most memory that is taken before it is known that there is something to fill it with.
 const RESERVED: usize = 64 << 20;
 
 /// Cuts the section of units into windows, between units.
-struct Cutter<'a> {
+struct WindowCutter<'a> {
     stream: Box<dyn Read + Send + 'a>,
     // how many bytes it still has, as the file says
     left: usize,
@@ -88,7 +88,7 @@ struct Cutter<'a> {
     again: Receiver<Vec<u8>>,
 }
 
-impl Cutter<'_> {
+impl WindowCutter<'_> {
     /// Sends the windows until there are no more, or nobody takes them.
     fn run(mut self, send: &SyncSender<io::Result<Vec<u8>>>) {
         let mut size = self.sizes.first;
@@ -176,7 +176,7 @@ mod tests {
             spent.send(vec![9; 30]).expect("open");
             let (stream, sizes) = (Box::new(&all[..]), Windows { first, most: 40 });
             let left = all.len();
-            Cutter { stream, left, sizes, little_endian: true, again }.run(&send);
+            WindowCutter { stream, left, sizes, little_endian: true, again }.run(&send);
             drop(send);
             let windows: Vec<Vec<u8>> = windows.into_iter().map(|window| window.expect("read")).collect();
             assert_eq!(windows.concat(), all);

@@ -1,11 +1,11 @@
 //! The first pass over windows: which types are in them that were in none before.
 
 use super::super::found::Found;
-use super::super::outlines::{Outlines, Seen};
-use super::super::scan::{self, Before, Known, Scanned};
+use super::super::outlines::{Outlines, UnitClasses};
+use super::super::scan::{self, KnownKeys, PriorScan, Scanned};
 use super::super::split;
 use super::super::units::Units;
-use super::again::Program;
+use super::reload::Program;
 use super::{End, Inputs};
 use crate::Request;
 use crate::error::Result;
@@ -19,11 +19,11 @@ pub(super) struct Window {
     /// The offset of its start in the section.
     pub(super) start: usize,
     pub(super) found: Vec<Found>,
-    pub(super) classes: Seen,
+    pub(super) classes: UnitClasses,
 }
 
 /// The next window, or the end.
-pub(super) enum Next {
+pub(super) enum NextWindow {
     Window(Window),
     /// It cannot be read so.
     Ends(End),
@@ -40,12 +40,12 @@ pub(super) struct Finder<'r> {
     // where they are defined, if that is
     program: Option<Program>,
     // what was found so far
-    seen: Known,
+    seen: KnownKeys,
 }
 
 /// The results of the first pass over all windows.
 #[derive(Default)]
-pub(super) struct All {
+pub(super) struct FirstPass {
     /// The sizes of classes.
     pub(super) outlines: Outlines,
     /// The definitions of classes, and the units.
@@ -61,7 +61,14 @@ impl<'r> Finder<'r> {
     ) -> Finder<'r> {
         let outlines = outlined.then(Outlines::default);
         let program = is_read_again.then(Program::default);
-        Finder { request, inputs, producers: FxHashMap::default(), outlines, program, seen: Known::default() }
+        Finder {
+            request,
+            inputs,
+            producers: FxHashMap::default(),
+            outlines,
+            program,
+            seen: KnownKeys::default(),
+        }
     }
 
     /// Sends what is found in each window until there are no more, nobody takes them, or all that is
@@ -69,46 +76,46 @@ impl<'r> Finder<'r> {
     pub(super) fn run(
         mut self,
         windows: Receiver<io::Result<Vec<u8>>>,
-        send: &SyncSender<Result<Next>>,
-    ) -> All {
+        send: &SyncSender<Result<NextWindow>>,
+    ) -> FirstPass {
         let mut start: usize = 0;
         for bytes in windows {
             let next = bytes.map_err(Into::into).and_then(|bytes| self.window(bytes, start));
             let goes_on = match &next {
-                Ok(Next::Window(window)) => {
+                Ok(NextWindow::Window(window)) => {
                     start = start.saturating_add(window.bytes.len());
                     !self.request.wanted.is_complete(self.seen.len())
                 }
-                Ok(Next::Ends(_)) | Err(_) => false,
+                Ok(NextWindow::Ends(_)) | Err(_) => false,
             };
             if send.send(next).is_err() || !goes_on {
                 break;
             }
         }
         let Finder { outlines, program, .. } = self;
-        All { outlines: outlines.unwrap_or_default(), program: program.unwrap_or_default() }
+        FirstPass { outlines: outlines.unwrap_or_default(), program: program.unwrap_or_default() }
     }
 
-    fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<Next> {
+    fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<NextWindow> {
         let units = self.inputs.units(&bytes, start)?;
         if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
-            return Ok(Next::Ends(End::From(start)));
+            return Ok(NextWindow::Ends(End::From(start)));
         }
         let found = self.find(&units);
         if units.refers_outside() {
-            return Ok(Next::Ends(End::From(start)));
+            return Ok(NextWindow::Ends(End::From(start)));
         }
         let found = found.map_err(|error| units.localized(error))?;
-        let Some((found, classes)) = found else { return Ok(Next::Ends(End::NotMerged)) };
+        let Some((found, classes)) = found else { return Ok(NextWindow::Ends(End::NotMerged)) };
         drop(units);
-        Ok(Next::Window(Window { bytes, start, found, classes }))
+        Ok(NextWindow::Window(Window { bytes, start, found, classes }))
     }
 
     /// Finds types in units; returns none if equal strings turn out to have several copies.
-    fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, Seen)>> {
+    fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, UnitClasses)>> {
         let definitions = self.program.as_ref().map(|program| &program.definitions);
         let presence = self.inputs.presence;
-        let before = Before { known: &self.seen, outlines: self.outlines.as_ref(), definitions, presence };
+        let before = PriorScan { known: &self.seen, outlines: self.outlines.as_ref(), definitions, presence };
         let Scanned { mut found, classes, defined, producers } = scan::scan(units, self.request, before)?;
         if self.inputs.merged && !self.are_merged(units, producers) {
             return Ok(None);

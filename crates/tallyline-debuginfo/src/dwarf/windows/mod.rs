@@ -1,23 +1,22 @@
-//! Reading a file a window of units at a time: what takes memory is two windows and the names, not
-//! all of the file.
+//! The reader of a file in windows of units: memory holds a few windows and the names, not the file.
 //!
-//! That goes where entries only refer to others of their own unit or of units nearby. Where it turns
-//! out that they do not, or that types are in other files, the rest is read as a whole.
+//! DIEs must refer to DIEs of their own unit or of units nearby. From the first window on in which they do not, or
+//! where types are in other files, the rest of the file is read as a whole.
 
-mod again;
 mod cut;
 mod find;
+mod reload;
 
-use self::again::{Again, Section};
-use self::cut::{Cut, cut};
-use self::find::{All, Finder, Next, Window};
+use self::cut::{WindowStream, cut};
+use self::find::{Finder, FirstPass, NextWindow, Window};
+use self::reload::{Section, UnitReloader};
 use super::found::Found;
 use super::load::{Classes, Loaded};
-use super::outlines::{Held, Seen};
+use super::outlines::{DeferredTypes, UnitClasses};
 use super::presence::{Names, Presence};
 use super::sections::{Reading, Sections};
 use super::source::Source;
-use super::strings::{Strings, Use};
+use super::strings::{StringUse, Strings};
 use super::units::Units;
 use super::{Parts, load_found};
 use crate::elf::{File, Naming};
@@ -101,7 +100,7 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
         let is_merged = file.merges(SectionId::DebugStr, naming);
         // names are told apart by where they are, and written once
         let few = is_merged && request.sizes_only && matches!(request.wanted, Wanted::Records);
-        let used = if few { Use::Few } else { Use::Many };
+        let used = if few { StringUse::Few } else { StringUse::Many };
         let mut names = Names::new(&request.wanted);
         let strings = Strings::load(strings.first(), used, names.as_mut(), &reading.budget)?;
         let Some(strings) = strings else { return as_a_whole };
@@ -172,7 +171,7 @@ impl<'r> Inputs<'r> {
 
 /// Reads windows, one after the other: while the types of one are loaded, those of the next are found.
 fn read_windows(
-    mut cut: Cut<'_>,
+    mut cut: WindowStream<'_>,
     section: Option<&Section<'_>>,
     request: &Request,
     inputs: Inputs<'_>,
@@ -205,13 +204,13 @@ struct Reader<'r> {
     section: Option<&'r Section<'r>>,
     how: Classes<'r>,
     // what waits for classes of other units and what comes behind it, with where their windows start
-    held: Vec<(usize, Waiting)>,
+    held: Vec<(usize, Deferred)>,
 }
 
 /// Part of the answer that is withheld until the end of the file.
-enum Waiting {
+enum Deferred {
     /// Types, complete or lacking the sizes of classes of other units.
-    Types(Vec<Held>),
+    Types(Vec<DeferredTypes>),
     /// Entries found in a window, to be read again with the units that define their classes.
     Found(Vec<Found>),
 }
@@ -220,14 +219,14 @@ impl Reader<'_> {
     /// Reads windows to the last one, or to where it ends before.
     fn read(
         &mut self,
-        windows: Receiver<Result<Next>>,
-        cut: &Cut<'_>,
+        windows: Receiver<Result<NextWindow>>,
+        cut: &WindowStream<'_>,
         each: &mut dyn FnMut(Types) -> ControlFlow<()>,
     ) -> Result<Option<End>> {
         for next in windows {
             let end = match next? {
-                Next::Ends(end) => Some(end),
-                Next::Window(mut window) => match self.types(&mut window)? {
+                NextWindow::Ends(end) => Some(end),
+                NextWindow::Window(mut window) => match self.types(&mut window)? {
                     Some(parts) => {
                         cut.give_back(window.bytes);
                         if parts.into_iter().any(|part| each(part).is_break()) {
@@ -260,7 +259,7 @@ impl Reader<'_> {
                 return Ok(None);
             }
             let found = std::mem::take(&mut window.found);
-            self.held.push((window.start, Waiting::Found(found)));
+            self.held.push((window.start, Deferred::Found(found)));
             return Ok(Some(Vec::new()));
         }
         let parts = parts.map_err(|error| units.localized(error))?;
@@ -268,29 +267,29 @@ impl Reader<'_> {
     }
 
     /// Keeps what cannot be completed yet, and what comes behind that; the rest can be handed on.
-    fn hold(&mut self, parts: Vec<Loaded>, classes: &Seen, start: usize) -> Vec<Types> {
+    fn hold(&mut self, parts: Vec<Loaded>, classes: &UnitClasses, start: usize) -> Vec<Types> {
         if self.held.is_empty() && parts.iter().all(|part| part.wanted.is_empty()) {
             return parts.into_iter().map(|part| part.types).collect();
         }
-        let held = parts.into_iter().map(|part| Held::new(part, classes, self.inputs.little_endian));
-        self.held.push((start, Waiting::Types(held.collect())));
+        let held = parts.into_iter().map(|part| DeferredTypes::new(part, classes, self.inputs.little_endian));
+        self.held.push((start, Deferred::Types(held.collect())));
         Vec::new()
     }
 
     /// Completes what had to wait for the end of the file.
-    fn complete(self, all: &All, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
-        let mut again = self.section.map(|section| Again::new(section, self.inputs, &all.program));
+    fn complete(self, all: &FirstPass, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+        let mut again = self.section.map(|section| UnitReloader::new(section, self.inputs, &all.program));
         for (start, held) in self.held {
             let parts: Option<Vec<Types>> = match (held, &mut again) {
-                (Waiting::Types(held), _) => {
+                (Deferred::Types(held), _) => {
                     let parts = held.into_par_iter().map(|held| held.complete(&all.outlines));
                     parts.collect::<Result<_>>()?
                 }
-                (Waiting::Found(found), Some(again)) => {
+                (Deferred::Found(found), Some(again)) => {
                     let loaded = again.load(self.request, found)?;
                     loaded.map(|parts| parts.into_iter().map(|part| part.types).collect())
                 }
-                (Waiting::Found(_), None) => None,
+                (Deferred::Found(_), None) => None,
             };
             let Some(parts) = parts else { return Ok(End::From(start)) };
             if parts.into_iter().any(|part| each(part).is_break()) {

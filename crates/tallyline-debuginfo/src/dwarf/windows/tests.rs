@@ -5,11 +5,11 @@ use super::*;
 use crate::elf::Input;
 use crate::model::Record;
 use crate::type_text::type_text;
-use crate::{abi::size_of, lookup::Met};
+use crate::{abi::size_of, lookup::RecordDeduplicator};
 
 /// Returns the names, sizes and holes of the listed records, in order.
 fn lines(parts: &[Types]) -> Vec<String> {
-    let mut met = Met::default();
+    let mut met = RecordDeduplicator::default();
     let mut lines = Vec::new();
     for types in parts {
         for id in types.listed() {
@@ -38,7 +38,8 @@ fn program() -> Option<Vec<u8>> {
 fn windows_of_any_size_have_the_same_types_as_the_whole() {
     let Some(bytes) = program() else { return };
     let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
-    let whole = read_whole(&file, Naming::Plain, &Request::default(), &crate::Alone, 0).expect("readable");
+    let whole =
+        read_whole(&file, Naming::Plain, &Request::default(), &crate::NoCompanions, 0).expect("readable");
     let whole = lines(&[whole]);
     let small = Windows { first: 100, most: 1 << 16 };
     let large = Windows { first: 1 << 18, most: 1 << 20 };
@@ -51,7 +52,7 @@ fn windows_of_any_size_have_the_same_types_as_the_whole() {
         });
         if let Outcome::From(start) = outcome.expect("readable") {
             assert_ne!(start, 0, "the first window is enough for itself");
-            let rest = read_whole(&file, Naming::Plain, &request, &crate::Alone, start);
+            let rest = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, start);
             parts.push(rest.expect("readable"));
         }
         assert!(lines(&parts) == whole, "{windows:?} {request:?}");
@@ -144,7 +145,7 @@ fn sizes_of_two_units(strings: Strings) {
     };
     let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
     let request = Request { sizes_only: true, ..Request::default() };
-    let whole = read_whole(&file, Naming::Plain, &request, &crate::Alone, 0).expect("readable");
+    let whole = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, 0).expect("readable");
     let mut parts = Vec::new();
     let outcome = read(&file, Naming::Plain, &request, Windows { first: 64, most: 256 }, &mut |part| {
         parts.push(part);
@@ -253,7 +254,7 @@ fn by_name(bytes: &[u8], names: &[&str]) -> (Outcome, String, Result<String>) {
         parts.push(part);
         ControlFlow::Continue(())
     });
-    let whole = read_whole(&file, Naming::Plain, &request, &crate::Alone, 0);
+    let whole = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, 0);
     let whole = whole.map(|whole| printed(&[whole]).concat());
     (outcome.unwrap_or(Outcome::From(0)), printed(&parts).concat(), whole)
 }

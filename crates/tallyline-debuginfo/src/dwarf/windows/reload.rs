@@ -1,5 +1,5 @@
-//! A second look at a few units: those that define wanted types, and those that define the classes
-//! which the first ones only declare. The rest of the section is not read for that.
+//! The second reading of a few units: those that define wanted types, and those that define the classes
+//! that the former only declare.
 
 use super::super::definitions::Definitions;
 use super::super::found::Found;
@@ -107,7 +107,7 @@ impl Program {
 }
 
 /// Units that were read again.
-pub(super) struct Again<'r> {
+pub(super) struct UnitReloader<'r> {
     section: &'r Section<'r>,
     inputs: Inputs<'r>,
     program: &'r Program,
@@ -119,11 +119,15 @@ pub(super) struct Again<'r> {
     inflated: AtomicUsize,
 }
 
-impl<'r> Again<'r> {
-    pub(super) fn new(section: &'r Section<'r>, inputs: Inputs<'r>, program: &'r Program) -> Again<'r> {
+impl<'r> UnitReloader<'r> {
+    pub(super) fn new(
+        section: &'r Section<'r>,
+        inputs: Inputs<'r>,
+        program: &'r Program,
+    ) -> UnitReloader<'r> {
         let size = usize::try_from(section.info.size()).unwrap_or(usize::MAX);
         let (left, inflated) = ((size / 2).max(FEW), AtomicUsize::new(size.saturating_mul(2).max(FEW)));
-        Again { section, inputs, program, units: BTreeMap::new(), left, inflated }
+        UnitReloader { section, inputs, program, units: BTreeMap::new(), left, inflated }
     }
 
     /// Loads found types, with the classes that other units define; none where that takes too much.

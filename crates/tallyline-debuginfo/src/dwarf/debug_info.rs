@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Opens the debug information of an ELF file, and hands it on with what is missing of it.
-pub(crate) fn explore<'a, R: ReadRef<'a>, T>(
+pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     file: &File<'a, R>,
     naming: Naming,
     companions: &dyn Companions,
