@@ -24,6 +24,9 @@ const SECOND_TLB: Time = 7 * CYCLE;
 /// The lines of page tables, apart from those of the program.
 const TABLES: u64 = 1 << 58;
 
+/// Lines of the tables from a guest's addresses to the host's, which no program can have.
+const NESTED_TABLES: u64 = 1 << 57;
+
 /// Pages of which is remembered that they were touched; the later ones count as touched before.
 const PAGES_LIMIT: usize = 1 << 24;
 
@@ -142,8 +145,13 @@ impl Caches {
             self.clear(core, page);
         }
         // the upper levels of the table are in the processor
-        let entry = TABLES + page.wrapping_mul(ENTRY) / u64::from(self.processor.line_size);
-        let (at, _) = self.line(core, entry, now + SECOND_TLB);
+        let entry = page.wrapping_mul(ENTRY) / u64::from(self.processor.line_size);
+        let walk = Time::from(self.processor.page_walk_latency) * CYCLE;
+        let (mut at, _) = self.line(core, TABLES + entry, now + SECOND_TLB + walk);
+        if self.processor.nested_paging {
+            // pages that a guest gets one after the other are mostly neighbours in its memory, too
+            (at, _) = self.line(core, NESTED_TABLES + entry, at);
+        }
         (at, true)
     }
 
@@ -411,6 +419,19 @@ mod tests {
             source(&mut caches, 0x100_0000 + page * 4096);
         });
         assert_eq!(source(&mut caches, 0x5000), 3, "and later it is not");
+    }
+
+    #[test]
+    fn a_nested_walk_reads_two_tables_and_a_slow_one_takes_its_time() {
+        let time = |change: &dyn Fn(&mut Processor)| {
+            let mut caches = caches(1, 0);
+            change(&mut caches.processor);
+            caches.access(0, 0, 0x7000, false, 0).at
+        };
+        let plain = time(&|_| {});
+        let memory = Time::from(caches(1, 0).processor.memory_latency) * CYCLE;
+        assert_eq!(time(&|processor| processor.page_walk_latency = 50), plain + 50 * CYCLE);
+        assert_eq!(time(&|processor| processor.nested_paging = true), plain + memory);
     }
 
     #[test]

@@ -383,7 +383,7 @@ impl Thread {
             stores_at: 0,
             stored: 0,
             forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
-            predictor: Predictor::new(),
+            predictor: Predictor::new(processor.indirect_by_history),
             calls: Vec::new(),
         }
     }

@@ -23,18 +23,22 @@ struct Entry {
 pub(super) struct Predictor {
     tables: Vec<Vec<Entry>>,
     history: u64,
+    // else indirect branches go where they went last
+    by_history: bool,
 }
 
 impl Predictor {
-    pub(super) fn new() -> Self {
-        Self { tables: vec![vec![Entry::default(); 1 << BITS]; LENGTHS.len()], history: 0 }
+    /// Starts without any history. Indirect branches are predicted by it, or by their last target alone.
+    pub(super) fn new(by_history: bool) -> Self {
+        Self { tables: vec![vec![Entry::default(); 1 << BITS]; LENGTHS.len()], history: 0, by_history }
     }
 
     /// Learns where a branch went; true if it was predicted. Where there are two ways it is `taken` that counts, else
     /// the target.
     pub(super) fn update(&mut self, address: u64, taken: bool, target: u64, is_conditional: bool) -> bool {
         let places = LENGTHS.map(|length| self.place(address, length));
-        let found = (0..LENGTHS.len()).rev().find(|table| self.entry(*table, places).is_some());
+        let tables = if is_conditional || self.by_history { LENGTHS.len() } else { 1 };
+        let found = (0..tables).rev().find(|table| self.entry(*table, places).is_some());
         let is_right = |entry: &Entry| match is_conditional {
             true => (entry.counter >= 0) == taken,
             false => entry.target == target,
@@ -50,7 +54,7 @@ impl Predictor {
                 entry.counter = (entry.counter + if taken { 1 } else { -1 }).clamp(-4, 3);
             } else if entry.target == target {
                 entry.counter = (entry.counter + 1).min(3);
-            } else if entry.counter > 0 {
+            } else if entry.counter > 0 && self.by_history {
                 entry.counter -= 1;
             } else {
                 entry.target = target;
@@ -59,7 +63,7 @@ impl Predictor {
         if !predicted {
             // a longer history may tell
             let next = found.map_or(0, |table| table + 1);
-            if next < LENGTHS.len() {
+            if next < tables {
                 let counter = if taken || !is_conditional { 0 } else { -1 };
                 self.tables[next][places[next].0] = Entry { tag: places[next].1, counter, target };
             }
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
 
     fn wrong(taken: impl Fn(u64) -> bool) -> usize {
-        let mut predictor = Predictor::new();
+        let mut predictor = Predictor::new(true);
         (0..10_000).filter(|count| !predictor.update(0x1000, taken(*count), 0x2000, true)).count()
     }
 
@@ -115,8 +119,18 @@ mod tests {
     }
 
     #[test]
+    fn a_last_target_alone_does_not_predict_alternating_jumps() {
+        let right = |run: usize| {
+            let mut predictor = Predictor::new(false);
+            let target = |count: usize| if (count / run).is_multiple_of(2) { 0x2000 } else { 0x3000 };
+            (0..10_000).filter(|count| predictor.update(0x1000, true, target(*count), false)).count()
+        };
+        assert_eq!((right(1), right(100)), (0, 9900));
+    }
+
+    #[test]
     fn computed_jumps_are_learnt_by_what_came_before() {
-        let mut predictor = Predictor::new();
+        let mut predictor = Predictor::new(true);
         let targets = [0x2000, 0x3000, 0x2000, 0x5000];
         let right =
             (0..10_000).filter(|count| predictor.update(0x1000, true, targets[count % 4], false)).count();

@@ -37,10 +37,16 @@ pub struct Processor {
     pub miss_buffers: u32,
     /// Cycles from a mispredicted branch's result to the next instruction in the window.
     pub misprediction_penalty: u32,
+    /// `true` if indirect branches are predicted by the history of branches, and not by their last target alone.
+    pub indirect_by_history: bool,
     /// Bytes of a page.
     pub page_size: u32,
     /// Pages in the first and in the second TLB.
     pub tlb_entries: [u32; 2],
+    /// Cycles of a walk of the page tables beside the reads of their last level.
+    pub page_walk_latency: u32,
+    /// `true` in a virtual machine: a walk also reads the tables from the guest's addresses to the host's.
+    pub nested_paging: bool,
     /// Lines that a stride is prefetched ahead; 0 without a prefetcher.
     pub prefetch_distance: u32,
     /// `true` if the kernel has just cleared a page that is touched for the first time, so that its lines are close.
@@ -64,8 +70,11 @@ impl Default for Processor {
             store_buffer: 104,
             miss_buffers: 24,
             misprediction_penalty: 15,
+            indirect_by_history: true,
             page_size: 4096,
             tlb_entries: [96, 4096],
+            page_walk_latency: 0,
+            nested_paging: false,
             prefetch_distance: 32,
             zeroed_pages_cached: true,
         }
@@ -73,6 +82,18 @@ impl Default for Processor {
 }
 
 impl Processor {
+    /// Returns a core of AMD's family 25 (Zen 3) by its documentation, with the default caches.
+    pub fn zen_3() -> Processor {
+        Processor {
+            width: 6,
+            reorder_buffer: 256,
+            store_buffer: 64,
+            misprediction_penalty: 13,
+            tlb_entries: [64, 2048],
+            ..Processor::default()
+        }
+    }
+
     /// Checks it, and returns the geometry of each level's caches for so many cores.
     ///
     /// # Errors
@@ -93,6 +114,9 @@ impl Processor {
         let cycles = self.levels.iter().map(|level| level.latency).chain([self.memory_latency]);
         if !cycles.clone().is_sorted() || cycles.clone().any(|cycles| cycles == 0 || cycles > 100_000) {
             return Err("latencies: expected 1 to 100000 cycles, rising from level to level".into());
+        }
+        if self.page_walk_latency > 100_000 {
+            return Err("page walk: expected at most 100000 cycles".into());
         }
         let limits = [self.width, self.reorder_buffer, self.store_buffer, self.miss_buffers];
         if limits.iter().any(|limit| !(1..=65_536).contains(limit)) || self.prefetch_distance > 64 {

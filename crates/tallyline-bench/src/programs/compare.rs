@@ -111,7 +111,7 @@ impl Comparison {
         self.fields.iter().filter(|field| field.sampled > LEAST).count()
     }
 
-    /// Returns the field with the largest share by samples.
+    /// Returns the field with the largest share by samples, to compare with the one by the model.
     pub(super) fn top_sampled(&self) -> Option<&Field> {
         self.fields.first()
     }

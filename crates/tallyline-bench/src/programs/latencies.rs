@@ -27,9 +27,27 @@ pub(super) struct Latencies {
     levels: Vec<(u64, u32, u32)>,
     /// Cycles to memory.
     pub(super) memory: u32,
+    /// Cycles of a walk of the page tables beside the reads of their last level.
+    walk: u32,
+    /// `true` in a virtual machine.
+    is_nested: bool,
+    /// `true` if indirect calls are predicted by their last target alone.
+    by_last_target: bool,
+    core: Option<&'static str>,
 }
 
 impl Latencies {
+    /// Returns the options of `replay --cost`.
+    pub(super) fn options(&self) -> Vec<String> {
+        let numbers = [("--memory", self.memory), ("--page-walk", self.walk)];
+        let mut options = vec!["--level".to_owned(), self.levels()];
+        options.extend(numbers.iter().flat_map(|(name, number)| [(*name).to_owned(), number.to_string()]));
+        options.extend(self.is_nested.then(|| "--nested-paging".to_owned()));
+        options.extend(self.by_last_target.then(|| "--last-target".to_owned()));
+        options.extend(self.core.into_iter().flat_map(|core| ["--core".to_owned(), core.to_owned()]));
+        options
+    }
+
     /// Returns the levels as `replay --cost --level` takes them.
     pub(super) fn levels(&self) -> String {
         let level = |(size, ways, cycles): &(u64, u32, u32)| format!("{}K:{ways}:{cycles}", size >> 10);
@@ -48,7 +66,77 @@ pub(super) fn measure() -> Result<Latencies> {
         let Latency { hit, median } = chase(bytes);
         Latency { hit: hit / cycle, median: median / cycle }
     };
-    Ok(from(&caches, cycles))
+    let mut found = from(&caches, cycles);
+    let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    found.is_nested = about.contains(" hypervisor");
+    found.core = core(&about);
+    found.by_last_target = is_by_last_target();
+    // each walk reads the last level of the tables, which the second level of the caches has, and a guest's also the
+    // host's
+    let reads = if found.is_nested { 2.0 } else { 1.0 };
+    let read = found.levels.get(1).map_or(0.0, |(.., latency)| f64::from(*latency));
+    let walk = (walk() / cycle - reads * read - SECOND_TLB).max(0.0);
+    found.walk = walk.round() as u32;
+    Ok(found)
+}
+
+/// Returns whether calls whose targets alternate are mispredicted: they take twice as long as those of one target.
+fn is_by_last_target() -> bool {
+    const CALLS: usize = 4096;
+    const FUNCTIONS: [fn(u64) -> u64; 2] = [|value| value.wrapping_add(3), |value| value ^ 5];
+    let time = |mask: usize| {
+        let run = |_| {
+            let (start, mut value) = (Instant::now(), black_box(1_u64));
+            for call in 0..CALLS {
+                value = black_box(FUNCTIONS[call & mask])(value);
+            }
+            black_box(value);
+            start.elapsed().as_nanos() as f64
+        };
+        median((0..ROUNDS).map(run).collect())
+    };
+    time(1) > 1.8 * time(0)
+}
+
+/// Cycles that the second TLB takes in the model.
+const SECOND_TLB: f64 = 7.0;
+
+/// Pages of the chase that misses the TLB: more than the second one holds, and few enough that their tables are in
+/// the second level of the caches.
+const PAGES: usize = 8192;
+
+/// Returns the nanoseconds that a load takes longer where its page is in no TLB: a line of each of so many pages
+/// against as many lines one behind the other.
+fn walk() -> f64 {
+    let words = LINE / size_of::<usize>();
+    let mut memory = vec![0_usize; PAGES * 4096 / size_of::<usize>()];
+    let mut order: Vec<usize> = (0..PAGES).collect();
+    shuffle(&mut order, &mut 88_172_645_463_325_252);
+    let lines = 4096 / LINE;
+    // a line of its own set in each page
+    let spread = |index: usize| (index * lines + index % lines) * words;
+    let mut time = |place: &dyn Fn(usize) -> usize| {
+        for (at, index) in order.iter().enumerate() {
+            memory[place(*index)] = place(order[(at + 1) % PAGES]);
+        }
+        follow(&memory, place(order[0]), PAGES).median
+    };
+    let far = time(&spread);
+    far - time(&|index| index * words)
+}
+
+/// Returns the name that `replay --cost` has for this machine's core.
+fn core(about: &str) -> Option<&'static str> {
+    let value = |name: &str| {
+        let line = about.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+        line.split(':').nth(1).map(str::trim)
+    };
+    let (family, model): (u32, u32) = (value("cpu family")?.parse().ok()?, value("model")?.parse().ok()?);
+    match (value("vendor_id")?, family, model) {
+        ("AuthenticAMD", 25, 0..=0x0f | 0x20..=0x5f) => Some("zen3"),
+        ("AuthenticAMD", 26, _) => Some("zen5"),
+        _ => None,
+    }
 }
 
 /// The latency of the loads of a chase.
@@ -87,7 +175,14 @@ fn from(caches: &[(u64, u32)], mut cycles: impl FnMut(u64) -> Latency) -> Latenc
         *latency = (*latency).max(least);
         least = *latency;
     }
-    Latencies { levels, memory: (memory.round() as u32).max(least) }
+    Latencies {
+        levels,
+        memory: (memory.round() as u32).max(least),
+        walk: 0,
+        is_nested: false,
+        by_last_target: false,
+        core: None,
+    }
 }
 
 /// Nanoseconds of a cycle.
@@ -118,17 +213,27 @@ fn chase(bytes: u64) -> Latency {
     let mut order: Vec<usize> = (0..lines).collect();
     let mut state = 88_172_645_463_325_252_u64;
     for block in order.chunks_mut(BLOCK) {
-        for last in (1..block.len()).rev() {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            block.swap(last, (state % (last as u64 + 1)) as usize);
-        }
+        shuffle(block, &mut state);
     }
     for (at, line) in order.iter().enumerate() {
         memory[line * words] = order[(at + 1) % lines] * words;
     }
-    let mut at = 0;
+    follow(&memory, 0, lines)
+}
+
+/// Puts a list in random order (xorshift).
+fn shuffle(list: &mut [usize], state: &mut u64) {
+    for last in (1..list.len()).rev() {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        list.swap(last, (*state % (last as u64 + 1)) as usize);
+    }
+}
+
+/// Times the steps of a chase whose places hold the next one each.
+fn follow(memory: &[usize], start: usize, lines: usize) -> Latency {
+    let mut at = start;
     let mut walk = |steps: usize| {
         let start = Instant::now();
         for _ in 0..steps {

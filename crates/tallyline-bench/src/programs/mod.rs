@@ -126,15 +126,11 @@ fn compare_all(options: &Options, folder: &Path) -> Result<Programs> {
 
 /// Returns the options of `replay --cost`.
 fn model(options: &Options) -> Result<Vec<String>> {
-    let (level, memory) = match &options.level {
-        Some(level) => (level.clone(), options.memory),
-        None => {
-            let measured = latencies::measure().context("--level names the caches instead")?;
-            (measured.levels(), Some(measured.memory))
-        }
+    let Some(level) = &options.level else {
+        return Ok(latencies::measure().context("--level names the caches instead")?.options());
     };
-    let memory = memory.map(|cycles| ["--memory".to_owned(), cycles.to_string()]);
-    Ok(["--level".to_owned(), level].into_iter().chain(memory.into_iter().flatten()).collect())
+    let memory = options.memory.map(|cycles| ["--memory".to_owned(), cycles.to_string()]);
+    Ok(["--level".to_owned(), level.clone()].into_iter().chain(memory.into_iter().flatten()).collect())
 }
 
 /// The surroundings of all comparisons.

@@ -1,6 +1,6 @@
 //! The modelled processor: this machine's caches, or those of the command line.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::fs;
 use std::path::Path;
 use tallyline_timing::{Level, Processor};
@@ -26,9 +26,25 @@ pub(crate) struct ProcessorArgs {
     #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().memory_latency)]
     memory: u32,
 
-    /// Instructions that the reorder buffer holds: misses farther apart do not overlap
-    #[arg(long, value_name = "N", requires = "cost", default_value_t = Processor::default().reorder_buffer)]
-    window: u32,
+    /// The core whose width, buffers and TLB are modelled
+    #[arg(long, value_name = "CORE", requires = "cost", value_enum, default_value_t = Core::Zen5)]
+    core: Core,
+
+    /// Cycles of a walk of the page tables beside the reads of their last level
+    #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().page_walk_latency)]
+    page_walk: u32,
+
+    /// Walk nested page tables, as in a virtual machine
+    #[arg(long, requires = "cost")]
+    nested_paging: bool,
+
+    /// Predict indirect calls and jumps by their last target alone, as some virtual machines do
+    #[arg(long, requires = "cost")]
+    last_target: bool,
+
+    /// Instructions that the reorder buffer holds: misses farther apart do not overlap; else the core's
+    #[arg(long, value_name = "N", requires = "cost")]
+    window: Option<u32>,
 
     /// Lines that a stride is prefetched ahead; 0 for no prefetcher
     #[arg(long, value_name = "LINES", requires = "cost", default_value_t = Processor::default().prefetch_distance)]
@@ -39,10 +55,22 @@ pub(crate) struct ProcessorArgs {
     page: u64,
 }
 
+/// A core by its vendor's documentation.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Core {
+    /// AMD family 25, models up to 0x5f but 0x10 to 0x1f
+    Zen3,
+    /// AMD family 26
+    Zen5,
+}
+
 impl ProcessorArgs {
     /// Returns the processor.
     pub(super) fn processor(&self, line: u32) -> Processor {
-        let default = Processor::default();
+        let default = match self.core {
+            Core::Zen3 => Processor::zen_3(),
+            Core::Zen5 => Processor::default(),
+        };
         let levels = match self.level.is_empty() {
             true => of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &default.levels),
             false => Some(self.level.clone()),
@@ -51,7 +79,10 @@ impl ProcessorArgs {
             line_size: line,
             levels: levels.unwrap_or(default.levels.clone()),
             memory_latency: self.memory,
-            reorder_buffer: self.window,
+            reorder_buffer: self.window.unwrap_or(default.reorder_buffer),
+            page_walk_latency: self.page_walk,
+            nested_paging: self.nested_paging,
+            indirect_by_history: !self.last_target,
             prefetch_distance: self.prefetch,
             page_size: u32::try_from(self.page).unwrap_or(u32::MAX),
             ..default

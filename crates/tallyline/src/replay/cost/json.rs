@@ -3,7 +3,7 @@
 //! ```json
 //! {"schema":1,"model":"time","trace":{"machine":"x86_64","process":1,"accesses":9,"threads":1},
 //!  "processor":{"line":64,"levels":[{"size":49152,"ways":12,"cycles":4}],"memory":450,"memory_interval":10,
-//!               "width":8,"window":448,"stores":104,"misses":24,"misprediction":15,"page":4096,"tlb":[96,4096],"prefetch":16},
+//!               "width":8,"window":448,"stores":104,"misses":24,"misprediction":15,"indirect_by_history":true,"page":4096,"tlb":[96,4096],"page_walk":0,"nested_paging":false,"prefetch":16},
 //!  "cycles":100,"instructions":30,"explained":21,"unexplained":0,"mispredictions":1, …accesses,
 //!  "fields":[{"type":"struct pair","field":"+0x8 (b)","variable":"","runtime":false,"share":0.6,"cycles":60,
 //!             "instructions":3,"mispredictions":0,"accesses":3,"levels":[1,1,0],"memory":1,"walks":0}]}
@@ -50,8 +50,11 @@ fn document(findings: &CostFindings) -> Value {
             "stores": processor.store_buffer,
             "misses": processor.miss_buffers,
             "misprediction": processor.misprediction_penalty,
+            "indirect_by_history": processor.indirect_by_history,
             "page": processor.page_size,
             "tlb": processor.tlb_entries,
+            "page_walk": processor.page_walk_latency,
+            "nested_paging": processor.nested_paging,
             "prefetch": processor.prefetch_distance,
         },
         "explained": findings.explained,
