@@ -34,7 +34,7 @@ const ROUNDS: usize = 21;
 /// Rounds of the comparison beyond the last-level cache, where one pass takes long.
 const FAR_ROUNDS: usize = 7;
 
-/// Runs the benchmark on each number of threads.
+/// Measures reads of whole groups on machines of several sizes, with each number of threads.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let real = Real::find()?;
     let (cpus, groups) = if context.quick { (&CPUS[..2], GROUPS / 20) } else { (&CPUS[..], GROUPS) };

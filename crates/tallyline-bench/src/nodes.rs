@@ -81,7 +81,7 @@ type Named = (&'static str, Scale, Box<dyn Side>);
 
 fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
     let real = Real::find()?;
-    let word = Looped::<CallWord>::on_one(AtomicU64::new(0), |_| 0).counting(0).boxed();
+    let word = Looped::<CallWord>::with_shared_state(AtomicU64::new(0), |_| 0).counting(0).boxed();
     let mut all: Vec<Named> = vec![("call/one-word", Scale::default(), word)];
     for &possible in sizes {
         let countable = real.countable(possible);
@@ -97,7 +97,7 @@ fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
                     }
                 }
                 ensure!(counter.read() == used as u64, "the counter comes to a wrong sum");
-                let side = Looped::<CallCounter>::on_one(counter, |_| 0).counting(0).boxed();
+                let side = Looped::<CallCounter>::with_shared_state(counter, |_| 0).counting(0).boxed();
                 all.push((name, at(possible, used), side));
             }
         }

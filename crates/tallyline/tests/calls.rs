@@ -25,7 +25,9 @@ const PROGRAM: &str = "\
 #define KEPT(p) __asm__ volatile(\"\" : \"+r\"(p) : : \"memory\")
 struct object { long first; long (*handler)(struct object *); long (*second)(struct object *); long value; };
 ALONE long handle(struct object *o) { KEPT(o); return o->value; }
-ALONE long call(struct object *o) { KEPT(o); long r = o->handler(o); KEPT(o); return r + 1; }
+/* its work leaves samples in front of the call, by which it is known to run */
+#define WORK __asm__ volatile(\".rept 40\\n imul %0, %0\\n .endr\" : \"+r\"(work))
+ALONE long call(struct object *o) { long work = 3; WORK; KEPT(o); long r = o->handler(o); KEPT(o); return r + work; }
 ALONE long jump_on(struct object *o) { KEPT(o); return o->handler(o); }
 ALONE long through(struct object *o) { KEPT(o); long r = jump_on(o); KEPT(o); return r + 1; }
 ALONE long choose(struct object *o) { KEPT(o); return o->first ? o->handler(o) : o->second(o); }

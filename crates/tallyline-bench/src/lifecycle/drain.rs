@@ -39,7 +39,7 @@ impl Step for Round {
 fn round(pool: &Pool) -> Result<Box<dyn Side>> {
     let counters = (0..COUNTERS).map(|_| Counter::new_in(pool, 0)).collect::<statctr::Result<Vec<_>>>()?;
     let sum = |counters: &Vec<Counter>| counters.iter().map(Counter::read).sum();
-    Ok(Looped::<Round>::on_one(counters, sum).boxed())
+    Ok(Looped::<Round>::with_shared_state(counters, sum).boxed())
 }
 
 /// One counter and 1024 counters, in both placements, each at the best of eight places in the code.

@@ -26,7 +26,7 @@ fn value(counter: &Unsigned) -> u64 {
 
 /// `contatori/inc`.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
-    Looped::<Inc>::on_one(Unsigned::new(), value).thinking(think).boxed()
+    Looped::<Inc>::with_shared_state(Unsigned::new(), value).thinking(think).boxed()
 }
 
 struct Read;
@@ -42,7 +42,7 @@ impl Step for Read {
 
 /// `contatori/read`.
 pub(crate) fn read() -> Box<dyn Side> {
-    Looped::<Read>::on_one(Unsigned::new(), |_| 0).counting(0).boxed()
+    Looped::<Read>::with_shared_state(Unsigned::new(), |_| 0).counting(0).boxed()
 }
 
 /// Bytes of one of its counters.

@@ -78,36 +78,38 @@ steps! {
 
 /// `fixed/inc`.
 pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
-    Ok(Looped::<Inc>::on_one(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
+    Ok(Looped::<Inc>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
 }
 
 /// `fixed/read`.
 pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
-    Looped::<Read>::on_one(counter, |_| 0).counting(0).boxed()
+    Looped::<Read>::with_shared_state(counter, |_| 0).counting(0).boxed()
 }
 
 /// `fixed/add`: an addend that is only known when the program runs.
 pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
-    Ok(Looped::<Add>::on_one(Counter::new_in(pool, 0)?, Counter::read).counting(PACKET_LENGTH).boxed())
+    Ok(Looped::<Add>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read)
+        .counting(PACKET_LENGTH)
+        .boxed())
 }
 
 /// `fixed/packet4`: one commit for each packet, packets go round the interfaces.
 pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
-    let side = Looped::<Packet4>::on_one(interfaces(pool)?, sum_of_all);
+    let side = Looped::<Packet4>::with_shared_state(interfaces(pool)?, sum_of_all);
     Ok(side.counting(PACKET_SUM).thinking(think).boxed())
 }
 
 /// `fixed/packet4-1group`: all packets on one interface.
 pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
-    Ok(Looped::<Packet4One>::on_one(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
+    Ok(Looped::<Packet4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }
 
 /// `fixed/inc4`: four updates for each packet, packets go round the interfaces.
 pub(crate) fn inc4(pool: &Pool) -> Result<Box<dyn Side>> {
-    Ok(Looped::<Inc4>::on_one(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
+    Ok(Looped::<Inc4>::with_shared_state(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
 }
 
 /// `fixed/inc4-1group`: four updates for each packet, all on one interface.
 pub(crate) fn inc4_one(pool: &Pool) -> Result<Box<dyn Side>> {
-    Ok(Looped::<Inc4One>::on_one(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
+    Ok(Looped::<Inc4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }

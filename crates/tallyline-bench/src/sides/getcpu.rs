@@ -28,5 +28,5 @@ pub(crate) fn inc(cpus: usize, think: bool) -> Box<dyn Side> {
     let slots = (0..cpus.next_power_of_two()).map(|_| Padded::default()).collect();
     let total =
         |slots: &Vec<Padded<AtomicU64>>| slots.iter().map(|slot| slot.0.load(Ordering::Relaxed)).sum();
-    Looped::<Inc>::on_one(slots, total).thinking(think).boxed()
+    Looped::<Inc>::with_shared_state(slots, total).thinking(think).boxed()
 }

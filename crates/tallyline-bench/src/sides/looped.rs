@@ -124,13 +124,13 @@ pub(crate) struct Looped<T: Step> {
 }
 
 impl<T: Step> Looped<T> {
-    /// All threads work on one state, of which `total` says what was counted there.
-    pub(crate) fn on_one(state: T::State, total: fn(&T::State) -> u64) -> Self {
-        Self::on_each(vec![state], total)
+    /// Makes a loop in which all threads work on one state, of which `total` says what was counted there.
+    pub(crate) fn with_shared_state(state: T::State, total: fn(&T::State) -> u64) -> Self {
+        Self::with_state_per_thread(vec![state], total)
     }
 
-    /// Each thread works on its own state.
-    pub(crate) fn on_each(states: Vec<T::State>, total: fn(&T::State) -> u64) -> Self {
+    /// Makes a loop in which each thread works on a state of its own.
+    pub(crate) fn with_state_per_thread(states: Vec<T::State>, total: fn(&T::State) -> u64) -> Self {
         let states = states.into_iter().map(Padded).collect();
         Looped { states, loops: loops::<false, T>(), total, per_operation: 1 }
     }

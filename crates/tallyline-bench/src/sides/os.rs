@@ -16,12 +16,12 @@ pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
 }
 
 /// Anonymous memory in small pages, zero until written; given back when dropped.
-pub(crate) struct Region {
+pub(crate) struct BenchMemory {
     address: usize,
     bytes: usize,
 }
 
-impl Region {
+impl BenchMemory {
     /// Maps `bytes`, at least one.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -36,7 +36,7 @@ impl Region {
         // kernel may not know the advice, and then has no large pages either.
         // SAFETY: advice about the mapping just made.
         unsafe { libc::madvise(address, bytes, libc::MADV_NOHUGEPAGE) };
-        Ok(Region { address: address as usize, bytes })
+        Ok(BenchMemory { address: address as usize, bytes })
     }
 
     /// Its first byte's address.
@@ -44,7 +44,7 @@ impl Region {
         self.address
     }
 
-    /// The word that starts at byte `offset`, which must be a multiple of 8.
+    /// Returns the atomic word at byte `offset`, which must be a multiple of 8.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "word at {offset} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only ever
@@ -53,7 +53,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for BenchMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping of `new`, unmapped once; no reference outlives `self`.
         unsafe { libc::munmap(self.address as *mut libc::c_void, self.bytes) };

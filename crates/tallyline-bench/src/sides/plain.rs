@@ -27,7 +27,7 @@ impl Step for Inc {
 /// `plain/inc`: each thread adds to a word of its own.
 pub(crate) fn inc(threads: usize, think: bool) -> Box<dyn Side> {
     let words = (0..threads).map(|_| AtomicU64::new(0)).collect();
-    Looped::<Inc>::on_each(words, |word| word.load(Ordering::Relaxed)).thinking(think).boxed()
+    Looped::<Inc>::with_state_per_thread(words, |word| word.load(Ordering::Relaxed)).thinking(think).boxed()
 }
 
 struct Nothing;
@@ -41,5 +41,5 @@ impl Step for Nothing {
 
 /// `nothing`: the loop alone, and the thinking if there is any.
 pub(crate) fn nothing(think: bool) -> Box<dyn Side> {
-    Looped::<Nothing>::on_one((), |()| 0).counting(0).thinking(think).boxed()
+    Looped::<Nothing>::with_shared_state((), |()| 0).counting(0).thinking(think).boxed()
 }

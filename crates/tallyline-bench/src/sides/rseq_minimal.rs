@@ -26,7 +26,7 @@ pub(crate) fn add(_cpus: usize) -> Available {
 mod x86_64 {
     use super::Available;
     use crate::sides::looped::{Looped, Step};
-    use crate::sides::os::Region;
+    use crate::sides::os::BenchMemory;
     use crate::sides::packet_length;
     use statctr::Mode;
     use std::arch::asm;
@@ -40,7 +40,7 @@ mod x86_64 {
         base: usize,
         area: isize,
         cpus: usize,
-        memory: Region,
+        memory: BenchMemory,
     }
 
     impl Words {
@@ -48,7 +48,7 @@ mod x86_64 {
             let area = rseq_offset().filter(|_| statctr::thread_mode() == Mode::Rseq).ok_or(
                 "no restartable sequences here: glibc before 2.35 (RHEL 9: 2.34-37), or they are turned off",
             )?;
-            let memory = Region::new(cpus.max(1) << SHIFT).map_err(|error| error.to_string())?;
+            let memory = BenchMemory::new(cpus.max(1) << SHIFT).map_err(|error| error.to_string())?;
             Ok(Words { base: memory.address(), area, cpus, memory })
         }
 
@@ -148,12 +148,12 @@ mod x86_64 {
 
     /// `rseq-minimal/inc`, with memory for each of `cpus` CPU numbers.
     pub(crate) fn inc(cpus: usize, think: bool) -> Available {
-        Ok(Looped::<Inc>::on_one(Words::new(cpus)?, Words::total).thinking(think).boxed())
+        Ok(Looped::<Inc>::with_shared_state(Words::new(cpus)?, Words::total).thinking(think).boxed())
     }
 
     /// `rseq-minimal/add`: the addend in a register.
     pub(crate) fn add(cpus: usize) -> Available {
-        let side = Looped::<Add>::on_one(Words::new(cpus)?, Words::total);
+        let side = Looped::<Add>::with_shared_state(Words::new(cpus)?, Words::total);
         Ok(side.counting(super::super::PACKET_LENGTH).boxed())
     }
 }

@@ -17,7 +17,9 @@ impl Step for Inc {
 
 /// `shared-atomic/inc`.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
-    Looped::<Inc>::on_one(AtomicU64::new(0), |word| word.load(Ordering::Relaxed)).thinking(think).boxed()
+    Looped::<Inc>::with_shared_state(AtomicU64::new(0), |word| word.load(Ordering::Relaxed))
+        .thinking(think)
+        .boxed()
 }
 
 struct Read;
@@ -33,7 +35,7 @@ impl Step for Read {
 
 /// `shared-atomic/read`.
 pub(crate) fn read() -> Box<dyn Side> {
-    Looped::<Read>::on_one(AtomicU64::new(0), |_| 0).counting(0).boxed()
+    Looped::<Read>::with_shared_state(AtomicU64::new(0), |_| 0).counting(0).boxed()
 }
 
 /// The four counters of an interface, on one cache line: the best place for counters that are
@@ -69,7 +71,7 @@ impl Step for Packet4 {
 
 /// `shared-atomic/packet4`: packets go round the interfaces.
 pub(crate) fn packet4(think: bool) -> Box<dyn Side> {
-    Looped::<Packet4>::on_one(Default::default(), |all| all.iter().map(Interface::sum).sum())
+    Looped::<Packet4>::with_shared_state(Default::default(), |all| all.iter().map(Interface::sum).sum())
         .counting(PACKET_SUM)
         .thinking(think)
         .boxed()
@@ -88,5 +90,5 @@ impl Step for Packet4One {
 
 /// `shared-atomic/packet4-1group`: all packets on one interface.
 pub(crate) fn packet4_one() -> Box<dyn Side> {
-    Looped::<Packet4One>::on_one(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
+    Looped::<Packet4One>::with_shared_state(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
 }

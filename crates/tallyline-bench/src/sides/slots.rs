@@ -77,10 +77,10 @@ impl Step for Read {
 
 /// `thread-slots/read`, with a slot for each of `slots` threads.
 pub(crate) fn read(slots: usize) -> Box<dyn Side> {
-    Looped::<Read>::on_one(Slots::new(slots), |_| 0).counting(0).boxed()
+    Looped::<Read>::with_shared_state(Slots::new(slots), |_| 0).counting(0).boxed()
 }
 
 /// `thread-slots/inc`.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
-    Looped::<Inc>::on_one(Slots::new(SLOTS), Slots::read).thinking(think).boxed()
+    Looped::<Inc>::with_shared_state(Slots::new(SLOTS), Slots::read).thinking(think).boxed()
 }

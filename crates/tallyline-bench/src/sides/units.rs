@@ -6,7 +6,7 @@
 //! copy would share the caches with the first, and both sides would be measured with half of them.
 
 use super::looped::{Looped, Step, opaque};
-use super::os::{self, Region};
+use super::os::{self, BenchMemory};
 use super::scan;
 use super::{Calls, Side};
 use statctr::raw::RawGroup;
@@ -49,7 +49,7 @@ pub(crate) struct Units {
 
 enum Memory {
     /// Ours alone.
-    Own(Region),
+    Own(BenchMemory),
     /// That of these groups.
     Library(#[expect(dead_code, reason = "keeps the memory")] Arc<Vec<Group>>),
 }
@@ -58,7 +58,7 @@ impl Units {
     /// Maps units for the CPUs 0 to `cpus` − 1, all zero.
     pub(crate) fn new(cpus: usize, shape: Shape) -> io::Result<Self> {
         let stride = shape.stride.max(shape.unit_bytes()).next_multiple_of(64);
-        let memory = Region::new(cpus * stride)?;
+        let memory = BenchMemory::new(cpus * stride)?;
         let home = memory.address();
         let offsets = (0..cpus).map(|cpu| cpu * stride).collect();
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })
@@ -211,7 +211,9 @@ pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
         units: Arc::clone(units),
         sums: (0..units.shape.groups * units.shape.items).map(|_| AtomicU64::new(0)).collect(),
     };
-    Looped::<ItemMajor>::on_each((0..threads).map(|_| reader()).collect(), |_| 0).counting(0).boxed()
+    Looped::<ItemMajor>::with_state_per_thread((0..threads).map(|_| reader()).collect(), |_| 0)
+        .counting(0)
+        .boxed()
 }
 
 /// The sums that one pass of `item-major` comes to.
@@ -250,7 +252,7 @@ impl Step for ReadOne {
 
 /// Reads one item over all units: what reading a counter costs where every possible CPU is walked.
 pub(crate) fn read_one(units: Units) -> Box<dyn Side> {
-    Looped::<ReadOne>::on_one(units, |_| 0).counting(0).boxed()
+    Looped::<ReadOne>::with_shared_state(units, |_| 0).counting(0).boxed()
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ pub(super) fn decode(
     effects: &mut Vec<Effect>,
     second_operands: &mut Vec<(u32, Memory)>,
 ) {
+    // an instruction has about four bytes, and an effect or two
+    instructions.reserve(bytes.len() / 4);
+    effects.reserve(bytes.len() / 4);
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
     let mut native = iced_x86::Instruction::default();

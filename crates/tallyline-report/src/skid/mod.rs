@@ -9,6 +9,37 @@ pub use shift::EventShift;
 
 use std::fmt;
 
+/// The instruction that samples of imprecise events are charged to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Skid {
+    /// The one that they were taken at.
+    #[default]
+    None,
+    /// The one that retired before it.
+    Corrected {
+        /// The number of samples that are charged elsewhere.
+        samples: u64,
+        /// The number of those at places whose samples are divided among several instructions.
+        divided: u64,
+    },
+}
+
+impl fmt::Display for Skid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skid::None => f.write_str("not corrected"),
+            Skid::Corrected { samples: 0, .. } => f.write_str("nothing to correct"),
+            Skid::Corrected { samples, divided } => {
+                write!(f, "corrected, {samples} samples are charged to the instruction before")?;
+                match divided {
+                    0 => Ok(()),
+                    _ => write!(f, ", {divided} of them divided among several"),
+                }
+            }
+        }
+    }
+}
+
 /// The rule by which samples at a place are charged to other instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
