@@ -91,7 +91,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Target { machine, big_endian: !self.is_little_endian() }
     }
 
-    /// Returns the naming of the sections that have units of DWARF; none if there are none.
+    /// Returns the names that the DWARF sections have (plain, `.dwo` or those of LTO); none if there are no units.
     pub(crate) fn naming(&self) -> Option<Naming> {
         [Naming::Plain, Naming::Split, Naming::Lto].into_iter().find(|naming| self.has_units(*naming))
     }

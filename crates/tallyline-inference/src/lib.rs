@@ -64,7 +64,7 @@ use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::program::UnitCache;
 use tallyline_debuginfo::{Companions, DebugInfo};
 
-/// The functions to analyse.
+/// The functions to analyse: all, or those that have certain addresses.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'w> {
     /// All functions that debug information describes.

@@ -4,15 +4,25 @@ use crate::code::{Access, Register};
 use std::fmt;
 use tallyline_debuginfo::model::TypeId;
 
-/// The outcome for one memory operand.
+/// The outcome for one memory operand: `T` is its type, and `R` the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Outcome<T = Typed, R = Reason> {
     /// A part of an object.
-    Typed(Typed),
+    Typed(T),
     /// Memory that has no type in the program.
     Pseudo(Pseudo),
     /// Unknown, with the reason.
-    Untyped(Reason),
+    Untyped(R),
+}
+
+impl<T, R> Outcome<T, R> {
+    /// Returns the operand, if it has a type.
+    pub fn operand(&self) -> Option<&T> {
+        match self {
+            Outcome::Typed(operand) => Some(operand),
+            _ => None,
+        }
+    }
 }
 
 /// A part of an object.

@@ -16,7 +16,7 @@ use super::value::{State, Value};
 use crate::code::{ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register};
 use tallyline_debuginfo::model::TypeId;
 
-/// The symbolic value that an effect writes to a register.
+/// The symbolic address that an effect writes to a register, and the tag of an enumeration that it then holds.
 pub(super) struct TagTransfer {
     to: Register,
     name: SymbolicValue,

@@ -166,7 +166,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Replaces a stack address by that of the variable there, if another address may stand for it.
+    /// Replaces a stack address by that of the variable there, where it meets another address that differs.
     pub(super) fn place_on_stack(
         &mut self,
         state: &State,

@@ -7,6 +7,7 @@ use super::file::{BuildId, BuildIds, Mmap, RecordBody, Recording};
 use super::sample::CpuMode;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The process of the kernel's own mappings.
@@ -17,12 +18,17 @@ const COPY_LIMIT: u64 = 1 << 26;
 
 /// A file, or what else code and data are in. The index is stable while a recording is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DsoId(u32);
+pub struct DsoId(NonZeroU32);
 
 impl DsoId {
-    /// The position in [`AddressSpaces::dsos`].
-    pub fn index(self) -> u32 {
-        self.0
+    /// Returns the id of the file at a position in [`AddressSpaces::dsos`]; none past the last that 32 bits can say.
+    pub fn from_position(position: usize) -> Option<DsoId> {
+        u32::try_from(position).ok()?.checked_add(1).and_then(NonZeroU32::new).map(DsoId)
+    }
+
+    /// Returns the position in [`AddressSpaces::dsos`].
+    pub fn position(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 
@@ -219,12 +225,12 @@ impl AddressSpaces {
     /// The file with this index.
     pub fn dso(&self, id: DsoId) -> &Dso {
         // ids come from here, and none is ever taken away
-        &self.dsos[id.0 as usize]
+        &self.dsos[id.position()]
     }
 
     /// All files that were mapped so far.
     pub fn dsos(&self) -> impl Iterator<Item = (DsoId, &Dso)> {
-        (0..).map(DsoId).zip(&self.dsos)
+        (0..).map_while(DsoId::from_position).zip(&self.dsos)
     }
 
     /// The name of a thread, if it is known.
@@ -271,10 +277,10 @@ impl AddressSpaces {
         let build_id = mapping.build_id.or_else(|| self.build_ids.get(path));
         let dso = self.intern(path, kind, build_id);
         if let Some(symbol) = reference {
-            let known = &mut self.dsos[dso.0 as usize].reference;
+            let known = &mut self.dsos[dso.position()].reference;
             *known = Some((String::from_utf8_lossy(symbol).into_owned(), mapping.file_offset));
         }
-        let processes = &mut self.dsos[dso.0 as usize].processes;
+        let processes = &mut self.dsos[dso.position()].processes;
         if kind == DsoKind::File && processes.len() < PROCESSES_KEPT && !processes.contains(&mapping.pid) {
             processes.push(mapping.pid);
         }
@@ -289,7 +295,7 @@ impl AddressSpaces {
     }
 
     fn intern(&mut self, path: &[u8], kind: DsoKind, build_id: Option<BuildId>) -> DsoId {
-        let next = DsoId(u32::try_from(self.dsos.len()).unwrap_or(u32::MAX));
+        let next = DsoId::from_position(self.dsos.len()).unwrap_or(DsoId(NonZeroU32::MAX));
         let id = *self.by_path.entry((path.to_vec(), build_id, kind)).or_insert(next);
         if id == next {
             let path = String::from_utf8_lossy(path).into_owned();

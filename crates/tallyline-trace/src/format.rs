@@ -237,7 +237,7 @@ impl Access {
     }
 }
 
-/// An event of a thread.
+/// The record of a thread: an access to memory, or a synchronisation with other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An access to memory.

@@ -436,7 +436,7 @@ impl<'a> Entry<'a> {
         self.attributes.iter().any(|(own, _)| *own == name)
     }
 
-    /// A number; small signed ones are sign-extended.
+    /// Returns the value of an attribute as an integer; those of signed forms are sign-extended.
     pub(super) fn number(&self, name: DwAt) -> Option<u64> {
         number(&self.value(name)?)
     }

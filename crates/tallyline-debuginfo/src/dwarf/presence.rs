@@ -61,7 +61,8 @@ impl Names {
         }
     }
 
-    /// Returns the filter for units in this byte order; none if the names have too many offsets. Where
+    /// Returns the byte patterns by which a unit is known to define no wanted type, in this byte order; none if there would
+    /// be too many. Where
     /// equal strings are `merged`, a string that is the name leaves no other copy of it.
     pub(super) fn presence(&self, little_endian: bool, merged: bool) -> Option<Presence> {
         let mut offsets = Vec::new();

@@ -5,7 +5,7 @@ use super::found::Found;
 use super::hash::{Hash, hash_member};
 use super::offset::GlobalDieOffset;
 use super::scan::{NameMatcher, Scanner};
-use super::scopes::{Class, Closed, Name, ScopedKind, Scopes, classes, is_scope, scoped_types};
+use super::scopes::{Class, FinishedRecord, Name, ScopedKind, Scopes, classes, is_scope, scoped_types};
 use super::tags::is_record;
 use super::units::Context;
 use crate::error::Result;
@@ -40,7 +40,8 @@ impl<'a> Scanner<'_, 'a> {
         let mut walk = Walk { scopes, classes, with_classes: self.before.outlines.is_some() };
         // the inner before the outer
         let mut closed = Vec::new();
-        let mut leave = |left: Closed<'a>| closed.extend((!known.contains(&left.key)).then_some(left));
+        let mut leave =
+            |left: FinishedRecord<'a>| closed.extend((!known.contains(&left.key)).then_some(left));
         while !entries.is_empty() && entries.depth() > 0 {
             let (place, depth) = (entries.place(), entries.depth());
             walk.scopes.leave(depth, &mut leave);
@@ -53,7 +54,7 @@ impl<'a> Scanner<'_, 'a> {
         walk.scopes.leave(0, &mut leave);
         let Walk { mut scopes, classes, .. } = walk;
         closed.sort_by_key(|closed| closed.place);
-        for Closed { place, top_level, declared, key } in closed {
+        for FinishedRecord { place, top_level, declared, key } in closed {
             let key = match self.exact {
                 true => {
                     let mut hash = Hash::default();
@@ -168,7 +169,7 @@ impl<'a> Walk<'_, 'a> {
         let is_held = scopes.open.last().is_some_and(|open| open.variants);
         let record = (named && !is_declaration && !is_held).then(|| {
             entry.hash_numbers(&[constants::DW_AT_byte_size], &mut hash);
-            (Closed { place, top_level: depth == 1, declared, key }, hash)
+            (FinishedRecord { place, top_level: depth == 1, declared, key }, hash)
         });
         let inside = if declared.outer == current { key } else { scopes.hash(current, name).0.key() };
         scopes.enter(depth, name.map(Name::Stored), inside, record);

@@ -55,16 +55,16 @@ pub(super) struct Open<'a> {
     pub(super) depth: isize,
     pub(super) scope: usize,
     /// A record that is wanted, with what is known of it so far.
-    pub(super) record: Option<(Closed<'a>, Hash)>,
+    pub(super) record: Option<(FinishedRecord<'a>, Hash)>,
     /// Records inside are what its variants hold.
     pub(super) variants: bool,
     /// `true` if nothing in it is known by its scope.
     pub(super) is_leaf: bool,
 }
 
-/// A record that was left.
+/// A record whose children have all been read.
 #[derive(Clone, Copy)]
-pub(super) struct Closed<'a> {
+pub(super) struct FinishedRecord<'a> {
     pub(super) place: GlobalDieOffset,
     pub(super) top_level: bool,
     pub(super) declared: Declared<'a>,
@@ -125,7 +125,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         depth: isize,
         name: Option<Name<'a>>,
         key: Key,
-        record: Option<(Closed<'a>, Hash)>,
+        record: Option<(FinishedRecord<'a>, Hash)>,
     ) {
         let outer = self.current();
         let is_private = matches!(name, Some(Name::Anonymous)) || self.is_private(outer);
@@ -157,13 +157,13 @@ impl<'u, 'a> Scopes<'u, 'a> {
     }
 
     /// Leaves what does not go on at this depth; of records says what is known.
-    pub(super) fn leave(&mut self, depth: isize, mut each: impl FnMut(Closed<'a>)) {
+    pub(super) fn leave(&mut self, depth: isize, mut each: impl FnMut(FinishedRecord<'a>)) {
         while let Some(left) = self.open.pop_if(|open| open.depth >= depth) {
             if left.is_leaf {
                 self.scopes.truncate(left.scope);
             }
             if let Some((closed, hash)) = left.record {
-                each(Closed { key: hash.key(), ..closed });
+                each(FinishedRecord { key: hash.key(), ..closed });
             }
         }
     }

@@ -73,7 +73,8 @@ pub use catalogue::{RULES, RuleInfo};
 pub use keys::reference;
 pub use net_cachelines::{Access, Table, TableEntry, check_table};
 pub use parse::PolicyError;
-pub use policy::{Allow, GroupRule, Level, PairRule, Placement, Policy, Rule, RuleKind, TypeRule};
+pub use policy::{GroupRule, Level, Policy};
+use policy::{Rule, RuleKind};
 pub use suggest::{SuggestedNames, suggest};
 
 use subjects::{Subject, Subjects};

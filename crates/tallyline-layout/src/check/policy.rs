@@ -35,9 +35,9 @@ impl Policy {
         self.unknown
     }
 
-    /// Returns the rules, in the order of the file.
-    pub fn rules(&self) -> &[Rule] {
-        &self.rules
+    /// Returns whether it has no rules.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
     }
 }
 
@@ -49,7 +49,7 @@ impl Default for Policy {
 
 /// A rule about types.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// The name of the type, or a pattern.
     pub(crate) pattern: String,
     pub(crate) level: Level,
@@ -58,31 +58,9 @@ pub struct Rule {
     pub(crate) kind: RuleKind,
 }
 
-impl Rule {
-    /// Returns the severity of a violation.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// Returns the reason given for the rule.
-    pub fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-
-    /// Returns its line in the policy.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-
-    /// Returns the requirement.
-    pub fn kind(&self) -> &RuleKind {
-        &self.kind
-    }
-}
-
 /// The requirement of a rule.
 #[derive(Clone, Debug)]
-pub enum RuleKind {
+pub(crate) enum RuleKind {
     /// About a type as a whole.
     Type(TypeRule),
     /// About a group of members.
@@ -95,7 +73,7 @@ pub enum RuleKind {
 
 /// Limits of a type. What is none is not asked for.
 #[derive(Clone, Debug, Default)]
-pub struct TypeRule {
+pub(crate) struct TypeRule {
     pub(crate) max_size: Option<u64>,
     /// In cache lines, if it starts on one.
     pub(crate) max_lines: Option<u64>,
@@ -112,18 +90,6 @@ pub struct TypeRule {
     pub(crate) align: Option<u64>,
     /// It starts on a line and fills its last one.
     pub(crate) per_cpu: bool,
-}
-
-impl TypeRule {
-    /// Returns the largest allowed size in bytes.
-    pub fn max_size(&self) -> Option<u64> {
-        self.max_size
-    }
-
-    /// Returns the least alignment in bytes.
-    pub fn align(&self) -> Option<u64> {
-        self.align
-    }
 }
 
 /// Limits of a group. What is none is not asked for.
@@ -163,7 +129,7 @@ impl GroupRule {
 
 /// Members whose lines matter to each other.
 #[derive(Clone, Debug, Default)]
-pub struct PairRule {
+pub(crate) struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
     pub(crate) sets: Vec<Vec<String>>,
     /// The possible start offsets of the type.
@@ -172,7 +138,7 @@ pub struct PairRule {
 
 /// The possible start offsets of a type; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Placement {
+pub(crate) enum Placement {
     /// On a line.
     #[default]
     Line,
@@ -184,7 +150,7 @@ pub enum Placement {
 
 /// An exception from the rules.
 #[derive(Clone, Debug)]
-pub struct Allow {
+pub(crate) struct Allow {
     /// The name of the type, or a pattern.
     pub(crate) pattern: String,
     pub(crate) rule: Option<String>,
@@ -194,26 +160,6 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// Returns the allowed rule; none for every rule.
-    pub fn rule(&self) -> Option<&str> {
-        self.rule.as_deref()
-    }
-
-    /// Returns the member or group; none for every one.
-    pub fn member(&self) -> Option<&str> {
-        self.member.as_deref()
-    }
-
-    /// Returns the reason.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-
-    /// Returns its line in the policy.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-
     /// Returns whether this exception covers a finding.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {

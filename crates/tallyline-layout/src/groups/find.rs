@@ -31,7 +31,7 @@ pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
     plain || fields(types, record).iter().any(|field| types.name(field.name).starts_with(BEGIN))
 }
 
-/// Finds the groups of a struct. `line` is the size of a cache line in bytes.
+/// Finds the cache-line groups of a struct by their begin and end markers. `line` is the size of a cache line in bytes.
 pub fn find(types: &Types, record: &Record, line: u64) -> Found {
     let all = fields(types, record);
     let mut found = Found::default();

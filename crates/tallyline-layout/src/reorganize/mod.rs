@@ -38,8 +38,8 @@ mod proposal;
 mod smallest;
 mod together;
 
-pub use proposal::{Checkable, Extent, Move, Proposal, Proven, checkable, print};
-pub use together::Together;
+pub use proposal::{CompilableProposal, Extent, Move, Proposal, Proven, checkable, print};
+pub use together::CombinedProposal;
 
 use crate::explain::{Abi, Manner, Unexplained, replay};
 use std::fmt;

@@ -140,7 +140,7 @@ impl Proposal {
     }
 }
 
-/// Lays items out in an order and collects the moves. None if numbers are beyond any struct's.
+/// Places members one behind the other in an order, and collects those that move. None if numbers are beyond any struct's.
 pub(super) fn lay_out(
     types: &Types,
     id: RecordId,
@@ -356,19 +356,19 @@ fn in_order(
 
 /// A source by which a compiler can verify a proposal as it is printed.
 #[derive(Clone, Debug)]
-pub struct Checkable {
+pub struct CompilableProposal {
     pub(crate) needs: String,
     pub(crate) text: String,
     pub(crate) name: String,
 }
 
-impl Checkable {
+impl CompilableProposal {
     /// Returns the C declarations that the text needs.
     pub fn needs(&self) -> &str {
         &self.needs
     }
 
-    /// Returns the text as it is printed, and a use of the type.
+    /// Returns the C source of the proposed layout as it is printed, with a use of the type, so that a compiler describes it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -384,7 +384,7 @@ pub fn checkable(
     types: &mut Types,
     type_id: TypeId,
     proposal: &Proposal,
-) -> tallyline_debuginfo::Result<Option<Checkable>> {
+) -> tallyline_debuginfo::Result<Option<CompilableProposal>> {
     let record = types.record(proposal.record);
     let name = match types.get(type_id) {
         _ if record.name.is_some() => types.name(record.name),
@@ -407,7 +407,7 @@ pub fn checkable(
     text += &format!("_Static_assert(_Alignof({ty}) == {align}, \"alignment of {align}\");\n");
     // without a use compilers leave it out of the debug information
     text += &format!("{ty} *tallyline_use;\n");
-    Ok(Some(Checkable { needs, text, name }))
+    Ok(Some(CompilableProposal { needs, text, name }))
 }
 
 fn one(

@@ -18,7 +18,7 @@ const CHAIN_LIMIT: usize = 256;
 
 /// New layouts of all records that are not as they were.
 #[derive(Debug, Default)]
-pub struct Together {
+pub struct CombinedProposal {
     layouts: FxHashMap<RecordId, Layout>,
     kept: FxHashSet<RecordId>,
 }
@@ -35,8 +35,8 @@ pub(super) struct Layout {
     pub(super) size: u64,
 }
 
-impl Together {
-    /// The records that are laid out anew, in order.
+impl CombinedProposal {
+    /// Returns the records whose layout changes, by id.
     pub fn records(&self) -> Vec<RecordId> {
         let mut records: Vec<RecordId> = self.layouts.keys().copied().collect();
         records.sort_unstable_by_key(|id| id.index());
@@ -61,12 +61,12 @@ impl Together {
 impl Reorganizer<'_> {
     /// Applies the proposal for every named struct. One more pass over all types, about as long as
     /// [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked again.
-    pub fn together(&self, ids: &[TypeId], outcomes: &[Outcome]) -> Together {
+    pub fn together(&self, ids: &[TypeId], outcomes: &[Outcome]) -> CombinedProposal {
         let types = self.types();
         let known = ids.iter().zip(outcomes);
         let known = known.filter_map(|(id, outcome)| Some((types.as_record(types.strip(*id))?.0, outcome)));
         let known = known.collect();
-        let mut applying = Applying { by: self, known, all: Together::default() };
+        let mut applying = Applying { by: self, known, all: CombinedProposal::default() };
         for id in applying.inner_first() {
             applying.record(id);
         }
@@ -77,7 +77,7 @@ impl Reorganizer<'_> {
 struct Applying<'r, 't> {
     by: &'r Reorganizer<'t>,
     known: FxHashMap<RecordId, &'r Outcome>,
-    all: Together,
+    all: CombinedProposal,
 }
 
 impl Applying<'_, '_> {
@@ -211,7 +211,7 @@ impl Applying<'_, '_> {
     }
 }
 
-impl Together {
+impl CombinedProposal {
     /// The size of a type with all proposals applied.
     pub(super) fn size_of(&self, by: &Reorganizer<'_>, id: TypeId) -> u64 {
         let types = by.types();

@@ -137,7 +137,7 @@ pub(super) enum CopyStatus {
     Lost { by: Invalidation, written: u64 },
 }
 
-/// A line.
+/// A cache line: its state in each core, and the events that it took part in.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) number: u64,

@@ -15,7 +15,7 @@ mod scalar;
 mod spell;
 
 use super::together::Layout;
-use super::{Proposal, Reorganizer, Together};
+use super::{CombinedProposal, Proposal, Reorganizer};
 use crate::explain::{Manner, Placed, replay};
 use rustc_hash::FxHashMap;
 use spell::Speller;
@@ -143,7 +143,11 @@ impl Source {
 }
 
 /// Writes the source for some records as they are with all proposals applied.
-pub fn source_together(reorganizer: &Reorganizer<'_>, together: &Together, records: &[RecordId]) -> Source {
+pub fn source_together(
+    reorganizer: &Reorganizer<'_>,
+    together: &CombinedProposal,
+    records: &[RecordId],
+) -> Source {
     let mut writer = Writer::new(reorganizer, Some(together));
     for id in records {
         let mut uses = Vec::new();
@@ -201,7 +205,7 @@ fn bit_checks(members: &[Member], proposal: &Proposal) -> Vec<BitCheck> {
 struct Writer<'r, 't> {
     reorganizer: &'r Reorganizer<'t>,
     // where records are declared as they are with all proposals applied
-    together: Option<&'r Together>,
+    together: Option<&'r CombinedProposal>,
     source: Source,
     // what was declared already
     records: FxHashMap<RecordId, usize>,
@@ -211,7 +215,7 @@ struct Writer<'r, 't> {
 }
 
 impl<'r, 't> Writer<'r, 't> {
-    fn new(reorganizer: &'r Reorganizer<'t>, together: Option<&'r Together>) -> Writer<'r, 't> {
+    fn new(reorganizer: &'r Reorganizer<'t>, together: Option<&'r CombinedProposal>) -> Writer<'r, 't> {
         let mut writer = Writer {
             reorganizer,
             together,
