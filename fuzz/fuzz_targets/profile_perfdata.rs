@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use tallyline_perf_data::file::{ChunkedRecording, RecordBody};
 use tallyline_perf_data::{AddressSpaces, Recording};
-use tallyline_report::{MergeGranularity, Profile};
+use tallyline_report::{LoadedSamples, MergeGranularity};
 
 /// A file without a name.
 static FILE: LazyLock<File> = LazyLock::new(|| {
@@ -18,8 +18,8 @@ static FILE: LazyLock<File> = LazyLock::new(|| {
     file
 });
 
-fn samples(profile: &Profile) -> u64 {
-    profile.points.iter().map(|point| point.samples).sum()
+fn samples(loaded: &LoadedSamples) -> u64 {
+    loaded.groups().iter().map(|group| group.samples).sum()
 }
 
 fn read_in_pieces(bytes: &[u8], recording: &Recording<'_>) {
@@ -27,13 +27,13 @@ fn read_in_pieces(bytes: &[u8], recording: &Recording<'_>) {
     FILE.write_all_at(bytes, 0).expect("writable");
     let Ok(Some(pieces)) = ChunkedRecording::open(&FILE) else { return };
     for apart in [MergeGranularity::None, MergeGranularity::Samples] {
-        let Ok(Some(in_pieces)) = Profile::load_pieces(&pieces, apart) else { continue };
-        let Ok(whole) = Profile::load(recording, apart) else { continue };
+        let Ok(Some(in_pieces)) = LoadedSamples::load_pieces(&pieces, apart) else { continue };
+        let Ok(whole) = LoadedSamples::load(recording, apart) else { continue };
         assert_eq!(samples(&in_pieces), samples(&whole));
     }
     // what another file of a folder may hold: garbage, as a header is no record
     if let Ok(pieces) = pieces.with_more([(&*FILE, "data.0".to_owned())]) {
-        let _ = Profile::load_pieces(&pieces, MergeGranularity::None);
+        let _ = LoadedSamples::load_pieces(&pieces, MergeGranularity::None);
     }
 }
 

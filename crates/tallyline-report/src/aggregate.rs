@@ -3,7 +3,8 @@
 use super::counts::Counts;
 use super::filter::Filter;
 use super::keys::Column;
-use super::profile::{Profile, SampleGroup};
+use super::profile::Profile;
+use super::samples::SampleGroup;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -19,10 +20,10 @@ pub enum Weighing {
 
 impl Weighing {
     /// Returns the weight of a group of samples.
-    pub fn of(self, point: &SampleGroup) -> u64 {
+    pub fn of(self, group: &SampleGroup) -> u64 {
         match self {
-            Weighing::Period => point.period,
-            Weighing::Weight => point.weight.weight().max(1).saturating_mul(point.samples),
+            Weighing::Period => group.period,
+            Weighing::Weight => group.weight.weight().max(1).saturating_mul(group.samples),
         }
     }
 }
@@ -65,7 +66,7 @@ pub struct Table {
     pub whole_events: Vec<Counts>,
 }
 
-type Groups = FxHashMap<Box<[u64]>, Box<[Counts]>>;
+type RowCounts = FxHashMap<Box<[u64]>, Box<[Counts]>>;
 
 /// Counts the samples of some events by columns. Cost: one hash for each sample, in parallel.
 pub fn aggregate(
@@ -76,68 +77,68 @@ pub fn aggregate(
     weighing: Weighing,
 ) -> Table {
     let keys: Vec<_> = columns.iter().filter_map(Column::key).collect();
-    let number_of = |point: &SampleGroup| events.iter().position(|event| *event == point.event as usize);
-    let empty = || (Groups::default(), vec![Counts::default(); events.len()]);
-    let chunk = (profile.points.len() / (rayon::current_num_threads() * 4)).max(1 << 12);
-    let (groups, whole_events) = profile
-        .points
+    let number_of = |group: &SampleGroup| events.iter().position(|event| *event == group.event as usize);
+    let empty = || (RowCounts::default(), vec![Counts::default(); events.len()]);
+    let chunk = (profile.groups().len() / (rayon::current_num_threads() * 4)).max(1 << 12);
+    let (rows, whole_events) = profile
+        .groups()
         .par_chunks(chunk)
-        .map(|points| {
-            let (mut groups, mut whole) = empty();
+        .map(|groups| {
+            let (mut rows, mut whole) = empty();
             let mut values: Vec<u64> = vec![0; keys.len()];
-            for point in points {
-                let Some(event) = number_of(point) else { continue };
+            for group in groups {
+                let Some(event) = number_of(group) else { continue };
                 let counts =
-                    Counts { samples: point.samples, period: point.period, total: weighing.of(point) };
+                    Counts { samples: group.samples, period: group.period, total: weighing.of(group) };
                 whole[event].add(counts);
-                if !filter.accepts(profile, point) {
+                if !filter.accepts(profile, group) {
                     continue;
                 }
                 for (value, key) in values.iter_mut().zip(&keys) {
-                    *value = (key.value)(profile, point);
+                    *value = (key.value)(profile, group);
                 }
-                match groups.get_mut(values.as_slice()) {
+                match rows.get_mut(values.as_slice()) {
                     Some(events) => events[event].add(counts),
                     None => {
                         let mut of_events = vec![Counts::default(); events.len()];
                         of_events[event] = counts;
-                        groups.insert(values.clone().into(), of_events.into());
+                        rows.insert(values.clone().into(), of_events.into());
                     }
                 }
             }
-            (groups, whole)
+            (rows, whole)
         })
         .reduce(empty, merge);
-    finish(groups, whole_events)
+    finish(rows, whole_events)
 }
 
 fn merge(
-    (mut groups, mut whole): (Groups, Vec<Counts>),
-    (other, other_whole): (Groups, Vec<Counts>),
-) -> (Groups, Vec<Counts>) {
-    if groups.len() < other.len() {
-        return merge((other, other_whole), (groups, whole));
+    (mut rows, mut whole): (RowCounts, Vec<Counts>),
+    (other, other_whole): (RowCounts, Vec<Counts>),
+) -> (RowCounts, Vec<Counts>) {
+    if rows.len() < other.len() {
+        return merge((other, other_whole), (rows, whole));
     }
     for (values, counts) in other {
-        match groups.get_mut(&values) {
+        match rows.get_mut(&values) {
             Some(known) => known.iter_mut().zip(counts).for_each(|(known, counts)| known.add(counts)),
             None => {
-                groups.insert(values, counts);
+                rows.insert(values, counts);
             }
         }
     }
     whole.iter_mut().zip(other_whole).for_each(|(whole, other)| whole.add(other));
-    (groups, whole)
+    (rows, whole)
 }
 
-fn finish(groups: Groups, whole_events: Vec<Counts>) -> Table {
+fn finish(rows: RowCounts, whole_events: Vec<Counts>) -> Table {
     let sum = |events: &[Counts]| {
         let mut sum = Counts::default();
         events.iter().for_each(|counts| sum.add(*counts));
         sum
     };
     let mut rows: Vec<Row> =
-        groups.into_iter().map(|(values, events)| Row { values, counts: sum(&events), events }).collect();
+        rows.into_iter().map(|(values, events)| Row { values, counts: sum(&events), events }).collect();
     rows.par_sort_unstable_by(|a, b| {
         let size = |row: &Row| (row.counts.total, row.counts.samples);
         size(b).cmp(&size(a)).then_with(|| a.values.cmp(&b.values))
@@ -150,14 +151,18 @@ fn finish(groups: Groups, whole_events: Vec<Counts>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::hierarchy;
+    use super::super::index::{DataId, JoinedId, PlaceId, SymbolId};
+    use super::super::info::EventInfo;
     use super::super::keys::{ALL, Column};
     use super::super::names::NameId;
     use super::super::operand::{Operand, Outcome, Reason};
-    use super::super::profile::{EventInfo, Place, Resolved};
+    use super::super::places::{Place, PlaceKind};
+    use super::super::samples::{Operands, Samples};
     use super::*;
     use std::collections::HashSet;
     use tallyline_inference::Pseudo;
     use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
+    use tallyline_perf_data::spaces::DsoId;
 
     /// Numbers without an order (xorshift); the same in each run.
     struct Random(u64);
@@ -172,9 +177,9 @@ mod tests {
     }
 
     /// Samples of everything at random, many of them equal in some keys.
-    fn profile(random: &mut Random, samples: usize) -> Profile {
-        let mut profile = Profile { line_size: 64, ..Profile::default() };
-        let names: Vec<NameId> = ["a", "b", "c", "d"].iter().map(|name| profile.names.intern(name)).collect();
+    fn profile(random: &mut Random, count: usize) -> Profile {
+        let mut samples = Samples::default();
+        let names: Vec<NameId> = ["a", "b", "c", "d"].iter().map(|name| samples.names.intern(name)).collect();
         let event = |name: &str| EventInfo {
             name: name.to_owned(),
             is_precise: true,
@@ -182,20 +187,20 @@ mod tests {
             has_weight: true,
             has_source: true,
         };
-        profile.events = vec![event("one"), event("two")];
-        for index in 0..40 {
-            profile.places.push(Place { dso: index % 3, offset: index.into(), mode: CpuMode::User, pid: 0 });
-            profile.resolved.push(Resolved {
-                address: index.into(),
-                symbol: index % 5,
-                ..Resolved::default()
-            });
+        samples.info.line_size = 64;
+        samples.info.events = vec![event("one"), event("two")];
+        let (mut outcomes, mut symbols) = (Vec::new(), Vec::new());
+        for index in 0..40_u32 {
+            let dso = DsoId::from_position(index as usize % 3);
+            let (offset, kind) = (index.into(), PlaceKind::Instruction);
+            samples.places.push(Place { dso, offset, mode: CpuMode::User, pid: None, kind }, offset);
+            symbols.push(SymbolId::of(index as usize % 5));
             let name = names[index as usize % 4];
-            profile.outcomes.push(match index % 4 {
+            outcomes.push(match index % 4 {
                 0 => Outcome::Pseudo(Pseudo::StackOperation),
                 1 => Outcome::Untyped(Reason::NoDebugInfo),
                 _ => Outcome::Typed(Operand {
-                    ty: 0,
+                    ty: JoinedId::of(0),
                     name,
                     offset: u64::from(index) * 8,
                     or: None,
@@ -209,25 +214,26 @@ mod tests {
                 }),
             });
         }
-        for _ in 0..samples {
-            let place = random.below(40) as u32;
-            profile.points.push(SampleGroup {
+        samples.places.set_symbols(symbols);
+        for _ in 0..count {
+            let place = PlaceId::of(random.below(40) as usize);
+            samples.groups.push(SampleGroup {
                 event: random.below(2) as u32,
                 pid: random.below(3) as i32,
                 tid: random.below(5) as i32,
                 comm: names[random.below(4) as usize],
-                cpu: random.below(4) as u32,
+                cpu: Some(random.below(4) as u32),
                 exact: true,
                 samples: 1,
                 mode: CpuMode::User,
                 ip: random.below(50),
                 place,
                 charged: place,
-                caller: random.below(40) as u32,
+                caller: PlaceId::from_position(random.below(40) as usize),
                 time: 0,
                 period: random.below(1000),
                 address: random.below(4096),
-                data: crate::index::DataId::from_position(0),
+                data: DataId::from_position(0),
                 registers: None,
                 physical_address: random.below(4096),
                 weight: Weight::new(random.below(50), 1, 2),
@@ -236,7 +242,7 @@ mod tests {
                 code_page_size: 4096,
             });
         }
-        profile
+        Profile { samples, operands: Operands::new(outcomes), ..Profile::default() }
     }
 
     #[test]
@@ -257,10 +263,11 @@ mod tests {
             let weighing = if round % 2 == 0 { Weighing::Period } else { Weighing::Weight };
             let events: &[usize] = [&[0][..], &[1], &[0, 1]][round % 3];
             let table = aggregate(&profile, &keys, events, &filter, weighing);
-            let of_events = || profile.points.iter().filter(|point| events.contains(&(point.event as usize)));
+            let of_events =
+                || profile.groups().iter().filter(|group| events.contains(&(group.event as usize)));
             let mut expected = Counts::default();
-            for point in of_events().filter(|point| filter.accepts(&profile, point)) {
-                expected.add(Counts { samples: 1, period: point.period, total: weighing.of(point) });
+            for group in of_events().filter(|group| filter.accepts(&profile, group)) {
+                expected.add(Counts { samples: 1, period: group.period, total: weighing.of(group) });
             }
             let mut sum = Counts::default();
             table.rows.iter().for_each(|row| sum.add(row.counts));

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use tallyline_inference::AddressQuery;
 use tallyline_perf_data::sample::{CpuMode, Sample};
-use tallyline_perf_data::spaces::{AddressSpaces, Dso, DsoKind};
+use tallyline_perf_data::spaces::{AddressSpaces, Dso, DsoId, DsoKind};
 
 /// The number of samples that are looked at before the first programs are analysed.
 const FIRST: usize = if cfg!(test) { 16 } else { 2048 };
@@ -63,13 +63,13 @@ impl First {
 
     /// The files, those with the most samples first.
     fn files(&self) -> Vec<Sampled> {
-        let mut by_file: BTreeMap<u32, Sampled> = BTreeMap::new();
+        let mut by_file: BTreeMap<DsoId, Sampled> = BTreeMap::new();
         for ((pid, mode, ip), samples) in &self.seen {
             let Some(found) = self.spaces.resolve(*pid, *mode, *ip) else { continue };
             let dso = self.spaces.dso(found.dso());
             if matches!(dso.kind(), DsoKind::File | DsoKind::Kernel | DsoKind::Module | DsoKind::Vdso) {
                 let new = || Sampled { dso: dso.clone(), offsets: Vec::new(), samples: 0 };
-                let file = by_file.entry(found.dso().index()).or_insert_with(new);
+                let file = by_file.entry(found.dso()).or_insert_with(new);
                 file.offsets.push(found.offset());
                 file.samples += samples;
             }

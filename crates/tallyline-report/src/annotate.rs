@@ -1,13 +1,16 @@
 //! Types field by field: what accesses each byte of a type, how often, how long, from where.
 
 use super::aggregate::Weighing;
+use super::index::JoinedId;
 use super::members::{Member, fill_room, members, path_to_part};
 use super::operand::Operand;
-use super::profile::{NONE, Profile, SampleGroup};
+use super::profile::Profile;
+use super::samples::SampleGroup;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_inference::members_of;
+use tallyline_perf_data::spaces::DsoId;
 
 #[cfg(test)]
 mod tests;
@@ -93,31 +96,29 @@ impl Use {
         self.cpus.extend(&other.cpus);
     }
 
-    fn count(&mut self, point: &SampleGroup, operand: &Operand, weighing: Weighing) {
-        let total = weighing.of(point);
-        self.samples += point.samples;
+    fn count(&mut self, group: &SampleGroup, operand: &Operand, weighing: Weighing) {
+        let total = weighing.of(group);
+        self.samples += group.samples;
         self.total = self.total.saturating_add(total);
-        let is_store = is_store(point, operand);
-        let is_load = !is_store || is_load(point, operand);
-        self.loads += if is_load { point.samples } else { 0 };
-        self.updates += if is_load && is_store { point.samples } else { 0 };
+        let is_store = is_store(group, operand);
+        let is_load = !is_store || is_load(group, operand);
+        self.loads += if is_load { group.samples } else { 0 };
+        self.updates += if is_load && is_store { group.samples } else { 0 };
         if is_store {
-            self.stores += point.samples;
+            self.stores += group.samples;
             self.stored = self.stored.saturating_add(total);
         }
-        self.weight = self.weight.saturating_add(point.weight.weight().saturating_mul(point.samples));
-        if let Some(source) = point.source {
-            *self.sources.entry(source.0).or_insert(0) += point.samples;
+        self.weight = self.weight.saturating_add(group.weight.weight().saturating_mul(group.samples));
+        if let Some(source) = group.source {
+            *self.sources.entry(source.0).or_insert(0) += group.samples;
         }
-        if point.cpu != NONE {
-            self.cpus.insert(point.cpu);
-        }
+        self.cpus.extend(group.cpu);
     }
 }
 
 /// Returns whether an access writes, by the hardware's record or else by the instruction.
-pub fn is_store(point: &SampleGroup, operand: &Operand) -> bool {
-    match point.source {
+pub fn is_store(group: &SampleGroup, operand: &Operand) -> bool {
+    match group.source {
         Some(source) if source.is_store() => true,
         Some(source) if source.is_load() => false,
         _ => operand.writes,
@@ -126,8 +127,8 @@ pub fn is_store(point: &SampleGroup, operand: &Operand) -> bool {
 
 /// Returns whether an access reads, by the hardware's record or else by the instruction. Hardware samples
 /// one of the two halves of `addq $1, (mem)`.
-fn is_load(point: &SampleGroup, operand: &Operand) -> bool {
-    match point.source {
+fn is_load(group: &SampleGroup, operand: &Operand) -> bool {
+    match group.source {
         Some(source) if source.is_store() || source.is_load() => source.is_load(),
         _ => operand.reads,
     }
@@ -287,32 +288,32 @@ pub fn annotate(
     weighing: Weighing,
     accepts: impl Fn(&SampleGroup) -> bool,
 ) -> Vec<TypeUse> {
-    let mut found: FxHashMap<u32, OfType> = FxHashMap::default();
-    for point in profile.points.iter().filter(|point| accepts(point)) {
-        let Some(operand) = profile.outcome(point).operand() else { continue };
+    let mut found: FxHashMap<JoinedId, OfType> = FxHashMap::default();
+    for group in profile.groups().iter().filter(|group| accepts(group)) {
+        let Some(operand) = profile.outcome(group).operand() else { continue };
         // a node is one object, whichever of its parts the code knows
         let (ty, start) = operand.within.map_or((operand.ty, 0), |node| (node.ty, node.start));
         let of_type = found.entry(ty).or_default();
         if operand.within.is_some() {
-            *of_type.parts.entry((operand.ty, start)).or_insert(0) += point.samples;
+            *of_type.parts.entry((operand.ty, start)).or_insert(0) += group.samples;
         }
         // also an event that only has such samples is named
-        let offsets = of_type.events.entry(point.event).or_default();
+        let offsets = of_type.events.entry(group.event).or_default();
         let offset = start.saturating_add(operand.offset);
         match operand.or {
             None => {
-                offsets.entry(offset).or_default().count(point, operand, weighing);
+                offsets.entry(offset).or_default().count(group, operand, weighing);
                 let field = Field {
                     part: (operand.ty, start),
                     offset: operand.offset,
                     size: operand.size,
                     candidates: operand.candidates,
                 };
-                of_type.fields.entry(field).or_default().count(point, operand, weighing);
+                of_type.fields.entry(field).or_default().count(group, operand, weighing);
             }
             Some(or) => {
                 let both = [offset, start.saturating_add(or)];
-                of_type.either.entry(both).or_default().count(point, operand, weighing);
+                of_type.either.entry(both).or_default().count(group, operand, weighing);
             }
         }
     }
@@ -336,29 +337,28 @@ struct OfType {
     fields: FxHashMap<Field, Use>,
     either: BTreeMap<[u64; 2], Use>,
     /// The parts that it was accessed through: their types, and where they start.
-    parts: BTreeMap<(u32, u64), u64>,
+    parts: BTreeMap<(JoinedId, u64), u64>,
 }
 
 /// A part of a type that was accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Field {
     /// The type and where it starts in the object.
-    part: (u32, u64),
+    part: (JoinedId, u64),
     offset: u64,
     size: u16,
     candidates: u64,
 }
 
 /// The file, name, size and hashed content of a type: units whose types agree in these have one type.
-type MergeKey = (u32, String, u64, (u64, u64));
+type MergeKey = (DsoId, String, u64, (u64, u64));
 
 /// Puts those types together that several units have, those most accessed first.
-fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
-    let mut definitions: FxHashMap<u32, Definitions<'_>> = FxHashMap::default();
+fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> {
+    let mut definitions: FxHashMap<DsoId, Definitions<'_>> = FxHashMap::default();
     let mut merged: FxHashMap<MergeKey, (TypeUse, Events)> = FxHashMap::default();
     for (ty, of_unit) in found {
-        let (Some(dso), Some((table, id))) = (profile.joined.types.get(ty as usize), profile.joined.get(ty))
-        else {
+        let (Some(dso), Some((table, id))) = (profile.joined().source(ty), profile.joined().get(ty)) else {
             continue;
         };
         let types = table.types();
@@ -384,8 +384,9 @@ fn merge(profile: &Profile, found: FxHashMap<u32, OfType>) -> Vec<TypeUse> {
         of_type.place = [of_type.place.take(), place].into_iter().flatten().min();
         of_type.add(profile, events, of_unit);
     }
-    let name =
-        |event: u32| profile.events.get(event as usize).map_or_else(String::new, |event| event.name.clone());
+    let name = |event: u32| {
+        profile.info().events.get(event as usize).map_or_else(String::new, |event| event.name.clone())
+    };
     let with_events = |(of_type, events): (TypeUse, Events)| {
         let events = events.into_iter().map(|(event, offsets)| (name(event), offsets)).collect();
         TypeUse { events, ..of_type }
@@ -406,7 +407,7 @@ impl TypeUse {
     /// Adds what one unit has of the type.
     fn add(&mut self, profile: &Profile, events: &mut Events, of_unit: OfType) {
         for ((part, start), samples) in of_unit.parts {
-            let Some((table, id)) = profile.joined.get(part) else { continue };
+            let Some((table, id)) = profile.joined().get(part) else { continue };
             let name = tallyline_debuginfo::type_text(table.types(), id);
             fill_room(&mut self.members, start, &name, table.types(), id);
             *self.parts.entry(name).or_insert(0) += samples;
@@ -434,7 +435,7 @@ impl TypeUse {
     /// Returns the paths to the members that an access can be of; none where the part is not a member.
     fn paths(&self, profile: &Profile, field: &Field) -> Option<Vec<Vec<u32>>> {
         let (part, start) = field.part;
-        let (table, id) = profile.joined.get(part)?;
+        let (table, id) = profile.joined().get(part)?;
         let types = table.types();
         let paths = members_of(types, id, field.offset, field.size, field.candidates);
         let name = tallyline_debuginfo::type_text(types, id);

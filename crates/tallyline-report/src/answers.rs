@@ -3,6 +3,7 @@
 use super::programs::Program;
 use rustc_hash::FxHashMap;
 use tallyline_inference::{self as infer, AddressQuery, TypeTable, Wanted};
+use tallyline_perf_data::spaces::DsoId;
 
 /// One program's answers.
 pub(super) struct Answers {
@@ -17,7 +18,7 @@ impl Answers {
 }
 
 /// The answers of each program, by the file's index.
-pub(super) type All = FxHashMap<u32, Result<Answers, String>>;
+pub(super) type All = FxHashMap<DsoId, Result<Answers, String>>;
 
 /// Answers queries about a program's addresses one by one.
 pub(super) fn answers(

@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use std::sync::Arc;
-use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
 /// The files of a profile: open, or why not.
 #[derive(Default)]
@@ -12,13 +12,13 @@ pub struct Binaries {
 
 impl Binaries {
     /// The program of a file.
-    pub fn get(&self, dso: u32) -> Option<&Arc<Program>> {
-        self.list.get(dso as usize)?.as_ref()?.as_ref().ok()
+    pub fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
+        self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
     /// Why there is none.
-    pub fn why_not(&self, dso: u32) -> Option<&str> {
-        self.list.get(dso as usize)?.as_ref()?.as_ref().err().map(String::as_str)
+    pub fn why_not(&self, dso: DsoId) -> Option<&str> {
+        self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }
 }
 

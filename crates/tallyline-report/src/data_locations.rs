@@ -1,6 +1,6 @@
 //! The data locations of samples, each once.
 
-use super::index::DataId;
+use super::index::{DataId, SymbolId};
 use super::places::Place;
 use rustc_hash::FxHashMap;
 
@@ -13,8 +13,7 @@ pub(crate) struct DataLocations {
     recorded: Vec<u64>,
     // the address that the linker assigned
     linked: Vec<u64>,
-    // indices into the profile's symbols
-    symbols: Vec<u32>,
+    symbols: Vec<SymbolId>,
 }
 
 impl DataLocations {
@@ -51,8 +50,8 @@ impl DataLocations {
         self.linked.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the variable, as an index into the profile's symbols, if variables were looked up.
-    pub(crate) fn symbol(&self, id: DataId) -> Option<u32> {
+    /// Returns the variable, if variables were looked up.
+    pub(crate) fn symbol(&self, id: DataId) -> Option<SymbolId> {
         self.symbols.get(id.position()).copied()
     }
 
@@ -61,10 +60,14 @@ impl DataLocations {
         self.linked = linked;
     }
 
-    /// Looks up the variable of each location by its place and linked address.
-    pub(crate) fn look_up(&mut self, mut symbol: impl FnMut(&Place, u64) -> u32) {
-        let locations = self.places.iter().zip(&self.linked);
-        self.symbols = locations.map(|(place, address)| symbol(place, *address)).collect();
+    /// Returns the place and the linked address of each location, once addresses are set.
+    pub(crate) fn with_addresses(&self) -> impl Iterator<Item = (&Place, u64)> {
+        self.places.iter().zip(self.linked.iter().copied())
+    }
+
+    /// Sets the variables, one for each place.
+    pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
+        self.symbols = symbols;
     }
 }
 

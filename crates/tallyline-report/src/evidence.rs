@@ -5,11 +5,11 @@
 //! that type for another instruction, too. What memory was before it was freed and used again is not
 //! told apart: where two types claim the same bytes neither is believed.
 
-use super::attribution::SECOND_OPERAND;
 use super::binaries::Binaries;
-use super::index::RegistersId;
-use super::operand::{Operand, Outcome, Reason, operand};
-use super::profile::{Place, Profile, SampleGroup};
+use super::index::{JoinedId, PlaceId, RegistersId};
+use super::operand::{NOT_LOOKED, Operand, Outcome, Reason, operand};
+use super::places::{Place, PlaceKind};
+use super::samples::{SampleGroup, Samples, TypedSamples};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tallyline_debuginfo::abi;
@@ -19,15 +19,13 @@ use tallyline_inference::{TypeTable, Typed, effective_address};
 use tallyline_perf_data::Result;
 use tallyline_perf_data::file::{RecordBody, RecordSource};
 use tallyline_perf_data::sample::{CpuMode, Registers, Sample};
-use tallyline_perf_data::spaces::DsoKind;
-
-/// The process of places that stand for what some samples of another place access.
-const BY_EVIDENCE: i32 = i32::MIN + 1;
+use tallyline_perf_data::spaces::{DsoId, DsoKind};
 
 /// The longest instruction, in bytes.
 const LENGTH_LIMIT: u64 = 16;
 
-/// Returns whether a sample has these registers, taken at its own address.
+/// Returns whether a sample has all of some registers as they were where it was taken, and not those of user code
+/// under a sample of the kernel.
 pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {
     match (registers(sample), needed) {
         (Some(registers), Some(needed)) => registers.mask() & needed == needed,
@@ -61,33 +59,34 @@ fn numbers(arch: &str) -> Option<&'static [u8]> {
 }
 
 /// Returns the data address of a sample, if it has one that is not null.
-fn recorded_address(point: &SampleGroup) -> Option<u64> {
-    (point.data.is_some() && point.address != 0).then_some(point.address)
+fn recorded_address(group: &SampleGroup) -> Option<u64> {
+    (group.data.is_some() && group.address != 0).then_some(group.address)
 }
 
-/// The address that the linker gave to data that a sample is at, and the file.
-fn linked(profile: &Profile, binaries: &Binaries, point: &SampleGroup) -> Option<(u32, u64)> {
-    let place = profile.data.place(point.data?)?;
-    let is_file = profile.dso(place.dso).is_some_and(|dso| dso.kind() == DsoKind::File);
-    if let (true, Some(program)) = (is_file, binaries.get(place.dso)) {
-        return Some((place.dso, program.image.address_of(place.offset)?));
+/// Returns the address that the linker gave to data that a sample is at, and the file.
+fn linked(samples: &Samples, binaries: &Binaries, group: &SampleGroup) -> Option<(DsoId, u64)> {
+    let place = samples.data.place(group.data?)?;
+    let file = place.dso.filter(|dso| samples.dso(*dso).is_some_and(|dso| dso.kind() == DsoKind::File));
+    if let Some(dso) = file
+        && let Some(program) = binaries.get(dso)
+    {
+        return Some((dso, program.image.address_of(place.offset)?));
     }
     // what starts as zeros has no part of the file: it lies as far from the code as it was linked
-    let code = profile.places.get(point.place as usize)?;
-    let program = binaries.get(code.dso)?;
-    let slide = point.ip.wrapping_sub(profile.at(point.place).address);
-    let address = point.address.wrapping_sub(slide);
-    program.symbols().data_at(address).map(|_| (code.dso, address))
+    let (code, at) = samples.linked(group.place);
+    let program = binaries.get(code?)?;
+    let address = group.address.wrapping_sub(group.ip.wrapping_sub(at));
+    program.symbols().data_at(address).and(Some((code?, address)))
 }
 
 /// The addresses of data in each file's variables, as the linker gave them.
-pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<u32, Vec<u64>> {
-    let mut found: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
-    if profile.data.is_empty() {
+pub(super) fn in_variables(samples: &Samples, binaries: &Binaries) -> FxHashMap<DsoId, Vec<u64>> {
+    let mut found: FxHashMap<DsoId, Vec<u64>> = FxHashMap::default();
+    if samples.data.is_empty() {
         return found;
     }
-    for point in profile.points.iter().filter(|point| recorded_address(point).is_some()) {
-        if let Some((dso, address)) = linked(profile, binaries, point) {
+    for group in samples.groups.iter().filter(|group| recorded_address(group).is_some()) {
+        if let Some((dso, address)) = linked(samples, binaries, group) {
             found.entry(dso).or_default().push(address);
         }
     }
@@ -102,11 +101,11 @@ pub(super) fn in_variables(profile: &Profile, binaries: &Binaries) -> FxHashMap<
 #[derive(Default)]
 struct Objects {
     // by process and start: the end, and the type; none where two types claim the same bytes
-    list: BTreeMap<(i32, u64), (u64, Option<u32>)>,
+    list: BTreeMap<(i32, u64), (u64, Option<JoinedId>)>,
 }
 
 impl Objects {
-    fn add(&mut self, pid: i32, start: u64, size: u64, ty: u32) {
+    fn add(&mut self, pid: i32, start: u64, size: u64, ty: JoinedId) {
         let end = start.saturating_add(size);
         let mut claim = Some(ty);
         let overlapping = self.list.range_mut((pid, 0)..(pid, end)).rev().take(2);
@@ -119,7 +118,7 @@ impl Objects {
         self.list.entry((pid, start)).or_insert((end, claim));
     }
 
-    fn at(&self, pid: i32, address: u64) -> Option<(u32, u64)> {
+    fn at(&self, pid: i32, address: u64) -> Option<(JoinedId, u64)> {
         let (&(own, start), &(end, ty)) = self.list.range(..=(pid, address)).next_back()?;
         if own != pid || address >= end {
             return None;
@@ -130,13 +129,13 @@ impl Objects {
 
 /// One instruction, alone.
 #[derive(Clone, Copy)]
-struct NoCompanions {
+struct LoneInstruction {
     memory: Memory,
     /// `true` if the instruction leaves registers as they were before it.
     keeps_registers: bool,
 }
 
-fn alone(image: &Image, address: u64, is_second: bool) -> Option<NoCompanions> {
+fn alone(image: &Image, address: u64, is_second: bool) -> Option<LoneInstruction> {
     let range = address..address.checked_add(LENGTH_LIMIT)?;
     let body = Body::decode(image, std::slice::from_ref(&range), address);
     let first: &Instruction = body.instructions().first()?;
@@ -145,46 +144,46 @@ fn alone(image: &Image, address: u64, is_second: bool) -> Option<NoCompanions> {
     let mut written = body.effects(first).iter().flat_map(Effect::written);
     let keeps_registers =
         !written.any(|register| Some(register) == memory.base() || Some(register) == memory.index());
-    Some(NoCompanions { memory, keeps_registers })
+    Some(LoneInstruction { memory, keeps_registers })
 }
 
 /// Returns, for each group of samples, whether registers may say more about its instruction.
-fn asking(profile: &Profile, objects: &Objects) -> Vec<bool> {
-    let mut asks: FxHashMap<u32, bool> = FxHashMap::default();
-    let mut asks = |point: &SampleGroup| {
-        *asks.entry(point.charged).or_insert_with(|| {
-            let Place { dso, pid, .. } = profile.places[point.charged as usize];
-            if pid == SECOND_OPERAND {
+fn asking(typed: &TypedSamples, objects: &Objects) -> Vec<bool> {
+    let TypedSamples { samples, operands, .. } = typed;
+    let mut asks: FxHashMap<PlaceId, bool> = FxHashMap::default();
+    let mut asks = |group: &SampleGroup| {
+        *asks.entry(group.charged).or_insert_with(|| {
+            if samples.places.get(group.charged).kind == PlaceKind::SecondOperand {
                 return !objects.list.is_empty();
             }
-            let table = profile.joined.tables.get(&dso);
-            let asks = table.is_some_and(|table| table.needs_registers(profile.at(point.charged).address));
-            match profile.outcome(point) {
+            let (dso, address) = samples.linked(group.charged);
+            let table = dso.and_then(|dso| operands.joined.table(dso));
+            let asks = table.is_some_and(|table| table.needs_registers(address));
+            match operands.outcome(group.charged) {
                 Outcome::Untyped(Reason::Lost(_)) => asks || !objects.list.is_empty(),
                 Outcome::Typed(Operand { or: Some(_), .. }) => asks,
                 _ => false,
             }
         })
     };
-    profile.points.iter().map(|point| point.registers.is_some() && asks(point)).collect()
+    samples.groups.iter().map(|group| group.registers.is_some() && asks(group)).collect()
 }
 
-/// Reads what registers held of samples whose instructions ask for it; each becomes a point of its own.
-fn read_registers(profile: &mut Profile, records: &dyn RecordSource, objects: &Objects) -> Result<()> {
-    let asks = asking(profile, objects);
-    let Profile { points, registers: recorded, arch, .. } = profile;
-    let Some(numbers) = numbers(arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
-    // points, records, and where those are
+/// Reads what registers held of samples whose instructions ask for it; each becomes a group of its own.
+fn read_registers(samples: &mut Samples, records: &dyn RecordSource, asks: &[bool]) -> Result<()> {
+    let Samples { groups, registers: recorded, info, .. } = samples;
+    let Some(numbers) = numbers(&info.arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
+    // groups, records, and where those are
     let mut wanted: Vec<(u32, RegistersId, u64)> = Vec::new();
-    for (record, point, position) in recorded.records() {
-        if asks[point as usize] {
-            wanted.push((point, record, position));
+    for (record, group, position) in recorded.records() {
+        if asks[group as usize] {
+            wanted.push((group, record, position));
         }
     }
     // those near each other in the file are read together
     wanted.sort_unstable_by_key(|(.., position)| *position);
-    let is_together = wanted.iter().any(|(point, ..)| points[*point as usize].samples > 1);
-    // what becomes of points: their samples, one by one
+    let is_together = wanted.iter().any(|(point, ..)| groups[*point as usize].samples > 1);
+    // what becomes of groups: their samples, one by one
     let mut own: Vec<(u32, SampleGroup)> = Vec::new();
     let mut samples = wanted.iter();
     let read = records.visit_at(&mut wanted.iter().map(|(.., position)| *position), &mut |record| {
@@ -196,135 +195,136 @@ fn read_registers(profile: &mut Profile, records: &dyn RecordSource, objects: &O
         let values = registers
             .map(|registers| numbers.iter().map_while(|number| registers.get((*number).into())).collect());
         recorded.values.extend(values.map(|values| (*record_id, values)));
-        let point = &mut points[*index as usize];
+        let group = &mut groups[*index as usize];
         if is_together {
-            let period = sample.period.unwrap_or(point.period / point.samples.max(1));
-            own.push((*index, SampleGroup { samples: 1, period, registers: Some(*record_id), ..*point }));
+            let period = sample.period.unwrap_or(group.period / group.samples.max(1));
+            own.push((*index, SampleGroup { samples: 1, period, registers: Some(*record_id), ..*group }));
         } else {
-            point.registers = Some(*record_id);
+            group.registers = Some(*record_id);
         }
         Ok(())
     });
     for (of, sample) in &own {
-        let point = &mut points[*of as usize];
-        point.samples = point.samples.saturating_sub(1);
-        point.period = point.period.saturating_sub(sample.period);
+        let group = &mut groups[*of as usize];
+        group.samples = group.samples.saturating_sub(1);
+        group.period = group.period.saturating_sub(sample.period);
     }
     // in the order of time, as they were noted
     own.sort_unstable_by_key(|(_, sample)| sample.registers);
-    points.retain(|point| point.samples > 0);
-    points.extend(own.into_iter().map(|(_, sample)| sample));
+    groups.retain(|group| group.samples > 0);
+    groups.extend(own.into_iter().map(|(_, sample)| sample));
     read
 }
 
-/// Looks for evidence for each sample that has no type. How many have one by it.
-pub(super) fn apply(profile: &mut Profile, records: &dyn RecordSource, binaries: &Binaries) -> u64 {
-    if profile.data.is_empty() && profile.registers.is_empty() {
+/// Looks for evidence for each sample that has no type. Returns how many have one by it.
+pub(super) fn apply(typed: &mut TypedSamples, records: &dyn RecordSource) -> u64 {
+    if typed.samples.data.is_empty() && typed.samples.registers.is_empty() {
         return 0;
     }
-    let objects = objects(profile);
-    if let Err(error) = read_registers(profile, records, &objects) {
-        profile.joined.warnings.push(format!("registers of samples: {error}"));
+    let objects = objects(typed);
+    let asks = asking(typed, &objects);
+    if let Err(error) = read_registers(&mut typed.samples, records, &asks) {
+        typed.operands.joined.warnings.push(format!("registers of samples: {error}"));
     }
-    let mut instructions: FxHashMap<u32, Option<NoCompanions>> = FxHashMap::default();
-    let mut made: FxHashMap<(u32, u32, u64), u32> = FxHashMap::default();
+    let mut instructions: FxHashMap<PlaceId, Option<LoneInstruction>> = FxHashMap::default();
+    let mut made: FxHashMap<(PlaceId, JoinedId, u64), PlaceId> = FxHashMap::default();
     let mut samples = 0;
-    for index in 0..profile.points.len() {
-        let point = profile.points[index];
-        let open = match *profile.outcome(&point) {
+    for index in 0..typed.samples.groups.len() {
+        let group = typed.samples.groups[index];
+        let open = match *typed.operands.outcome(group.charged) {
             Outcome::Untyped(Reason::Lost(_)) => None,
             Outcome::Typed(operand @ Operand { or: Some(or), .. }) => Some((operand, [operand.offset, or])),
             _ => continue,
         };
-        let place = profile.places[point.charged as usize];
-        let address = profile.at(point.charged).address;
-        let Some(program) = binaries.get(place.dso) else { continue };
+        let kind = typed.samples.places.get(group.charged).kind;
+        let (dso, address) = typed.samples.linked(group.charged);
+        let Some(program) = dso.and_then(|dso| typed.binaries.get(dso)) else { continue };
         let instruction = *instructions
-            .entry(point.charged)
-            .or_insert_with(|| alone(&program.image, address, place.pid == SECOND_OPERAND));
+            .entry(group.charged)
+            .or_insert_with(|| alone(&program.image, address, kind == PlaceKind::SecondOperand));
         let Some(instruction) = instruction else { continue };
-        let Some((dso, typed)) = typed(profile, binaries, &objects, &point, address, &instruction) else {
-            continue;
-        };
-        let ty = profile.joined.id(dso, typed.ty());
+        let Some((dso, found)) = operand_of(typed, &objects, &group, address, &instruction) else { continue };
+        let ty = typed.operands.joined.id(dso, found.ty());
         // of two places it can only be one of them
-        if open.is_some_and(|(operand, either)| operand.ty != ty || !either.contains(&typed.offset().into()))
+        if open.is_some_and(|(operand, either)| operand.ty != ty || !either.contains(&found.offset().into()))
         {
             continue;
         }
-        let key = (point.charged, ty, u64::from(typed.offset()));
-        let charged = *made.entry(key).or_insert_with(|| add_place(profile, point.charged, dso, ty, &typed));
-        profile.points[index].charged = charged;
-        samples += if open.is_none() { point.samples } else { 0 };
+        let key = (group.charged, ty, u64::from(found.offset()));
+        let charged = *made.entry(key).or_insert_with(|| add_place(typed, group.charged, dso, ty, &found));
+        typed.samples.groups[index].charged = charged;
+        samples += if open.is_none() { group.samples } else { 0 };
     }
     samples
 }
 
-/// A place of its own for samples of a place that access the same.
-fn add_place(profile: &mut Profile, of: u32, dso: u32, ty: u32, typed: &Typed) -> u32 {
-    let Profile { joined, names, .. } = profile;
-    let found = joined.tables.get(&dso).map(|table| operand(names, table, ty, typed));
-    let outcome = found.map_or(Outcome::NOT_LOOKED, Outcome::Typed);
-    let place = Place { pid: BY_EVIDENCE, ..profile.places[of as usize] };
-    profile.places.push(place);
-    profile.resolved.push(profile.at(of));
-    profile.outcomes.push(outcome);
-    (profile.places.len() - 1) as u32
+/// Adds a place of its own for samples of a place that access the same.
+fn add_place(typed: &mut TypedSamples, of: PlaceId, dso: DsoId, ty: JoinedId, found: &Typed) -> PlaceId {
+    let TypedSamples { samples, operands, .. } = typed;
+    let table = operands.joined.tables.get(&dso);
+    let outcome = table.map(|table| Outcome::Typed(operand(&mut samples.names, table, ty, found)));
+    operands.push(outcome.unwrap_or(NOT_LOOKED));
+    let place = Place { kind: PlaceKind::ByEvidence, ..*samples.places.get(of) };
+    samples.places.push(place, samples.places.address(of))
 }
 
-/// The objects that typed samples with addresses are at.
-fn objects(profile: &Profile) -> Objects {
+/// Returns the objects that typed samples with addresses are at.
+fn objects(typed: &TypedSamples) -> Objects {
+    let TypedSamples { samples, operands, .. } = typed;
     let mut objects = Objects::default();
-    for point in profile.points.iter().filter(|point| recorded_address(point).is_some()) {
-        let Outcome::Typed(Operand { ty, offset, or: None, .. }) = profile.outcome(point) else { continue };
-        let Some((table, id)) = profile.joined.get(*ty) else { continue };
+    for group in samples.groups.iter().filter(|group| recorded_address(group).is_some()) {
+        let Outcome::Typed(Operand { ty, offset, or: None, .. }) = operands.outcome(group.charged) else {
+            continue;
+        };
+        let Some((table, id)) = operands.joined.get(*ty) else { continue };
         let types = table.types();
         if let (Type::Record(_), Some(start)) =
-            (types.get(types.strip(id)), point.address.checked_sub(*offset))
+            (types.get(types.strip(id)), group.address.checked_sub(*offset))
         {
-            objects.add(point.pid, start, abi::size_of(types, id), *ty);
+            objects.add(group.pid, start, abi::size_of(types, id), *ty);
         }
     }
     objects
 }
 
 /// Returns the operand of a sample's instruction, and the file that has the type.
-fn typed(
-    profile: &Profile,
-    binaries: &Binaries,
+fn operand_of(
+    typed: &TypedSamples,
     objects: &Objects,
-    point: &SampleGroup,
+    group: &SampleGroup,
     instruction: u64,
-    alone: &NoCompanions,
-) -> Option<(u32, Typed)> {
-    let Place { dso, pid, .. } = profile.places[point.charged as usize];
-    let is_through = point.charged != point.place;
+    alone: &LoneInstruction,
+) -> Option<(DsoId, Typed)> {
+    let TypedSamples { samples, operands, binaries, .. } = typed;
+    let place = samples.places.get(group.charged);
+    let is_through = group.charged != group.place;
     let held = |register| {
         let is_valid = alone.keeps_registers || !is_through;
-        point.registers.filter(|_| is_valid).and_then(|id| profile.registers.get(id, register))
+        group.registers.filter(|_| is_valid).and_then(|id| samples.registers.get(id, register))
     };
-    let recorded = recorded_address(point);
-    let table = |dso: u32| -> Option<&TypeTable> { profile.joined.tables.get(&dso) };
+    let recorded = recorded_address(group);
+    let table = |dso: DsoId| -> Option<&TypeTable> { operands.joined.table(dso) };
     let memory = &alone.memory;
     // registers speak of the index of a first operand
-    if pid != SECOND_OPERAND
+    if place.kind != PlaceKind::SecondOperand
+        && let dso = place.dso?
         && let Some(typed) = table(dso)?.refine_by_registers(instruction, memory, recorded, held)
     {
         return Some((dso, typed));
     }
-    let part = |owner: u32, ty: TypeId, offset: u64| {
+    let part = |owner: DsoId, ty: TypeId, offset: u64| {
         let offset = u32::try_from(offset).ok()?;
         Some(Typed::by_size(table(owner)?.types(), ty, offset, memory.size(), memory.access()))
     };
     if recorded.is_some()
-        && let Some((owner, address)) = linked(profile, binaries, point)
+        && let Some((owner, address)) = linked(samples, binaries, group)
         && let Some((ty, offset)) = table(owner).and_then(|table| table.variable_at(address))
     {
         return Some((owner, part(owner, ty, offset.into())?));
     }
     let address = recorded.or_else(|| effective_address(memory, held))?;
-    let (ty, offset) = objects.at(point.pid, address)?;
-    let (owner, id) = *profile.joined.types.get(ty as usize)?;
+    let (ty, offset) = objects.at(group.pid, address)?;
+    let (owner, id) = operands.joined.source(ty)?;
     Some((owner, part(owner, id, offset)?))
 }
 

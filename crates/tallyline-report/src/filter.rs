@@ -2,7 +2,8 @@
 
 use super::operand::Outcome;
 use super::pattern::NameKind;
-use super::profile::{Profile, SampleGroup};
+use super::profile::Profile;
+use super::samples::SampleGroup;
 use std::collections::{BTreeSet, HashSet};
 
 /// The conditions on samples. An empty list lets everything through, and so does `None`.
@@ -36,8 +37,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    fn accepts(self, point: &SampleGroup) -> bool {
-        point.source.is_some_and(|source| match self {
+    fn accepts(self, group: &SampleGroup) -> bool {
+        group.source.is_some_and(|source| match self {
             Operation::Load => source.is_load(),
             Operation::Store => source.is_store(),
         })
@@ -46,41 +47,41 @@ impl Operation {
 
 impl Filter {
     /// Returns whether a sample passes the filter.
-    pub fn accepts(&self, profile: &Profile, point: &SampleGroup) -> bool {
+    pub fn accepts(&self, profile: &Profile, group: &SampleGroup) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {
-                name_of(profile, point, kind).is_some_and(|name| list.contains(name))
+                name_of(profile, group, kind).is_some_and(|name| list.contains(name))
             };
             list.as_ref().is_none_or(is_in)
         };
-        (self.pids.is_empty() || self.pids.contains(&point.pid))
-            && (self.tids.is_empty() || self.tids.contains(&point.tid))
-            && (self.cpus.is_empty() || self.cpus.contains(&point.cpu))
+        (self.pids.is_empty() || self.pids.contains(&group.pid))
+            && (self.tids.is_empty() || self.tids.contains(&group.tid))
+            && (self.cpus.is_empty() || group.cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
             && one_of(&self.comms, NameKind::Thread)
             && one_of(&self.dsos, NameKind::File)
             && one_of(&self.symbols, NameKind::Function)
-            && (one_of(&self.types, NameKind::Type) || self.is_in_node(profile, point))
-            && self.operation.is_none_or(|operation| operation.accepts(point))
+            && (one_of(&self.types, NameKind::Type) || self.is_in_node(profile, group))
+            && self.operation.is_none_or(|operation| operation.accepts(group))
     }
 
     /// Returns whether a sample is in a part of a node whose type passes the filter.
-    fn is_in_node(&self, profile: &Profile, point: &SampleGroup) -> bool {
-        let node = profile.outcome(point).operand().and_then(|operand| operand.within);
+    fn is_in_node(&self, profile: &Profile, group: &SampleGroup) -> bool {
+        let node = profile.outcome(group).operand().and_then(|operand| operand.within);
         node.zip(self.types.as_ref()).is_some_and(|(node, types)| types.contains(profile.text(node.name)))
     }
 }
 
 /// The name of some kind that a sample has: what filters compare.
-fn name_of<'p>(profile: &'p Profile, point: &SampleGroup, kind: NameKind) -> Option<&'p str> {
+fn name_of<'p>(profile: &'p Profile, group: &SampleGroup, kind: NameKind) -> Option<&'p str> {
     Some(match kind {
-        NameKind::Thread => profile.text(point.comm),
-        NameKind::Event => profile.events.get(point.event as usize)?.name.as_str(),
+        NameKind::Thread => profile.text(group.comm),
+        NameKind::Event => profile.info().events.get(group.event as usize)?.name.as_str(),
         NameKind::File => {
-            let dso = profile.places.get(point.charged as usize)?.dso;
-            profile.dso(dso).map_or("[unknown]", |dso| dso.path())
+            let dso = profile.place(group.charged).dso.and_then(|dso| profile.dso(dso));
+            dso.map_or("[unknown]", |dso| dso.path())
         }
-        NameKind::Function => profile.text(profile.symbol(profile.at(point.charged).symbol)?.name),
-        NameKind::Type => match profile.outcome(point) {
+        NameKind::Function => profile.text(profile.function(group.charged)?.name),
+        NameKind::Type => match profile.outcome(group) {
             Outcome::Typed(operand) => profile.text(operand.name),
             Outcome::Pseudo(pseudo) => pseudo.name(),
             Outcome::Untyped(_) => "(unknown)",
@@ -92,15 +93,15 @@ fn name_of<'p>(profile: &'p Profile, point: &SampleGroup, kind: NameKind) -> Opt
 pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
     // many samples are at one place
     let mut seen = HashSet::new();
-    let key = |point: &SampleGroup| match kind {
-        NameKind::Thread => point.comm.0,
-        NameKind::Event => point.event,
-        _ => point.charged,
+    let key = |group: &SampleGroup| match kind {
+        NameKind::Thread => group.comm.0 as usize,
+        NameKind::Event => group.event as usize,
+        _ => group.charged.position(),
     };
-    let points = profile.points.iter().filter(|point| seen.insert(key(point)));
-    let node = |point: &SampleGroup| {
-        let within = profile.outcome(point).operand()?.within.filter(|_| kind == NameKind::Type)?;
+    let groups = profile.groups().iter().filter(|group| seen.insert(key(group)));
+    let node = |group: &SampleGroup| {
+        let within = profile.outcome(group).operand()?.within.filter(|_| kind == NameKind::Type)?;
         Some(profile.text(within.name))
     };
-    points.flat_map(|point| name_of(profile, point, kind).into_iter().chain(node(point))).collect()
+    groups.flat_map(|group| name_of(profile, group, kind).into_iter().chain(node(group))).collect()
 }

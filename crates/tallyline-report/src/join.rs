@@ -5,69 +5,75 @@
 
 use super::ahead::EagerAnalysis;
 use super::answers::{All, answers};
-use super::attribution::{self, CALL_OR_RETURN, Calls, INDIRECT_CALL, SECOND_OPERAND};
+use super::attribution::{self, Calls};
 use super::binaries::Binaries;
 use super::evidence;
+use super::index::PlaceId;
+use super::names::Names;
 use super::operand::{Joined, Operand, Outcome, Reason, Within, operand};
-use super::profile::Profile;
+use super::places::PlaceKind;
+use super::samples::{Charges, LocatedSamples, Operands, Samples, TypedSamples};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::type_text;
 use tallyline_inference::{self as infer, AddressQuery, Pseudo, TypeTable};
 use tallyline_perf_data::file::RecordSource;
-use tallyline_perf_data::spaces::DsoKind;
+use tallyline_perf_data::spaces::{DsoId, DsoKind};
 
-/// Joins a profile whose places have their addresses. With `correct`, skid is corrected.
+/// Joins samples whose places have their addresses. With `correct`, skid is corrected.
 pub(super) fn join(
-    profile: &mut Profile,
+    located: LocatedSamples,
     records: &dyn RecordSource,
-    binaries: &Binaries,
     correct: bool,
     ahead: Option<&mut EagerAnalysis<'_, '_>>,
-) {
-    let correct = correct && !profile.is_emulated;
-    let calls = if correct { Calls::find(profile, binaries) } else { Calls::default() };
-    let answers = analyse(profile, binaries, ahead, &calls);
-    if correct {
-        attribution::attribute(profile, binaries, &answers, &calls);
-    }
-    attribution::charge_second_operands(profile, &answers);
+) -> TypedSamples {
+    let LocatedSamples { mut samples, returns, binaries } = located;
+    let correct = correct && !samples.info.is_emulated;
+    let calls = if correct { Calls::find(&samples, &returns, &binaries) } else { Calls::default() };
+    let answers = analyse(&samples, &binaries, ahead, &calls);
+    let charges = match correct {
+        true => attribution::attribute(&mut samples, &binaries, &answers, &calls),
+        false => Charges::default(),
+    };
+    attribution::charge_second_operands(&mut samples, &answers);
     let mut joined = Joined::default();
-    let outcomes: Vec<_> = (0..profile.places.len())
-        .map(|index| outcome(profile, binaries, &answers, index, &mut joined))
+    let outcomes = (0..samples.places.len())
+        .map(|position| outcome(&mut samples, &binaries, &answers, PlaceId::of(position), &mut joined))
         .collect();
-    profile.outcomes = outcomes;
-    super::vtables::name_slots(profile, binaries, &answers);
+    let mut operands = Operands::new(outcomes);
+    operands.slots = super::vtables::name_slots(&mut samples, &operands, &binaries, &answers);
     for (dso, found) in answers {
+        let name = samples.dso_name(Some(dso));
         match found {
             Ok(answers) => {
-                let name = profile.dso_name(dso).to_owned();
                 joined.warnings.extend(answers.table.warnings().iter().map(|line| format!("{name}: {line}")));
                 joined.tables.insert(dso, answers.table);
             }
-            Err(why) => joined.warnings.push(format!("{}: {why}", profile.dso_name(dso))),
+            Err(why) => joined.warnings.push(format!("{name}: {why}")),
         }
     }
-    profile.joined = joined;
-    profile.joined.by_evidence = evidence::apply(profile, records, binaries);
+    operands.joined = joined;
+    let mut typed = TypedSamples { samples, binaries, charges, operands };
+    typed.operands.joined.by_evidence = evidence::apply(&mut typed, records);
+    typed
 }
 
 /// Analyses the functions with samples of each program that has debug information.
 fn analyse(
-    profile: &Profile,
+    samples: &Samples,
     binaries: &Binaries,
     ahead: Option<&mut EagerAnalysis<'_, '_>>,
     calls: &Calls,
 ) -> All {
-    let mut wanted: FxHashMap<u32, AddressQuery> = FxHashMap::default();
+    let mut wanted: FxHashMap<DsoId, AddressQuery> = FxHashMap::default();
     // places of callers are there, too
-    let mut is_sampled = vec![false; profile.places.len()];
-    profile.points.iter().for_each(|point| is_sampled[point.place as usize] = true);
-    let sampled = is_sampled.iter().enumerate().filter_map(|(index, is_sampled)| is_sampled.then_some(index));
-    for index in sampled {
-        let (place, resolved) = (&profile.places[index], &profile.resolved[index]);
-        if binaries.get(place.dso).is_some_and(|program| program.has_types()) {
-            wanted.entry(place.dso).or_default().code.push(resolved.address);
+    let mut is_sampled = vec![false; samples.places.len()];
+    samples.groups.iter().for_each(|group| is_sampled[group.place.position()] = true);
+    for (_, (_, place, address)) in is_sampled.iter().zip(samples.places.linked()).filter(|(is, _)| **is) {
+        if let Some(dso) = place.dso
+            && binaries.get(dso).is_some_and(|program| program.has_types())
+        {
+            wanted.entry(dso).or_default().code.push(address);
         }
     }
     for (dso, address) in calls.addresses() {
@@ -75,7 +81,7 @@ fn analyse(
             wanted.entry(dso).or_default().code.push(address);
         }
     }
-    for (dso, data) in evidence::in_variables(profile, binaries) {
+    for (dso, data) in evidence::in_variables(samples, binaries) {
         if binaries.get(dso).is_some_and(|program| program.debug.is_some()) {
             wanted.entry(dso).or_default().data = data;
         }
@@ -84,7 +90,7 @@ fn analyse(
     let mut asking = Vec::new();
     if let Some(ahead) = ahead {
         for (dso, asked) in std::mem::take(&mut wanted) {
-            let about = profile.dso(dso).map(|about| ahead.ask(about, asked));
+            let about = samples.dso(dso).map(|about| ahead.ask(about, asked));
             match about {
                 Some(Ok(answers)) => asking.push((dso, answers)),
                 Some(Err(asked)) => _ = wanted.insert(dso, asked),
@@ -101,43 +107,44 @@ fn analyse(
 }
 
 fn outcome(
-    profile: &mut Profile,
+    samples: &mut Samples,
     binaries: &Binaries,
     answers: &All,
-    index: usize,
+    id: PlaceId,
     joined: &mut Joined,
 ) -> Outcome {
-    let (place, resolved) = (profile.places[index], profile.resolved[index]);
-    if place.pid == CALL_OR_RETURN {
-        return Outcome::Pseudo(Pseudo::StackOperation);
+    let (place, address) = (*samples.places.get(id), samples.places.address(id));
+    match place.kind {
+        PlaceKind::CallOrReturn => return Outcome::Pseudo(Pseudo::StackOperation),
+        PlaceKind::IndirectCall => return Outcome::Untyped(Reason::IndirectCall),
+        _ => {}
     }
-    if place.pid == INDIRECT_CALL {
-        return Outcome::Untyped(Reason::IndirectCall);
+    let Some((dso, about)) = place.dso.and_then(|dso| Some((dso, samples.dso(dso)?))) else {
+        return Outcome::Untyped(Reason::NoMapping);
+    };
+    if matches!(about.kind(), DsoKind::Anonymous | DsoKind::KernelSymbol) {
+        return Outcome::Untyped(Reason::NoFile);
     }
-    let reason = match profile.dso(place.dso).map(|dso| dso.kind()) {
-        None => Reason::NoMapping,
-        Some(DsoKind::Anonymous | DsoKind::KernelSymbol) => Reason::NoFile,
-        Some(_) => match (answers.get(&place.dso), binaries.why_not(place.dso)) {
-            (Some(Ok(answers)), _) => {
-                let found = match place.pid {
-                    SECOND_OPERAND => answers.table.second_outcome(resolved.address),
-                    _ => answers.table.outcome(resolved.address),
-                };
-                return match found {
-                    Some(found) => of_instruction(profile, place.dso, &answers.table, found, joined),
-                    None => Outcome::Untyped(Reason::NoFunction),
-                };
-            }
-            (_, Some(why)) => Reason::MissingFile(profile.names.intern(why)),
-            (Some(Err(_)) | None, None) => Reason::NoDebugInfo,
-        },
+    let reason = match (answers.get(&dso), binaries.why_not(dso)) {
+        (Some(Ok(answers)), _) => {
+            let found = match place.kind {
+                PlaceKind::SecondOperand => answers.table.second_outcome(address),
+                _ => answers.table.outcome(address),
+            };
+            return match found {
+                Some(found) => of_instruction(&mut samples.names, dso, &answers.table, found, joined),
+                None => Outcome::Untyped(Reason::NoFunction),
+            };
+        }
+        (_, Some(why)) => Reason::MissingFile(samples.names.intern(why)),
+        (Some(Err(_)) | None, None) => Reason::NoDebugInfo,
     };
     Outcome::Untyped(reason)
 }
 
 fn of_instruction(
-    profile: &mut Profile,
-    dso: u32,
+    names: &mut Names,
+    dso: DsoId,
     table: &TypeTable,
     found: infer::Outcome,
     joined: &mut Joined,
@@ -146,15 +153,15 @@ fn of_instruction(
         infer::Outcome::Pseudo(pseudo) => Outcome::Pseudo(pseudo),
         infer::Outcome::Untyped(infer::Reason::NoDebugInformation) => Outcome::Untyped(Reason::NoDebugInfo),
         infer::Outcome::Untyped(infer::Reason::NoInstruction) => Outcome::Untyped(Reason::NoInstruction),
-        infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(profile.names.intern(other.kind()))),
+        infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(names.intern(other.kind()))),
         infer::Outcome::Typed(typed) => {
             let ty = joined.id(dso, typed.ty());
             let within = typed.within().map(|within| Within {
                 ty: joined.id(dso, within.ty()),
-                name: profile.names.intern(&type_text(table.types(), within.ty())),
+                name: names.intern(&type_text(table.types(), within.ty())),
                 start: within.start().into(),
             });
-            Outcome::Typed(Operand { within, ..operand(&mut profile.names, table, ty, &typed) })
+            Outcome::Typed(Operand { within, ..operand(names, table, ty, &typed) })
         }
     }
 }

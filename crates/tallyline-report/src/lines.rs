@@ -1,12 +1,14 @@
 //! Source lines of places, from the line tables of those units that hold one.
 
 use super::binaries::Binaries;
-use super::names::NameId;
-use super::profile::Profile;
+use super::index::PlaceId;
+use super::profile::Symbol;
 use super::programs::{Debug, Program};
+use super::samples::Samples;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::program;
+use tallyline_perf_data::spaces::DsoId;
 
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);
@@ -19,13 +21,15 @@ pub fn source_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Line
     program.debug.as_ref().map_or_else(FxHashMap::default, |debug| lines_of(debug, &addresses))
 }
 
-/// Fills in source files and lines. A place without one gets its symbol, as in perf.
-pub(super) fn look_up(profile: &mut Profile, binaries: &Binaries) {
-    let mut wanted: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
-    for (place, resolved) in profile.places.iter().zip(&profile.resolved) {
-        wanted.entry(place.dso).or_default().push(resolved.address);
+/// Finds source files and lines. A place without one gets its symbol, as in perf.
+pub(super) fn look_up(samples: &mut Samples, symbols: &[Symbol], binaries: &Binaries) {
+    let mut wanted: FxHashMap<DsoId, Vec<u64>> = FxHashMap::default();
+    for (_, place, address) in samples.places.linked() {
+        if let Some(dso) = place.dso {
+            wanted.entry(dso).or_default().push(address);
+        }
     }
-    let found: FxHashMap<u32, FxHashMap<u64, Line>> = wanted
+    let found: FxHashMap<DsoId, FxHashMap<u64, Line>> = wanted
         .into_par_iter()
         .filter_map(|(dso, mut addresses)| {
             let debug = binaries.get(dso)?.debug.as_ref()?;
@@ -34,31 +38,32 @@ pub(super) fn look_up(profile: &mut Profile, binaries: &Binaries) {
             Some((dso, lines_of(debug, &addresses)))
         })
         .collect();
-    for index in 0..profile.places.len() {
-        let (place, resolved) = (profile.places[index], profile.resolved[index]);
-        let line = found.get(&place.dso).and_then(|lines| lines.get(&resolved.address));
-        let (file, line) = match line {
+    let mut lines = Vec::with_capacity(samples.places.len());
+    for (id, place, address) in samples.places.linked() {
+        let line = place.dso.and_then(|dso| found.get(&dso)?.get(&address));
+        let (file, text) = match line {
             Some((path, line)) => {
                 // without its folders, as perf shows it
                 let file = path.rsplit('/').next().unwrap_or_default();
-                (profile.names.intern(file), profile.names.intern(&format!("{file}:{line}")))
+                (file, format!("{file}:{line}"))
             }
-            None => without_line(profile, index),
+            None => (".", without_line(samples, symbols, id)),
         };
-        profile.resolved[index].source_file = file;
-        profile.resolved[index].source_line = line;
+        lines.push((file.to_owned(), text));
     }
+    let names = &mut samples.names;
+    let lines = lines.iter().map(|(file, line)| (names.intern(file), names.intern(line))).collect();
+    samples.places.set_lines(lines);
 }
 
-fn without_line(profile: &mut Profile, index: usize) -> (NameId, NameId) {
-    let (place, resolved) = (profile.places[index], profile.resolved[index]);
-    let text = match profile.symbol(resolved.symbol) {
+fn without_line(samples: &Samples, symbols: &[Symbol], id: PlaceId) -> String {
+    let resolved = samples.at(id);
+    match resolved.symbol.and_then(|symbol| symbols.get(symbol.position())) {
         Some(symbol) if symbol.is_known => {
-            format!("{}+{}", profile.text(symbol.name), resolved.address.wrapping_sub(symbol.start))
+            format!("{}+{}", samples.names.get(symbol.name), resolved.address.wrapping_sub(symbol.start))
         }
-        _ => format!("{}[{:x}]", profile.dso_name(place.dso), resolved.address),
-    };
-    (profile.names.intern("."), profile.names.intern(&text))
+        _ => format!("{}[{:x}]", samples.dso_name(samples.places.get(id).dso), resolved.address),
+    }
 }
 
 fn lines_of(debug: &Debug, addresses: &[u64]) -> FxHashMap<u64, Line> {

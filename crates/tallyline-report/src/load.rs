@@ -1,25 +1,28 @@
-//! From a recording to a [`Profile`]: addresses become places in files, as of the time of each sample.
+//! From a recording to [`LoadedSamples`]: addresses become places in files, as of the time of each sample.
 
 use super::ahead::{EagerAnalysis, First};
-use super::binaries::Binaries;
 use super::data_locations::DataCollector;
 use super::evidence::has_registers;
+use super::index::PlaceId;
+use super::info::{EventInfo, RecordingInfo};
 use super::keys::Needs;
-use super::names::NameId;
-use super::operand::Outcome;
-use super::places::{Places, place_of};
-use super::profile::{EventInfo, MergeGranularity, NONE, Place, Profile, Resolved, SampleGroup};
+use super::names::{NameId, Names};
+use super::places::{Place, PlaceCollector, place_of};
+use super::profile::Profile;
 use super::programs::Programs;
+use super::registers::SampleRegisters;
 use super::returns::ReturnAddresses;
+use super::samples::{LoadedSamples, MergeGranularity, SampleGroup, Samples};
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
+use std::num::NonZeroU32;
 use tallyline_perf_data::abi::{read_format, sample as bit};
 use tallyline_perf_data::file::{
     ChunkedRecording, Event, Record, RecordBody, RecordSource, Recording, VisitedRecord,
 };
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
-use tallyline_perf_data::spaces::AddressSpaces;
+use tallyline_perf_data::spaces::{AddressSpaces, DsoId};
 use tallyline_perf_data::{Attr, Error, Result};
 
 /// The name of the event of accesses in hardware traces, as in perf.
@@ -28,15 +31,18 @@ const MEMORY: &str = "memory";
 /// The line size where the recording does not say one.
 const LINE_SIZE: u32 = 64;
 
+/// The number of samples above which their indices would not fit.
+const SAMPLES_LIMIT: usize = u32::MAX as usize;
+
 /// The number of samples that room is reserved for at the start.
 const SAMPLES_EXPECTED: usize = 1 << 16;
 
-impl Profile {
+impl LoadedSamples {
     /// Reads all samples.
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<Profile> {
+    pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<LoadedSamples> {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
@@ -44,22 +50,52 @@ impl Profile {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load_pieces(pieces: &ChunkedRecording<'_>, apart: MergeGranularity) -> Result<Option<Profile>> {
+    pub fn load_pieces(
+        pieces: &ChunkedRecording<'_>,
+        apart: MergeGranularity,
+    ) -> Result<Option<LoadedSamples>> {
         read(pieces, apart, None, None)
     }
 
-    /// Reads all samples, and looks up what is needed of each place, as [`resolve`](Self::resolve) does;
-    /// where types are needed, programs are analysed while the recording is read. None if it has to be read
-    /// as a whole.
+    /// Returns the facts that do not depend on samples.
+    pub fn info(&self) -> &RecordingInfo {
+        &self.samples.info
+    }
+
+    /// Returns the samples, in the order of time where they are kept apart.
+    pub fn groups(&self) -> &[SampleGroup] {
+        &self.samples.groups
+    }
+
+    /// Returns a code place.
+    pub fn place(&self, id: PlaceId) -> &Place {
+        self.samples.places.get(id)
+    }
+
+    /// Returns the text of a name.
+    pub fn text(&self, name: NameId) -> &str {
+        self.samples.names.get(name)
+    }
+
+    /// Returns a file's name without its folders, as perf shows it.
+    pub fn dso_name(&self, id: Option<DsoId>) -> &str {
+        self.samples.dso_name(id)
+    }
+}
+
+impl Profile {
+    /// Reads all samples, opens the programs, and looks up what is needed of each place. Where types are needed,
+    /// programs are analysed while the recording is read. With `correct_skid` samples of imprecise events are charged
+    /// to the instruction before. None if the recording has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load_resolved(
+    pub fn load(
         records: &dyn RecordSource,
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,
-    ) -> Result<Option<(Profile, Binaries)>> {
+    ) -> Result<Option<Profile>> {
         let has_stacks = records.recording().events().iter().any(|event| has_stacks(event.attr()));
         let (unwind, needs) = match needs.callers && has_stacks {
             // those of one instruction have different callers
@@ -67,17 +103,15 @@ impl Profile {
             false => (None, needs),
         };
         if !needs.types {
-            let Some(mut profile) = read(records, needs.apart, None, unwind)? else { return Ok(None) };
-            let binaries = profile.resolve(records, programs, needs, correct_skid);
-            return Ok(Some((profile, binaries)));
+            let Some(loaded) = read(records, needs.apart, None, unwind)? else { return Ok(None) };
+            return Ok(Some(loaded.resolve(records, programs, needs, correct_skid, None)));
         }
         std::thread::scope(|scope| {
             let mut ahead = EagerAnalysis::new(scope, programs);
-            let Some(mut profile) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
+            let Some(loaded) = read(records, needs.apart, Some(&mut ahead), unwind)? else {
                 return Ok(None);
             };
-            let binaries = profile.resolve_after(records, programs, needs, correct_skid, Some(&mut ahead));
-            Ok(Some((profile, binaries)))
+            Ok(Some(loaded.resolve(records, programs, needs, correct_skid, Some(&mut ahead))))
         })
     }
 }
@@ -89,12 +123,12 @@ fn read(
     apart: MergeGranularity,
     mut ahead: Option<&mut EagerAnalysis<'_, '_>>,
     unwind: Option<&dyn Programs>,
-) -> Result<Option<Profile>> {
+) -> Result<Option<LoadedSamples>> {
     let about = records.recording();
     // room that is not used takes no memory; growing would
     let list = Vec::with_capacity(SAMPLES_EXPECTED);
-    let mut samples = Samples { profile: described(about), apart, list, ..Samples::default() };
-    samples.registers = super::evidence::needed(&samples.profile.arch);
+    let mut samples = SampleReader { info: described(about), apart, list, ..SampleReader::default() };
+    samples.registers = super::evidence::needed(&samples.info.arch);
     let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
     let (mut damage, mut branch_stacks) = (Damage::default(), 0_u64);
     let is_complete = records.visit(&mut |position, seen| match seen {
@@ -112,8 +146,8 @@ fn read(
             samples.add(position, event, sample, about.events())
         }
         VisitedRecord::Traces(tally) => {
-            samples.profile.warnings.extend(tally.notes());
-            samples.profile.traces = *tally;
+            samples.info.warnings.extend(tally.notes());
+            samples.info.traces = *tally;
             Ok(())
         }
         VisitedRecord::Other(record) => {
@@ -130,16 +164,16 @@ fn read(
     if !is_complete {
         return Ok(None);
     }
-    samples.profile.is_damaged |= damage.records > 0;
-    samples.profile.warnings.extend(damage.warning());
+    samples.info.is_damaged |= damage.records > 0;
+    samples.info.warnings.extend(damage.warning());
     if branch_stacks > 0 {
-        samples.profile.warnings.push(format!(
+        samples.info.warnings.push(format!(
             "{branch_stacks} samples have branch stacks, which are read but not shown: rows are of the sampled \
              instructions; `perf report -b` and `perf script -F brstack` show the branches"
         ));
     }
     let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
-    samples.profile.lost = samples.lost.total(about.events().iter().any(|event| counts(event.attr())));
+    samples.info.lost = samples.lost.total(about.events().iter().any(|event| counts(event.attr())));
     samples.place(records, unwind).map(Some)
 }
 
@@ -187,7 +221,7 @@ impl Losses {
 }
 
 /// Everything but samples.
-fn described(recording: &Recording<'_>) -> Profile {
+fn described(recording: &Recording<'_>) -> RecordingInfo {
     let features = recording.features();
     let events = recording.events().iter().map(|event| {
         let has = |field: u64| event.attr().sample_type & field != 0;
@@ -199,7 +233,7 @@ fn described(recording: &Recording<'_>) -> Profile {
             has_source: has(bit::DATA_SRC),
         }
     });
-    Profile {
+    RecordingInfo {
         events: events.collect(),
         sockets: features.topology().iter().map(|(_, socket)| *socket).collect(),
         nodes: features.nodes().to_vec(),
@@ -209,7 +243,7 @@ fn described(recording: &Recording<'_>) -> Profile {
         is_emulated: is_emulated(recording),
         warnings: recording.warnings().to_vec(),
         is_damaged: !recording.warnings().is_empty(),
-        ..Profile::default()
+        ..RecordingInfo::default()
     }
 }
 
@@ -233,8 +267,8 @@ fn is_emulated(recording: &Recording<'_>) -> bool {
 
 /// Samples in the order of the file, of which it is not known yet where they were.
 #[derive(Default)]
-struct Samples {
-    profile: Profile,
+struct SampleReader {
+    info: RecordingInfo,
     apart: MergeGranularity,
     list: Vec<PackedSample>,
     // the return address of each sample that may have one; empty where none has
@@ -250,7 +284,7 @@ struct Samples {
     registers: Option<u64>,
     // addresses that functions return to
     callers: Vec<(CpuMode, u64)>,
-    caller_ids: FxHashMap<(CpuMode, u64), u32>,
+    caller_ids: FxHashMap<(CpuMode, u64), NonZeroU32>,
     lost: Losses,
 }
 
@@ -271,10 +305,10 @@ struct SampleKey {
     ip: u64,
     pid: i32,
     tid: i32,
-    cpu: u32,
+    cpu: Option<u32>,
     event: u32,
     // these are indices
-    caller: u32,
+    caller: Option<NonZeroU32>,
     extra: u32,
     mode: CpuMode,
     exact: bool,
@@ -298,11 +332,11 @@ struct MemoryInfo {
 struct Known {
     generation: u32,
     // places of code by process and address
-    places: FxHashMap<(i32, CpuMode, u64), (u32, u32)>,
+    places: FxHashMap<(i32, CpuMode, u64), (u32, PlaceId)>,
     // names by thread
     comms: FxHashMap<i32, (u32, NameId)>,
-    // points that more samples may be part of, by what those have in common
-    points: Vec<Option<(u32, u32)>>,
+    // groups that more samples may be part of, by what those have in common
+    groups: Vec<Option<(u32, u32)>>,
 }
 
 impl Known {
@@ -316,11 +350,11 @@ fn time_of(time: Option<u64>) -> u64 {
     time.filter(|time| *time != u64::MAX).unwrap_or(0)
 }
 
-impl Samples {
+impl SampleReader {
     /// The event of accesses that traces of the hardware have, behind those of the recording.
     fn memory_event(&mut self, index: usize) -> usize {
-        if self.profile.events.len() == index {
-            self.profile.events.push(EventInfo {
+        if self.info.events.len() == index {
+            self.info.events.push(EventInfo {
                 name: MEMORY.to_owned(),
                 is_precise: true,
                 is_counter: false,
@@ -336,8 +370,8 @@ impl Samples {
             Some(attr) if !attr.is_frequency() => attr.sample_period,
             _ => 1,
         });
-        if self.list.len() >= NONE as usize {
-            return Err(Error::Limit { what: "samples", limit: NONE.into() });
+        if self.list.len() >= SAMPLES_LIMIT {
+            return Err(Error::Limit { what: "samples", limit: SAMPLES_LIMIT as u64 });
         }
         let time = time_of(sample.time);
         let known = self.extras.len();
@@ -360,8 +394,8 @@ impl Samples {
 
     /// The return address, if the sample is at a function's first instruction and not precise.
     fn return_address(&self, event: usize, sample: &Sample<'_>) -> Option<u64> {
-        let is_precise = sample.exact || self.profile.events.get(event).is_none_or(|event| event.is_precise);
-        if is_precise { None } else { sample.return_address(&self.profile.arch) }
+        let is_precise = sample.exact || self.info.events.get(event).is_none_or(|event| event.is_precise);
+        if is_precise { None } else { sample.return_address(&self.info.arch) }
     }
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
@@ -369,7 +403,7 @@ impl Samples {
             RecordBody::Mmap(_) | RecordBody::Comm(_) | RecordBody::Fork(_) | RecordBody::KernelSymbol(_) => {
                 self.changes.push((time_of(record.time()), self.list.len(), position));
             }
-            RecordBody::UnknownEvent(_) => self.profile.unknown_events += 1,
+            RecordBody::UnknownEvent(_) => self.info.unknown_events += 1,
             RecordBody::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
             RecordBody::LostSamples(count) => self.lost.samples = self.lost.samples.saturating_add(*count),
             _ => {}
@@ -390,18 +424,19 @@ impl Samples {
             self.extras.push(extra);
         }
         // the first entry is the address of the sample itself
-        let caller = sample.callers().nth(1).map_or(NONE, |(mode, address)| {
+        let caller = sample.callers().nth(1).map(|(mode, address)| {
             let caller = (mode, address.saturating_sub(1));
             *self.caller_ids.entry(caller).or_insert_with(|| {
                 self.callers.push(caller);
-                (self.callers.len() - 1) as u32
+                // there are at most as many as samples
+                NonZeroU32::new(self.callers.len() as u32).unwrap_or(NonZeroU32::MAX)
             })
         });
         SampleKey {
             ip: sample.ip.unwrap_or(0),
             pid: sample.pid.unwrap_or(-1),
             tid: sample.tid.unwrap_or(-1),
-            cpu: if self.apart == MergeGranularity::None { NONE } else { sample.cpu.unwrap_or(NONE) },
+            cpu: sample.cpu.filter(|_| self.apart != MergeGranularity::None),
             event: event as u32,
             caller,
             extra: (self.extras.len() - 1) as u32,
@@ -452,18 +487,28 @@ impl Samples {
     }
 
     /// Finds the places of all samples in the order of time.
-    fn place(mut self, records: &dyn RecordSource, unwind: Option<&dyn Programs>) -> Result<Profile> {
+    fn place(mut self, records: &dyn RecordSource, unwind: Option<&dyn Programs>) -> Result<LoadedSamples> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
-        let Samples { profile, apart, list, returns, same, extras, changes, callers, .. } = self;
-        let (places, data) = (Places::default(), DataCollector::default());
-        let known = Known { points: vec![None; same.len()], ..Known::default() };
+        let SampleReader { info, apart, list, returns, same, extras, changes, callers, .. } = self;
+        let known = Known { groups: vec![None; same.len()], ..Known::default() };
         let same_has_registers = same.iter().any(|same| same.has_registers);
-        let unwinder = unwind.map(|programs| Unwinder::new(programs, records));
-        let returns = ReturnAddresses::new(returns);
-        let mut loader =
-            Loader { profile, apart, same, extras, callers, places, data, known, unwinder, returns };
-        loader.profile.registers.reserve(if same_has_registers { list.len() } else { 0 });
+        let mut loader = Loader {
+            groups: Vec::new(),
+            places: PlaceCollector::default(),
+            data: DataCollector::default(),
+            registers: SampleRegisters::default(),
+            names: Names::default(),
+            not_unwound: 0,
+            apart,
+            same,
+            extras,
+            callers,
+            known,
+            unwinder: unwind.map(|programs| Unwinder::new(programs, records)),
+            returns: ReturnAddresses::new(returns),
+        };
+        loader.registers.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.recording());
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
@@ -479,26 +524,32 @@ impl Samples {
             Ok(())
         })?;
         samples.for_each(|index| loader.add(*index, &list[*index as usize], &spaces));
-        let Loader { mut profile, places, data, returns, .. } = loader;
-        profile.returns = returns.finish();
-        profile.places = places.list;
-        profile.data = data.finish();
-        profile.resolved = vec![Resolved::default(); profile.places.len()];
-        profile.outcomes = vec![Outcome::NOT_LOOKED; profile.places.len()];
-        profile.dsos = spaces.dsos().map(|(_, dso)| dso.clone()).collect();
-        Ok(profile)
+        let Loader { groups, places, data, registers, names, not_unwound, returns, .. } = loader;
+        let samples = Samples {
+            info: RecordingInfo { not_unwound, ..info },
+            groups,
+            places: places.finish(),
+            data: data.finish(),
+            registers,
+            dsos: spaces.dsos().map(|(_, dso)| dso.clone()).collect(),
+            names,
+        };
+        Ok(LoadedSamples { samples, returns: returns.finish() })
     }
 }
 
 /// Merges samples into groups, in the order of time.
 struct Loader<'u> {
-    profile: Profile,
+    groups: Vec<SampleGroup>,
+    places: PlaceCollector,
+    data: DataCollector,
+    registers: SampleRegisters,
+    names: Names,
+    not_unwound: u64,
     apart: MergeGranularity,
     same: Vec<SampleKey>,
     extras: Vec<MemoryInfo>,
     callers: Vec<(CpuMode, u64)>,
-    places: Places,
-    data: DataCollector,
     known: Known,
     // where copies of the stack say who called
     unwinder: Option<Unwinder<'u>>,
@@ -508,19 +559,19 @@ struct Loader<'u> {
 impl Loader<'_> {
     fn add(&mut self, index: u32, sample: &PackedSample, spaces: &AddressSpaces) {
         let same = self.same[sample.same as usize];
-        let point = match self.known.points[sample.same as usize] {
+        let point = match self.known.groups[sample.same as usize] {
             Some((generation, point)) if generation == self.known.generation => {
-                let known = &mut self.profile.points[point as usize];
+                let known = &mut self.groups[point as usize];
                 known.samples += 1;
                 known.period = known.period.saturating_add(sample.period);
                 point
             }
             _ => {
                 let point = self.point(sample, &same, spaces);
-                self.profile.points.push(point);
-                let index = (self.profile.points.len() - 1) as u32;
+                self.groups.push(point);
+                let index = (self.groups.len() - 1) as u32;
                 if self.apart != MergeGranularity::Samples {
-                    self.known.points[sample.same as usize] = Some((self.known.generation, index));
+                    self.known.groups[sample.same as usize] = Some((self.known.generation, index));
                 }
                 index
             }
@@ -528,8 +579,8 @@ impl Loader<'_> {
         let process = (same.pid, self.known.generation);
         self.returns.note(index, point, process, spaces, &mut self.places);
         if same.has_registers {
-            let registers = self.profile.registers.note(point, sample.position);
-            let known = &mut self.profile.points[point as usize];
+            let registers = self.registers.note(point, sample.position);
+            let known = &mut self.groups[point as usize];
             known.registers = known.registers.or(registers);
         }
     }
@@ -538,16 +589,17 @@ impl Loader<'_> {
         let SampleKey { ip, pid, tid, mode, cpu, event, exact, .. } = *same;
         let extra = self.extras.get(same.extra as usize).copied().unwrap_or_default();
         let place = self.place(spaces, pid, mode, ip);
-        let caller = match self.callers.get(same.caller as usize) {
-            Some((mode, address)) => self.place(spaces, pid, *mode, *address),
+        let caller = same.caller.and_then(|caller| self.callers.get(caller.get() as usize - 1).copied());
+        let caller = match caller {
+            Some((mode, address)) => Some(self.place(spaces, pid, mode, address)),
             None if same.has_stack => self.unwind(sample, same, spaces),
-            None => NONE,
+            None => None,
         };
         let data = extra.address.and_then(|address| {
             let location = spaces.resolve_data(pid, mode, address);
             // who accessed it makes no other place of it
             let place = place_of(spaces, location, pid, mode, address);
-            self.data.intern(Place { pid: 0, ..place }, address)
+            self.data.intern(Place { pid: None, ..place }, address)
         });
         SampleGroup {
             event,
@@ -575,32 +627,29 @@ impl Loader<'_> {
         }
     }
 
-    fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> u32 {
+    fn place(&mut self, spaces: &AddressSpaces, pid: i32, mode: CpuMode, address: u64) -> PlaceId {
         let generation = self.known.generation;
-        let known = self.known.places.entry((pid, mode, address)).or_insert((generation.wrapping_sub(1), 0));
-        if known.0 != generation {
-            let location = spaces.resolve(pid, mode, address);
-            *known = (generation, self.places.intern(place_of(spaces, location, pid, mode, address)));
+        if let Some((found, place)) = self.known.places.get(&(pid, mode, address))
+            && *found == generation
+        {
+            return *place;
         }
-        known.1
+        let location = spaces.resolve(pid, mode, address);
+        let place = self.places.intern(place_of(spaces, location, pid, mode, address));
+        self.known.places.insert((pid, mode, address), (generation, place));
+        place
     }
 
     /// The place that a function returns to, by the copy of the stack.
-    fn unwind(&mut self, sample: &PackedSample, same: &SampleKey, spaces: &AddressSpaces) -> u32 {
-        let Some(unwinder) = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User) else {
-            return NONE;
-        };
+    fn unwind(&mut self, sample: &PackedSample, same: &SampleKey, spaces: &AddressSpaces) -> Option<PlaceId> {
+        let unwinder = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User)?;
         let caller = spaces.resolve(same.pid, same.mode, same.ip).and_then(|location| {
-            let dso = (location.dso().index(), spaces.dso(location.dso()));
+            let dso = (location.dso(), spaces.dso(location.dso()));
             unwinder.caller(dso, location.offset(), sample.position)
         });
-        match caller {
-            Some(caller) => self.place(spaces, same.pid, same.mode, caller.saturating_sub(1)),
-            None => {
-                self.profile.not_unwound += 1;
-                NONE
-            }
-        }
+        let place = caller.map(|caller| self.place(spaces, same.pid, same.mode, caller.saturating_sub(1)));
+        self.not_unwound += u64::from(place.is_none());
+        place
     }
 
     fn comm(&mut self, spaces: &AddressSpaces, tid: i32) -> NameId {
@@ -611,9 +660,9 @@ impl Loader<'_> {
             return *comm;
         }
         let comm = match spaces.comm(tid) {
-            Some(comm) => self.profile.names.intern(comm),
-            None if tid == 0 => self.profile.names.intern("swapper"),
-            None => self.profile.names.intern(&format!(":{tid}")),
+            Some(comm) => self.names.intern(comm),
+            None if tid == 0 => self.names.intern("swapper"),
+            None => self.names.intern(&format!(":{tid}")),
         };
         self.known.comms.insert(tid, (generation, comm));
         comm

@@ -1,29 +1,31 @@
 //! The memory operand of a sample's instruction, in the form that reports need.
 
-use super::index::NONE;
+use super::index::JoinedId;
 use super::names::{NameId, Names};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::type_text;
-use tallyline_inference::{Pseudo, TypeTable, Typed, field_path, place_text};
+use tallyline_inference::{TypeTable, Typed, field_path, place_text};
+use tallyline_perf_data::spaces::DsoId;
 
 /// The type of an instruction's operand, or the reason why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A type.
-    Typed(Operand),
-    /// Memory that has no type of the program.
-    Pseudo(Pseudo),
-    /// It is not known.
-    Untyped(Reason),
+pub type Outcome = tallyline_inference::Outcome<Operand, Reason>;
+
+/// The outcome at places that were not looked at.
+pub(crate) const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
+
+/// Returns whether a sample with an outcome counts as eligible: its code has debug information, and it accesses memory
+/// that can have a type.
+pub fn is_eligible(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
 }
 
 /// A part of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The type as an index into the types that were joined, see [`Joined`].
-    pub ty: u32,
+    /// The type.
+    pub ty: JoinedId,
     /// The type's name.
     pub name: NameId,
     /// The byte in it.
@@ -49,8 +51,8 @@ pub struct Operand {
 /// A node of a container that has a type as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Within {
-    /// The node's type as an index into the types that were joined.
-    pub ty: u32,
+    /// The node's type.
+    pub ty: JoinedId,
     /// Its name.
     pub name: NameId,
     /// The offset in it at which the part starts.
@@ -94,25 +96,6 @@ impl Operand {
     }
 }
 
-impl Outcome {
-    /// For places that were not looked at.
-    pub const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
-
-    /// Returns whether a sample there counts as eligible: its code has debug information, and it accesses
-    /// memory that can have a type.
-    pub fn is_eligible(&self) -> bool {
-        matches!(self, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
-    }
-
-    /// The operand, if there is a type.
-    pub fn operand(&self) -> Option<&Operand> {
-        match self {
-            Outcome::Typed(operand) => Some(operand),
-            _ => None,
-        }
-    }
-}
-
 impl Reason {
     /// As it is shown; `text` looks up names.
     pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
@@ -132,11 +115,10 @@ impl Reason {
 /// The types of all programs of a profile.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// A table for each file that has debug information, by the file's index.
-    pub tables: FxHashMap<u32, TypeTable>,
-    /// The types that operands have: the file, and the type in its table.
-    pub types: Vec<(u32, TypeId)>,
-    ids: FxHashMap<(u32, TypeId), u32>,
+    pub(crate) tables: FxHashMap<DsoId, TypeTable>,
+    // the types that operands have: the file, and the type in its table
+    types: Vec<(DsoId, TypeId)>,
+    ids: FxHashMap<(DsoId, TypeId), JoinedId>,
     /// Samples that have a type by the address of their data, or by registers.
     pub by_evidence: u64,
     /// The debug information that is missing, one line each.
@@ -145,22 +127,32 @@ pub struct Joined {
 
 impl Joined {
     /// Returns the index of a type.
-    pub(super) fn id(&mut self, dso: u32, ty: TypeId) -> u32 {
+    pub(super) fn id(&mut self, dso: DsoId, ty: TypeId) -> JoinedId {
         *self.ids.entry((dso, ty)).or_insert_with(|| {
             self.types.push((dso, ty));
-            u32::try_from(self.types.len() - 1).unwrap_or(NONE)
+            JoinedId::of(self.types.len() - 1)
         })
     }
 
+    /// Returns the types of a file that has debug information.
+    pub fn table(&self, dso: DsoId) -> Option<&TypeTable> {
+        self.tables.get(&dso)
+    }
+
+    /// Returns the file that a type is of, and the type in its table.
+    pub(crate) fn source(&self, ty: JoinedId) -> Option<(DsoId, TypeId)> {
+        self.types.get(ty.position()).copied()
+    }
+
     /// Returns the table that a type is in, and the type.
-    pub fn get(&self, ty: u32) -> Option<(&TypeTable, TypeId)> {
-        let (dso, id) = self.types.get(ty as usize)?;
-        Some((self.tables.get(dso)?, *id))
+    pub fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
+        let (dso, id) = self.source(ty)?;
+        Some((self.tables.get(&dso)?, id))
     }
 }
 
 /// Returns the operand of an instruction, with its texts.
-pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: u32, typed: &Typed) -> Operand {
+pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: JoinedId, typed: &Typed) -> Operand {
     let name = type_text(table.types(), typed.ty());
     let field = field_path(table.types(), typed);
     let text = format!("{name} {}", place_text(table.types(), typed));

@@ -4,8 +4,8 @@
 //! instruction, where it is the return address, is known when programs are open. Until then what is an address of
 //! code is kept, and no more is.
 
-use super::places::{Places, place_of};
-use super::profile::NONE;
+use super::index::PlaceId;
+use super::places::{PlaceCollector, place_of};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{AddressSpaces, DsoKind};
@@ -14,10 +14,10 @@ use tallyline_perf_data::spaces::{AddressSpaces, DsoKind};
 pub(super) struct ReturnAddresses {
     // by sample; 0 where there is none
     words: Vec<u64>,
-    // by process and word: as of which state of the address spaces, and the place or NONE
-    known: FxHashMap<(i32, u64), (u32, u32)>,
+    // by process and word: as of which state of the address spaces, and the place if it is in code
+    known: FxHashMap<(i32, u64), (u32, Option<PlaceId>)>,
     // points with places
-    found: Vec<(u32, u32)>,
+    found: Vec<(u32, PlaceId)>,
 }
 
 impl ReturnAddresses {
@@ -34,27 +34,23 @@ impl ReturnAddresses {
         point: u32,
         process: (i32, u32),
         spaces: &AddressSpaces,
-        places: &mut Places,
+        places: &mut PlaceCollector,
     ) {
         let Some(word) = self.words.get(sample as usize).copied().filter(|word| *word != 0) else { return };
         let (pid, state) = process;
-        let known = self.known.entry((pid, word)).or_insert((state.wrapping_sub(1), NONE));
+        let known = self.known.entry((pid, word)).or_insert((state.wrapping_sub(1), None));
         if known.0 != state {
             let location = spaces.resolve(pid, CpuMode::User, word);
             let is_file = |kind| matches!(kind, DsoKind::File | DsoKind::Vdso);
-            let place = match location.filter(|found| is_file(spaces.dso(found.dso()).kind())) {
-                Some(found) => places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word)),
-                None => NONE,
-            };
-            *known = (state, place);
+            let found = location.filter(|found| is_file(spaces.dso(found.dso()).kind()));
+            let place = |found| places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word));
+            *known = (state, found.map(place));
         }
-        if known.1 != NONE {
-            self.found.push((point, known.1));
-        }
+        self.found.extend(known.1.map(|place| (point, place)));
     }
 
     /// Returns points with the places that they return to, one for each sample.
-    pub(super) fn finish(self) -> Vec<(u32, u32)> {
+    pub(super) fn finish(self) -> Vec<(u32, PlaceId)> {
         self.found
     }
 }

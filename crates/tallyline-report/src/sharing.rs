@@ -2,8 +2,10 @@
 
 use super::annotate::is_store;
 use super::filter::Filter;
+use super::index::SymbolId;
 use super::operand::Outcome;
-use super::profile::{NONE, Profile, SampleGroup};
+use super::profile::Profile;
+use super::samples::SampleGroup;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
@@ -224,12 +226,12 @@ fn place(source: DataSource) -> u16 {
 }
 
 impl Counts {
-    fn count(&mut self, point: &SampleGroup, store: bool) {
+    fn count(&mut self, group: &SampleGroup, store: bool) {
         self.records += 1;
         self.loads += u64::from(!store);
         self.stores += u64::from(store);
-        self.weight = self.weight.saturating_add(point.weight.weight());
-        if let Some(source) = point.source {
+        self.weight = self.weight.saturating_add(group.weight.weight());
+        if let Some(source) = group.source {
             self.levels.count(source);
             self.locked += u64::from(source.lock() & 2 != 0);
             if source.is_hitm() {
@@ -318,7 +320,7 @@ impl Line {
 pub struct Part {
     pub(crate) offset: u32,
     pub(crate) what: String,
-    pub(crate) functions: BTreeSet<u32>,
+    pub(crate) functions: BTreeSet<SymbolId>,
     pub(crate) counts: Counts,
     pub(crate) readers: BTreeSet<i64>,
     pub(crate) writers: BTreeSet<i64>,
@@ -338,7 +340,7 @@ impl Part {
     }
 
     /// Returns the functions that access it.
-    pub fn functions(&self) -> &BTreeSet<u32> {
+    pub fn functions(&self) -> &BTreeSet<SymbolId> {
         &self.functions
     }
 
@@ -386,28 +388,29 @@ struct Building {
 
 /// Finds the lines that are shared. Samples are in the order of time.
 pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
-    let points = || profile.points.iter().filter(|point| filter.accepts(profile, point));
+    let groups = || profile.groups().iter().filter(|group| filter.accepts(profile, group));
     let mut found = Sharing {
-        is_measured: points().any(|point| point.source.is_some_and(|source| source.snoop() & !1 != 0)),
-        by_cpu: points().all(|point| point.cpu != NONE),
+        is_measured: groups().any(|group| group.source.is_some_and(|source| source.snoop() & !1 != 0)),
+        by_cpu: groups().all(|group| group.cpu.is_some()),
         ..Sharing::default()
     };
-    let size = u64::from(profile.line_size);
+    let size = u64::from(profile.info().line_size);
     let mut lines: FxHashMap<(i32, u64), Building> = FxHashMap::default();
-    for point in points() {
+    for group in groups() {
         found.samples += 1;
-        if point.address == 0 {
+        if group.address == 0 {
             continue;
         }
         found.addressed += 1;
-        let outcome = profile.outcome(point);
-        let (store, width) = access(point, outcome);
-        found.counts.count(point, store);
-        let (pid, address) = space(point);
+        let outcome = profile.outcome(group);
+        let (store, width) = access(group, outcome);
+        found.counts.count(group, store);
+        let (pid, address) = space(group);
         let offset = (address % size) as u32;
         let building = lines.entry((pid, address - u64::from(offset))).or_default();
-        let actor = if found.by_cpu { i64::from(point.cpu) } else { i64::from(point.tid) };
-        building.count(profile, point, outcome, actor, store, (offset, width));
+        let cpu = group.cpu.filter(|_| found.by_cpu);
+        let actor = cpu.map_or(i64::from(group.tid), i64::from);
+        building.count(profile, group, outcome, actor, store, (offset, width));
     }
     found.all_lines = lines.len() as u64;
     found.lines =
@@ -418,19 +421,19 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
 }
 
 /// Returns whether an access writes, and its number of bytes; 1 where that is not known.
-fn access(point: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
+fn access(group: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
     match outcome.operand() {
-        Some(operand) => (is_store(point, operand), u32::from(operand.size).max(1)),
-        None => (point.source.is_some_and(DataSource::is_store), 1),
+        Some(operand) => (is_store(group, operand), u32::from(operand.size).max(1)),
+        None => (group.source.is_some_and(DataSource::is_store), 1),
     }
 }
 
 /// In which address space, and where there.
-fn space(point: &SampleGroup) -> (i32, u64) {
-    let is_kernels = point.address >> 63 != 0;
-    match point.physical_address {
-        0 if is_kernels => (0, point.address),
-        0 => (point.pid, point.address),
+fn space(group: &SampleGroup) -> (i32, u64) {
+    let is_kernels = group.address >> 63 != 0;
+    match group.physical_address {
+        0 if is_kernels => (0, group.address),
+        0 => (group.pid, group.address),
         physical => (0, physical),
     }
 }
@@ -439,21 +442,21 @@ impl Building {
     fn count(
         &mut self,
         profile: &Profile,
-        point: &SampleGroup,
+        group: &SampleGroup,
         outcome: &Outcome,
         actor: i64,
         store: bool,
         (offset, width): (u32, u32),
     ) {
-        self.line.counts.count(point, store);
+        self.line.counts.count(group, store);
         self.line.actors.insert(actor);
-        let node = profile.node(point.cpu);
+        let node = group.cpu.and_then(|cpu| profile.info().node(cpu));
         self.line.nodes.extend(node);
         if let Some((before, stored)) = self.last.replace((actor, store)) {
             self.line.transfers += u64::from(before != actor && (stored || store));
         }
         let bytes = self.bytes.entry(actor).or_default();
-        let touched = mask(offset, width, profile.line_size);
+        let touched = mask(offset, width, profile.info().line_size);
         *(if store { &mut bytes.written } else { &mut bytes.read }) |= touched;
         let what = match outcome {
             Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
@@ -461,10 +464,10 @@ impl Building {
             Outcome::Untyped(reason) => format!("(unknown: {})", reason.text(|name| profile.text(name))),
         };
         let part = self.parts.entry((offset, what)).or_default();
-        part.counts.count(point, store);
-        part.cpus.extend((point.cpu != NONE).then_some(point.cpu));
+        part.counts.count(group, store);
+        part.cpus.extend(group.cpu);
         part.nodes.extend(node);
-        part.functions.insert(profile.at(point.charged).symbol);
+        part.functions.extend(profile.at(group.charged).symbol);
         (if store { &mut part.writers } else { &mut part.readers }).insert(actor);
     }
 

@@ -9,15 +9,15 @@ use tallyline_perf_data::abi::sample as bit;
 use tallyline_perf_data::attr::Attr;
 use tallyline_perf_data::file::{RecordBody, RecordSource};
 use tallyline_perf_data::sample::{Registers, Sample, UserStack, aarch64, x86_64};
-use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
 /// Finds callers; programs are opened when a sample is in them.
 pub(super) struct Unwinder<'p> {
     programs: &'p dyn Programs,
     records: &'p dyn RecordSource,
     // by the file's index
-    files: FxHashMap<u32, Option<Frames>>,
-    rules: FxHashMap<(u32, u64), Option<UnwindRule>>,
+    files: FxHashMap<DsoId, Option<Frames>>,
+    rules: FxHashMap<(DsoId, u64), Option<UnwindRule>>,
 }
 
 /// The frame descriptions of a program.
@@ -34,7 +34,7 @@ impl<'p> Unwinder<'p> {
 
     /// Returns the address that the function at an offset of a file returns to, for the sample whose record is
     /// at a position; none where the file does not describe its frames, or the copy of the stack ends before.
-    pub(super) fn caller(&mut self, dso: (u32, &Dso), offset: u64, position: u64) -> Option<u64> {
+    pub(super) fn caller(&mut self, dso: (DsoId, &Dso), offset: u64, position: u64) -> Option<u64> {
         let (index, about) = dso;
         let programs = self.programs;
         let frames = self.files.entry(index).or_insert_with(|| {

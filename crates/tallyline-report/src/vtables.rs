@@ -3,39 +3,43 @@
 
 use super::answers::All;
 use super::binaries::Binaries;
+use super::index::PlaceId;
+use super::names::NameId;
 use super::operand::Outcome;
-use super::profile::Profile;
+use super::samples::{Operands, Samples};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::type_text;
 use tallyline_inference::code::{Body, Effect, Register};
 use tallyline_inference::{self as infer, Pseudo, TypeTable};
+use tallyline_perf_data::spaces::DsoId;
 
 /// The bytes of a slot of the table.
 const SLOT: i64 = 8;
 
-/// Names the slots of tables that samples are charged to, by the index of the place: class and number of the slot.
-pub(super) fn name_slots(profile: &mut Profile, binaries: &Binaries, answers: &All) {
-    let is_table =
-        |place: u32| matches!(profile.outcomes.get(place as usize), Some(Outcome::Pseudo(Pseudo::Vtable)));
-    let charged: FxHashSet<u32> =
-        profile.points.iter().map(|point| point.charged).filter(|place| is_table(*place)).collect();
-    let mut bodies: FxHashMap<(u32, u64), Body> = FxHashMap::default();
-    let mut found = Vec::new();
+/// Names the slots of tables that samples are charged to: class and number of the slot.
+pub(super) fn name_slots(
+    samples: &mut Samples,
+    operands: &Operands,
+    binaries: &Binaries,
+    answers: &All,
+) -> FxHashMap<PlaceId, NameId> {
+    let is_table = |place: &PlaceId| matches!(operands.outcome(*place), Outcome::Pseudo(Pseudo::Vtable));
+    let charged: FxHashSet<PlaceId> =
+        samples.groups.iter().map(|group| group.charged).filter(is_table).collect();
+    let mut bodies: FxHashMap<(DsoId, u64), Body> = FxHashMap::default();
+    let mut found = FxHashMap::default();
     for place in charged {
-        let (dso, address) = (profile.places[place as usize].dso, profile.at(place).address);
+        let (Some(dso), address) = samples.linked(place) else { continue };
         let (Some(program), Some(Ok(answers))) = (binaries.get(dso), answers.get(&dso)) else { continue };
         let Some(function) = answers.table().function_at(address) else { continue };
         let Some(entry) = function.ranges().first().map(|range| range.start) else { continue };
         let decode = || Body::decode(&program.image, function.ranges(), entry);
         let body = bodies.entry((dso, entry)).or_insert_with(decode);
         if let Some(text) = slot(body, answers.table(), address) {
-            found.push((place, text));
+            found.insert(place, samples.names.intern(&text));
         }
     }
-    for (place, text) in found {
-        let name = profile.names.intern(&text);
-        profile.slots.insert(place, name);
-    }
+    found
 }
 
 /// Returns the class and the slot that an instruction reads.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::keys::Needs;
 use crate::operand::Outcome;
-use crate::{Binaries, MergeGranularity, Profile, programs};
+use crate::{LoadedSamples, MergeGranularity, Profile, programs};
 use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -159,18 +159,19 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
     writer.finish(&recorder::describe(&[]), &[]).expect("memory").into_inner()
 }
 
-/// Each point with what it accesses, in words.
-fn told((profile, binaries): &(Profile, Binaries)) -> Vec<String> {
-    let point = |point: &crate::profile::SampleGroup| {
-        let outcome = match profile.outcome(point) {
-            Outcome::Typed(operand) => profile.names.get(operand.text).to_owned(),
+/// Each group of samples with what it accesses, in words.
+fn told(profile: &Profile) -> Vec<String> {
+    let told = |group: &crate::samples::SampleGroup| {
+        let outcome = match profile.outcome(group) {
+            Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
             other => format!("{other:?}"),
         };
-        let place = &profile.places[point.place as usize];
-        format!("{} {:#x} {} {outcome}", profile.dso_name(place.dso), place.offset, point.samples)
+        let place = profile.place(group.place);
+        format!("{} {:#x} {} {outcome}", profile.dso_name(place.dso), place.offset, group.samples)
     };
-    let why_not = |dso| format!("{dso}: {:?}", binaries.why_not(dso));
-    profile.points.iter().map(point).chain((0..4).map(why_not)).collect()
+    let dsos = (0..4).filter_map(DsoId::from_position);
+    let why_not = |dso| format!("{dso:?}: {:?}", profile.binaries().why_not(dso));
+    profile.groups().iter().map(told).chain(dsos.map(why_not)).collect()
 }
 
 #[test]
@@ -180,17 +181,16 @@ fn a_report_is_the_same_as_of_programs_that_are_looked_at_when_all_is_read() {
     let recording = Recording::parse(&bytes).expect("well-formed");
     for needs in [Needs::TYPES, Needs::TYPES.and(Needs::CPUS), Needs::TYPES.and(Needs::SAMPLES)] {
         for correct in [false, true] {
-            let mut profile = Profile::load(&recording, needs.apart).expect("well-formed");
-            let binaries = profile.resolve(&recording, &compiled, needs, correct);
-            let after = (profile, binaries);
+            let loaded = LoadedSamples::load(&recording, needs.apart).expect("well-formed");
+            let after = loaded.resolve(&recording, &compiled, needs, correct, None);
             assert_eq!(compiled.opened.swap(0, Ordering::Relaxed), 3, "one, two, and the one that is gone");
-            let ahead = Profile::load_resolved(&recording, &compiled, needs, correct);
+            let ahead = Profile::load(&recording, &compiled, needs, correct);
             let ahead = ahead.expect("well-formed").expect("read");
             assert_eq!(compiled.opened.swap(0, Ordering::Relaxed), 3);
             assert_eq!(told(&ahead), told(&after));
             let is_apart = needs.apart == MergeGranularity::Samples;
-            let samples: u64 = ahead.0.points.iter().map(|point| point.samples).sum();
-            assert_eq!(ahead.0.points.len() as u64 == samples, is_apart);
+            let samples: u64 = ahead.groups().iter().map(|group| group.samples).sum();
+            assert_eq!(ahead.groups().len() as u64 == samples, is_apart);
             assert!(told(&ahead).iter().any(|line| line.contains("struct order") && line.contains("flags")));
             assert!(told(&ahead).iter().any(|line| line.contains("struct account")));
         }

@@ -7,15 +7,18 @@
 //! with samples that can have been is assumed, and of several none.
 
 use super::candidates::FunctionSamples;
-use super::{CALL_OR_RETURN, Division, Sampled, is_precise};
+use super::{Division, Sampled};
 use crate::answers::All;
 use crate::binaries::Binaries;
-use crate::profile::{Place, Profile, Resolved};
+use crate::index::PlaceId;
+use crate::places::{Place, PlaceKind};
+use crate::samples::{Charges, Samples};
 use crate::skid::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tallyline_inference::code::{Body, Flow, Predecessors, Symbol, addresses_taken};
+use tallyline_perf_data::spaces::DsoId;
 
 /// The most functions that jump on to each other that are looked through for a jump through memory.
 const JUMPS_LIMIT: usize = 4;
@@ -35,6 +38,7 @@ const LEFT_OUT: u64 = 20;
 /// A call or jump through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Site {
+    dso: DsoId,
     place: Place,
     address: u64,
 }
@@ -42,10 +46,10 @@ struct Site {
 /// The calls of the samples that have a return address.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    // by point: where its samples return to, and how many do
-    returns: FxHashMap<u32, BTreeMap<u32, u64>>,
+    // by group: where its samples return to, and how many do
+    returns: FxHashMap<u32, BTreeMap<PlaceId, u64>>,
     // by the places of the sample and of the return; none where no call is in front of that
-    sites: FxHashMap<(u32, u32), Option<Sites>>,
+    sites: FxHashMap<(PlaceId, PlaceId), Option<Sites>>,
 }
 
 /// The instructions through memory by which control may have come to a function; none where the call is direct, or
@@ -57,53 +61,54 @@ struct Sites {
 }
 
 impl Calls {
-    /// Finds the calls that entered the functions whose first instructions have samples.
-    pub(crate) fn find(profile: &Profile, binaries: &Binaries) -> Calls {
+    /// Finds the calls that samples at functions' first instructions are charged to, by the return addresses on the
+    /// stack.
+    pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
         let mut functions = Functions { binaries, bodies: FxHashMap::default() };
-        let mut entries: FxHashMap<u32, bool> = FxHashMap::default();
-        for (point, to) in &profile.returns {
-            let Some(about) = profile.points.get(*point as usize) else { continue };
-            let is_entry = *entries.entry(about.place).or_insert_with(|| {
-                let (dso, address) = address_of(profile, about.place);
-                functions.is_entry(dso, address)
+        let mut entries: FxHashMap<PlaceId, bool> = FxHashMap::default();
+        for (index, to) in returns {
+            let Some(group) = samples.groups.get(*index as usize) else { continue };
+            let is_entry = *entries.entry(group.place).or_insert_with(|| {
+                let (dso, address) = samples.linked(group.place);
+                dso.is_some_and(|dso| functions.is_entry(dso, address))
             });
-            if !is_entry || is_precise(profile, about) {
+            if !is_entry || samples.is_precise(group) {
                 continue;
             }
-            let key = (about.place, *to);
-            let sites = calls.sites.entry(key).or_insert_with(|| functions.sites(profile, about.place, *to));
+            let key = (group.place, *to);
+            let sites = calls.sites.entry(key).or_insert_with(|| functions.sites(samples, group.place, *to));
             if sites.is_none() {
                 continue;
             }
-            *calls.returns.entry(*point).or_default().entry(*to).or_default() += 1;
+            *calls.returns.entry(*index).or_default().entry(*to).or_default() += 1;
         }
         calls
     }
 
     /// Returns the instructions that have to be analysed: files and addresses.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.place.dso, site.address))
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (DsoId, u64)> {
+        self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.dso, site.address))
     }
 
-    /// Returns of how many samples of a point the call is known.
-    fn known(&self, point: u32) -> u64 {
-        self.returns.get(&point).map_or(0, |returns| returns.values().sum())
+    /// Returns of how many samples of a group the call is known.
+    fn known(&self, group: u32) -> u64 {
+        self.returns.get(&group).map_or(0, |returns| returns.values().sum())
     }
 }
 
 /// Functions of programs, decoded when they are asked for.
 struct Functions<'b> {
     binaries: &'b Binaries,
-    bodies: FxHashMap<(u32, u64), Rc<Body>>,
+    bodies: FxHashMap<(DsoId, u64), Rc<Body>>,
 }
 
 impl Functions<'_> {
-    fn symbol(&self, dso: u32, address: u64) -> Option<&Symbol> {
+    fn symbol(&self, dso: DsoId, address: u64) -> Option<&Symbol> {
         self.binaries.get(dso)?.symbols().function_at(address)
     }
 
-    fn body(&mut self, dso: u32, address: u64) -> Option<Rc<Body>> {
+    fn body(&mut self, dso: DsoId, address: u64) -> Option<Rc<Body>> {
         let symbol = self.symbol(dso, address)?;
         let start = symbol.address();
         let range = start..start.saturating_add(symbol.size());
@@ -113,7 +118,7 @@ impl Functions<'_> {
     }
 
     /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
-    fn is_entry(&mut self, dso: u32, address: u64) -> bool {
+    fn is_entry(&mut self, dso: DsoId, address: u64) -> bool {
         self.symbol(dso, address).is_some_and(|symbol| symbol.address() == address)
             && self
                 .body(dso, address)
@@ -122,14 +127,16 @@ impl Functions<'_> {
 
     /// Finds the instructions by which control came to a function that returns to a place; none if there is no call
     /// in front of the place.
-    fn sites(&mut self, profile: &Profile, entry: u32, to: u32) -> Option<Sites> {
-        let (dso, back) = address_of(profile, to);
+    fn sites(&mut self, samples: &Samples, entry: PlaceId, to: PlaceId) -> Option<Sites> {
+        let (dso, back) = samples.linked(to);
+        let dso = dso?;
         let body = self.body(dso, back.checked_sub(1)?)?;
         let position = body.instructions().partition_point(|instruction| instruction.end() < back);
         let call = body.instructions().get(position).filter(|call| call.end() == back)?;
         let site = |address: u64| {
-            let place = profile.places[to as usize];
+            let place = *samples.places.get(to);
             Site {
+                dso,
                 place: Place { offset: place.offset.wrapping_sub(back.wrapping_sub(address)), ..place },
                 address,
             }
@@ -139,7 +146,7 @@ impl Functions<'_> {
             None if reads_target(&body, position) => {
                 Sites { rule: Rule::Call, list: vec![site(call.address())] }
             }
-            Some(target) if (dso, target) != address_of(profile, entry) => {
+            Some(target) if (Some(dso), target) != samples.linked(entry) => {
                 let list = self.jumps(dso, target).into_iter().map(site).collect();
                 Sites { rule: Rule::TailCall, list }
             }
@@ -148,7 +155,7 @@ impl Functions<'_> {
     }
 
     /// Finds the jumps through memory that leave a function, or one that it jumps to.
-    fn jumps(&mut self, dso: u32, function: u64) -> Vec<u64> {
+    fn jumps(&mut self, dso: DsoId, function: u64) -> Vec<u64> {
         let (mut asked, mut next, mut found) = (vec![function], 0, Vec::new());
         while let Some(function) = asked.get(next).copied() {
             next += 1;
@@ -182,16 +189,10 @@ fn reads_target(body: &Body, position: usize) -> bool {
     body.instructions()[position].memory().is_some_and(|memory| !memory.implicit() && memory.access().reads())
 }
 
-/// The file that a place is in, and its address as the linker gave it.
-fn address_of(profile: &Profile, place: u32) -> (u32, u64) {
-    let address = profile.resolved.get(place as usize).map_or(0, |resolved| resolved.address);
-    (profile.places[place as usize].dso, address)
-}
-
-/// Charges the samples of points that have return addresses.
+/// Charges the samples of groups that have return addresses.
 pub(super) struct Charging<'c> {
     calls: &'c Calls,
-    divisions: FxHashMap<(u32, u32), Division>,
+    divisions: FxHashMap<(PlaceId, PlaceId), Division>,
 }
 
 impl<'c> Charging<'c> {
@@ -199,27 +200,28 @@ impl<'c> Charging<'c> {
         Charging { calls, divisions: FxHashMap::default() }
     }
 
-    /// Returns the places that samples of a point are charged to, how many each gets, and how many of all are
+    /// Returns the places that samples of a group are charged to, how many each gets, and how many of all are
     /// divided among several.
     pub(super) fn give(
         &mut self,
-        profile: &mut Profile,
+        samples: &mut Samples,
+        charges: &mut Charges,
         index: u32,
         answers: &All,
-        made: &mut FxHashMap<Place, u32>,
-    ) -> (Vec<(u32, u64)>, u64) {
+        made: &mut FxHashMap<Place, PlaceId>,
+    ) -> (Vec<(PlaceId, u64)>, u64) {
         let (mut given, mut divided) = (Vec::new(), 0);
         let Some(returns) = self.calls.returns.get(&index) else { return (given, divided) };
-        let place = profile.points[index as usize].place;
-        for (to, samples) in returns {
+        let place = samples.groups[index as usize].place;
+        for (to, count) in returns {
             let Some(Some(sites)) = self.calls.sites.get(&(place, *to)) else { continue };
             let division = self
                 .divisions
                 .entry((place, *to))
-                .or_insert_with(|| divide(profile, place, sites, answers, made));
-            divided += if division.parts.len() > 1 { *samples } else { 0 };
-            profile.calls.by_return_address += if sites.list.is_empty() { 0 } else { *samples };
-            given.extend(division.give(*samples));
+                .or_insert_with(|| divide(samples, charges, place, sites, answers, made));
+            divided += if division.parts.len() > 1 { *count } else { 0 };
+            charges.calls.by_return_address += if sites.list.is_empty() { 0 } else { *count };
+            given.extend(division.give(*count));
         }
         (given, divided)
     }
@@ -227,34 +229,31 @@ impl<'c> Charging<'c> {
 
 /// Makes the places of calls; of several that access the same the first stands for all.
 fn divide(
-    profile: &mut Profile,
-    taken: u32,
+    samples: &mut Samples,
+    charges: &mut Charges,
+    taken: PlaceId,
     sites: &Sites,
     answers: &All,
-    made: &mut FxHashMap<Place, u32>,
+    made: &mut FxHashMap<Place, PlaceId>,
 ) -> Division {
-    let answer = |site: &Site| answers.get(&site.place.dso)?.as_ref().ok()?.table().outcome(site.address);
+    let answer = |site: &Site| answers.get(&site.dso)?.as_ref().ok()?.table().outcome(site.address);
     let mut differing: Vec<&Site> = Vec::new();
     for site in &sites.list {
         if !differing.iter().any(|other| answer(other).is_some() && answer(other) == answer(site)) {
             differing.push(site);
         }
     }
-    let (place, address) = (profile.places[taken as usize], address_of(profile, taken).1);
-    let other = Site { place: Place { pid: CALL_OR_RETURN, ..place }, address };
-    if differing.is_empty() {
-        differing.push(&other);
+    let mut places: Vec<(Place, u64)> = differing.iter().map(|site| (site.place, site.address)).collect();
+    if places.is_empty() {
+        let (place, address) = (*samples.places.get(taken), samples.places.address(taken));
+        places.push((Place { kind: PlaceKind::CallOrReturn, ..place }, address));
     }
-    let share = 1.0 / differing.len() as f64;
+    let share = 1.0 / places.len() as f64;
     let mut parts = Vec::new();
-    for site in differing {
-        let charged = *made.entry(site.place).or_insert_with(|| {
-            profile.places.push(site.place);
-            profile.resolved.push(Resolved { address: site.address, ..Resolved::default() });
-            (profile.places.len() - 1) as u32
-        });
+    for (place, address) in places {
+        let charged = *made.entry(place).or_insert_with(|| samples.places.push(place, address));
         let rule = if sites.list.is_empty() { Rule::CallOrReturn } else { sites.rule };
-        profile.call_rules.insert((taken, charged), rule);
+        charges.call_rules.insert((taken, charged), rule);
         parts.push((charged, share, 0.0));
     }
     Division { parts }
@@ -318,12 +317,12 @@ pub(super) enum Entered {
 /// Decides how functions were entered whose first instructions have outstandingly many samples without a return
 /// address: by file and address.
 pub(super) fn entered(
-    profile: &Profile,
+    samples: &Samples,
     binaries: &Binaries,
     calls: &Calls,
     functions: &[(&Sampled, &InFunction)],
-) -> FxHashMap<(u32, u64), Entered> {
-    let mut asked: BTreeMap<u32, FxHashSet<u64>> = BTreeMap::new();
+) -> FxHashMap<(DsoId, u64), Entered> {
+    let mut asked: BTreeMap<DsoId, FxHashSet<u64>> = BTreeMap::new();
     for (function, found) in functions {
         if found.is_outstanding {
             asked.entry(function.dso).or_default().insert(function.entry);
@@ -333,17 +332,18 @@ pub(super) fn entered(
         return FxHashMap::default();
     }
     // what the return address says need not be asked
-    let mut left: FxHashMap<(u32, u64), u64> = FxHashMap::default();
-    let mut threads: FxHashMap<(u32, u64), FxHashSet<i32>> = FxHashMap::default();
+    let mut left: FxHashMap<(DsoId, u64), u64> = FxHashMap::default();
+    let mut threads: FxHashMap<(DsoId, u64), FxHashSet<i32>> = FxHashMap::default();
     let by_range = ByRange::new(functions);
-    for (index, point) in profile.points.iter().enumerate().filter(|(_, point)| !is_precise(profile, point)) {
-        let (dso, address) = address_of(profile, point.place);
+    let imprecise = samples.groups.iter().enumerate().filter(|(_, group)| !samples.is_precise(group));
+    for (index, group) in imprecise {
+        let (Some(dso), address) = samples.linked(group.place) else { continue };
         if asked.get(&dso).is_some_and(|entries| entries.contains(&address)) {
             *left.entry((dso, address)).or_default() +=
-                point.samples - calls.known(index as u32).min(point.samples);
+                group.samples - calls.known(index as u32).min(group.samples);
         }
         if let Some(entry) = by_range.entry(dso, address) {
-            threads.entry((dso, entry)).or_default().insert(point.tid);
+            threads.entry((dso, entry)).or_default().insert(group.tid);
         }
     }
     let mut verdicts = FxHashMap::default();
@@ -366,7 +366,7 @@ pub(super) fn entered(
 }
 
 /// Chooses the only call through memory that samples say is run.
-fn only(dso: u32, mut candidates: Vec<(u32, Indirect)>) -> Entered {
+fn only(dso: DsoId, mut candidates: Vec<(DsoId, Indirect)>) -> Entered {
     let most = candidates.iter().map(|(_, indirect)| indirect.samples).max().unwrap_or(0);
     candidates.retain(|(_, indirect)| indirect.samples > most / LEFT_OUT);
     match candidates[..] {
@@ -376,11 +376,11 @@ fn only(dso: u32, mut candidates: Vec<(u32, Indirect)>) -> Entered {
 }
 
 /// The functions with samples, by address.
-struct ByRange(FxHashMap<u32, Vec<(u64, u64, u64)>>);
+struct ByRange(FxHashMap<DsoId, Vec<(u64, u64, u64)>>);
 
 impl ByRange {
     fn new(functions: &[(&Sampled, &InFunction)]) -> ByRange {
-        let mut all: FxHashMap<u32, Vec<(u64, u64, u64)>> = FxHashMap::default();
+        let mut all: FxHashMap<DsoId, Vec<(u64, u64, u64)>> = FxHashMap::default();
         for (function, _) in functions {
             let own = all.entry(function.dso).or_default();
             own.extend(function.counts.keys().map(|address| (*address, *address, function.entry)));
@@ -389,7 +389,7 @@ impl ByRange {
         ByRange(all)
     }
 
-    fn entry(&self, dso: u32, address: u64) -> Option<u64> {
+    fn entry(&self, dso: DsoId, address: u64) -> Option<u64> {
         let list = self.0.get(&dso)?;
         let index = list.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
         Some(list[index].2)

@@ -16,7 +16,10 @@ pub(super) use calls::Calls;
 
 use super::answers::{All, Answers};
 use super::binaries::Binaries;
-use super::profile::{Place, Profile, Resolved, SampleGroup, Skid};
+use super::index::PlaceId;
+use super::places::{Place, PlaceKind};
+use super::samples::{Charges, SampleGroup, Samples};
+use super::skid::Skid;
 use super::skid::fusion::PairCounts;
 use super::skid::shift::{self, SHIFTS, ShiftCounts};
 use calls::{Charging, Entered, InFunction};
@@ -26,16 +29,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{Body, FusiblePair};
-
-/// The process of places that stand for what ran right before: the return of a function that was
-/// called, or the call of this one.
-pub(super) const CALL_OR_RETURN: i32 = i32::MIN;
-
-/// The process of places that stand for the second operand in memory of their instruction.
-pub(super) const SECOND_OPERAND: i32 = i32::MIN + 2;
-
-/// The process of places that stand for an indirect call of which is not known which.
-pub(super) const INDIRECT_CALL: i32 = i32::MIN + 3;
+use tallyline_perf_data::spaces::DsoId;
 
 /// The origin that samples at one address are charged to, with its share of them.
 struct Share {
@@ -51,7 +45,7 @@ struct Verdict {
 
 /// Samples of imprecise events in one function of a program.
 struct Sampled {
-    dso: u32,
+    dso: DsoId,
     entry: u64,
     // samples by address
     counts: FxHashMap<u64, u64>,
@@ -61,7 +55,7 @@ struct Sampled {
 
 /// One function: where its samples may come from, and what they say of the machine.
 struct View<'s> {
-    dso: u32,
+    dso: DsoId,
     function: &'s Sampled,
     candidates: Vec<Candidates>,
     pairs: PairCounts,
@@ -74,13 +68,13 @@ struct View<'s> {
 /// The verdicts on addresses, and the addresses that samples of counters stand for.
 #[derive(Default)]
 struct Verdicts {
-    by_address: FxHashMap<(u32, u64), Verdict>,
-    moved: FxHashMap<(u32, u64, u8), u64>,
+    by_address: FxHashMap<(DsoId, u64), Verdict>,
+    moved: FxHashMap<(DsoId, u64, u8), u64>,
 }
 
 /// Charges samples of imprecise events to what stalled.
-pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &All, calls: &Calls) {
-    let sampled = sampled(profile, answers);
+pub(super) fn attribute(samples: &mut Samples, binaries: &Binaries, answers: &All, calls: &Calls) -> Charges {
+    let sampled = sampled(samples, answers);
     let views: Vec<View<'_>> =
         sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
     let mut counts = PairCounts::default();
@@ -89,7 +83,7 @@ pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &Al
         counts.add(&view.pairs);
         view.shifts.iter().for_each(|(event, counts)| shifts.entry(*event).or_default().add(counts));
     }
-    let rules = FusionRules::new(profile.cpu_id.as_deref(), &counts);
+    let rules = FusionRules::new(samples.info.cpu_id.as_deref(), &counts);
     let mut verdicts = Verdicts::default();
     for view in &views {
         let is_fused = |pair: &FusiblePair| rules.is_fused(pair);
@@ -108,37 +102,37 @@ pub(super) fn attribute(profile: &mut Profile, binaries: &Binaries, answers: &Al
         verdicts.moved.extend(view.moved.iter().map(|((at, shift), to)| ((view.dso, *at, *shift), *to)));
     }
     let functions: Vec<_> = views.iter().map(|view| (view.function, &view.calls)).collect();
-    for (at, entered) in calls::entered(profile, binaries, calls, &functions) {
+    for (at, entered) in calls::entered(samples, binaries, calls, &functions) {
         let (rule, origin) = match entered {
             Entered::Assumed(address) => (Rule::AssumedCall, Origin::Instruction(address)),
             Entered::Unknown => (Rule::IndirectCall, Origin::IndirectCall),
         };
         verdicts.by_address.insert(at, Verdict { rule, shares: vec![Share { origin, share: 1.0 }] });
     }
-    profile.fusion = rules;
-    profile.shifts = shifts.iter().map(|(event, counts)| counts.decide(*event)).collect();
-    profile.shifts.sort_unstable_by_key(|shift| shift.event);
-    charge(profile, answers, calls, &verdicts);
+    let mut shifts: Vec<_> = shifts.iter().map(|(event, counts)| counts.decide(*event)).collect();
+    shifts.sort_unstable_by_key(|shift| shift.event);
+    let charges = Charges { fusion: rules, shifts, ..Charges::default() };
+    charge(samples, charges, answers, calls, &verdicts)
 }
 
 /// Groups samples of imprecise events by the function that they are in.
-fn sampled(profile: &Profile, answers: &All) -> Vec<Sampled> {
-    let mut by_place: Vec<u64> = vec![0; profile.places.len()];
-    let mut of_counters: FxHashMap<(u32, u32), u64> = FxHashMap::default();
-    for point in profile.points.iter().filter(|point| !is_precise(profile, point)) {
-        by_place[point.place as usize] += point.samples;
-        if profile.events.get(point.event as usize).is_some_and(|event| event.is_counter) {
-            *of_counters.entry((point.place, point.event)).or_default() += point.samples;
+fn sampled(samples: &Samples, answers: &All) -> Vec<Sampled> {
+    let mut by_place: Vec<u64> = vec![0; samples.places.len()];
+    let mut of_counters: FxHashMap<(PlaceId, u32), u64> = FxHashMap::default();
+    for group in samples.groups.iter().filter(|group| !samples.is_precise(group)) {
+        by_place[group.place.position()] += group.samples;
+        if samples.info.events.get(group.event as usize).is_some_and(|event| event.is_counter) {
+            *of_counters.entry((group.place, group.event)).or_default() += group.samples;
         }
     }
-    let mut by_function: FxHashMap<(u32, u64), Sampled> = FxHashMap::default();
-    let function = |place: u32| {
-        let dso = profile.places[place as usize].dso;
+    let mut by_function: FxHashMap<(DsoId, u64), Sampled> = FxHashMap::default();
+    let function = |place: PlaceId| {
+        let (dso, address) = samples.linked(place);
+        let dso = dso?;
         let answers = answers.get(&dso)?.as_ref().ok()?;
-        let address = profile.resolved[place as usize].address;
         Some(((dso, entry(answers, address)?), address))
     };
-    for (place, samples) in (0..).zip(by_place).filter(|(_, samples)| *samples > 0) {
+    for (place, samples) in (0..).map(PlaceId::of).zip(by_place).filter(|(_, samples)| *samples > 0) {
         let Some(((dso, entry), address)) = function(place) else { continue };
         let new = || Sampled { dso, entry, counts: FxHashMap::default(), counters: FxHashMap::default() };
         let sampled = by_function.entry((dso, entry)).or_insert_with(new);
@@ -188,21 +182,16 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option
     Some(View { dso: function.dso, function, candidates, pairs, shifts, moved, calls })
 }
 
-/// Returns whether a sample is at the very instruction.
-fn is_precise(profile: &Profile, point: &SampleGroup) -> bool {
-    point.exact || profile.events.get(point.event as usize).is_some_and(|event| event.is_precise)
-}
-
 /// The places that samples at one place are charged to, and what each still has to get.
 struct Division {
     // place, share, and how many samples it got less its share of all
-    parts: Vec<(u32, f64, f64)>,
+    parts: Vec<(PlaceId, f64, f64)>,
 }
 
 impl Division {
     /// Gives so many samples to parts, whole ones, such that over all samples each has its share.
-    fn give(&mut self, samples: u64) -> Vec<(u32, u64)> {
-        let mut given: Vec<(u32, u64)> = Vec::with_capacity(self.parts.len());
+    fn give(&mut self, samples: u64) -> Vec<(PlaceId, u64)> {
+        let mut given: Vec<(PlaceId, u64)> = Vec::with_capacity(self.parts.len());
         let mut left = samples;
         for (place, share, surplus) in &mut self.parts {
             let due = *share * samples as f64 - *surplus;
@@ -230,169 +219,168 @@ impl Division {
 }
 
 /// Charges samples as the verdicts on their addresses say.
-fn charge(profile: &mut Profile, answers: &All, calls: &Calls, verdicts: &Verdicts) {
+fn charge(
+    samples: &mut Samples,
+    mut charges: Charges,
+    answers: &All,
+    calls: &Calls,
+    verdicts: &Verdicts,
+) -> Charges {
     let mut charging = Charging::new(calls);
-    let mut made: FxHashMap<Place, u32> = FxHashMap::default();
-    let mut by_event: Vec<u8> = vec![1; profile.events.len()];
-    for shift in &profile.shifts {
+    let mut made: FxHashMap<Place, PlaceId> = FxHashMap::default();
+    let mut by_event: Vec<u8> = vec![1; samples.info.events.len()];
+    for shift in &charges.shifts {
         if let Some(by) = by_event.get_mut(shift.event as usize) {
             *by = shift.instructions;
         }
     }
     // of samples that are further behind than one instruction
-    let mut further: FxHashMap<(u32, u8), Option<Division>> = FxHashMap::default();
+    let mut further: FxHashMap<(PlaceId, u8), Option<Division>> = FxHashMap::default();
     // by the place of the sample
     let mut divisions: Vec<Option<Option<Division>>> = Vec::new();
-    divisions.resize_with(profile.places.len(), || None);
-    let (mut samples, mut divided) = (0, 0);
-    // points that become several
-    let mut split: FxHashMap<u32, Vec<(u32, u64)>> = FxHashMap::default();
-    for index in 0..profile.points.len() {
-        let point = profile.points[index];
-        if is_precise(profile, &point) {
+    divisions.resize_with(samples.places.len(), || None);
+    let (mut moved, mut divided) = (0, 0);
+    // groups that become several
+    let mut split: FxHashMap<u32, Vec<(PlaceId, u64)>> = FxHashMap::default();
+    for index in 0..samples.groups.len() {
+        let group = samples.groups[index];
+        if samples.is_precise(&group) {
             continue;
         }
-        let (mut given, of_calls) = charging.give(profile, index as u32, answers, &mut made);
+        let (mut given, of_calls) = charging.give(samples, &mut charges, index as u32, answers, &mut made);
         divided += of_calls;
-        let left = point.samples - given.iter().map(|(_, n)| n).sum::<u64>().min(point.samples);
+        let left = group.samples - given.iter().map(|(_, n)| n).sum::<u64>().min(group.samples);
         if left > 0 {
-            let mut divide = |shift: u8| division(profile, verdicts, (point.place, shift), &mut made);
-            let division = match by_event.get(point.event as usize) {
+            let mut divide =
+                |shift: u8| division(samples, &mut charges, verdicts, (group.place, shift), &mut made);
+            let division = match by_event.get(group.event as usize) {
                 Some(0) => continue,
-                Some(shift @ 2..) => further.entry((point.place, *shift)).or_insert_with(|| divide(*shift)),
-                _ => divisions[point.place as usize].get_or_insert_with(|| divide(1)),
+                Some(shift @ 2..) => further.entry((group.place, *shift)).or_insert_with(|| divide(*shift)),
+                _ => divisions[group.place.position()].get_or_insert_with(|| divide(1)),
             };
             match division {
                 Some(division) => {
-                    match profile.rules.get(&point.place) {
-                        Some(Rule::AssumedCall) => profile.calls.assumed += left,
-                        Some(Rule::IndirectCall) => profile.calls.unknown += left,
+                    match charges.rules.get(&group.place) {
+                        Some(Rule::AssumedCall) => charges.calls.assumed += left,
+                        Some(Rule::IndirectCall) => charges.calls.unknown += left,
                         _ => {}
                     }
                     if let ([(only, ..)], true) = (&division.parts[..], given.is_empty()) {
-                        profile.points[index].charged = *only;
-                        samples += if *only == point.place { 0 } else { left };
+                        samples.groups[index].charged = *only;
+                        moved += if *only == group.place { 0 } else { left };
                         continue;
                     }
                     given.extend(division.give(left));
                     divided += if division.parts.len() > 1 { left } else { 0 };
                 }
                 None if given.is_empty() => continue,
-                None => given.push((point.place, left)),
+                None => given.push((group.place, left)),
             }
         }
         let [(first, _), others @ ..] = &given[..] else { continue };
-        profile.points[index].charged = *first;
-        samples += given.iter().filter(|(place, _)| *place != point.place).map(|(_, n)| n).sum::<u64>();
+        samples.groups[index].charged = *first;
+        moved += given.iter().filter(|(place, _)| *place != group.place).map(|(_, n)| n).sum::<u64>();
         if !others.is_empty() {
             split.insert(index as u32, given);
         }
     }
-    split_points(profile, &split);
-    profile.skid = Skid::Corrected { samples, divided };
+    split_groups(samples, &split);
+    charges.skid = Skid::Corrected { samples: moved, divided };
+    charges
 }
 
 /// Returns the places that samples at a place are charged to; none for the place itself.
 fn division(
-    profile: &mut Profile,
+    samples: &mut Samples,
+    charges: &mut Charges,
     verdicts: &Verdicts,
-    (index, shift): (u32, u8),
-    made: &mut FxHashMap<Place, u32>,
+    (id, shift): (PlaceId, u8),
+    made: &mut FxHashMap<Place, PlaceId>,
 ) -> Option<Division> {
-    let place = profile.places[index as usize];
-    let address = profile.resolved[index as usize].address;
-    let by_shift = || verdicts.moved.get(&(place.dso, address, shift)).copied();
+    let (place, address) = (*samples.places.get(id), samples.places.address(id));
+    let dso = place.dso?;
+    let by_shift = || verdicts.moved.get(&(dso, address, shift)).copied();
     let at = if shift > 1 { by_shift()? } else { address };
-    let verdict = verdicts.by_address.get(&(place.dso, at))?;
+    let verdict = verdicts.by_address.get(&(dso, at))?;
     let mut parts = Vec::with_capacity(verdict.shares.len());
     for Share { origin, share } in &verdict.shares {
-        let (place, address) = match origin {
-            Origin::Instruction(before) => {
-                let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
-                (Place { offset, ..place }, *before)
-            }
-            Origin::SecondOperand(before) => {
-                let offset = place.offset.wrapping_sub(address.wrapping_sub(*before));
-                (Place { offset, pid: SECOND_OPERAND, ..place }, *before)
-            }
-            Origin::CallOrReturn => (Place { pid: CALL_OR_RETURN, ..place }, address),
-            Origin::IndirectCall => (Place { pid: INDIRECT_CALL, ..place }, address),
+        let (kind, before) = match origin {
+            Origin::Instruction(before) => (PlaceKind::Instruction, *before),
+            Origin::SecondOperand(before) => (PlaceKind::SecondOperand, *before),
+            Origin::CallOrReturn => (PlaceKind::CallOrReturn, address),
+            Origin::IndirectCall => (PlaceKind::IndirectCall, address),
         };
-        let charged = match *origin == Origin::Instruction(profile.resolved[index as usize].address) {
-            true => index,
-            false => *made.entry(place).or_insert_with(|| {
-                profile.places.push(place);
-                profile.resolved.push(Resolved { address, ..Resolved::default() });
-                (profile.places.len() - 1) as u32
-            }),
+        let offset = place.offset.wrapping_sub(address.wrapping_sub(before));
+        let charged = match *origin == Origin::Instruction(address) {
+            true => id,
+            false => {
+                let place = Place { offset, kind, ..place };
+                *made.entry(place).or_insert_with(|| samples.places.push(place, before))
+            }
         };
         parts.push((charged, *share, 0.0));
     }
-    profile.rules.insert(index, verdict.rule);
+    charges.rules.insert(id, verdict.rule);
     Some(Division { parts })
 }
 
 /// Charges samples of stores, as the hardware says, to the second operands of string moves: the first one is read.
-pub(super) fn charge_second_operands(profile: &mut Profile, answers: &All) {
+pub(super) fn charge_second_operands(samples: &mut Samples, answers: &All) {
     let has_seconds = |answers: &Result<Answers, String>| {
         answers.as_ref().is_ok_and(|answers| answers.table().has_second_operands())
     };
-    if !profile.events.iter().any(|event| event.has_source) || !answers.values().any(has_seconds) {
+    if !samples.info.events.iter().any(|event| event.has_source) || !answers.values().any(has_seconds) {
         return;
     }
-    let mut made: FxHashMap<u32, Option<u32>> = FxHashMap::default();
-    for index in 0..profile.points.len() {
-        let point = profile.points[index];
-        if !point.source.is_some_and(|source| source.is_store() && !source.is_load()) {
+    let Samples { groups, places, .. } = samples;
+    let mut made: FxHashMap<PlaceId, Option<PlaceId>> = FxHashMap::default();
+    for group in groups {
+        if !group.source.is_some_and(|source| source.is_store() && !source.is_load()) {
             continue;
         }
-        let second = *made.entry(point.charged).or_insert_with(|| {
-            let (place, resolved) =
-                (profile.places[point.charged as usize], profile.resolved[point.charged as usize]);
-            let table = answers.get(&place.dso)?.as_ref().ok()?.table();
-            let is_read = |outcome| matches!(outcome, Outcome::Typed(typed) if !typed.access().writes());
-            table.second_outcome(resolved.address).filter(|second| !is_read(*second))?;
-            profile.places.push(Place { pid: SECOND_OPERAND, ..place });
-            profile.resolved.push(resolved);
-            Some((profile.places.len() - 1) as u32)
+        let second = *made.entry(group.charged).or_insert_with(|| {
+            let (place, address) = (*places.get(group.charged), places.address(group.charged));
+            let table = answers.get(&place.dso?)?.as_ref().ok()?.table();
+            let is_read =
+                |outcome: Outcome| matches!(outcome, Outcome::Typed(typed) if !typed.access().writes());
+            table.second_outcome(address).filter(|second| !is_read(*second))?;
+            Some(places.push(Place { kind: PlaceKind::SecondOperand, ..place }, address))
         });
-        if let Some(second) = second {
-            profile.points[index].charged = second;
-        }
+        group.charged = second.unwrap_or(group.charged);
     }
 }
 
-/// Makes several points of those whose samples are charged to several places.
-fn split_points(profile: &mut Profile, split: &FxHashMap<u32, Vec<(u32, u64)>>) {
+/// Makes several groups of those whose samples are charged to several places.
+fn split_groups(samples: &mut Samples, split: &FxHashMap<u32, Vec<(PlaceId, u64)>>) {
     let mut order: Vec<u32> = split.keys().copied().collect();
     order.sort_unstable();
-    // by point: who gets its records with registers, one after the other
+    // by group: who gets its records with registers, one after the other
     let mut heirs: FxHashMap<u32, Vec<(u32, u64)>> = FxHashMap::default();
     for index in order {
         let given = &split[&index];
-        let whole = profile.points[index as usize];
+        let whole = samples.groups[index as usize];
         let mut period = whole.period;
         let mut own = Vec::with_capacity(given.len());
-        for (position, (charged, samples)) in given.iter().enumerate() {
+        for (position, (charged, count)) in given.iter().enumerate() {
             let part = if position + 1 == given.len() {
                 period
             } else {
-                let part = u128::from(whole.period) * u128::from(*samples) / u128::from(whole.samples.max(1));
+                let part = u128::from(whole.period) * u128::from(*count) / u128::from(whole.samples.max(1));
                 u64::try_from(part).unwrap_or(period).min(period)
             };
             period -= part;
-            let point = SampleGroup { charged: *charged, samples: *samples, period: part, ..whole };
+            let group = SampleGroup { charged: *charged, samples: *count, period: part, ..whole };
             if position == 0 {
-                profile.points[index as usize] = point;
-                own.push((index, *samples));
+                samples.groups[index as usize] = group;
+                own.push((index, *count));
             } else {
-                own.push((profile.points.len() as u32, *samples));
-                profile.points.push(point);
+                own.push((samples.groups.len() as u32, *count));
+                samples.groups.push(group);
             }
         }
         heirs.insert(index, own);
     }
-    profile.registers.divide(&mut heirs);
+    samples.registers.divide(&mut heirs);
 }
 
 #[cfg(test)]

@@ -537,12 +537,16 @@ fn the_shift_of_a_counter_is_the_distance_at_which_loads_stand_out() {
 #[test]
 fn a_division_gives_every_sample_once_and_each_part_its_share() {
     for sizes in [vec![1; 1000], vec![1000], vec![7, 1, 300, 2, 690], vec![u64::MAX / 2]] {
-        let mut division = Division { parts: vec![(1, 0.5, 0.0), (2, 0.3, 0.0), (3, 0.2, 0.0)] };
-        let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut division = Division {
+            parts: [(1, 0.5, 0.0), (2, 0.3, 0.0), (3, 0.2, 0.0)]
+                .map(|(place, share, surplus)| (crate::index::PlaceId::of(place), share, surplus))
+                .into(),
+        };
+        let mut sums: FxHashMap<usize, u64> = FxHashMap::default();
         for size in &sizes {
             let given = division.give(*size);
             assert_eq!(given.iter().map(|(_, samples)| samples).sum::<u64>(), *size);
-            given.iter().for_each(|(place, samples)| *sums.entry(*place).or_default() += samples);
+            given.iter().for_each(|(place, samples)| *sums.entry(place.position()).or_default() += samples);
         }
         let all: u64 = sizes.iter().sum();
         for (place, share) in [(1, 0.5), (2, 0.3), (3, 0.2)] {

@@ -1,9 +1,10 @@
 use super::*;
-use crate::index::NONE;
+use crate::info::{EventInfo, RecordingInfo};
 use crate::keys::Needs;
 use crate::names::NameId;
-use crate::profile::{EventInfo, Resolved};
+use crate::places::PlaceCollector;
 use crate::programs::{self, Program, Programs};
+use crate::samples::LoadedSamples;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,16 +18,16 @@ use tallyline_perf_data::spaces::Dso;
 #[test]
 fn an_object_is_where_it_was_used_and_two_types_in_one_place_are_none() {
     let mut objects = Objects::default();
-    objects.add(7, 0x1000, 64, 3);
-    objects.add(7, 0x1000, 64, 3);
-    objects.add(7, 0x1040, 64, 4);
-    assert_eq!(objects.at(7, 0x1038), Some((3, 0x38)));
-    assert_eq!(objects.at(7, 0x1040), Some((4, 0)));
+    objects.add(7, 0x1000, 64, JoinedId::of(3));
+    objects.add(7, 0x1000, 64, JoinedId::of(3));
+    objects.add(7, 0x1040, 64, JoinedId::of(4));
+    assert_eq!(objects.at(7, 0x1038), Some((JoinedId::of(3), 0x38)));
+    assert_eq!(objects.at(7, 0x1040), Some((JoinedId::of(4), 0)));
     assert_eq!(objects.at(7, 0x1080), None);
     assert_eq!(objects.at(8, 0x1000), None);
-    objects.add(7, 0x1050, 16, 5);
+    objects.add(7, 0x1050, 16, JoinedId::of(5));
     assert_eq!(objects.at(7, 0x1040), None);
-    assert_eq!(objects.at(7, 0x1000), Some((3, 0)));
+    assert_eq!(objects.at(7, 0x1000), Some((JoinedId::of(3), 0)));
 }
 
 /// Code that does not say what it accesses, and some that does.
@@ -110,7 +111,8 @@ impl RecordSource for Unrecorded {
 
 /// A recording that is put together sample by sample.
 struct Made {
-    profile: Profile,
+    samples: Samples,
+    places: PlaceCollector,
     image: Image,
     functions: Vec<(String, u64)>,
 }
@@ -135,8 +137,9 @@ impl Made {
             has_weight: false,
             has_source: false,
         };
-        let profile = Profile { dsos: vec![dso], events: vec![event], ..Profile::default() };
-        Made { profile, image, functions }
+        let info = RecordingInfo { events: vec![event], ..RecordingInfo::default() };
+        let samples = Samples { dsos: vec![dso], info, ..Samples::default() };
+        Made { samples, places: PlaceCollector::default(), image, functions }
     }
 
     fn offset(&self, address: u64) -> u64 {
@@ -152,36 +155,35 @@ impl Made {
     /// A sample of the first load of a function.
     fn sample(&mut self, function: &str, address: Option<u64>, registers: &[(u8, u64)]) {
         let ip = self.functions.iter().find(|(name, _)| name == function).expect("it is there").1;
-        let place = Place { dso: 0, offset: self.offset(ip), mode: CpuMode::User, pid: 0 };
+        let (dso, kind) = (DsoId::from_position(0), PlaceKind::Instruction);
+        let place = Place { dso, offset: self.offset(ip), mode: CpuMode::User, pid: None, kind };
         let in_file = |address: &u64| self.image.address_of(0).is_some() && *address < 0x50_0000;
         let data = address.map(|address| match in_file(&address) && self.is_stored(address) {
             true => Place { offset: self.offset(address), ..place },
-            false => Place { dso: NONE, offset: address, ..place },
+            false => Place { dso: None, offset: address, ..place },
         });
-        let values = &mut self.profile.registers.values;
+        let values = &mut self.samples.registers.values;
         let held = RegistersId::from_position(values.len()).filter(|_| !registers.is_empty());
         if let Some(held) = held {
             let mut own = [0; 16];
             registers.iter().for_each(|(register, value)| own[usize::from(*register)] = *value);
             values.insert(held, own.into());
         }
-        let index = self.profile.places.len() as u32;
-        self.profile.places.push(place);
-        self.profile.resolved.push(Resolved::default());
-        let data = data.and_then(|data| self.profile.data.push(data, address.unwrap_or(0)));
-        self.profile.points.push(SampleGroup {
+        let place = self.places.intern(place);
+        let data = data.and_then(|data| self.samples.data.push(data, address.unwrap_or(0)));
+        self.samples.groups.push(SampleGroup {
             event: 0,
             samples: 1,
             pid: 5,
             tid: 5,
             comm: NameId::default(),
-            cpu: 0,
+            cpu: None,
             exact: true,
             mode: CpuMode::User,
             ip,
-            place: index,
-            charged: index,
-            caller: NONE,
+            place,
+            charged: place,
+            caller: None,
             time: 0,
             period: 1,
             address: address.unwrap_or(0),
@@ -230,11 +232,13 @@ fn addresses_and_registers_decide_where_the_instruction_does_not() {
     for ((function, address, registers), _) in expected {
         made.sample(function, address, registers);
     }
-    let mut profile = made.profile;
-    profile.resolve(&Unrecorded, &program, Needs { types: true, ..Needs::NONE }, true);
-    for (point, (sample, expected)) in profile.points[1..].iter().zip(expected) {
-        let found = profile.outcome(point).operand().map(|operand| profile.text(operand.text));
+    let Made { samples, places, .. } = made;
+    let samples = Samples { places: places.finish(), ..samples };
+    let loaded = LoadedSamples { samples, returns: Vec::new() };
+    let profile = loaded.resolve(&Unrecorded, &program, Needs { types: true, ..Needs::NONE }, true, None);
+    for (group, (sample, expected)) in profile.groups()[1..].iter().zip(expected) {
+        let found = profile.outcome(group).operand().map(|operand| profile.text(operand.text));
         assert_eq!(found, expected, "{sample:?}");
     }
-    assert_eq!(profile.joined.by_evidence, 5);
+    assert_eq!(profile.joined().by_evidence, 5);
 }

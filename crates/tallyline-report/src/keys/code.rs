@@ -1,16 +1,18 @@
 //! Sort keys of the code: file, function, source line, address.
 
 use super::{Key, Needs, level, page_size};
+use crate::index::{PlaceId, SymbolId, key_value};
 use crate::names::NameId;
-use crate::profile::{NONE, Profile, Symbol};
+use crate::profile::{Profile, Symbol};
+use tallyline_perf_data::spaces::DsoId;
 
 pub(super) const DSO: Key = Key {
     name: "dso",
     aliases: &[],
     title: "Shared Object",
     needs: Needs::NONE,
-    value: |profile, point| profile.places.get(point.charged as usize).map_or(NONE, |place| place.dso).into(),
-    text: |profile, value, _| profile.dso_name(value as u32).to_owned(),
+    value: |profile, group| key_value(profile.place(group.charged).dso.map(DsoId::position)),
+    text: |profile, value, _| profile.dso_name(DsoId::from_position(value as usize)).to_owned(),
 };
 
 pub(super) const SYMBOL: Key = Key {
@@ -18,8 +20,8 @@ pub(super) const SYMBOL: Key = Key {
     aliases: &["symbol"],
     title: "Symbol",
     needs: Needs::SYMBOLS,
-    value: |profile, point| profile.at(point.charged).symbol.into(),
-    text: |profile, value, _| profile.symbol(value as u32).map_or_else(String::new, |s| name(profile, s)),
+    value: |profile, group| key_value(profile.at(group.charged).symbol.map(SymbolId::position)),
+    text: |profile, value, _| symbol(profile, value).map_or_else(String::new, |s| name(profile, s)),
 };
 
 /// Function and offset in it.
@@ -28,12 +30,16 @@ pub(super) const SYMBOL_OFFSET: Key = Key {
     aliases: &[],
     title: "Symbol Offset",
     needs: Needs::SYMBOLS,
-    value: |_, point| point.charged.into(),
+    value: |_, group| key_value(Some(group.charged.position())),
     text: |profile, value, _| {
-        let at = profile.at(value as u32);
-        match profile.symbol(at.symbol) {
+        let Some(place) = PlaceId::from_position(value as usize) else { return String::new() };
+        match profile.function(place) {
             Some(symbol) if symbol.is_known => {
-                format!("{}+{:#x}", name(profile, symbol), at.address.wrapping_sub(symbol.start))
+                format!(
+                    "{}+{:#x}",
+                    name(profile, symbol),
+                    profile.at(place).address.wrapping_sub(symbol.start)
+                )
             }
             Some(symbol) => name(profile, symbol),
             None => String::new(),
@@ -46,7 +52,7 @@ pub(super) const SOURCE_FILE: Key = Key {
     aliases: &[],
     title: "Source File",
     needs: Needs::LINES,
-    value: |profile, point| profile.at(point.charged).source_file.0.into(),
+    value: |profile, group| profile.at(group.charged).source_file.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
 
@@ -55,7 +61,7 @@ pub(super) const SOURCE_LINE: Key = Key {
     aliases: &[],
     title: "Source:Line",
     needs: Needs::LINES,
-    value: |profile, point| profile.at(point.charged).source_line.0.into(),
+    value: |profile, group| profile.at(group.charged).source_line.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
 
@@ -65,12 +71,12 @@ pub(super) const CALLER: Key = Key {
     aliases: &[],
     title: "Caller",
     needs: Needs::CALLERS,
-    value: |profile, point| match point.caller {
-        NONE => u64::from(NONE),
-        place => profile.at(place).symbol.into(),
+    value: |profile, group| {
+        let symbol = group.caller.and_then(|place| profile.at(place).symbol);
+        key_value(symbol.map(SymbolId::position))
     },
     text: |profile, value, _| {
-        profile.symbol(value as u32).map_or_else(|| NO_CHAIN.to_owned(), |s| name(profile, s))
+        symbol(profile, value).map_or_else(|| NO_CHAIN.to_owned(), |s| name(profile, s))
     },
 };
 
@@ -83,7 +89,7 @@ pub(super) const ADDRESS: Key = Key {
     aliases: &[],
     title: "Address",
     needs: Needs::NONE,
-    value: |_, point| point.ip,
+    value: |_, group| group.ip,
     text: |_, value, _| format!("{value:#x}"),
 };
 
@@ -92,9 +98,13 @@ pub(super) const PAGE_SIZE: Key = Key {
     aliases: &[],
     title: "Code Page Size",
     needs: Needs::NONE,
-    value: |_, point| point.code_page_size,
+    value: |_, group| group.code_page_size,
     text: |_, value, _| page_size(value),
 };
+
+fn symbol(profile: &Profile, value: u64) -> Option<&Symbol> {
+    profile.symbol(SymbolId::from_position(value as usize)?)
+}
 
 fn name(profile: &Profile, symbol: &Symbol) -> String {
     format!("[{}] {}", level(symbol.mode), profile.text(symbol.name))

@@ -18,8 +18,8 @@ macro_rules! cost {
     };
 }
 
-cost!(LOCAL_WEIGHT, "local_weight", "Local Weight", WEIGHT, "weight", "Weight", |_, point| {
-    point.weight.weight()
+cost!(LOCAL_WEIGHT, "local_weight", "Local Weight", WEIGHT, "weight", "Weight", |_, group| {
+    group.weight.weight()
 });
 cost!(
     LOCAL_INSTRUCTION,
@@ -28,7 +28,7 @@ cost!(
     INSTRUCTION,
     "ins_lat",
     "INSTR Latency",
-    |_, point| { point.weight.instruction_latency().into() }
+    |_, group| { group.weight.instruction_latency().into() }
 );
 cost!(
     LOCAL_RETIRE,
@@ -37,7 +37,7 @@ cost!(
     RETIRE,
     "retire_lat",
     "Retire Latency",
-    |_, point| { point.weight.weight3().into() }
+    |_, group| { group.weight.weight3().into() }
 );
 cost!(
     LOCAL_STAGE,
@@ -46,7 +46,7 @@ cost!(
     STAGE,
     "p_stage_cyc",
     "Pipeline Stage Cycle",
-    |_, point| { point.weight.weight3().into() }
+    |_, group| { group.weight.weight3().into() }
 );
 
 fn one(_: &Profile, value: u64, _: &Counts) -> String {

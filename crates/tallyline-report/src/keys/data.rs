@@ -1,7 +1,8 @@
 //! Sort keys of the data: variable, file, line, physical address.
 
 use super::{Key, Needs, level, page_size};
-use crate::index::{DataId, NONE};
+use crate::index::{DataId, key_value};
+use tallyline_perf_data::spaces::DsoId;
 
 /// The cache line, by its address.
 pub(super) const LINE: Key = Key {
@@ -9,7 +10,7 @@ pub(super) const LINE: Key = Key {
     aliases: &[],
     title: "Data Cacheline",
     needs: Needs::NONE,
-    value: |profile, point| point.address & !u64::from(profile.line_size - 1),
+    value: |profile, group| group.address & !u64::from(profile.info().line_size - 1),
     text: |_, value, _| format!("{value:#018x}"),
 };
 
@@ -19,20 +20,20 @@ pub(super) const SYMBOL: Key = Key {
     aliases: &[],
     title: "Data Symbol",
     needs: Needs::DATA,
-    value: |_, point| point.data.map_or(u64::from(NONE), |id| id.position() as u64),
+    value: |_, group| key_value(group.data.map(DataId::position)),
     text: |profile, value, _| {
         let id = DataId::from_position(value as usize);
-        let Some((id, place)) = id.and_then(|id| Some((id, profile.data.place(id)?))) else {
+        let Some((id, place)) = id.and_then(|id| Some((id, profile.samples.data.place(id)?))) else {
             return "(no address)".to_owned();
         };
-        match profile.data.symbol(id).and_then(|index| profile.symbol(index)) {
+        match profile.samples.data.symbol(id).and_then(|index| profile.symbol(index)) {
             Some(symbol) if symbol.is_known => format!(
                 "[{}] {}+{:#x}",
                 level(place.mode),
                 profile.text(symbol.name),
-                profile.data.linked(id).wrapping_sub(symbol.start)
+                profile.samples.data.linked(id).wrapping_sub(symbol.start)
             ),
-            _ => format!("[{}] {:#018x}", level(place.mode), profile.data.recorded(id)),
+            _ => format!("[{}] {:#018x}", level(place.mode), profile.samples.data.recorded(id)),
         }
     },
 };
@@ -42,10 +43,11 @@ pub(super) const DSO: Key = Key {
     aliases: &[],
     title: "Data Object",
     needs: Needs::NONE,
-    value: |profile, point| {
-        point.data.and_then(|id| profile.data.place(id)).map_or(NONE, |place| place.dso).into()
+    value: |profile, group| {
+        let place = group.data.and_then(|id| profile.samples.data.place(id));
+        key_value(place.and_then(|place| place.dso).map(DsoId::position))
     },
-    text: |profile, value, _| profile.dso_name(value as u32).to_owned(),
+    text: |profile, value, _| profile.dso_name(DsoId::from_position(value as usize)).to_owned(),
 };
 
 pub(super) const PHYSICAL: Key = Key {
@@ -54,7 +56,7 @@ pub(super) const PHYSICAL: Key = Key {
     title: "Data Physical Address",
     needs: Needs::NONE,
     // below the bits of an address, whose it is
-    value: |_, point| point.physical_address << 1 | u64::from(point.address >> 63 != 0),
+    value: |_, group| group.physical_address << 1 | u64::from(group.address >> 63 != 0),
     text: |_, value, _| format!("[{}] {:#018x}", if value & 1 != 0 { 'k' } else { '.' }, value >> 1),
 };
 
@@ -63,6 +65,6 @@ pub(super) const PAGE_SIZE: Key = Key {
     aliases: &[],
     title: "Data Page Size",
     needs: Needs::NONE,
-    value: |_, point| point.data_page_size,
+    value: |_, group| group.data_page_size,
     text: |_, value, _| page_size(value),
 };

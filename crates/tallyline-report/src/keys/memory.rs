@@ -2,14 +2,14 @@
 //! that the text is made of.
 
 use super::{Key, Needs};
-use crate::profile::SampleGroup;
+use crate::samples::SampleGroup;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
 /// The data source that perf assumes for samples without one: each field is "not available".
 const NOT_AVAILABLE: DataSource = DataSource(1 | 1 << 5 | 1 << 19 | 1 << 24 | 1 << 26);
 
-fn source(point: &SampleGroup) -> DataSource {
-    point.source.unwrap_or(NOT_AVAILABLE)
+fn source(group: &SampleGroup) -> DataSource {
+    group.source.unwrap_or(NOT_AVAILABLE)
 }
 
 fn bits(start: u32, width: u32) -> u64 {
@@ -21,8 +21,8 @@ pub(super) const LEVEL: Key = Key {
     aliases: &[],
     title: "Memory access",
     needs: Needs::NONE,
-    value: |_, point| {
-        let source = source(point);
+    value: |_, group| {
+        let source = source(group);
         let number = source.level_number();
         if number == 0 || number == level_number::NA {
             return source.0 & bits(5, 14);
@@ -39,7 +39,7 @@ pub(super) const SNOOP: Key = Key {
     aliases: &[],
     title: "Snoop",
     needs: Needs::NONE,
-    value: |_, point| source(point).0 & (bits(19, 5) | bits(38, 2)),
+    value: |_, group| source(group).0 & (bits(19, 5) | bits(38, 2)),
     text: |_, value, _| DataSource(value).snoop_text(),
 };
 
@@ -48,7 +48,7 @@ pub(super) const TLB: Key = Key {
     aliases: &[],
     title: "TLB access",
     needs: Needs::NONE,
-    value: |_, point| source(point).0 & bits(26, 7),
+    value: |_, group| source(group).0 & bits(26, 7),
     text: |_, value, _| DataSource(value).tlb_text(),
 };
 
@@ -57,7 +57,7 @@ pub(super) const LOCKED: Key = Key {
     aliases: &[],
     title: "Locked",
     needs: Needs::NONE,
-    value: |_, point| source(point).0 & bits(24, 2),
+    value: |_, group| source(group).0 & bits(24, 2),
     text: |_, value, _| DataSource(value).lock_text().to_owned(),
 };
 
@@ -66,6 +66,6 @@ pub(super) const BLOCKED: Key = Key {
     aliases: &[],
     title: "Blocked",
     needs: Needs::NONE,
-    value: |_, point| source(point).0 & bits(40, 3),
+    value: |_, group| source(group).0 & bits(40, 3),
     text: |_, value, _| DataSource(value).blocked_text().to_owned(),
 };

@@ -11,7 +11,8 @@ mod task;
 mod types;
 
 use super::counts::Counts;
-use super::profile::{MergeGranularity, Profile, SampleGroup};
+use super::profile::Profile;
+use super::samples::{MergeGranularity, SampleGroup};
 use std::fmt;
 
 /// One sort key.

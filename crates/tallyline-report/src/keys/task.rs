@@ -1,8 +1,8 @@
 //! Sort keys of the task: thread, process, CPU, socket.
 
 use super::{Key, Needs};
+use crate::index::{ABSENT, key_value};
 use crate::names::NameId;
-use crate::profile::NONE;
 
 /// Thread and name. perf calls it so, and shows threads.
 pub(super) const PID: Key = Key {
@@ -10,7 +10,7 @@ pub(super) const PID: Key = Key {
     aliases: &[],
     title: "Pid:Command",
     needs: Needs::NONE,
-    value: |_, point| u64::from(point.tid.cast_unsigned()) << 32 | u64::from(point.comm.0),
+    value: |_, group| u64::from(group.tid.cast_unsigned()) << 32 | u64::from(group.comm.0),
     text: |profile, value, _| {
         format!("{:>5}:{}", ((value >> 32) as u32).cast_signed(), profile.text(NameId(value as u32)))
     },
@@ -22,7 +22,7 @@ pub(super) const TID: Key = Key {
     aliases: &[],
     title: "Tgid",
     needs: Needs::NONE,
-    value: |_, point| u64::from(point.pid.cast_unsigned()),
+    value: |_, group| u64::from(group.pid.cast_unsigned()),
     text: |_, value, _| (value as u32).cast_signed().to_string(),
 };
 
@@ -31,7 +31,7 @@ pub(super) const COMM: Key = Key {
     aliases: &[],
     title: "Command",
     needs: Needs::NONE,
-    value: |_, point| point.comm.0.into(),
+    value: |_, group| group.comm.0.into(),
     text: |profile, value, _| profile.text(NameId(value as u32)).to_owned(),
 };
 
@@ -40,7 +40,7 @@ pub(super) const CPU: Key = Key {
     aliases: &[],
     title: "CPU",
     needs: Needs::CPUS,
-    value: |_, point| point.cpu.into(),
+    value: |_, group| key_value(group.cpu.map(|cpu| cpu as usize)),
     text: number,
 };
 
@@ -49,11 +49,14 @@ pub(super) const SOCKET: Key = Key {
     aliases: &[],
     title: "Socket",
     needs: Needs::CPUS,
-    value: |profile, point| profile.sockets.get(point.cpu as usize).copied().unwrap_or(NONE).into(),
+    value: |profile, group| {
+        let socket = group.cpu.and_then(|cpu| profile.info().sockets.get(cpu as usize));
+        key_value(socket.map(|socket| *socket as usize))
+    },
     text: number,
 };
 
 /// Three digits, as perf writes them; −01 where it is not known.
 fn number(_: &super::Profile, value: u64, _: &super::Counts) -> String {
-    if value == u64::from(NONE) { "-01".to_owned() } else { format!("{value:03}") }
+    if value == ABSENT { "-01".to_owned() } else { format!("{value:03}") }
 }

@@ -3,7 +3,8 @@
 use super::{Counts, Key, Needs};
 use crate::names::NameId;
 use crate::operand::Outcome;
-use crate::profile::{Profile, SampleGroup};
+use crate::profile::Profile;
+use crate::samples::SampleGroup;
 use tallyline_inference::Pseudo;
 
 /// Marks the values of what has no type; below it are names, and lines of types.
@@ -16,7 +17,7 @@ pub(super) const TYPE: Key = Key {
     aliases: &[],
     title: "Data Type",
     needs: Needs::TYPES,
-    value: |profile, point| match profile.outcome(point) {
+    value: |profile, group| match profile.outcome(group) {
         Outcome::Typed(operand) => operand.name.0.into(),
         other => untyped(other),
     },
@@ -28,9 +29,9 @@ pub(super) const TYPE_OFFSET: Key = Key {
     aliases: &[],
     title: "Data Type Offset",
     needs: Needs::TYPES,
-    value: |profile, point| match profile.outcome(point) {
+    value: |profile, group| match profile.outcome(group) {
         Outcome::Typed(operand) => operand.text.0.into(),
-        other => profile.slots.get(&point.charged).map_or_else(|| untyped(other), |slot| slot.0.into()),
+        other => profile.slot(group.charged).map_or_else(|| untyped(other), |slot| slot.0.into()),
     },
     text: plain,
 };
@@ -40,9 +41,9 @@ pub(super) const TYPE_LINE: Key = Key {
     aliases: &[],
     title: "Data Type Cacheline",
     needs: Needs::TYPES,
-    value: |profile, point| match profile.outcome(point) {
+    value: |profile, group| match profile.outcome(group) {
         Outcome::Typed(operand) => {
-            let line = line_in_object(profile, point, operand.offset);
+            let line = line_in_object(profile, group, operand.offset);
             u64::from(operand.name.0) << 31 | line.min((1 << 31) - 1)
         }
         other => untyped(other),
@@ -57,12 +58,12 @@ pub(super) const TYPE_LINE: Key = Key {
 
 /// Returns the number of the object's cache line that was accessed. With the data's address it is the real one,
 /// as objects need not start on a line; otherwise it is computed as if the object started on one.
-fn line_in_object(profile: &Profile, point: &SampleGroup, offset: u64) -> u64 {
-    let size = u64::from(profile.line_size);
-    match point.address.checked_sub(offset) {
+fn line_in_object(profile: &Profile, group: &SampleGroup, offset: u64) -> u64 {
+    let size = u64::from(profile.info().line_size);
+    match group.address.checked_sub(offset) {
         // the address is that of the access charged, not of another instruction
-        Some(start) if point.address != 0 && point.charged == point.place => {
-            point.address / size - start / size
+        Some(start) if group.address != 0 && group.charged == group.place => {
+            group.address / size - start / size
         }
         _ => offset / size,
     }

@@ -114,8 +114,8 @@ pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -
     let document = Document {
         version: VERSION,
         machine: Machine {
-            arch: Some(profile.arch.clone()).filter(|arch| !arch.is_empty()),
-            cacheline_size: profile.line_size.into(),
+            arch: Some(profile.info().arch.clone()).filter(|arch| !arch.is_empty()),
+            cacheline_size: profile.info().line_size.into(),
         },
         dsos: dsos.collect(),
     };

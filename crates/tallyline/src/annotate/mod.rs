@@ -16,8 +16,7 @@ use tallyline_report::annotate::{TypeUse, annotate};
 use tallyline_report::keys::Needs;
 use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::NameKind;
-use tallyline_report::profile::SampleGroup;
-use tallyline_report::{Profile, Weighing};
+use tallyline_report::{PlaceId, Profile, SampleGroup, Weighing};
 use tallyline_support::output::{Color, Output};
 
 /// Does what the command line says.
@@ -37,14 +36,14 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
     // it says on how many CPUs
     let needs = needs.and(if is_browsed { Needs::SAMPLES } else { Needs::CPUS });
-    let (profile, binaries) = profile::load(&args.input, needs)?;
+    let profile = profile::load(&args.input, needs)?;
     let mut filter = args.input.filter(&[&profile], None)?;
     if args.code {
         let root = args.input.symfs.as_deref();
-        return output.write(|out| code::write(&profile, &binaries, &filter, root, &args.fit(), out));
+        return output.write(|out| code::write(&profile, &filter, root, &args.fit(), out));
     }
     let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
-    if let Some(wanted) = args.name.as_ref().filter(|_| !profile.points.is_empty()) {
+    if let Some(wanted) = args.name.as_ref().filter(|_| !profile.groups().is_empty()) {
         let let_through = |point: &SampleGroup| filter.accepts(&profile, point);
         let all = annotate(&profile, weighing, let_through);
         let parts = all.iter().flat_map(|of_type| of_type.parts().keys()).map(String::as_str);
@@ -52,16 +51,16 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         filter.types = Some(wanted.select(NameKind::Type, &names)?);
     }
     let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));
-    if !profile.points.is_empty() {
+    if !profile.groups().is_empty() {
         found(&types, &args.input.input);
     }
     if types.is_empty() {
-        for hint in profile::debug_information(&profile, &binaries, &filter) {
+        for hint in profile::debug_information(&profile, &filter) {
             eprintln!("tallyline: no debug information: {hint}");
         }
     }
     if is_browsed {
-        let pages = browse::Pages::new(&profile, &binaries, filter, weighing, browse::Start::Types);
+        let pages = browse::Pages::new(&profile, filter, weighing, browse::Start::Types);
         return browser::run(&pages, output.has_colors());
     }
     if let Some(path) = &args.data_type_json {
@@ -79,9 +78,9 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         if args.type_stat {
             statistics(&profile, out)?;
         }
-        text::write(args.plain, &types, profile.line_size.into(), &args.fit(), out)
+        text::write(args.plain, &types, profile.info().line_size.into(), &args.fit(), out)
     });
-    profile::keep_to_the_end(profile, binaries);
+    profile::keep_to_the_end(profile);
     written
 }
 
@@ -96,18 +95,17 @@ fn found(types: &[TypeUse], file: &Path) {
 
 /// Prints the number of charged instructions, and of those that have a type.
 fn statistics(profile: &Profile, out: &mut dyn Write) -> Result<()> {
-    let mut places: Vec<u32> = profile.points.iter().map(|point| point.charged).collect();
+    let mut places: Vec<PlaceId> = profile.groups().iter().map(|group| group.charged).collect();
     places.sort_unstable();
     places.dedup();
     let mut reasons = std::collections::BTreeMap::new();
     let mut ok = 0;
     for place in &places {
-        match profile.outcomes.get(*place as usize) {
-            Some(Outcome::Typed(_) | Outcome::Pseudo(_)) => ok += 1,
-            Some(Outcome::Untyped(reason)) => {
+        match profile.outcome_at(*place) {
+            Outcome::Typed(_) | Outcome::Pseudo(_) => ok += 1,
+            Outcome::Untyped(reason) => {
                 *reasons.entry(reason.text(|name| profile.text(name))).or_insert(0_u64) += 1;
             }
-            None => {}
         }
     }
     let total = places.len();

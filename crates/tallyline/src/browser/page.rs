@@ -69,7 +69,7 @@ impl Page {
 
     /// The head of the columns, and what lays out lines of them: widths are those of the lines that are looked at
     /// now or were before.
-    pub(super) fn layout(&mut self, rows: usize, fit: &Fit) -> Option<Layout> {
+    pub(super) fn layout(&mut self, rows: usize, fit: &Fit) -> Option<ColumnWidths> {
         if self.columns.is_empty() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Page {
         natural.iter_mut().zip(&self.natural).for_each(|(width, before)| *width = (*width).max(*before));
         let widths = columns::fitted(&self.columns, natural.clone(), fit);
         self.natural = natural;
-        Some(Layout { columns: self.columns.clone(), widths, fit: fit.clone() })
+        Some(ColumnWidths { columns: self.columns.clone(), widths, fit: fit.clone() })
     }
 
     /// Selects the line with the largest share.
@@ -196,7 +196,7 @@ impl Page {
         let fit = Fit::default();
         let lines = || self.visible.iter().map(|index| &self.lines[*index]);
         let widths = columns::widths(&self.columns, lines().map(|line| line.cells.as_slice()), &fit);
-        let layout = Layout { columns: self.columns.clone(), widths, fit };
+        let layout = ColumnWidths { columns: self.columns.clone(), widths, fit };
         let head = (!self.columns.is_empty()).then(|| layout.head());
         let lines = lines().map(|line| match line.cells.is_empty() {
             true => line.text.clone(),
@@ -207,14 +207,14 @@ impl Page {
 }
 
 /// The widths of a page's columns.
-pub(super) struct Layout {
+pub(super) struct ColumnWidths {
     columns: Vec<Column>,
     widths: Vec<usize>,
     fit: Fit,
 }
 
-impl Layout {
-    /// The heads of the columns.
+impl ColumnWidths {
+    /// Returns the line with the titles of the columns.
     pub(super) fn head(&self) -> String {
         let titles = self.columns.iter().map(|column| column.title.as_str());
         columns::line(&self.columns, &self.widths, titles, &self.fit)

@@ -109,7 +109,7 @@ fn check_all(args: &CheckArgs, file: &Path) -> Result<Vec<Checked>> {
         };
         let rules = path.display().to_string();
         let policy = Policy::parse(&text).with_context(|| rules.clone())?;
-        if policy.rules().is_empty() {
+        if policy.is_empty() {
             bail!("{rules}: no rules, so there is nothing to check; --suggest writes rules that hold now");
         }
         for part in policy.parts() {

@@ -107,7 +107,7 @@ fn read_policy(path: &Path) -> Result<Policy> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let policy = Policy::parse(&text).with_context(|| name.clone())?;
-    if policy.rules().is_empty() {
+    if policy.is_empty() {
         bail!("{name}: no rules, so there is nothing to check; --suggest writes rules that hold now");
     }
     Ok(policy)

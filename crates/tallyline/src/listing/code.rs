@@ -10,9 +10,9 @@ use std::io::Write;
 use std::path::Path;
 use tallyline_inference::code::{Body, Flow, Instruction};
 use tallyline_inference::{Outcome, TypeTable, place_text};
-use tallyline_report::profile::{SampleGroup, Symbol};
+use tallyline_report::profile::Symbol;
 use tallyline_report::programs::Program;
-use tallyline_report::{Binaries, Filter, Profile, source_lines};
+use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, SymbolId, source_lines};
 use tallyline_support::output::printable;
 
 /// A function, line by line.
@@ -26,13 +26,12 @@ pub(crate) struct Function {
 /// Writes the functions that have samples, those with the most first.
 pub(crate) fn write(
     profile: &Profile,
-    binaries: &Binaries,
     filter: &Filter,
     root: Option<&Path>,
     fit: &Fit,
     out: &mut dyn Write,
 ) -> Result<()> {
-    for function in functions(profile, binaries, root, |point| filter.accepts(profile, point)) {
+    for function in functions(profile, root, |point| filter.accepts(profile, point)) {
         for line in &function.head {
             writeln!(out, "{}", fit.rest(line, 0))?;
         }
@@ -45,21 +44,21 @@ pub(crate) fn write(
 }
 
 /// Samples by address, each with its place.
-type Samples = BTreeMap<u64, (u64, u32)>;
+type Samples = BTreeMap<u64, (u64, PlaceId)>;
 
 /// The functions that some samples are in, those with the most first. Source files are looked for under the
 /// root, too.
 pub(crate) fn functions(
     profile: &Profile,
-    binaries: &Binaries,
     root: Option<&Path>,
     accepts: impl Fn(&SampleGroup) -> bool,
 ) -> Vec<Function> {
     let mut found = Vec::new();
-    let mut functions: HashMap<u32, Samples> = HashMap::new();
-    for point in profile.points.iter().filter(|point| accepts(point)) {
+    let mut functions: HashMap<SymbolId, Samples> = HashMap::new();
+    for point in profile.groups().iter().filter(|point| accepts(point)) {
         let at = profile.at(point.charged);
-        let samples = functions.entry(at.symbol).or_default().entry(at.address).or_insert((0, point.charged));
+        let Some(symbol) = at.symbol else { continue };
+        let samples = functions.entry(symbol).or_default().entry(at.address).or_insert((0, point.charged));
         samples.0 += point.samples;
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
@@ -68,8 +67,8 @@ pub(crate) fn functions(
     let mut sources = SourceFiles::new(root);
     for (number, samples) in functions {
         let Some(symbol) = profile.symbol(number) else { continue };
-        let (Some(program), Some(table)) = (binaries.get(symbol.dso), profile.joined.tables.get(&symbol.dso))
-        else {
+        let Some(dso) = symbol.dso else { continue };
+        let (Some(program), Some(table)) = (profile.binaries().get(dso), profile.joined().table(dso)) else {
             continue;
         };
         found.extend(function(profile, symbol, (program, table), &samples, &mut sources));

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
+use tallyline_report::SampleGroup;
 use tallyline_report::filter::Operation;
 use tallyline_report::keys::Needs;
 use tallyline_report::pattern::NameKind;
-use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Filter, Profile};
 
 /// The recording, the programs and the filters of samples.
@@ -89,7 +89,7 @@ impl InputArgs {
     /// # Errors
     /// A name, a number, or all filters together that no sample has.
     pub(crate) fn filter(&self, profiles: &[&Profile], operation: Option<Operation>) -> Result<Filter> {
-        let points = || profiles.iter().flat_map(|profile| &profile.points);
+        let points = || profiles.iter().flat_map(|profile| profile.groups());
         let cpus = self.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default();
         if points().next().is_none() {
             // that there are no samples at all is said already
@@ -97,7 +97,7 @@ impl InputArgs {
         }
         require("process", &self.pid, points(), |point| point.pid)?;
         require("thread", &self.tid, points(), |point| point.tid)?;
-        require("CPU", &cpus, points(), |point| point.cpu)?;
+        require("CPU", &cpus, points().filter(|group| group.cpu.is_some()), |group| group.cpu.unwrap_or(0))?;
         let filter = Filter {
             comms: names::resolve(NameKind::Thread, &self.comm, profiles)?,
             dsos: names::resolve(NameKind::File, &self.dso, profiles)?,
@@ -108,7 +108,7 @@ impl InputArgs {
             cpus,
             operation,
         };
-        let passes = |profile: &&Profile| profile.points.iter().any(|point| filter.accepts(profile, point));
+        let passes = |profile: &&Profile| profile.groups().iter().any(|point| filter.accepts(profile, point));
         if !profiles.iter().any(passes) {
             bail!(
                 "{}: no sample passes all filters together; each of them alone lets some through",

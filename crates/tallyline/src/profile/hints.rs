@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 use tallyline_report::operand::{Outcome, Reason};
-use tallyline_report::{Binaries, Filter, Profile};
+use tallyline_report::{Filter, Profile, RecordingInfo};
 use tallyline_support::output::printable;
 
 /// The number of files that hints are given for.
@@ -15,14 +15,14 @@ const FILES: usize = 3;
 const SHARE: u64 = 1;
 
 /// Says what to do about a recording without samples.
-pub(super) fn no_samples(profile: &Profile) -> String {
-    if profile.lost > 0 {
+pub(super) fn no_samples(info: &RecordingInfo) -> String {
+    if info.lost > 0 {
         return format!(
             "no samples, and {} were lost; record less often (-F 100) or with larger rings (--ring-size 8M)",
-            profile.lost
+            info.lost
         );
     }
-    let names: Vec<_> = profile.events.iter().map(|event| printable(event.name.as_bytes())).collect();
+    let names: Vec<_> = info.events.iter().map(|event| printable(event.name.as_bytes())).collect();
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) };
     format!(
         "no samples{of}: the program may have ended, or waited, before the first; record it for longer or more often \
@@ -32,24 +32,24 @@ pub(super) fn no_samples(profile: &Profile) -> String {
 }
 
 /// Says for the files with most samples that lack debug information how to get it, a line each.
-pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: &Filter) -> Vec<String> {
+pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<String> {
     let (mut lacking, mut all) = (HashMap::new(), 0);
-    for point in profile.points.iter().filter(|point| filter.accepts(profile, point)) {
+    for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
         all += point.samples;
-        if let (Outcome::Untyped(Reason::NoDebugInfo), Some(place)) =
-            (profile.outcome(point), profile.places.get(point.charged as usize))
+        if let (Outcome::Untyped(Reason::NoDebugInfo), Some(dso)) =
+            (profile.outcome(point), profile.place(point.charged).dso)
         {
-            *lacking.entry(place.dso).or_insert(0_u64) += point.samples;
+            *lacking.entry(dso).or_insert(0_u64) += point.samples;
         }
     }
-    let mut lacking: Vec<(u32, u64)> =
+    let mut lacking: Vec<(DsoId, u64)> =
         lacking.into_iter().filter(|(_, samples)| samples.saturating_mul(100) >= all * SHARE).collect();
     lacking.sort_unstable_by_key(|(dso, samples)| (std::cmp::Reverse(*samples), *dso));
     lacking.truncate(FILES);
     let files: Vec<(&Dso, u64, bool)> = lacking
         .iter()
         .filter_map(|(dso, samples)| {
-            let program = binaries.get(*dso)?;
+            let program = profile.binaries().get(*dso)?;
             Some((profile.dso(*dso)?, *samples, program.debug().is_some()))
         })
         .collect();
@@ -67,7 +67,7 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
                                 linux-image-$(uname -r)-dbg)"
                     .to_owned()
             }
-            _ => advice(packages.get(dso.path()).map(String::as_str), build_id(profile, binaries, dso)),
+            _ => advice(packages.get(dso.path()).map(String::as_str), build_id(profile, dso)),
         };
         format!("{samples} samples in {name}: {advice}")
     };
@@ -75,11 +75,11 @@ pub(crate) fn debug_information(profile: &Profile, binaries: &Binaries, filter: 
 }
 
 /// The build-id that a file has, or had when it was recorded, in hexadecimal digits.
-fn build_id(profile: &Profile, binaries: &Binaries, dso: &Dso) -> Option<String> {
+fn build_id(profile: &Profile, dso: &Dso) -> Option<String> {
     let recorded = dso.build_id().map(|id| id.to_string());
     recorded.or_else(|| {
-        let index = profile.dsos.iter().position(|other| std::ptr::eq(other, dso))?;
-        let program = binaries.get(u32::try_from(index).ok()?)?;
+        let index = profile.dsos().iter().position(|other| std::ptr::eq(other, dso))?;
+        let program = profile.binaries().get(DsoId::from_position(index)?)?;
         Some(program.image().build_id()?.iter().map(|byte| format!("{byte:02x}")).collect())
     })
 }
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_recording_without_samples_says_what_to_do() {
-        let mut lost = Profile::default();
+        let mut lost = RecordingInfo::default();
         lost.lost = 7;
         assert!(no_samples(&lost).contains("7 were lost") && no_samples(&lost).contains("--ring-size"));
-        assert!(no_samples(&Profile::default()).contains("-e cpu-clock"));
+        assert!(no_samples(&RecordingInfo::default()).contains("-e cpu-clock"));
     }
 }

@@ -20,21 +20,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
+use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
-use tallyline_report::{Binaries, Profile};
 
 /// Reads the recording that the command line names, and looks up what is needed.
-pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }
 
 /// Leaves a profile to the end of the process, which gives back its memory at once.
-pub(crate) fn keep_to_the_end(profile: Profile, binaries: Binaries) {
-    std::mem::forget((profile, binaries));
+pub(crate) fn keep_to_the_end(profile: Profile) {
+    std::mem::forget(profile);
 }
 
 /// Reads another recording with the same programs.
-pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let cannot = || format!("cannot read {}", path.display());
     let advice =
         || format!("{}; record first (tallyline record -- COMMAND), or name a file with -i", cannot());
@@ -59,7 +59,7 @@ pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<(
 
 /// Reads what `perf record --threads` writes: a folder with a file that describes the records, and one with
 /// records of each of its threads.
-fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let cannot = || format!("cannot read {}", folder.display());
     let first = File::open(folder.join(DATA))
         .with_context(|| format!("{}: a folder without a file `{DATA}` is no recording", cannot()))?;
@@ -87,24 +87,19 @@ fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile
 /// The file of a folder that says how to read the others.
 pub(crate) const DATA: &str = "data";
 
-fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<(Profile, Binaries)> {
+fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let recording = Recording::parse(bytes).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(read(&recording, path, args, needs)?.unwrap_or_default())
 }
 
 /// Reads the samples of records and looks up what is needed of them; none if they have to be read as a
 /// whole.
-fn read(
-    records: &dyn RecordSource,
-    path: &Path,
-    args: &InputArgs,
-    needs: Needs,
-) -> Result<Option<(Profile, Binaries)>> {
+fn read(records: &dyn RecordSource, path: &Path, args: &InputArgs, needs: Needs) -> Result<Option<Profile>> {
     let files = Files::new(args, records.recording().features());
     let needs = needs.and(args.needs());
-    let found = Profile::load_resolved(records, &files, needs, args.corrects_skid())
+    let found = Profile::load(records, &files, needs, args.corrects_skid())
         .with_context(|| format!("cannot read {}", path.display()))?;
-    if let Some((profile, _)) = &found {
+    if let Some(profile) = &found {
         warn(profile, path);
     }
     Ok(found)
@@ -125,23 +120,23 @@ pub(crate) fn is_damaged() -> bool {
 
 /// Says what is missing.
 fn warn(profile: &Profile, path: &Path) {
-    if profile.is_damaged {
+    if profile.info().is_damaged {
         note_damage();
     }
-    for warning in &profile.warnings {
+    for warning in &profile.info().warnings {
         eprintln!("tallyline: {}: {warning}", path.display());
     }
-    if profile.unknown_events > 0 {
+    if profile.info().unknown_events > 0 {
         eprintln!(
             "tallyline: {}: {} samples of events that the recording does not describe are left out",
             path.display(),
-            profile.unknown_events
+            profile.info().unknown_events
         );
     }
-    for warning in &profile.joined.warnings {
+    for warning in &profile.joined().warnings {
         eprintln!("tallyline: {warning}");
     }
-    if profile.points.is_empty() {
-        eprintln!("tallyline: {}: {}", path.display(), hints::no_samples(profile));
+    if profile.groups().is_empty() {
+        eprintln!("tallyline: {}: {}", path.display(), hints::no_samples(profile.info()));
     }
 }

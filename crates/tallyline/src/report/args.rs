@@ -4,7 +4,7 @@ use crate::columns::Fit;
 use crate::profile::{InputArgs, Patterns};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tallyline_report::keys::{Column, parse};
+use tallyline_report::keys::{ALL, Column, parse};
 
 /// Show which data types, fields and cache lines the samples of a recording go to
 ///
@@ -12,7 +12,7 @@ use tallyline_report::keys::{Column, parse};
 /// the percentages weigh what the header says. Every sample is accounted for: it has a type, or a
 /// reason why not.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
@@ -118,14 +118,29 @@ Examples:
   tallyline report --symfs ./archive --vmlinux ./vmlinux -i other-machine.data
   mkdir archive && tar -xf perf.data.tar.bz2 -C archive && tallyline report --symfs archive
                                                     what perf archive packed there
+";
 
-Sort keys:
-  pid tgid comm cpu socket dso sym symoff srcfile srcline caller addr code_page_size local_weight
-  weight local_ins_lat ins_lat local_retire_lat retire_lat local_p_stage_cyc p_stage_cyc type
-  typeoff typecln mem snoop tlb locked blocked dcacheline symbol_daddr dso_daddr phys_daddr
-  data_page_size; period and sample are columns that add up.
+/// Returns the examples, the sort keys, and the exit status.
+fn after_help() -> String {
+    let names: Vec<&str> = ALL.iter().map(|key| key.name).collect();
+    let (all, mut lines) = (names.len(), vec![String::from(" ")]);
+    for (position, name) in names.into_iter().enumerate() {
+        let last = if position + 1 == all { "; period and sample are columns that add up." } else { "" };
+        for word in format!("{name}{last}").split(' ') {
+            if lines.last().is_none_or(|line| line.len() + 1 + word.len() > KEYS_WIDTH) {
+                lines.push(String::from(" "));
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+    }
+    format!("{EXAMPLES}\nSort keys:\n{}\n\nExit status: 0 for success, 2 for an error.", lines.join("\n"))
+}
 
-Exit status: 0 for success, 2 for an error.";
+/// The width of the lines with sort keys.
+const KEYS_WIDTH: usize = 98;
 
 /// Columns, as a list of names says them.
 #[derive(Clone, Debug)]

@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
+use tallyline_report::SampleGroup;
 use tallyline_report::annotate::{TypeUse, annotate};
 use tallyline_report::keys::Column;
 use tallyline_report::operand::Outcome;
-use tallyline_report::profile::SampleGroup;
-use tallyline_report::{Binaries, Filter, Node, Profile, Row, Weighing, hierarchy};
+use tallyline_report::{Filter, Node, PlaceId, Profile, Row, SymbolId, Weighing, hierarchy};
 
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
@@ -24,7 +24,6 @@ type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 /// The source of a report's pages.
 pub(crate) struct Pages<'p> {
     profile: &'p Profile,
-    binaries: &'p Binaries,
     weighing: Weighing,
     start: Start<'p>,
     /// The filter of the command line.
@@ -63,7 +62,7 @@ enum Subject {
     Type { name: String, scope: Rc<Scope> },
     Field { ty: String, bytes: Range<u64>, scope: Rc<Scope> },
     Untyped { what: String, scope: Rc<Scope> },
-    Function { symbol: u32, scope: Rc<Scope> },
+    Function { symbol: Option<SymbolId>, scope: Rc<Scope> },
 }
 
 impl Subject {
@@ -97,7 +96,6 @@ impl Zoomed {
 impl<'p> Pages<'p> {
     pub(crate) fn new(
         profile: &'p Profile,
-        binaries: &'p Binaries,
         filter: Filter,
         weighing: Weighing,
         start: Start<'p>,
@@ -107,15 +105,8 @@ impl<'p> Pages<'p> {
             Start::Types => Vec::new(),
         };
         let state = State { columns, zooms: Vec::new(), filter: Rc::new(filter.clone()), views: None };
-        let pages = Pages {
-            profile,
-            binaries,
-            weighing,
-            start,
-            filter,
-            state: state.into(),
-            subjects: RefCell::default(),
-        };
+        let pages =
+            Pages { profile, weighing, start, filter, state: state.into(), subjects: RefCell::default() };
         pages.remake(None, None);
         pages
     }
@@ -157,7 +148,7 @@ impl<'p> Pages<'p> {
         let (profile, filter) = (self.profile, Rc::clone(&self.state.borrow().filter));
         let is_in =
             move |point: &&SampleGroup| scope.accepts(profile, point) && filter.accepts(profile, point);
-        profile.points.iter().filter(is_in)
+        profile.groups().iter().filter(is_in)
     }
 
     /// A table, or a tree, as `--stdio` has it.
@@ -224,7 +215,7 @@ impl<'p> Pages<'p> {
         let mut others: HashMap<(String, String), (u64, u64)> = HashMap::new();
         for point in self.points(scope).filter(|_| is_all) {
             if let Some(what) = self.untyped(point) {
-                let dso = self.profile.places.get(point.charged as usize).map_or(u32::MAX, |place| place.dso);
+                let dso = self.profile.place(point.charged).dso;
                 let counts = others.entry((self.profile.dso_name(dso).to_owned(), what)).or_default();
                 counts.0 += self.weighing.of(point);
                 counts.1 += point.samples;
@@ -264,7 +255,7 @@ impl<'p> Pages<'p> {
     fn fields(&self, name: &str, scope: &Rc<Scope>) -> Option<Page> {
         let found = self.annotated(scope);
         let of_type = found.iter().find(|of_type| of_type.name() == name)?;
-        let mut lines = text::lines(of_type, false, self.profile.line_size.into());
+        let mut lines = text::lines(of_type, false, self.profile.info().line_size.into());
         let rest = lines.split_off(lines.iter().position(|line| line.percent.is_some())?);
         let line = |line: text::Line| {
             let field =
@@ -285,7 +276,7 @@ impl<'p> Pages<'p> {
         scope: &Rc<Scope>,
         is_one: impl Fn(&SampleGroup) -> bool,
     ) -> Option<Page> {
-        let mut places: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut places: HashMap<PlaceId, (u64, u64)> = HashMap::new();
         for point in self.points(scope).filter(|point| is_one(point)) {
             let counts = places.entry(point.charged).or_default();
             counts.0 += point.samples;
@@ -294,16 +285,16 @@ impl<'p> Pages<'p> {
         let whole: u64 = places.values().map(|(_, total)| total).sum();
         let mut places: Vec<_> = places.into_iter().collect();
         places.sort_by_key(|(place, (_, total))| (std::cmp::Reverse(*total), *place));
-        let line = |(place, (samples, total)): (u32, (u64, u64))| {
+        let line = |(place, (samples, total)): (PlaceId, (u64, u64))| {
             let at = self.profile.at(place);
             let percent = total as f64 * 100.0 / whole.max(1) as f64;
-            let outcome = self.profile.outcomes.get(place as usize).and_then(|outcome| outcome.operand());
+            let outcome = self.profile.outcome_at(place).operand();
             let what = outcome.map_or("", |operand| match (operand.reads, operand.writes) {
                 (true, true) => "load, store",
                 (_, true) => "store",
                 _ => "load",
             });
-            let symbol = self.profile.symbol(at.symbol).map_or("", |symbol| self.profile.text(symbol.name));
+            let symbol = self.profile.function(place).map_or("", |symbol| self.profile.text(symbol.name));
             let cells = [
                 format!("{percent:.2}%"),
                 samples.to_string(),
@@ -331,9 +322,9 @@ impl<'p> Pages<'p> {
         (!lines.is_empty()).then(|| Page::of_columns(title, of_heads(&heads), lines))
     }
 
-    fn code(&self, symbol: u32, scope: &Scope) -> Option<Page> {
+    fn code(&self, symbol: Option<SymbolId>, scope: &Scope) -> Option<Page> {
         let filter = Rc::clone(&self.state.borrow().filter);
-        let function = code::functions(self.profile, self.binaries, None, |point| {
+        let function = code::functions(self.profile, None, |point| {
             self.profile.at(point.charged).symbol == symbol
                 && scope.accepts(self.profile, point)
                 && filter.accepts(self.profile, point)
@@ -382,7 +373,7 @@ impl<'p> Pages<'p> {
     }
 
     /// The function with most of a line's samples.
-    fn function(&self, subject: &Subject) -> Option<u32> {
+    fn function(&self, subject: &Subject) -> Option<Option<SymbolId>> {
         if let Subject::Function { symbol, .. } = subject {
             return Some(*symbol);
         }
@@ -414,9 +405,9 @@ impl<'p> Pages<'p> {
                 Some(Zoomed::Thread { tid, comm: self.profile.text(comm).to_owned() })
             }
             Zoom::File => {
-                let dso = |point: &SampleGroup| Some(self.profile.places.get(point.charged as usize)?.dso);
-                let dso = Self::most(self.points(scope), dso)?;
-                let path = self.profile.dso(dso).map_or("[unknown]", |dso| dso.path());
+                let dso = |group: &SampleGroup| Some(self.profile.place(group.charged).dso);
+                let dso = Self::most(self.points(scope), dso)?.and_then(|dso| self.profile.dso(dso));
+                let path = dso.map_or("[unknown]", |dso| dso.path());
                 Some(Zoomed::File { path: path.to_owned() })
             }
             Zoom::Out => None,

@@ -18,7 +18,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
         let names: Vec<_> = view
             .events
             .iter()
-            .filter_map(|event| views.profile.events.get(*event))
+            .filter_map(|event| views.profile.info().events.get(*event))
             .map(|event| event.name.as_str())
             .collect();
         let name = names.join(" + ");

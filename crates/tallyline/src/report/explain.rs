@@ -10,8 +10,7 @@ use tallyline_inference::code::Body;
 use tallyline_report::filter::sampled_names;
 use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::{NameKind, NamePattern};
-use tallyline_report::profile::{NONE, SampleGroup};
-use tallyline_report::{Binaries, Filter, Profile};
+use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, Skid};
 use tallyline_support::output::printable;
 
 /// The subject of an explanation.
@@ -47,52 +46,45 @@ impl Subject {
 }
 
 /// Explains one sample, or the first at an address.
-pub(super) fn write(
-    profile: &Profile,
-    binaries: &Binaries,
-    subject: &Subject,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(super) fn write(profile: &Profile, subject: &Subject, out: &mut dyn Write) -> Result<()> {
     let (number, point) = find(profile, subject)?;
-    let samples = profile.points.iter().filter(|other| other.place == point.place).count();
-    let event = profile.events.get(point.event as usize).map_or("", |event| event.name.as_str());
+    let samples = profile.groups().iter().filter(|other| other.place == point.place).count();
+    let event = profile.info().events.get(point.event as usize).map_or("", |event| event.name.as_str());
     writeln!(out, "sample #{number} of event {}, one of {samples} at {:#x}", clean(event), point.ip)?;
     write!(out, "  thread {} ({}), process {}", point.tid, clean(profile.text(point.comm)), point.pid)?;
-    if point.cpu != NONE {
-        write!(out, ", CPU {}", point.cpu)?;
+    if let Some(cpu) = point.cpu {
+        write!(out, ", CPU {cpu}")?;
     }
     if point.address != 0 {
         write!(out, ", data at {:#x}", point.address)?;
     }
     writeln!(out)?;
-    place(profile, binaries, "taken at", point.place, out)?;
+    place(profile, "taken at", point.place, out)?;
     if point.charged == point.place {
         writeln!(out, "charged to the same instruction: {}", why_same(profile, &point))?;
     } else {
-        let of_call = profile.call_rules.get(&(point.place, point.charged));
-        let rule = of_call.or_else(|| profile.rules.get(&point.place));
-        let rule = rule.map_or("what ran before", |rule| rule.text());
-        place(profile, binaries, "charged, as the event is not precise, to", point.charged, out)?;
+        let rule = profile.rule(&point).map_or("what ran before", |rule| rule.text());
+        place(profile, "charged, as the event is not precise, to", point.charged, out)?;
         writeln!(out, "  by the rule: {rule}")?;
-        let own = binaries_answer(profile, point.place);
+        let own = uncorrected(profile, point.place);
         writeln!(out, "  without correction it would be {}", clean(&own))?;
     }
     let outcome = profile.outcome(&point);
     let text = match outcome {
         Outcome::Typed(operand) => profile.text(operand.text).to_owned(),
         Outcome::Pseudo(pseudo) => {
-            let slot = profile.slots.get(&point.charged);
-            slot.map_or_else(|| pseudo.name().to_owned(), |slot| profile.text(*slot).to_owned())
+            let slot = profile.slot(point.charged);
+            slot.map_or_else(|| pseudo.name(), |slot| profile.text(slot)).to_owned()
         }
         Outcome::Untyped(reason) => format!("no type: {}", reason.text(|name| profile.text(name))),
     };
     writeln!(out, "result: {}", clean(&text))?;
-    analysis(profile, binaries, point.charged, out)
+    analysis(profile, point.charged, out)
 }
 
 fn find(profile: &Profile, subject: &Subject) -> Result<(usize, SampleGroup)> {
     let found = match subject {
-        Subject::Sample(number) => profile.points.get(*number).map(|point| (*number, *point)),
+        Subject::Sample(number) => profile.groups().get(*number).map(|point| (*number, *point)),
         Subject::Function(name) => {
             let names = select(NameKind::Function, name, &sampled_names(profile, NameKind::Function))?;
             most_sampled(profile, &names)
@@ -104,13 +96,17 @@ fn find(profile: &Profile, subject: &Subject) -> Result<(usize, SampleGroup)> {
                     || profile.at(point.place).address == address
                     || profile.at(point.charged).address == address
             };
-            profile.points.iter().position(|point| at(&point)).map(|number| (number, profile.points[number]))
+            profile
+                .groups()
+                .iter()
+                .position(|point| at(&point))
+                .map(|number| (number, profile.groups()[number]))
         }
     };
     let Some(found) = found else {
         match subject {
             Subject::Sample(number) => {
-                bail!("no sample #{number}; there are {}, from #0", profile.points.len())
+                bail!("no sample #{number}; there are {}, from #0", profile.groups().len())
             }
             Subject::Function(name) => bail!("no samples of function {name}"),
             Subject::Address(address) => {
@@ -123,38 +119,37 @@ fn find(profile: &Profile, subject: &Subject) -> Result<(usize, SampleGroup)> {
 
 /// The first sample at the place with most samples in some functions.
 fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, SampleGroup)> {
-    let mut samples: HashMap<u32, u64> = HashMap::new();
-    for point in &profile.points {
-        let symbol = profile.symbol(profile.at(point.charged).symbol);
+    let mut samples: HashMap<PlaceId, u64> = HashMap::new();
+    for point in profile.groups() {
+        let symbol = profile.function(point.charged);
         if symbol.is_some_and(|symbol| names.contains(profile.text(symbol.name))) {
             *samples.entry(point.charged).or_default() += point.samples;
         }
     }
     let (most, _) =
         samples.into_iter().max_by_key(|(place, samples)| (*samples, std::cmp::Reverse(*place)))?;
-    let number = profile.points.iter().position(|point| point.charged == most)?;
-    Some((number, profile.points[number]))
+    let number = profile.groups().iter().position(|point| point.charged == most)?;
+    Some((number, profile.groups()[number]))
 }
 
 fn why_same(profile: &Profile, point: &SampleGroup) -> &'static str {
-    let is_precise = profile.events.get(point.event as usize).is_some_and(|event| event.is_precise);
-    let rule = profile.rules.get(&point.place).filter(|_| !point.exact && !is_precise);
+    let is_precise = profile.info().events.get(point.event as usize).is_some_and(|event| event.is_precise);
+    let rule = profile.rule_at(point.place).filter(|_| !point.exact && !is_precise);
     if let Some(rule) = rule {
         return rule.text();
     }
-    match profile.skid {
-        tallyline_report::profile::Skid::None if profile.is_emulated => "the machine was emulated",
-        tallyline_report::profile::Skid::None => "skid is not corrected",
+    match profile.skid() {
+        Skid::None if profile.info().is_emulated() => "the machine was emulated",
+        Skid::None => "skid is not corrected",
         _ if point.exact || is_precise => "the event is precise",
         _ => "what ran before is not known, or differs by the way control came",
     }
 }
 
 /// Describes the access of the sampled instruction itself.
-fn binaries_answer(profile: &Profile, place: u32) -> String {
-    let (at, file) = (profile.at(place), profile.places.get(place as usize).map(|place| place.dso));
-    let table = file.and_then(|dso| profile.joined.tables.get(&dso));
-    match table.and_then(|table| Some((table, table.outcome(at.address)?))) {
+fn uncorrected(profile: &Profile, place: PlaceId) -> String {
+    let table = profile.place(place).dso.and_then(|dso| profile.joined().table(dso));
+    match table.and_then(|table| Some((table, table.outcome(profile.at(place).address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
             let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
             format!("{name} {}", infer::place_text(table.types(), &typed))
@@ -166,10 +161,9 @@ fn binaries_answer(profile: &Profile, place: u32) -> String {
 }
 
 /// A place with its instruction.
-fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &mut dyn Write) -> Result<()> {
-    let Some(place) = profile.places.get(index as usize) else { return Ok(()) };
-    let at = profile.at(index);
-    let symbol = profile.symbol(at.symbol);
+fn place(profile: &Profile, what: &str, id: PlaceId, out: &mut dyn Write) -> Result<()> {
+    let (dso, at) = (profile.place(id).dso, profile.at(id));
+    let symbol = profile.function(id);
     let name = symbol.map_or("", |symbol| profile.text(symbol.name));
     let inside =
         symbol.filter(|symbol| symbol.is_known).map_or(0, |symbol| at.address.wrapping_sub(symbol.start));
@@ -177,12 +171,12 @@ fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &m
         out,
         "{what}: {}+{inside:#x} in {} at {:#x}",
         clean(name),
-        clean(profile.dso_name(place.dso)),
+        clean(profile.dso_name(dso)),
         at.address
     )?;
-    let table = profile.joined.tables.get(&place.dso);
-    let function = table.and_then(|table| table.function_at(at.address));
-    if let (Some(program), Some(function)) = (binaries.get(place.dso), function) {
+    let function = dso.and_then(|dso| profile.joined().table(dso)?.function_at(at.address));
+    let program = dso.and_then(|dso| profile.binaries().get(dso));
+    if let (Some(program), Some(function)) = (program, function) {
         let body = Body::decode(program.image(), function.ranges(), at.address);
         if let Some(position) = body.position(at.address) {
             write!(out, ": {}", program.image().text(&body.instructions()[position]).replace('\t', " "))?;
@@ -192,20 +186,20 @@ fn place(profile: &Profile, binaries: &Binaries, what: &str, index: u32, out: &m
 }
 
 /// The scopes, the variables, and what is known along the way.
-fn analysis(profile: &Profile, binaries: &Binaries, index: u32, out: &mut dyn Write) -> Result<()> {
-    let Some(place) = profile.places.get(index as usize) else { return Ok(()) };
-    let Some(program) = binaries.get(place.dso) else {
-        if let Some(why) = binaries.why_not(place.dso) {
+fn analysis(profile: &Profile, id: PlaceId, out: &mut dyn Write) -> Result<()> {
+    let Some(dso) = profile.place(id).dso else { return Ok(()) };
+    let Some(program) = profile.binaries().get(dso) else {
+        if let Some(why) = profile.binaries().why_not(dso) {
             writeln!(out, "the program cannot be read: {}", clean(why))?;
         }
         return Ok(());
     };
     let Some(debug) = &program.debug() else {
         writeln!(out, "the program has no debug information")?;
-        let hints = debug_information(profile, binaries, &Filter::default());
+        let hints = debug_information(profile, &Filter::default());
         return hints.iter().try_for_each(|hint| Ok(writeln!(out, "  {}", clean(hint))?));
     };
-    let address = profile.at(index).address;
+    let address = profile.at(id).address;
     let found =
         infer::explain(program.image(), infer::Debug::File(debug.file()), debug.companions(), address)
             .context("the debug information cannot be read")?;

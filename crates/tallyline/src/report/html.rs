@@ -22,7 +22,7 @@ pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Resu
          the samples go</h1>"
     )?;
     for view in &views.views {
-        for event in view.events.iter().filter_map(|event| views.profile.events.get(*event)) {
+        for event in view.events.iter().filter_map(|event| views.profile.info().events.get(*event)) {
             writeln!(out, "<h2><code>{}</code></h2>", escape(&event.name))?;
         }
         write!(
@@ -30,7 +30,7 @@ pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Resu
             "<p>{} samples; percentages weigh the {}; {} samples were lost.",
             view.table.shown.samples(),
             views.weighs(),
-            views.profile.lost
+            views.profile.info().lost
         )?;
         if views.has_types() {
             let account = &view.account;
@@ -40,7 +40,7 @@ pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Resu
                  have one. Skid: {}.",
                 account.eligible,
                 account.typed,
-                escape(&views.profile.skid.to_string())
+                escape(&views.profile.skid().to_string())
             )?;
         }
         writeln!(

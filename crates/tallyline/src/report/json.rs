@@ -25,8 +25,12 @@ use tallyline_report::{Counts, Profile, Row};
 /// Writes one document.
 pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     let profile = views.profile;
-    let events: Vec<_> =
-        profile.events.iter().map(|event| json!({"name": event.name, "precise": event.is_precise})).collect();
+    let events: Vec<_> = profile
+        .info()
+        .events
+        .iter()
+        .map(|event| json!({"name": event.name, "precise": event.is_precise}))
+        .collect();
     let sum = |field: fn(&View) -> u64| views.views.iter().map(field).sum::<u64>();
     let rows: Vec<Value> = views
         .views
@@ -37,24 +41,24 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
         "schema": 1,
         "events": events,
         "weighs": views.weighs(),
-        "lost": profile.lost,
+        "lost": profile.info().lost,
         "samples": sum(|view| view.table.shown.samples()),
         "rows": rows,
     });
-    if !profile.traces.is_empty() {
-        document["traces"] = traces(&profile.traces);
+    if !profile.info().traces.is_empty() {
+        document["traces"] = traces(&profile.info().traces);
     }
     if views.has_types() {
-        document["skid"] = profile.skid.to_string().into();
-        document["shifts"] = profile.shifts.iter().map(|shift| self::shift(profile, shift)).collect();
-        document["fused_pairs"] = profile.fusion.iter().map(fused_pair).collect();
-        let calls = profile.calls;
+        document["skid"] = profile.skid().to_string().into();
+        document["shifts"] = profile.shifts().iter().map(|shift| self::shift(profile, shift)).collect();
+        document["fused_pairs"] = profile.fusion().iter().map(fused_pair).collect();
+        let calls = profile.calls();
         document["indirect_calls"] = json!({
             "by_return_address": calls.by_return_address,
             "assumed": calls.assumed,
             "unknown": calls.unknown,
         });
-        document["by_evidence"] = profile.joined.by_evidence.into();
+        document["by_evidence"] = profile.joined().by_evidence.into();
         document["eligible"] = sum(|view| view.account.eligible).into();
         document["typed"] = sum(|view| view.account.typed).into();
         document["pseudo"] = list("kind", views, |view| &view.account.pseudo);
@@ -66,7 +70,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
 
 /// Returns a counter's skid, and the samples by which it is known.
 fn shift(profile: &Profile, shift: &EventShift) -> Value {
-    let name = profile.events.get(shift.event as usize).map_or("", |event| event.name.as_str());
+    let name = profile.info().events.get(shift.event as usize).map_or("", |event| event.name.as_str());
     let mut about = json!({"event": name, "instructions": shift.instructions});
     if let Some((loads, samples)) = shift.learnt {
         about["learnt"] = json!({"loads": loads, "samples": samples});
@@ -117,7 +121,7 @@ fn row(views: &Views<'_>, view: &View, row: &Row) -> Value {
         .collect();
     debug_assert_eq!(keys.len(), views.columns.iter().filter_map(Column::key).count());
     let mut value = counts(&row.counts(), &view.whole);
-    let name = |event: &usize| views.profile.events.get(*event).map(|event| event.name.clone());
+    let name = |event: &usize| views.profile.info().events.get(*event).map(|event| event.name.clone());
     value["keys"] = keys.into();
     match view.events.as_slice() {
         [event] => value["event"] = name(event).into(),

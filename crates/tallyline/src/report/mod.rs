@@ -66,20 +66,20 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS).and(Needs::SAMPLES) } else { needs };
     let is_browsed = args.is_text() && browser::is_wanted();
     let needs = if is_browsed { needs.and(BROWSED) } else { needs };
-    let (profile, binaries) = profile::load(&args.input, needs)?;
-    if profile.not_unwound > 0 {
+    let profile = profile::load(&args.input, needs)?;
+    if profile.info().not_unwound > 0 {
         eprintln!(
             "tallyline: {}: {} samples have a copy of the stack that does not say who called: their files have no \
              unwind information (.eh_frame) or are not here",
             args.input.input.display(),
-            profile.not_unwound
+            profile.info().not_unwound
         );
     }
     if let Some(subject) = &args.explain {
-        return output.write(|out| explain::write(&profile, &binaries, subject, out));
+        return output.write(|out| explain::write(&profile, subject, out));
     }
     if let Some(path) = &args.diff {
-        let (before, _) = profile::load_from(path, &args.input, needs)?;
+        let before = profile::load_from(path, &args.input, needs)?;
         // a name may be in one of them only
         let filter = args.input.filter(&[&profile, &before], operation)?;
         let views = all(args, &columns.0, &filter, &profile, &groups(args, &profile)?);
@@ -92,12 +92,12 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         let make = |columns: &[Column], filter: &Filter| all(args, columns, filter, &profile, &groups);
         let start =
             browse::Start::Tables { make: Box::new(make), columns: columns.0, is_tree: args.hierarchy };
-        let pages = browse::Pages::new(&profile, &binaries, filter, weighing(args), start);
+        let pages = browse::Pages::new(&profile, filter, weighing(args), start);
         return browser::run(&pages, output.has_colors());
     }
     let views = all(args, &columns.0, &filter, &profile, &groups);
     let is_text = !(args.json || args.csv || args.html) && views.has_types();
-    let hints = if is_text { profile::debug_information(&profile, &binaries, &filter) } else { Vec::new() };
+    let hints = if is_text { profile::debug_information(&profile, &filter) } else { Vec::new() };
     let written = output.write(|out| match () {
         () if args.json => json::write(&views, out),
         () if args.csv => csv::write(&views, out),
@@ -105,7 +105,7 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         () => stdio::write(&views, &hints, args.hierarchy, &args.fit(), out),
     });
     std::mem::forget(views);
-    profile::keep_to_the_end(profile, binaries);
+    profile::keep_to_the_end(profile);
     written
 }
 
@@ -136,22 +136,23 @@ fn weighing(args: &ReportArgs) -> Weighing {
 
 /// The events of each table: one table for each event that has samples, or one for all.
 fn groups(args: &ReportArgs, profile: &Profile) -> Result<Vec<Vec<usize>>> {
-    let mut has_samples = vec![false; profile.events.len()];
-    profile.points.iter().for_each(|point| has_samples[point.event as usize] = true);
-    let mut events: Vec<usize> = (0..profile.events.len()).filter(|index| has_samples[*index]).collect();
+    let mut has_samples = vec![false; profile.info().events.len()];
+    profile.groups().iter().for_each(|point| has_samples[point.event as usize] = true);
+    let mut events: Vec<usize> =
+        (0..profile.info().events.len()).filter(|index| has_samples[*index]).collect();
     if !events.is_empty()
         && let Some(names) = profile::names::resolve(NameKind::Event, &args.event, &[profile])?
     {
-        events.retain(|index| names.contains(&profile.events[*index].name));
+        events.retain(|index| names.contains(&profile.info().events[*index].name));
     }
-    if args.needs_source && !events.iter().any(|index| profile.events[*index].has_source) {
+    if args.needs_source && !events.iter().any(|index| profile.info().events[*index].has_source) {
         bail!(
             "{}: no samples of memory accesses; record them where the CPU has such events (tallyline record -e \
              mem-loads -e mem-stores), or see types by the clock: tallyline report",
             args.input.input.display()
         );
     }
-    if args.mem_mode && !events.iter().any(|index| profile.events[*index].has_weight) {
+    if args.mem_mode && !events.iter().any(|index| profile.info().events[*index].has_weight) {
         eprintln!(
             "tallyline: these samples have no weights, so each counts 1; record memory events \
              (tallyline record -e mem-loads, or perf mem record) where the CPU has them"
@@ -159,7 +160,7 @@ fn groups(args: &ReportArgs, profile: &Profile) -> Result<Vec<Vec<usize>>> {
     }
     // without samples: one table that says so
     if events.is_empty() {
-        events.extend((!profile.events.is_empty()).then_some(0));
+        events.extend((!profile.info().events.is_empty()).then_some(0));
     }
     Ok(if args.group { vec![events] } else { events.into_iter().map(|event| vec![event]).collect() })
 }

@@ -1,7 +1,7 @@
 //! The samples that a line of the browser is about.
 
+use tallyline_report::SampleGroup;
 use tallyline_report::keys::Key;
-use tallyline_report::profile::SampleGroup;
 use tallyline_report::{Counts, Profile};
 
 /// Samples of some events with the same values of some keys.

@@ -6,8 +6,7 @@ use anyhow::Result;
 use std::io::Write;
 use tallyline_report::attribution::CallCounts;
 use tallyline_report::keys::Column;
-use tallyline_report::profile::Skid;
-use tallyline_report::{Counts, Node, Row, hierarchy};
+use tallyline_report::{Counts, Node, Row, Skid, hierarchy};
 use tallyline_support::output::printable;
 
 /// Writes tables, as trees with a level for each key or not.
@@ -135,11 +134,11 @@ fn titles(columns: &[columns::Column], widths: &[usize], fit: &Fit) -> [String; 
 }
 
 fn lost(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
-    Ok(writeln!(out, "#\n# Total Lost Samples: {}\n#", views.profile.lost)?)
+    Ok(writeln!(out, "#\n# Total Lost Samples: {}\n#", views.profile.info().lost)?)
 }
 
 fn samples(views: &Views<'_>, view: &View) -> String {
-    let events = view.events.iter().filter_map(|event| views.profile.events.get(*event));
+    let events = view.events.iter().filter_map(|event| views.profile.info().events.get(*event));
     let names: Vec<_> = events.map(|event| printable(event.name.as_bytes()).into_owned()).collect();
     let plural = if names.len() > 1 { "s" } else { "" };
     format!("Samples: {} of event{plural} '{}'", rounded(view.table.shown.samples()), names.join(", "))
@@ -163,22 +162,22 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
         let Account { eligible, typed, .. } = view.account;
         let share = if eligible == 0 { 0.0 } else { typed as f64 * 100.0 / eligible as f64 };
         writeln!(out, "# Eligible: {eligible}, typed: {typed} ({share:.1} %)")?;
-        writeln!(out, "# Skid: {}", views.profile.skid)?;
-        for shift in &views.profile.shifts {
-            let name = views.profile.events.get(shift.event as usize).map_or("", |event| &event.name);
+        writeln!(out, "# Skid: {}", views.profile.skid())?;
+        for shift in views.profile.shifts() {
+            let name = views.profile.info().events.get(shift.event as usize).map_or("", |event| &event.name);
             writeln!(out, "# Skid of {}: {shift}", printable(name.as_bytes()))?;
         }
-        if views.profile.arch == "aarch64" && views.profile.skid != Skid::None {
+        if views.profile.info().arch == "aarch64" && views.profile.skid() != Skid::None {
             writeln!(out, "# Skid on aarch64: by the architecture's documents, not measured")?;
         }
-        if views.profile.fusion.iter().next().is_some() {
-            writeln!(out, "# Compare and jump: {}", views.profile.fusion)?;
+        if views.profile.fusion().iter().next().is_some() {
+            writeln!(out, "# Compare and jump: {}", views.profile.fusion())?;
         }
-        if views.profile.calls != CallCounts::default() {
-            writeln!(out, "# Indirect calls: {}", views.profile.calls)?;
+        if views.profile.calls() != CallCounts::default() {
+            writeln!(out, "# Indirect calls: {}", views.profile.calls())?;
         }
         // of all events: samples that nothing but the recording itself gave a type
-        if let found @ 1.. = views.profile.joined.by_evidence {
+        if let found @ 1.. = views.profile.joined().by_evidence {
             writeln!(out, "# Typed by where the data was, or what registers held: {found}")?;
         }
     }

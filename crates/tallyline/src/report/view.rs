@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use tallyline_report::keys::Column;
-use tallyline_report::operand::Outcome;
-use tallyline_report::{Counts, Filter, Profile, Row, Table, Weighing, aggregate};
+use tallyline_report::operand::{Outcome, is_eligible};
+use tallyline_report::{Counts, Filter, PlaceId, Profile, Row, Table, Weighing, aggregate};
 
 /// All tables of a report.
 pub(crate) struct Views<'p> {
@@ -100,17 +100,20 @@ impl Views<'_> {
 impl Account {
     fn of(profile: &Profile, events: &[usize], filter: &Filter) -> Account {
         let mut account = Account::default();
-        // a recording has few places, and many samples; the last stands for what has no outcome
-        let mut samples = vec![0_u64; profile.outcomes.len() + 1];
-        for point in profile.points.iter().filter(|point| events.contains(&(point.event as usize))) {
+        // a recording has few places, and many samples
+        let mut samples = vec![0_u64; profile.places_count()];
+        for point in profile.groups().iter().filter(|point| events.contains(&(point.event as usize))) {
             if filter.accepts(profile, point) {
-                samples[(point.charged as usize).min(profile.outcomes.len())] += point.samples;
+                samples[point.charged.position()] += point.samples;
             }
         }
         let (mut pseudo, mut untyped) = (HashMap::new(), HashMap::new());
-        let outcomes = profile.outcomes.iter().chain([&Outcome::NOT_LOOKED]);
-        for (outcome, samples) in outcomes.zip(samples).filter(|(_, samples)| *samples > 0) {
-            account.eligible += if outcome.is_eligible() { samples } else { 0 };
+        let places = samples.into_iter().enumerate().filter(|(_, samples)| *samples > 0);
+        for (place, samples) in
+            places.filter_map(|(position, n)| Some((PlaceId::from_position(position)?, n)))
+        {
+            let outcome = profile.outcome_at(place);
+            account.eligible += if is_eligible(outcome) { samples } else { 0 };
             match outcome {
                 Outcome::Typed(_) => account.typed += samples,
                 Outcome::Pseudo(kind) => *pseudo.entry(*kind).or_insert(0) += samples,

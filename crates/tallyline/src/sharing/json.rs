@@ -16,7 +16,7 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
     let lines: Vec<Value> = found.lines().iter().take(limit).map(|line| self::line(profile, line)).collect();
     let document = json!({
         "schema": 1,
-        "line_size": profile.line_size,
+        "line_size": profile.info().line_size,
         "measured": found.is_measured(),
         "by": if found.by_cpu() { "cpu" } else { "thread" },
         "samples": found.samples(),

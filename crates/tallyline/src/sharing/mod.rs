@@ -64,9 +64,9 @@ fn line_size(text: &str) -> Result<u32, String> {
 pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA).and(Needs::SAMPLES);
-    let (mut profile, _) = profile::load(&args.input, needs)?;
+    let mut profile = profile::load(&args.input, needs)?;
     if let Some(size) = args.cacheline_size {
-        profile.line_size = size;
+        profile.set_line_size(size);
     }
     let found = sharing(&profile, &args.input.filter(&[&profile], None)?);
     if found.addressed() == 0 {

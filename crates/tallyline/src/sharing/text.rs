@@ -100,7 +100,7 @@ fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()
         ("Load Remote HITM", counts.remote_hitm()),
         ("Cache Lines", found.all_lines()),
         ("Shared Cache Lines", found.lines().len() as u64),
-        ("Bytes of a Cache Line", profile.line_size.into()),
+        ("Bytes of a Cache Line", profile.info().line_size.into()),
     ];
     for (name, value) in rows {
         writeln!(out, "  {name:<33} : {value:>10}")?;

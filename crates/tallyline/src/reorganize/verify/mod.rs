@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tallyline_debuginfo::model::{RecordId, Types};
 use tallyline_layout::reorganize::declare::{self, Source};
-use tallyline_layout::reorganize::{Checkable, Proposal, Reorganizer, Together};
+use tallyline_layout::reorganize::{CombinedProposal, CompilableProposal, Proposal, Reorganizer};
 
 /// The number of proposals in one source: enough to share the types that they hold.
 const BATCH: usize = 200;
@@ -51,7 +51,7 @@ impl Verifier {
     pub(super) fn verify_together(
         &self,
         by: &Reorganizer<'_>,
-        together: &Together,
+        together: &CombinedProposal,
         records: &[RecordId],
     ) -> Result<Vec<Verdict>> {
         self.verify_all(records, |some| declare::source_together(by, together, some))
@@ -63,7 +63,7 @@ impl Verifier {
         &self,
         types: &Types,
         proposal: &Proposal,
-        printed: &Checkable,
+        printed: &CompilableProposal,
     ) -> Result<Option<Verdict>> {
         match &self.compiler {
             Ok(compiler) => printed::verify(compiler, types, proposal, printed),

@@ -8,14 +8,14 @@ use std::process::Output;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_layout::reorganize::{Checkable, Proposal};
+use tallyline_layout::reorganize::{CompilableProposal, Proposal};
 
 /// Compiles a text; none if the compiler lays it out as promised.
 pub(super) fn verify(
     compiler: &Compiler,
     types: &Types,
     proposal: &Proposal,
-    printed: &Checkable,
+    printed: &CompilableProposal,
 ) -> Result<Option<Verdict>> {
     let folder = Folder::new()?;
     let needs = compile(compiler, &folder.0, printed.needs())?;

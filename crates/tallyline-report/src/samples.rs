@@ -1,0 +1,195 @@
+//! The samples of a recording: with their places, where those are in files, and which types they access.
+//!
+//! Each stage consumes the one before it: [`LoadedSamples`] have code places and data locations as the recording has
+//! them, `LocatedSamples` linked addresses and open programs, `TypedSamples` the types of operands; a
+//! [`Profile`](super::Profile) has functions and lines, too. No list is filled outside its stage; places, whose lists
+//! later stages add to, add to all of them at once.
+
+use super::binaries::Binaries;
+use super::data_locations::DataLocations;
+use super::index::{DataId, PlaceId, RegistersId};
+use super::info::RecordingInfo;
+use super::names::{NameId, Names};
+use super::operand::{Joined, NOT_LOOKED, Outcome};
+use super::places::{CodePlaces, Resolved};
+use super::registers::SampleRegisters;
+use super::skid::{CallCounts, EventShift, FusionRules, Rule, Skid};
+use rustc_hash::FxHashMap;
+use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
+use tallyline_perf_data::spaces::{Dso, DsoId};
+
+/// The granularity at which equal samples merge into one [`SampleGroup`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MergeGranularity {
+    /// All equal samples merge.
+    #[default]
+    None,
+    /// Samples of one CPU merge.
+    Cpus,
+    /// Each sample is a group of its own, in the order of time.
+    Samples,
+}
+
+/// One sample, or several that are equal but for what [`MergeGranularity`] ignores.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleGroup {
+    /// The event, by index.
+    pub event: u32,
+    /// The number of samples.
+    pub samples: u64,
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The thread's name at the time.
+    pub comm: NameId,
+    /// The CPU; none where it is not known, or not kept apart.
+    pub cpu: Option<u32>,
+    /// `true` if the address is exactly that of the sampled instruction.
+    pub exact: bool,
+    /// The mode that the CPU ran in.
+    pub mode: CpuMode,
+    /// The instruction pointer as recorded.
+    pub ip: u64,
+    /// The code address of `ip`, see [`Profile::place`](super::Profile::place).
+    pub place: PlaceId,
+    /// The place whose instruction the sample is charged to: `place`, or the one that retired before it.
+    pub charged: PlaceId,
+    /// The return address of the function; none without call chains.
+    pub(crate) caller: Option<PlaceId>,
+    /// The time of the first sample, in nanoseconds of the recording's clock; 0 where it is not known.
+    pub time: u64,
+    /// The number of events that all its samples together stand for.
+    pub period: u64,
+    /// The address of the data.
+    pub address: u64,
+    /// The data's location, if the sample has an address.
+    pub(crate) data: Option<DataId>,
+    /// The recorded registers of its first sample that has some.
+    pub(crate) registers: Option<RegistersId>,
+    /// The physical address of the data.
+    pub(crate) physical_address: u64,
+    /// Latencies.
+    pub weight: Weight,
+    /// The data source: the level or memory that the access was served from.
+    pub source: Option<DataSource>,
+    /// The size of the data's page.
+    pub(crate) data_page_size: u64,
+    /// The size of the code's page.
+    pub(crate) code_page_size: u64,
+}
+
+/// The samples of a recording with the lists that their indices lead to.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    pub(crate) info: RecordingInfo,
+    // in the order of time, where they are kept apart
+    pub(crate) groups: Vec<SampleGroup>,
+    pub(crate) places: CodePlaces,
+    pub(crate) data: DataLocations,
+    pub(crate) registers: SampleRegisters,
+    pub(crate) dsos: Vec<Dso>,
+    pub(crate) names: Names,
+}
+
+impl Samples {
+    /// Returns a file.
+    pub(crate) fn dso(&self, id: DsoId) -> Option<&Dso> {
+        self.dsos.get(id.position())
+    }
+
+    /// Returns a file's name without its folders, as perf shows it.
+    pub(crate) fn dso_name(&self, id: Option<DsoId>) -> &str {
+        match id.and_then(|id| self.dso(id)) {
+            None => "[unknown]",
+            Some(dso) => dso.path().rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(dso.path()),
+        }
+    }
+
+    /// Returns the file of a place, and the address that the linker assigned.
+    pub(crate) fn linked(&self, place: PlaceId) -> (Option<DsoId>, u64) {
+        (self.places.get(place).dso, self.places.address(place))
+    }
+
+    /// Returns the function, source line and address of a place.
+    pub(crate) fn at(&self, place: PlaceId) -> Resolved {
+        self.places.resolved(place)
+    }
+
+    /// Returns whether a sample is at the very instruction.
+    pub(crate) fn is_precise(&self, group: &SampleGroup) -> bool {
+        group.exact || self.info.events.get(group.event as usize).is_some_and(|event| event.is_precise)
+    }
+}
+
+/// The samples of a recording as it has them: the first stage.
+#[derive(Debug, Default)]
+pub struct LoadedSamples {
+    pub(crate) samples: Samples,
+    // the return addresses of samples that are at a function's first instruction, read from the word at the stack
+    // pointer: a group and a place for each sample whose word is an address of code
+    pub(crate) returns: Vec<(u32, PlaceId)>,
+}
+
+/// Samples whose programs are open, and whose places have the addresses that the linker assigned.
+pub(crate) struct LocatedSamples {
+    pub(crate) samples: Samples,
+    pub(crate) returns: Vec<(u32, PlaceId)>,
+    pub(crate) binaries: Binaries,
+}
+
+/// Samples charged to instructions whose operands have types.
+pub(crate) struct TypedSamples {
+    pub(crate) samples: Samples,
+    pub(crate) binaries: Binaries,
+    pub(crate) charges: Charges,
+    pub(crate) operands: Operands,
+}
+
+/// The instructions that samples are charged to, with the rules by which.
+#[derive(Debug, Default)]
+pub(crate) struct Charges {
+    pub(crate) skid: Skid,
+    pub(crate) fusion: FusionRules,
+    pub(crate) shifts: Vec<EventShift>,
+    // by the place of the sample
+    pub(crate) rules: FxHashMap<PlaceId, Rule>,
+    // by the place of the sample and that of the call
+    pub(crate) call_rules: FxHashMap<(PlaceId, PlaceId), Rule>,
+    pub(crate) calls: CallCounts,
+}
+
+/// The operands of the instructions that samples are charged to.
+#[derive(Debug, Default)]
+pub(crate) struct Operands {
+    // as long as the places, or empty where types were not asked for
+    outcomes: Vec<Outcome>,
+    // the slot of a class's table of functions that the instruction at a place reads
+    pub(crate) slots: FxHashMap<PlaceId, NameId>,
+    pub(crate) joined: Joined,
+}
+
+impl Operands {
+    /// Takes the operands of all places.
+    pub(crate) fn new(outcomes: Vec<Outcome>) -> Operands {
+        Operands { outcomes, ..Operands::default() }
+    }
+
+    /// Returns the operand's type at a place.
+    pub(crate) fn outcome(&self, place: PlaceId) -> &Outcome {
+        self.outcomes.get(place.position()).unwrap_or(&NOT_LOOKED)
+    }
+
+    /// Sets the operand of the place that was added last.
+    pub(crate) fn push(&mut self, outcome: Outcome) {
+        self.outcomes.push(outcome);
+    }
+}
+
+impl LocatedSamples {
+    /// Passes samples on whose types were not asked for: each is charged to the place where it was taken.
+    pub(crate) fn untyped(self) -> TypedSamples {
+        let LocatedSamples { samples, binaries, .. } = self;
+        TypedSamples { samples, binaries, charges: Charges::default(), operands: Operands::default() }
+    }
+}
