@@ -53,7 +53,7 @@ fn build() -> Result<String, String> {
     Ok(version)
 }
 
-/// The folder of statctr.h, which the build script of statctr-capi names.
+/// Returns the folder of statctr.h, which the build script of statctr-capi names.
 fn include_folder() -> Result<PathBuf, String> {
     let folder =
         PathBuf::from(std::env::var_os("DEP_STATCTR_INCLUDE").ok_or("statctr-capi names no headers")?);

@@ -21,7 +21,7 @@ static FILE: LazyLock<File> = LazyLock::new(|| {
     file
 });
 
-/// A recording of a trace in parts of so many bytes.
+/// Returns a recording of a trace in parts of so many bytes.
 fn recording(trace: &[u8], size: usize) -> Vec<u8> {
     let attr = Attr {
         kind: 9,

@@ -43,12 +43,12 @@ pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
-/// Returns the pool that counters come from now.
+/// Returns the pool that `pcpu_ctr_alloc()` takes counters from at present.
 pub(crate) fn current_pool() -> Result<&'static Pool, c_int> {
     pool_of(CURRENT.load(Ordering::Acquire))
 }
 
-/// See the header.
+/// Implements `statctr_use_allocator()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     guard(|| {
@@ -58,7 +58,7 @@ pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     })
 }
 
-/// See the header.
+/// Implements `statctr_drain()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     guard(|| {
@@ -70,7 +70,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     })
 }
 
-/// A counter in its CPUs' words: `pcpu_ctr_t`.
+/// A counter that an allocator returned: `pcpu_ctr_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrPcpuCtr {
@@ -78,7 +78,7 @@ pub struct StatctrPcpuCtr {
     pub handle: RawCounter,
 }
 
-/// See the header.
+/// Implements `pcpu_ctr_alloc()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -97,7 +97,7 @@ pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPc
     }
 }
 
-/// See the header.
+/// Implements `pcpu_ctr_free()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut Sta
     })
 }
 
-/// See the header.
+/// Implements `statctr_pcpu_word()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_pcpu_word(counter: *mut StatctrPcpuCtr, cpu: c_int) -> *mut c_ulong {
     guard_value(std::ptr::null_mut(), || {

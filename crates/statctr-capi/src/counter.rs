@@ -82,14 +82,14 @@ unsafe fn clean_all(counters: &mut [StatctrHandle]) -> Result<(), c_int> {
     result
 }
 
-/// See the header.
+/// Implements `statctr_init()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit(counter, 1, value) }
 }
 
-/// See the header.
+/// Implements `statctr_ninit()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_int, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
@@ -121,14 +121,14 @@ pub unsafe extern "C" fn statctr_ninit_abi(
     })
 }
 
-/// See the header.
+/// Implements `statctr_cleanup()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_cleanup(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ncleanup(counter, 1) }
 }
 
-/// See the header.
+/// Implements `statctr_ncleanup()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ncleanup(counters: *mut StatctrHandle, count: c_int) -> c_int {
     // SAFETY: the module's contract.
@@ -147,28 +147,28 @@ unsafe fn add(counter: *const StatctrHandle, value: u64) -> c_int {
     }
 }
 
-/// See the header.
+/// Implements `statctr_add()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_add(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value)) }
 }
 
-/// See the header.
+/// Implements `statctr_sub()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_sub(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value).wrapping_neg()) }
 }
 
-/// See the header.
+/// Implements `statctr_inc()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_inc(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, 1) }
 }
 
-/// See the header.
+/// Implements `statctr_dec()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64)
     unsafe { add(&handle, value) }
 }
 
-/// See the header.
+/// Implements `statctr_read()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read(counter: *const StatctrHandle) -> c_ulong {
     // SAFETY: the module's contract.
@@ -206,14 +206,14 @@ unsafe fn read_into(
     Ok(())
 }
 
-/// See the header.
+/// Implements `statctr_read_checked()` of `statctr/up.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_checked(counter: *const StatctrHandle, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { read_into(counter, value, Counter::read) })
 }
 
-/// See the header.
+/// Implements `statctr_read_cpu()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_cpu(
     counter: *const StatctrHandle,
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn statctr_read_cpu(
     guard(|| unsafe { read_into(counter, value, |counter| counter.read_cpu(CpuId::new(cpu))) })
 }
 
-/// See the header.
+/// Implements `statctr_set()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_set(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.

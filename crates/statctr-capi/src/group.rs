@@ -16,7 +16,7 @@ use statctr::{Group, Item};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
-/// A group in C's hands: `statctr_group_t`.
+/// A group owned by C: `statctr_group_t`.
 pub type StatctrGroup = RawGroup;
 
 const _: () = assert!(size_of::<StatctrGroup>() == 3 * size_of::<usize>() + 8);
@@ -55,7 +55,7 @@ fn item_of(group: &Group, slot: c_uint) -> Result<Item, c_int> {
     group.schema().item(slot as usize).ok_or(libc::ERANGE)
 }
 
-/// See the header.
+/// Implements `statctr_group_init()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init(
     group: *mut StatctrGroup,
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn statctr_group_init_abi(
     }
 }
 
-/// See the header.
+/// Implements `statctr_group_cleanup()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_cleanup(group: *mut StatctrGroup) -> c_int {
     guard(|| {
@@ -173,28 +173,28 @@ pub unsafe extern "C" fn statctr_group_slow_event8(
     }
 }
 
-/// See the header.
+/// Implements `statctr_group_add()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, value) }
 }
 
-/// See the header.
+/// Implements `statctr_group_inc()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_inc(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, 1) }
 }
 
-/// See the header.
+/// Implements `statctr_group_dec()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// See the header.
+/// Implements `statctr_group_event2()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn statctr_group_event2(
     unsafe { statctr_group_slow_event2(group, event, v0, v1) }
 }
 
-/// See the header.
+/// Implements `statctr_group_event4()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event4(
     group: *mut StatctrGroup,
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn statctr_group_event4(
     unsafe { statctr_group_slow_event4(group, event, v0, v1, v2, v3) }
 }
 
-/// See the header.
+/// Implements `statctr_group_event8()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event8(
     group: *mut StatctrGroup,
@@ -249,7 +249,7 @@ unsafe fn read_into(
     })
 }
 
-/// See the header.
+/// Implements `statctr_group_read_item()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_item(
     group: *const StatctrGroup,
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn statctr_group_read_item(
     unsafe { read_into(group, value, |group| Ok(group.read_item(item_of(group, item)?))) }
 }
 
-/// See the header.
+/// Implements `statctr_group_read_cpu()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_cpu(
     group: *const StatctrGroup,
@@ -281,7 +281,7 @@ unsafe fn values_of<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c
     Ok(unsafe { std::slice::from_raw_parts_mut(values, len) })
 }
 
-/// See the header.
+/// Implements `statctr_group_fold()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold(
     group: *const StatctrGroup,
@@ -320,7 +320,7 @@ impl Drop for Borrowed {
     }
 }
 
-/// See the header.
+/// Implements `statctr_group_fold_many()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold_many(
     groups: *const StatctrGroup,
@@ -347,7 +347,7 @@ pub unsafe extern "C" fn statctr_group_fold_many(
     })
 }
 
-/// See the header.
+/// Implements `statctr_group_fill_stats()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fill_stats(
     group: *const StatctrGroup,
@@ -365,7 +365,7 @@ pub unsafe extern "C" fn statctr_group_fill_stats(
     })
 }
 
-/// See the header.
+/// Implements `statctr_group_set()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     guard(|| {
@@ -378,7 +378,7 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// See the header.
+/// Implements `statctr_group_describe()` of `statctr/group.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(
     group: *const StatctrGroup,

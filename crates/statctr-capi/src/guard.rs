@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of a function that C calls: 0 where it is well, else the negative `errno`, and
-/// `-ENOTRECOVERABLE` where it panicked, which is a fault of this library.
+/// Runs the body of a function that C calls. Returns 0 on success, else the negative `errno`, and
+/// `-ENOTRECOVERABLE` after a panic, which is a fault of this library.
 ///
 /// Takes no lock and allocates nothing of its own, so that a body that is async-signal-safe
 /// remains so.
@@ -20,7 +20,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), c_int>) -> c_int {
     }
 }
 
-/// Runs the body of a function that returns a value to C: `otherwise` where it failed or panicked.
+/// Runs the body of a function that returns a value to C; returns `otherwise` if it failed or panicked.
 pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Some(value)) => value,

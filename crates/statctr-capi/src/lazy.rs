@@ -12,7 +12,7 @@ use statctr::raw::RawLazy;
 use statctr::{Combine, LazyPool, PerConcurrencyId, PerCpu, PerNode};
 use std::ffi::{c_int, c_uint};
 
-/// A lazy object in C's hands: `statctr_lazy_t`.
+/// A lazy object owned by C: `statctr_lazy_t`.
 pub type StatctrLazy = RawLazy;
 
 const _: () = assert!(size_of::<StatctrLazy>() == 2 * size_of::<usize>());
@@ -49,7 +49,7 @@ fn pool(scope: c_int, items: [c_int; 4]) -> Result<StatctrLazyPool, c_int> {
     pool.map_err(|error| errno(&error))
 }
 
-/// See the header.
+/// Implements `statctr_lazy_pool_new()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_new(
     target: *mut *mut StatctrLazyPool,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn statctr_lazy_pool_new(
     })
 }
 
-/// See the header.
+/// Implements `statctr_lazy_pool_free()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c
     })
 }
 
-/// See the header.
+/// Implements `statctr_lazy_mode()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int {
     mode_of(|| {
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int 
     })
 }
 
-/// See the header.
+/// Implements `statctr_lazy_init()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn statctr_lazy_init_abi(
     }
 }
 
-/// See the header.
+/// Implements `statctr_lazy_cleanup()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int {
     guard(|| {
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int
     })
 }
 
-/// See the header.
+/// Implements `statctr_lazy_update()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_update(
     object: *const StatctrLazy,
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// See the header.
+/// Implements `statctr_lazy_slow_update()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn statctr_lazy_slow_update(
     unsafe { statctr_lazy_update(object, first, second, third, fourth) }
 }
 
-/// See the header.
+/// Implements `statctr_lazy_read()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
     guard(|| {
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *
     })
 }
 
-/// See the header.
+/// Implements `statctr_lazy_instances()` of `statctr/lazy.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_instances(object: *const StatctrLazy) -> c_int {
     let mut count = -libc::EINVAL;

@@ -27,5 +27,5 @@ pub use lazy::*;
 pub use process::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 
-/// The layout that the header's inline code relies on: its `STATCTR_ABI`.
+/// The number of the layout that the header's inline code relies on: its `STATCTR_ABI`.
 pub const ABI: u32 = 1;

@@ -31,7 +31,7 @@ fn pool() -> Result<&'static Pool, c_int> {
     crate::allocator::current_pool()
 }
 
-/// Runs `body`, which finds a mode: its number, or a negative errno.
+/// Runs `body`, which returns a mode, and converts the result for C: the mode's number, or a negative errno.
 pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     let mut found = 0;
     match guard(|| body().and_then(number).map(|number| found = number)) {
@@ -40,13 +40,13 @@ pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     }
 }
 
-/// See the header.
+/// Implements `statctr_mode()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_mode() -> c_int {
     mode_of(|| if PLAIN_WORDS.load(Ordering::Relaxed) { Ok(Mode::Uniprocessor) } else { Ok(pool()?.mode()) })
 }
 
-/// See the header.
+/// Implements `statctr_thread_mode()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_thread_mode() -> c_int {
     mode_of(|| match pool()?.mode() {
@@ -56,7 +56,7 @@ pub extern "C" fn statctr_thread_mode() -> c_int {
     })
 }
 
-/// See the header.
+/// Implements `statctr_fallback_reason()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     let text: &CStr = match statctr::fallback_reason() {
@@ -71,20 +71,20 @@ pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     text.as_ptr()
 }
 
-/// See the header.
+/// Implements `statctr_version()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// See the header.
+/// Implements `statctr_abi()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_abi() -> c_uint {
     crate::ABI
 }
 
-/// See the header.
+/// Implements `statctr_strerror()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
     let text: &CStr = match error.checked_neg().unwrap_or(0) {
@@ -115,7 +115,7 @@ unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
     list.parse().map_err(|error: statctr::Error| errno(&error))
 }
 
-/// See the header.
+/// Implements `statctr_prefault()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int {
     guard(|| {
@@ -157,7 +157,7 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// See the header.
+/// Implements `statctr_get_cost()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     })
 }
 
-/// See the header.
+/// Implements `statctr_get_memory()` of `statctr/allocator.h`, which documents it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
     guard(|| {
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int
     })
 }
 
-/// See the header.
+/// Implements `statctr_prepare_unload()` of `statctr.h`, which documents it.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare_unload() -> c_int {
     guard(|| {

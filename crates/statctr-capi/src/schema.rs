@@ -14,7 +14,7 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// An item or an event, as C describes it: `statctr_item_desc_t`.
+/// C's description of an item or an event: `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {
@@ -30,7 +30,7 @@ pub struct StatctrItemDesc {
     pub width: u32,
 }
 
-/// A kind of group, as C describes it: `statctr_group_desc_t`.
+/// C's description of a kind of group: `statctr_group_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrGroupDesc {
@@ -56,7 +56,7 @@ pub(crate) struct ItemTexts {
     pub(crate) help: CString,
 }
 
-/// One kind of group of this process.
+/// The schema of a C description, shared by all groups of the process with an equal description.
 pub(crate) struct InternedSchema {
     pub(crate) schema: Schema,
     pub(crate) texts: Vec<ItemTexts>,
@@ -73,12 +73,12 @@ fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static Interne
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// Returns the kind that a schema of this module belongs to.
+/// Returns the interned schema that contains a schema of this module.
 pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// Returns the kind that `desc` describes.
+/// Returns the interned schema of a C description, which is added on first use.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.

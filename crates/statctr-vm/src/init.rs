@@ -13,7 +13,7 @@ const TESTS: &str = "/tests";
 /// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.
 const RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
 
-/// Sets the machine up, runs everything, and switches it off.
+/// Prepares the emulated machine as its init process, runs all scenarios, and powers it off.
 pub(crate) fn run() -> ! {
     for (kind, at) in [
         ("devtmpfs", "/dev"),
@@ -50,7 +50,7 @@ pub(crate) fn run() -> ! {
     }
 }
 
-/// Runs every scenario in a process of its own; the names of those that failed.
+/// Runs every scenario in a process of its own; returns the names of those that failed.
 pub(crate) fn run_all(settings: &Settings) -> Vec<String> {
     say!("machine", "{}", describe());
     let mut failed = Vec::new();

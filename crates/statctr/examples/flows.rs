@@ -7,7 +7,7 @@ use std::time::Instant;
 
 const FLOWS: usize = 100_000;
 
-/// A packet of a flow: one more, its bytes, when it came, its TCP flags.
+/// Counts a packet of a flow: one more, its bytes, its arrival time, its TCP flags.
 fn packet(flow: &LazyGroup<PerCpu>, bytes: u64, time: u64, flags: u64) {
     flow.update([1, bytes, time, flags]);
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operation by which an update joins a value to an item, and a read the instances. Zero changes
-/// nothing.
+/// Operation that joins an update's value to an item and, in a read, the instances to each other. Joining
+/// zero changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combine {

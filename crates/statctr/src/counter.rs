@@ -93,7 +93,7 @@ impl Counter {
         Word::take(pool.arena(), initial).map(Counter)
     }
 
-    /// Returns the address of a CPU's word, which readers walk from now on; for the C face.
+    /// Returns the address of a CPU's word, which readers include from now on; for the C API.
     pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
     }
@@ -140,7 +140,7 @@ impl Counter {
         self.0.handle().read()
     }
 
-    /// Sets the value, by a baseline that reads add.
+    /// Sets the value by changing the baseline that reads add; no CPU's word is written.
     ///
     /// An update that runs at the same time is wholly before or wholly after; no later read by a
     /// thread that has seen the new value is below `value` plus what was added since. Not
@@ -157,16 +157,16 @@ impl Counter {
         self.0.handle().read_cpu(cpu.index())
     }
 
-    /// Returns the part that was counted atomically in the fallback cell: for tests of how often it
-    /// is used.
+    /// Returns the part of the value that is in the fallback cell, which is counted atomically; for tests of
+    /// how often it is used.
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_part(&self) -> u64 {
         self.0.handle().fallback_part()
     }
 
-    /// Adds `value` as if on `cpu`, a CPU of a synthetic topology that this kernel cannot have: to
-    /// see what reads cost on large machines. Takes the pool's lock.
+    /// Adds `value` on a CPU of a synthetic topology that this kernel cannot have, to measure what reads cost
+    /// on large machines. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real or that the pool has no unit for.
@@ -191,7 +191,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Array of counters without a handle each: eight bytes per counter and CPU, and nothing else.
+/// Array of counters that have no handle each: eight bytes per counter and CPU, and nothing else.
 ///
 /// ```
 /// use statctr::CounterArray;

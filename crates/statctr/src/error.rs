@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Result of the operations that can fail.
+/// Result of an operation that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Error of this library.
@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error as a positive `errno`, as the C face hands it on (negated).
+    /// Returns the error as a positive `errno`; the C API returns it negated.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {

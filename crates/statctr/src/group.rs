@@ -8,7 +8,7 @@ use crate::memory::{LatchLayout, Lines};
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
 
-/// Items that are updated together and folded together.
+/// A set of items that are updated together and folded together.
 ///
 /// A group lies on whole cache lines of its own, so one fold reads each line of each CPU once. The
 /// items of an *event* lie in one line and are added to by one commit: a reader that sees one of
@@ -158,7 +158,7 @@ impl Group {
         self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
     }
 
-    /// Makes the value of one item `value`; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item; see [`Counter::set`](crate::Counter::set).
     pub fn set(&self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
@@ -217,7 +217,7 @@ fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Resul
     })
 }
 
-/// Many groups of a kind made at once, side by side, which are folded as one piece of memory.
+/// Array of groups of one schema, created at once and side by side, which are folded as one piece of memory.
 ///
 /// ```
 /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -357,7 +357,7 @@ impl GroupRef<'_> {
         self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Makes the value of one item `value`; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item; see [`Counter::set`](crate::Counter::set).
     pub fn set(self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }

@@ -18,8 +18,9 @@ use std::time::Duration;
 /// arrive.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Drains CPUs that go offline from some pools, has memory ready in them for those that come, and
-/// trims them. Ends when it is dropped. A child that is forked has no watcher, and may start its own.
+/// Background thread that drains CPUs that go offline from some pools, prepares memory for CPUs that come
+/// online, and trims the pools. Ends when it is dropped. A child that is forked has no watcher, and may start
+/// its own.
 ///
 /// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs
 /// (netlink) and looks at the list of online CPUs once a second, which is all there is in most

@@ -38,15 +38,15 @@ mod sealed {
     }
 }
 
-/// Granularity of instances: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
+/// Granularity of a lazy object's instances: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
-/// An instance per CPU that writes. The items of an update are one commit.
+/// One instance per CPU that writes. The items of an update are one commit.
 #[derive(Debug, Clone, Copy)]
 pub struct PerCpu;
 
-/// An instance per node whose CPUs write: fewer instances to read and to keep, but its CPUs share
-/// them, so each item is updated atomically, and is exact on its own.
+/// One instance per NUMA node whose CPUs write: fewer instances to read and to keep, but its CPUs share them,
+/// so each item is updated atomically, and is exact on its own.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
@@ -96,7 +96,7 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
 }
 
 impl<S: Scope> LazyPool<S> {
-    /// Creates a pool of objects whose items are combined like this, on this machine.
+    /// Creates a pool of objects, on this machine; `combine` has an operation for each item.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -104,7 +104,7 @@ impl<S: Scope> LazyPool<S> {
         Self::on(&Topology::current()?, items)
     }
 
-    /// Creates a pool of objects whose items are combined like this, laid out for `topology`.
+    /// Creates a pool of objects, laid out for `topology`; `combine` has an operation for each item.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -173,14 +173,14 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// Returns the number of updates that found no memory for an instance at once, or another
-    /// thread taking some, and used the object's own words.
+    /// Returns the number of updates that used the object's own words, because there was no memory for an
+    /// instance at once, or another thread was just taking some.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
     }
 
-    /// Maps memory ahead for what updates of the objects there are may ask for: an instance each.
+    /// Maps memory ahead of need: one more instance for each existing object.
     ///
     /// Nobody has to call this. Creating objects does so, too, and an update that finds less than the
     /// watermark ready maps some itself, which takes some microseconds now and then (once for 16 000
@@ -210,7 +210,7 @@ impl<S: Scope> LazyPool<S> {
     }
 }
 
-/// The statistics of one object: four items, and instances as writers come.
+/// The statistics of one object: four items, whose instances are created as writers come.
 ///
 /// Sixteen bytes here and a cache line in its [`LazyPool`]; another line for each CPU (node) that
 /// writes, where it is not the only one. Two lines each on aarch64.
@@ -227,7 +227,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object
     }
 
-    /// Joins one number to each item; 0 leaves an item as it is.
+    /// Joins one value to each item; 0 leaves an item as it is.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
     /// first of an index takes an instance, and now and then maps memory
@@ -250,8 +250,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object.instances()
     }
 
-    /// Returns the part of the values that is in the atomic words: for tests of how often they are
-    /// used.
+    /// Returns the part of the values that is in the atomic words; for tests of how often these are used.
     #[doc(hidden)]
     #[must_use]
     pub fn shared_part(&self) -> [u64; ITEMS] {
@@ -268,8 +267,8 @@ impl<S: Scope> LazyGroup<S> {
     }
 }
 
-/// CPU of a synthetic topology that this kernel cannot have: to see what a million objects
-/// cost on large machines. At most one exists for a CPU at a time.
+/// The right to count as a CPU of a synthetic topology that this kernel cannot have, to measure what a
+/// million objects cost on large machines. At most one exists for a CPU at a time.
 pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
     cpu: CpuId,
@@ -289,7 +288,7 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Returns the number of updates as this CPU.
+    /// Joins one value to each item of an object as this CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

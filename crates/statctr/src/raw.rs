@@ -42,13 +42,13 @@ impl RawCounter {
         Some(Handle { base: pointer(self.base)?, table: pointer(self.table)? })
     }
 
-    /// Gives a counter into C's hands.
+    /// Converts a counter into its raw words, owned by C.
     #[must_use]
     pub fn from_counter(counter: Counter) -> RawCounter {
         RawCounter::of(counter.into_word().into_handle())
     }
 
-    /// Takes a counter back; `None` for zeros.
+    /// Takes ownership of a counter back from C; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or what [`from_counter`](Self::from_counter) made and nobody took back.
@@ -58,7 +58,7 @@ impl RawCounter {
         self.handle().map(|handle| Counter::from_word(unsafe { Word::from_handle(handle) }))
     }
 
-    /// Uses the counter without taking it; `None` for zeros.
+    /// Runs a closure on the counter without taking ownership; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or a counter that nobody takes back meanwhile.
@@ -79,7 +79,7 @@ impl RawCounter {
         unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
-    /// Adds where the section in the header did not commit. Returns `false` for zeros.
+    /// Adds after the header's inline section failed to commit. Returns `false` for zeros.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -105,7 +105,7 @@ pub struct RawGroup {
 }
 
 impl RawGroup {
-    /// Gives a group into C's hands.
+    /// Converts a group into its raw words, owned by C.
     #[must_use]
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
@@ -128,7 +128,7 @@ impl RawGroup {
         Some(unsafe { Lines::from_parts(handle, chunks, layout) })
     }
 
-    /// Takes a group back; `None` for zeros.
+    /// Takes ownership of a group back from C; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody took back.
@@ -141,7 +141,7 @@ impl RawGroup {
         unsafe { Some(Group::from_parts(self.lines()?, *Box::from_raw(self.schema))) }
     }
 
-    /// Uses the group without taking it; `None` for zeros.
+    /// Runs a closure on the group without taking ownership; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or a group that nobody takes back meanwhile.
@@ -160,8 +160,8 @@ impl RawGroup {
         Some(result)
     }
 
-    /// Adds to the item in `slot`: what the section in the header did not do. `false` for zeros
-    /// and for slots that are not there.
+    /// Adds to the item in `slot` after the header's inline section failed to commit. Returns `false` for
+    /// zeros and for slots that do not exist.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -175,8 +175,8 @@ impl RawGroup {
         there
     }
 
-    /// Applies an event from `slot` on: what the section in the header did not do. `false` for
-    /// zeros, and where the event does not lie in one line of the group, aligned.
+    /// Applies an event from `slot` on after the header's inline section failed to commit. Returns `false`
+    /// for zeros, and if the event does not lie in one line of the group, aligned.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -207,7 +207,7 @@ impl RawLazy {
     /// Value of an object before it is initialised and after it was cleaned up.
     pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
 
-    /// Gives an object into C's hands.
+    /// Converts a lazy object into its raw words, owned by C.
     #[must_use]
     pub fn from_group<S: Scope>(group: LazyGroup<S>) -> RawLazy {
         let (cell, memory) = group.into_object().into_parts();
@@ -231,7 +231,7 @@ impl RawLazy {
         unsafe { self.object() }.map(drop).is_some()
     }
 
-    /// Joins values to the items; `false` for zeros. Async-signal-safe.
+    /// Joins values to the items; returns `false` for zeros. Async-signal-safe.
     ///
     /// # Safety
     /// Zeros, or an object that nobody drops meanwhile.
@@ -242,7 +242,7 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the values, and how many instances there are; `None` for zeros.
+    /// Returns the values and the number of instances; `None` for zeros.
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).

@@ -47,7 +47,7 @@ impl Description {
         self
     }
 
-    /// Sets what is counted. For a group its items' units hold.
+    /// Sets the unit of the values. For a group the units of its items apply instead.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> Description {
         self.unit = unit;
@@ -130,7 +130,7 @@ mod sealed {
     impl Sealed for super::Group {}
 }
 
-/// Position of a sample among the values of its source.
+/// Position of a value within its source: single, by index, or by item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleItem<'a> {
@@ -174,7 +174,7 @@ impl Source for Group {
     }
 }
 
-/// One value, as [`Registry::visit`] hands it on.
+/// One value of a source, as passed to the visitor of [`Registry::visit`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
@@ -267,7 +267,7 @@ impl Entries {
     }
 }
 
-/// Names and what they name.
+/// Registry of named sources of values.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -310,8 +310,8 @@ impl Registry {
         GLOBAL.get_or_make(Registry::new)
     }
 
-    /// Gives `source` a name for as long as it lives. Cost: a few hundred nanoseconds, however much is
-    /// registered.
+    /// Registers `source` under a description for as long as it lives. Costs a few hundred nanoseconds,
+    /// however much is registered.
     ///
     /// # Errors
     /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
@@ -341,7 +341,7 @@ impl Registry {
         self.len() == 0
     }
 
-    /// Reads everything that is registered, in the order of registration.
+    /// Reads all registered sources, in the order of registration.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Unit(Cow<'static, str>);
 
 impl Unit {
-    /// Nothing in particular: events.
+    /// No unit: plain events.
     pub const NONE: Unit = Unit(Cow::Borrowed(""));
     /// Bytes.
     pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
@@ -56,7 +56,7 @@ impl ItemSpec {
         ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
     }
 
-    /// Sets what it counts.
+    /// Sets the unit.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> ItemSpec {
         self.unit = unit;
@@ -89,7 +89,7 @@ impl ItemSpec {
     }
 }
 
-/// An item of a group: its place in the order of declaration, and its slot.
+/// An item of a group: its index in the order of declaration, and its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
     index: u16,
@@ -117,7 +117,7 @@ impl Item {
     }
 }
 
-/// Items that are updated together, by one commit.
+/// A set of items that are updated together, by one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Event {
     slot: u16,
@@ -325,7 +325,7 @@ impl Schema {
         self.0.widest
     }
 
-    /// Puts sums of slots from `first` on into the places of their items.
+    /// Copies sums of slots from `first` on to the positions of their items in the order of declaration.
     pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
         if self.0.in_order {
             if let Some(values) = values.get_mut(first..) {
@@ -341,7 +341,7 @@ impl Schema {
         }
     }
 
-    /// Returns `true` if both are the same declaration.
+    /// Returns `true` if both come from the same declaration.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use std::panic::resume_unwind;
 
-/// The CPUs that this kernel may have: on them only a thread of theirs counts.
+/// The CPUs that this kernel may have: only a thread that runs on one of them can count there.
 pub(crate) struct Real {
     possible: CpuSet,
     allowed: Vec<usize>,
@@ -34,7 +34,7 @@ impl Real {
     }
 }
 
-/// The way in which a CPU gets its counts.
+/// The method by which a CPU gets its counts: by a thread on it, or as a synthetic CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Counting {
     /// By a thread that runs on it.

@@ -103,7 +103,7 @@ fn far_groups() -> Result<usize, String> {
     usize::try_from(groups).map_err(|error| error.to_string())
 }
 
-/// The value that a CPU counts in an item of a group.
+/// Returns the value that a CPU counts in an item of a group.
 fn value(cpu: usize, group: usize, item: usize) -> u64 {
     (cpu * 1_000_003 + group * 1009 + item + 1) as u64
 }
@@ -116,13 +116,13 @@ fn value_per_line(cpu: usize, group: usize, item: usize) -> u64 {
 
 type Value = fn(usize, usize, usize) -> u64;
 
-/// Groups of the kind that is folded.
+/// Returns the schema of the groups that are folded.
 fn schema() -> Result<Schema> {
     let items = (0..ITEMS).map(|item| ItemSpec::new(format!("item{item}")));
     Ok(Schema::new(items, &[])?.0)
 }
 
-/// A pool for a made-up machine, with room for all groups in one unit.
+/// Returns a pool for a made-up machine, with room for all groups in one unit.
 fn pool(cpus: u32, groups: usize, schema: &Schema) -> Result<Pool> {
     let unit_bytes = (groups * schema.chunks() * 64).next_multiple_of(4096);
     Ok(Pool::builder()
@@ -186,7 +186,7 @@ impl Buffers {
     }
 }
 
-/// A way of ours to fold all groups once, as a side. It has been seen to work before.
+/// Returns a side that folds all groups once by one of our methods, after a run that has to succeed.
 fn folding(
     threads: usize,
     len: usize,
@@ -198,18 +198,18 @@ fn folding(
     }))
 }
 
-/// Group after group, CPU by CPU.
+/// Folds group after group, CPU by CPU.
 fn fold_cpu_major(groups: &[Group], sums: &mut [u64]) -> statctr::Result<()> {
     groups.iter().zip(sums.chunks_exact_mut(ITEMS)).try_for_each(|(group, sums)| group.fold_into(sums))
 }
 
-/// All groups at once.
+/// Folds all groups at once.
 fn fold_bulk(groups: &[Group], sums: &mut [u64]) -> statctr::Result<()> {
     let groups: Vec<&Group> = groups.iter().collect();
     fold_groups(&groups, sums)
 }
 
-/// Item by item, CPU by CPU and all groups at once, against the same bytes just read.
+/// Measures folds item by item, CPU by CPU and all groups at once, against a plain read of the same bytes.
 fn ways_to_fold(
     context: &Context,
     report: &mut Report,
@@ -270,7 +270,7 @@ fn ways_to_fold(
     Ok(())
 }
 
-/// The memory that the others' ways read: the library's, else a copy of it. In either case that of
+/// Returns the memory that the others' ways read: the library's, else a copy of it. In either case that of
 /// the CPUs that count, as ours read.
 fn theirs(ours: &Arc<Vec<Group>>, counting: &[Counting], shape: Shape) -> Result<Arc<Units>> {
     let real = counting.iter().find_map(|counting| match counting {
@@ -325,7 +325,7 @@ fn rounds(
     runner::measure(&context.cpus[..threads], &sides, settings, &mut |done, all| progress.show(done, all))
 }
 
-/// A case from its outcome, whose rounds are nanoseconds for all groups.
+/// Returns a case from its outcome, whose rounds are nanoseconds for all groups.
 fn case(
     name: &str,
     threads: usize,
@@ -342,7 +342,7 @@ fn case(
     Some(case)
 }
 
-/// Every way must come to the right sums before it is timed.
+/// Checks that every method comes to the right sums before it is timed.
 fn check(ours: &[Group], theirs: &Arc<Units>, due: &[u64], width: usize) -> Result<()> {
     let mut sums = vec![0; due.len()];
     fold_cpu_major(ours, &mut sums)?;
@@ -368,7 +368,7 @@ struct Few {
     rounds: usize,
 }
 
-/// The walk over all possible CPUs against the walk over those that are present.
+/// Measures the walk over all possible CPUs against the walk over those that are present.
 fn few_of_many(context: &Context, report: &mut Report, real: &Real, few: &Few) -> Result<()> {
     let counted = |cpus| counted_array(real, cpus, few);
     let cow = counted(PRESENT)?;
@@ -408,7 +408,7 @@ fn few_of_many(context: &Context, report: &mut Report, real: &Real, few: &Few) -
     Ok(())
 }
 
-/// An array of groups on the machine with many possible CPUs, counted in on the first `used`.
+/// Returns an array of groups on the machine with many possible CPUs, counted in on the first `used`.
 fn counted_array(real: &Real, used: u32, few: &Few) -> Result<GroupArray> {
     let schema = schema()?;
     let array = GroupArray::new_in(&pool(POSSIBLE, few.groups, &schema)?, few.groups, &schema)?;

@@ -140,7 +140,7 @@ fn jobs(ours: &Path, file: &Path) -> Result<Vec<Job>> {
     })
 }
 
-/// The type to ask for alone.
+/// Returns the type to ask for alone.
 fn one_type(ours: &Path, file: &Path) -> Result<String> {
     let ask = |arguments: &[&str]| {
         let output = Command::new(ours).arg("layout").args(arguments).arg("--file").arg(file).output();

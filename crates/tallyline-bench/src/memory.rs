@@ -159,12 +159,12 @@ impl Bench {
     }
 }
 
-/// Bytes of this process that are in memory now.
+/// Returns bytes of this process that are in memory now.
 fn resident() -> Result<usize> {
     kilobytes("/proc/self/smaps_rollup", "Rss")
 }
 
-/// Bytes of this process's page tables.
+/// Returns bytes of this process's page tables.
 fn page_tables() -> Result<usize> {
     kilobytes("/proc/self/status", "VmPTE")
 }

@@ -68,7 +68,7 @@ fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
     Ok(all)
 }
 
-/// A counter on a machine with `cpus` possible CPUs, on which the given ones have counted 1 each.
+/// Returns a counter on a machine with `cpus` possible CPUs, on which the given ones have counted 1 each.
 fn counted(cpus: u32, counting: &[Counting]) -> Result<Counter> {
     let topology = Topology::synthetic(cpus).build()?;
     let pool = Pool::builder().topology(topology).placement(Placement::Fixed).unit_bytes(4096).build()?;
@@ -83,7 +83,7 @@ fn counted(cpus: u32, counting: &[Counting]) -> Result<Counter> {
     Ok(counter)
 }
 
-/// The walk over all possible CPUs against ours, with one CPU used and with all.
+/// Compares the walk over all possible CPUs with ours, with one CPU used and with all.
 fn compare(report: &mut Report, cases: &[Case]) {
     for ours in cases.iter().filter(|case| case.case == "fixed/read") {
         let theirs =

@@ -164,7 +164,7 @@ enum Side {
     Recorded,
 }
 
-/// Nanoseconds that a task was on a CPU.
+/// Returns nanoseconds that a task was on a CPU.
 fn on_cpu(path: &str) -> Option<f64> {
     fs::read_to_string(path).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -13,7 +13,7 @@ use tallyline_support::Summary;
 /// fields may come without that.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The result of one `tallyline-bench`.
+/// The cases, ratios and notes of one `tallyline-bench` run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// [`SCHEMA`].
@@ -34,7 +34,7 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
 }
 
-/// The parameters, beside the number of threads, that tell the cases of one name apart.
+/// The parameters, beside the number of threads, that distinguish cases of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Scale {
     /// CPUs of the made-up machine, for those who read.
@@ -68,7 +68,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// The cost of one side.
+/// The measured cost of one side at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     /// Its name.
@@ -107,7 +107,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A case from its rounds; `None` where a round has no figure.
+    /// Creates a case from its rounds; `None` where a round has no figure.
     pub(crate) fn new(
         case: impl Into<String>,
         threads: usize,
@@ -134,7 +134,7 @@ impl Case {
         })
     }
 
-    /// A case from what the paired runner measured; `None` where a round has no figure.
+    /// Creates a case from what the paired runner measured; `None` where a round has no figure.
     pub(crate) fn measured(
         case: impl Into<String>,
         threads: usize,
@@ -147,7 +147,7 @@ impl Case {
         Some(case)
     }
 
-    /// A warning where too many rounds were too short or interrupted to trust the figure.
+    /// Returns a warning where too many rounds were too short or interrupted to trust the figure.
     fn caveat(&self) -> Option<String> {
         let rounds = self.figure.rounds;
         let many = |count: usize| count * 10 >= rounds && count > 0 && rounds > 1;
@@ -159,7 +159,7 @@ impl Case {
         (!caveats.is_empty()).then(|| caveats.join(", "))
     }
 
-    /// A figure that was read once; `None` where it is none.
+    /// Creates a figure that was read once; `None` where it is none.
     pub(crate) fn single(
         case: impl Into<String>,
         threads: usize,
@@ -197,7 +197,7 @@ pub(crate) struct NotRun {
     pub(crate) reason: String,
 }
 
-/// On which side of the limit a figure should be.
+/// The direction of a target: at least the limit, or at most.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -207,7 +207,7 @@ pub(crate) enum Bound {
     AtMost,
 }
 
-/// A figure that this project wants to reach, and the one that was measured.
+/// A limit that this project wants a figure to keep, with the measured figure.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Target {
     /// The quantity that is measured.
@@ -225,7 +225,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A target and its figure.
+    /// Creates a target and its figure.
     pub(crate) fn new(
         what: impl Into<String>,
         bound: Bound,
@@ -242,7 +242,7 @@ impl Target {
 }
 
 impl Report {
-    /// An empty report.
+    /// Creates an empty report.
     pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
         Report {
             schema: SCHEMA,
@@ -256,7 +256,7 @@ impl Report {
         }
     }
 
-    /// The case of that name on that many threads.
+    /// Returns the case of that name on that many threads.
     pub(crate) fn case(&self, name: &str, threads: usize, scale: Scale) -> Option<&Case> {
         self.cases.iter().find(|case| case.case == name && case.threads == threads && case.scale == scale)
     }
@@ -273,7 +273,7 @@ impl Report {
         self.ratios.extend(ratios);
     }
 
-    /// The ratio of two cases that may differ in scale; it carries the scale of the first.
+    /// Returns the ratio of two cases that may differ in scale; it carries the scale of the first.
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
         let figure = Summary::of_ratio(&over.series, &under.series)?;
@@ -281,7 +281,7 @@ impl Report {
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
     }
 
-    /// The median ratio of two cases, if it was taken.
+    /// Returns the median ratio of two cases, if it was taken.
     pub(crate) fn find_ratio(
         &self,
         over: &str,
@@ -298,7 +298,7 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Notes a target if its ratio was taken.
+    /// Adds a target if its ratio was measured.
     pub(crate) fn aim(
         &mut self,
         over: &str,
@@ -316,14 +316,14 @@ impl Report {
         }
     }
 
-    /// Notes what one must know, once.
+    /// Adds a remark for the reader, once.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|noted| noted == note) {
             self.notes.push(note.into());
         }
     }
 
-    /// Notes a side that could not be run, once.
+    /// Adds a side that could not be run, once.
     pub(crate) fn skip(&mut self, case: &str, reason: &str) {
         let not_run = NotRun { case: case.into(), reason: reason.into() };
         if !self.not_run.contains(&not_run) {
@@ -461,13 +461,13 @@ fn widest(lengths: impl Iterator<Item = usize>) -> usize {
     lengths.max().unwrap_or(0)
 }
 
-/// The middle half of the rounds, and all of them.
+/// Returns the middle half of the rounds, and all of them.
 fn spread(figure: &Summary) -> String {
     let [q1, q3, min, max] = [figure.q1, figure.q3, figure.min, figure.max].map(number);
     format!("({q1} to {q3}; {min} to {max})")
 }
 
-/// Three or four significant digits, without an exponent.
+/// Returns three or four significant digits, without an exponent.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
@@ -485,7 +485,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// A limit as it was set: `20x`, `70 %`.
+/// Returns a limit as it was set: `20x`, `70 %`.
 fn limit(target: &Target) -> String {
     match target.unit {
         "x" => format!("{}x", target.limit),

@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
     pub(crate) exact: Option<bool>,
 }
 
-/// Measures all sides on threads that are kept on `cpus`, one each.
+/// Measures all sides in alternating rounds, on one thread pinned to each of `cpus`.
 ///
 /// `progress` is called after each run with how many of how many are done.
 pub(crate) fn measure(
@@ -183,7 +183,7 @@ fn calibrate(watch: &mut dyn Stopwatch, index: usize, placements: usize, setting
     Ok(best)
 }
 
-/// The order of the sides in a round: everyone is first once in a while, and everyone's neighbours
+/// Returns the order of the sides in a round: everyone is first once in a while, and everyone's neighbours
 /// change sides.
 fn order(round: usize, sides: usize) -> impl Iterator<Item = usize> {
     let backwards = round % 2 == 1;
@@ -299,7 +299,7 @@ impl Drop for Alive<'_> {
     }
 }
 
-/// One thread: waits for jobs and does them.
+/// Runs one thread, which waits for jobs and does them.
 fn work(shared: &Shared, sides: &[&dyn Side], threads: usize, thread: usize, cpu: usize) {
     let _alive = Alive(shared);
     if let Err(error) = os::pin(cpu) {

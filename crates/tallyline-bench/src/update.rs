@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// All sides, by name.
+/// Returns all sides, by name.
 fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> {
     let pool = Pool::builder().placement(Placement::Fixed).build()?;
     // one more than the largest CPU number there can be, also where a container hides CPUs in /sys

@@ -33,7 +33,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-/// A short run of a benchmark, as JSON.
+/// Returns a short run of a benchmark, as JSON.
 fn measured(bench: &str) -> Value {
     let output = run(&[bench, "--quick", "--rounds", "2", "--threads", "1", "--json"]);
     assert!(output.status.success(), "{output:?}");
@@ -69,7 +69,7 @@ fn check_figures(report: &Value, unit: &str) {
     }
 }
 
-/// The sides that are there or are listed with the reason why not.
+/// Checks that each wanted side is measured or listed with the reason why not.
 fn check_sides(report: &Value, wanted: &[&str]) {
     let there = names(report);
     let not_run = report["not_run"].as_array().expect("not run");

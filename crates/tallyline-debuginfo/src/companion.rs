@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A file that belongs to the one that is read, and holds types or names of it.
+/// A further file that holds types or names of the file that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Companion<'a> {
     /// The part that the compiler split off from one unit (`.dwo`).
@@ -33,7 +33,7 @@ pub enum Contents {
     Bytes(Vec<u8>),
 }
 
-/// A source of companions.
+/// A finder of companions.
 ///
 /// The reader checks that a file belongs to the one that names it, where the format has
 /// something to check it by.
@@ -42,7 +42,7 @@ pub trait Companions: Sync {
     fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>>;
 }
 
-/// No companions: what is in other files is reported as missing.
+/// A finder without companions: types in other files are reported as missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanions;
 
@@ -52,7 +52,7 @@ impl Companions for NoCompanions {
     }
 }
 
-/// "(looked for in a, b)", or nothing if nobody looked.
+/// Formats `(looked for in a, b)`; empty if nobody looked.
 pub(crate) fn looked_in(places: &[PathBuf]) -> String {
     if places.is_empty() {
         return String::new();

@@ -46,13 +46,13 @@ impl Naming {
     }
 }
 
-/// An ELF file: what parses it, and where bytes are taken from.
+/// A parsed ELF file with the source of its bytes.
 pub(crate) struct File<'a, R: ReadRef<'a>> {
     object: object::File<'a, R>,
     input: Input<'a>,
 }
 
-/// A section as it is in the file, and what a linker would do with it.
+/// A section of an object file with the relocations that a linker would apply.
 pub(crate) struct Part<'a> {
     input: Input<'a>,
     range: CompressedFileRange,
@@ -80,7 +80,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.object.is_little_endian()
     }
 
-    /// The machine that the file is for.
+    /// Returns the machine that the file is for.
     pub(crate) fn target(&self) -> Target {
         use object::read::elf::FileHeader;
         let machine = match &self.object {
@@ -107,7 +107,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.object.section_by_name(".BTF").is_some()
     }
 
-    /// The BTF of the file, if it has any.
+    /// Returns the BTF of the file, if it has any.
     pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
         match self.object.section_by_name(".BTF") {
             Some(section) => Ok(Some(self.part(&section)?.bytes(&AtomicU64::new(INFLATED_LIMIT))?)),
@@ -115,13 +115,13 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// The sections of DWARF of one kind: object files have one for each type unit.
+    /// Returns the sections of DWARF of one kind: object files have one for each type unit.
     pub(crate) fn parts(&self, section: gimli::SectionId, naming: Naming) -> Result<Vec<Part<'a>>> {
         let Some(name) = naming.name(section) else { return Ok(Vec::new()) };
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// Returns whether a linker was asked to merge equal strings of a section.
+    /// Returns whether a linker merged equal strings of a section (`SHF_MERGE` and `SHF_STRINGS`).
     pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
         const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
         let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
@@ -145,7 +145,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         })
     }
 
-    /// The sections of a name, or of the old name of compressed ones.
+    /// Returns the sections of a name, or of the old name of compressed ones.
     fn sections<'f>(&'f self, name: &str) -> impl Iterator<Item = object::Section<'a, 'f, R>> {
         let compressed = name.replacen(".debug_", ".zdebug_", 1);
         let name = name.to_string();
@@ -154,8 +154,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         })
     }
 
-    /// The places that refer to other sections. Those that cannot be understood stay as they are,
-    /// as they are addresses of code.
+    /// Returns the places that refer to other sections. Those that cannot be understood stay as they are, as
+    /// they are addresses of code.
     fn places(&self, section: &object::Section<'a, '_, R>) -> Vec<PendingRelocation> {
         let place = |(offset, relocation): (u64, object::Relocation)| {
             let size = match relocation.size() {
@@ -177,7 +177,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     }
 }
 
-/// The bytes that parts have together, inflated and relocated. `budget` is what may still be inflated.
+/// Returns the contents of some sections in one, inflated and relocated. `budget` is the number of bytes that
+/// may still be inflated.
 pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
     let Some((first, rest)) = parts.split_first() else { return Ok(Cow::Borrowed(&[])) };
     let mut data = first.bytes(budget)?;
@@ -188,7 +189,7 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
-    /// The first bytes of something, as they are.
+    /// Creates an uncompressed section without relocations of the first `size` bytes of an input.
     #[cfg(test)]
     pub(crate) fn plain(input: Input<'a>, size: u64) -> Part<'a> {
         let format = object::CompressionFormat::None;
@@ -196,7 +197,7 @@ impl<'a> Part<'a> {
         Part { input, range, relocations: Vec::new(), little_endian: true }
     }
 
-    /// Returns whether it has to be inflated.
+    /// Returns whether the section is compressed.
     pub(crate) fn is_compressed(&self) -> bool {
         self.range.format != object::CompressionFormat::None
     }
@@ -206,8 +207,8 @@ impl<'a> Part<'a> {
         self.range.uncompressed_size
     }
 
-    /// The bytes in order, inflated as they are read, within a budget; none where that cannot be done
-    /// a piece at a time, or where they have to be relocated.
+    /// Opens the bytes as a stream, inflated as they are read, within a budget; `None` if the section cannot
+    /// be streamed, or has to be relocated.
     pub(crate) fn stream(&self, budget: &AtomicU64) -> Result<Option<Box<dyn Read + Send + 'a>>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
         if !self.relocations.is_empty() {
@@ -225,8 +226,8 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Opens the bytes from an offset on, in order, and leaves checkpoints on the way; none where
-    /// [`stream`](Self::stream) has none.
+    /// Opens the bytes from an offset on as a stream that leaves checkpoints on the way; `None` where
+    /// [`stream`](Self::stream) returns `None`.
     pub(crate) fn stream_from<'c>(
         &self,
         offset: u64,
@@ -260,8 +261,8 @@ impl<'a> Part<'a> {
         !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
     }
 
-    /// Fills a buffer with what is at an offset of a section that is in place, up to its end; how much
-    /// that was.
+    /// Reads from an offset of an uncompressed section into a buffer, up to the section's end; returns the
+    /// number of bytes.
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let left = self.size().saturating_sub(offset);
         let size = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -284,7 +285,7 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// The bytes, inflated if they are compressed, within a budget.
+    /// Returns the bytes, inflated if they are compressed, within a budget.
     fn inflated(&self, budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
         if format == object::CompressionFormat::None {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a file could not be read.
+/// The reason for which a file could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -46,7 +46,7 @@ const LANGUAGES: [(&str, DwLang); 40] = [
     ("zig", constants::DW_LANG_Zig),
 ];
 
-/// The number that DWARF has for a language, by its name in any case.
+/// Returns the number that DWARF has for a language, by its name in any case.
 pub fn language(name: &str) -> Option<u64> {
     let known = LANGUAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     known.map(|(_, number)| u64::from(number.0))

@@ -51,7 +51,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 pub use type_text::{element_text, keyword, type_text};
 
-/// The most bytes that compressed sections of one file may inflate to.
+/// The limit of the bytes that compressed sections of one file may inflate to.
 pub const INFLATED_LIMIT: u64 = 4 << 30;
 
 /// A format that describes types.
@@ -79,7 +79,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// All types of these names.
+    /// Returns all types of these names.
     pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
         Wanted::Named(names.into_iter().map(Into::into).collect())
     }
@@ -179,8 +179,8 @@ pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Compa
     read_with(&start, request, companions)
 }
 
-/// Opens the DWARF of a file for one who reads more of it than types: functions, variables, scopes.
-/// Comes back with what was made of it, and with a line for each thing that is missing.
+/// Opens the DWARF of a file for readers of functions, variables and scopes, passes it to a closure, and
+/// returns the closure's result, and with a line for each thing that is missing.
 pub(crate) fn with_debug_info<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -301,8 +301,8 @@ pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Ty
     btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
 }
 
-/// Reads what BTF, raw or in an ELF file, says besides types: functions and variables. Their types have
-/// the ids that they have when the same BTF is [`read`] whole.
+/// Reads the functions and variables of BTF, raw or in an ELF file. Their types have the ids that they have
+/// when the same BTF is [`read`] whole.
 pub fn symbols(bytes: &[u8]) -> Result<Symbols> {
     btf::read_symbols(&raw_btf(bytes)?)
 }

@@ -8,14 +8,14 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest text in bytes: functions that take functions can unfold without end.
 const LENGTH_LIMIT: usize = 16 << 10;
 
-/// A type's text. What is cut shows as `…`; bytes that are no UTF-8 as the replacement character.
+/// Formats a type. Cut parts show as `…`, bytes that are not UTF-8 as the replacement character.
 pub fn type_text(types: &Types, id: TypeId) -> String {
     let mut budget = LENGTH_LIMIT;
     declare(types, id, String::new(), 0, &mut budget)
 }
 
-/// The text of an array's element, and the dimensions, outermost first; a type that is no array has
-/// none. Vectors of the machine and arrays behind typedefs count as one thing.
+/// Formats the element type of an array and returns its dimensions, outermost first; no dimensions for other
+/// types. Vectors of the machine and arrays behind typedefs count as one thing.
 pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
     let mut element = id;
     let mut dimensions = Vec::new();
@@ -33,7 +33,7 @@ pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
     (type_text(types, element), dimensions)
 }
 
-/// The word that declares a record.
+/// Returns the keyword that declares a record, such as `struct`.
 pub fn keyword(record: &Record) -> &'static str {
     match record.kind {
         RecordKind::Struct => "struct",
@@ -117,7 +117,7 @@ fn point(types: &Types, to: TypeId, inner: String, depth: usize, budget: &mut us
     declare(types, target, inner, depth, budget)
 }
 
-/// A qualifier of a pointer stands behind the star, of anything else before the type.
+/// Adds a qualifier: of a pointer behind the star, of anything else before the type.
 fn qualify(
     types: &Types,
     qualifier: Qualifier,

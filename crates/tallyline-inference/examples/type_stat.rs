@@ -68,7 +68,7 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The section with BTF.
+/// Returns the section with BTF.
 fn btf(file: &File) -> Result<Vec<u8>, Failure> {
     let cache = object::ReadCache::new(file);
     let elf = object::File::parse(&cache)?;

@@ -19,7 +19,7 @@ use tallyline_debuginfo::{Request, Symbols};
 /// The number of functions per task; each task has its own copy of the types.
 const FUNCTIONS: usize = 4096;
 
-/// Finds the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
+/// Infers the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
 /// the symbols of the image.
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable> {
     let symbols = tallyline_debuginfo::symbols(btf)?;
@@ -88,7 +88,7 @@ fn analyse(
     part.seconds.append(&mut found.seconds);
 }
 
-/// The code of a symbol; where the file does not say how much, up to the next.
+/// Returns the code of a symbol; where the file does not say how much, up to the next.
 fn range_of(image: &Image, symbol: &Symbol) -> Range<u64> {
     let end = match symbol.size {
         0 => image.region(symbol.address).map_or(symbol.address, |region| {

@@ -94,7 +94,7 @@ pub(super) fn candidates(types: &Types, ty: TypeId, offset: u64, size: u64) -> V
     walk.found
 }
 
-/// Those of some candidates that an access can be of. `bits` are those of the access that its value
+/// Returns those of some candidates that an access can be of. `bits` are those of the access that its value
 /// depends on, if they are known; `is_possible` says whether the object can be of a variant.
 pub(super) fn possible(
     all: &[Candidate],
@@ -139,7 +139,7 @@ pub(super) fn possible(
     kept.iter().filter(|index| **index < 64).fold(beyond, |set, index| set | 1 << index)
 }
 
-/// The paths of some candidates, each once; empty ones are left out.
+/// Returns the paths of some candidates, each once; empty ones are left out.
 pub(super) fn paths(all: &[Candidate], set: u64) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     for (index, candidate) in all.iter().enumerate() {
@@ -223,7 +223,7 @@ impl CandidateWalk<'_> {
         }
     }
 
-    /// The members that lie at an offset. Of bitfields all that share bits with the access.
+    /// Returns the members that lie at an offset. Of bitfields all that share bits with the access.
     fn members<'m>(&self, members: &'m [Member], offset: u64) -> Vec<&'m Member> {
         let types = self.types;
         let is_at = |member: &Member| {

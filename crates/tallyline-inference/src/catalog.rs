@@ -127,7 +127,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// The type behind qualifiers and typedefs.
+    /// Returns the type behind qualifiers and typedefs.
     pub(super) fn strip(&mut self, mut id: TypeId) -> TypeId {
         for _ in 0..DEPTH_LIMIT {
             self.complete(id);
@@ -139,7 +139,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         TypeId::VOID
     }
 
-    /// A type as objects of it are named: behind qualifiers, and behind typedefs of what has a name.
+    /// Returns a type as objects of it are named: behind qualifiers, and behind typedefs of what has a name.
     pub(super) fn object(&mut self, id: TypeId) -> TypeId {
         let stripped = self.strip(id);
         if self.types().as_record(stripped).is_some_and(|(_, record)| record.name.is_some()) {
@@ -164,7 +164,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         stripped
     }
 
-    /// The size of a type in bytes.
+    /// Returns the size of a type in bytes.
     pub(super) fn size(&mut self, id: TypeId) -> u64 {
         if let Some(size) = self.sizes.get(&id) {
             return *size;
@@ -175,7 +175,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         size
     }
 
-    /// The largest part that both objects have at what two pointers lead to.
+    /// Returns the largest part that both objects have at what two pointers lead to.
     pub(super) fn common_part(&mut self, one: Pointer, other: Pointer) -> Option<Pointer> {
         let (first, second) = (self.parts(one), self.parts(other));
         let part = first.into_iter().find(|part| second.contains(part))?;
@@ -183,7 +183,8 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         Some(Pointer::at(to, i32::try_from(part.1).ok()?))
     }
 
-    /// The parts of an object that a pointer leads into, each with the offset there; larger ones first.
+    /// Returns the parts of an object that a pointer leads into, each with the offset there; larger ones
+    /// first.
     fn parts(&mut self, pointer: Pointer) -> Vec<(TypeId, i64)> {
         let whole = (self.strip(pointer.to), i64::from(pointer.offset));
         let Ok(inside) = u64::try_from(pointer.offset) else { return vec![whole] };

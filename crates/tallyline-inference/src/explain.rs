@@ -1,4 +1,4 @@
-//! The derivation of one instruction's outcome.
+//! The derivation of one instruction's outcome, for people to read.
 
 use super::analysis::Analysis;
 use super::outcome::Outcome;
@@ -7,7 +7,7 @@ use crate::code::Register;
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::type_text;
 
-/// The derivation of one instruction's outcome.
+/// The derivation of one instruction's outcome, for people to read.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
     pub(crate) function: String,

@@ -95,7 +95,7 @@ impl Debug<'_> {
     }
 }
 
-/// Finds the types of memory operands by DWARF.
+/// Infers the types of memory operands by DWARF.
 ///
 /// Fails without DWARF or if its headers are damaged; damage inside a unit only costs the types of that unit.
 pub fn infer(
@@ -116,9 +116,9 @@ pub fn infer(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// Finds the types of memory operands of queries as they arrive, and the variables at queried addresses of data (see
-/// [`TypeTable::variable_at`]). Early queries are analysed while later ones are awaited; the table equals that of one
-/// query with all addresses.
+/// Infers the types of memory operands of queries as they arrive, and the variables at queried addresses of
+/// data (see [`TypeTable::variable_at`]). Early queries are analysed while later ones are awaited; the table
+/// equals that of one query with all addresses.
 pub fn infer_queries(
     image: &Image,
     debug: Debug<'_>,

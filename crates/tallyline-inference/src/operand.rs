@@ -191,7 +191,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// The sum that an address is.
+    /// Returns the value of an address: base, scaled index and displacement added.
     pub(super) fn address(
         &mut self,
         base: Option<Value>,
@@ -238,7 +238,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// The sum of a known address and a number: somewhere in a variable, or in constants.
+    /// Returns the sum of a constant address and a number: somewhere in a variable, or in read-only data.
     fn in_table(&mut self, start: i64, number: StridedValue, index: Value) -> Value {
         let folded = start.wrapping_add(number.base);
         if let Some(pointer) = self.global(folded as u64) {
@@ -254,7 +254,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// An address with a number added that is not known altogether.
+    /// Returns an address plus a number that is not fully known.
     pub(super) fn stepped(&mut self, pointer: Pointer, by: StridedValue) -> Value {
         if let (0, Some(choice)) = (pointer.stride, by.alternatives())
             && let [Value::Pointer(one), Value::Pointer(other)] =
@@ -270,7 +270,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// An address on the stack with an index in it: that of an element of the variable there.
+    /// Returns a stack address with an index in it: that of an element of the variable there.
     pub(super) fn on_stack_by_index(
         &mut self,
         state: &State,
@@ -288,7 +288,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// A value with a number added.
+    /// Returns a value plus a constant.
     pub(super) fn moved(&mut self, value: Value, by: i64) -> Value {
         match value {
             Value::Pointer(pointer) => self.catalog.add_normalized(pointer, by),
@@ -307,7 +307,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// The variable at a displacement that is itself an address.
+    /// Returns the variable at a displacement that is itself an address.
     fn far_global(&mut self, displacement: i64) -> Option<Pointer> {
         // the top of the address space is the kernel's
         if (0..1 << 16).contains(&displacement) || (-(1 << 16)..0).contains(&displacement) {
@@ -316,7 +316,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.global(displacement as u64)
     }
 
-    /// The variable at an address.
+    /// Returns the variable at an address.
     pub(super) fn global(&mut self, address: u64) -> Option<Pointer> {
         // what the linker left out is said to be at 0
         if is_near_null(address as i64) {
@@ -414,8 +414,8 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// A variable that the unit only declares, as the linker or assembly makes it: by one of the symbols
-    /// that an address is in.
+    /// Returns the variable at an address that the unit only declares, because the linker or assembly defines
+    /// it, by one of the symbols that cover the address.
     fn declared_at(&mut self, address: u64) -> Option<Pointer> {
         let unit = self.unit.clone()?;
         let image = self.image;
@@ -458,7 +458,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.variable_at(*entry, u32::try_from(offset.checked_sub(symbol.address)?).ok()?)
     }
 
-    /// A byte of the variable whose entry is at a place; none beyond its end.
+    /// Returns a pointer into the variable whose DIE is at an offset; `None` beyond its end.
     fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
         let units = self.catalog.units.as_mut()?;
         let ty = units.type_of(entry)?;
@@ -470,7 +470,7 @@ impl Analysis<'_, '_, '_, '_> {
         Some(Pointer::at(self.catalog.object(ty), i32::try_from(offset).ok()?))
     }
 
-    /// The variable that lies at a place on the stack.
+    /// Returns the variable at a stack offset.
     pub(super) fn on_stack(&mut self, state: &State, position: usize, at: i32) -> Option<Pointer> {
         let address = self.body.instructions()[position].address;
         let function = self.function;

@@ -7,9 +7,9 @@ use tallyline_debuginfo::model::TypeId;
 /// The outcome for one memory operand: `T` is its type, and `R` the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T = Typed, R = Reason> {
-    /// A part of an object.
+    /// The part of an object that an operand accesses: the object's type, offset and size.
     Typed(T),
-    /// Memory that has no type in the program.
+    /// Memory that has no type in the program, such as spills and constants.
     Pseudo(Pseudo),
     /// Unknown, with the reason.
     Untyped(R),
@@ -25,7 +25,7 @@ impl<T, R> Outcome<T, R> {
     }
 }
 
-/// A part of an object.
+/// The part of an object that an operand accesses: the object's type, offset and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typed {
     pub(crate) ty: TypeId,
@@ -48,13 +48,12 @@ impl Typed {
         self.offset
     }
 
-    /// Returns the other place in the object, if a condition chooses between two or a pair of registers is
-    /// accessed.
+    /// Returns the alternative offset, if a condition chooses between two or a pair of registers is accessed.
     pub fn or(&self) -> Option<Choice> {
         self.or
     }
 
-    /// Returns the access at the other of two places, if there is one.
+    /// Returns the access at the alternative offset, if there is one.
     #[must_use]
     pub fn at_other_place(&self) -> Option<Typed> {
         self.or.map(|or| Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*self })
@@ -82,7 +81,7 @@ impl Typed {
     }
 }
 
-/// An object around another.
+/// A container node that an object lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
     pub(crate) ty: TypeId,
@@ -95,14 +94,14 @@ impl Within {
         self.ty
     }
 
-    /// Returns the offset of the part.
+    /// Returns the offset of the part in the node.
     pub fn start(&self) -> u32 {
         self.start
     }
 }
 
 impl Typed {
-    /// Creates a part of an object with all candidates.
+    /// Creates the operand of an object part, with all fields as candidates.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
@@ -118,7 +117,7 @@ impl Typed {
     }
 }
 
-/// The second of two places in an object.
+/// The alternative offset of an operand, where a condition chooses between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub(crate) offset: u32,
@@ -140,7 +139,7 @@ impl Choice {
     }
 }
 
-/// Memory that has no type in the program.
+/// Memory that has no type in the program, such as spills and constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pseudo {
     /// A push, a pop, a return.

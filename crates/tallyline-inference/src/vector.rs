@@ -154,8 +154,8 @@ impl Analysis<'_, '_, '_, '_> {
         held
     }
 
-    /// The instructions that may have written a register last before another one. None where it may come from
-    /// elsewhere: from the caller, or out of a call.
+    /// Returns the instructions that may have written a register last before another one; `None` if its value
+    /// may come from the caller or from a callee.
     fn definitions(&mut self, position: usize, register: Register) -> Option<Vec<usize>> {
         let body = self.body;
         let mut found = BTreeSet::new();

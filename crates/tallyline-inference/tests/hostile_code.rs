@@ -30,7 +30,7 @@ fn program(flags: &[&str], name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// A number after a number.
+/// Returns the next pseudo-random number.
 fn next(seed: &mut u64) -> u64 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

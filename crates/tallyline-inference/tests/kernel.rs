@@ -46,7 +46,7 @@ fn accessed(table: &TypeTable, function: &str) -> Vec<String> {
     rows.filter_map(|(_, outcome)| text(outcome)).collect()
 }
 
-/// In a folder of the test's own: tests run at the same time.
+/// Infers types by DWARF, in a folder of the test's own, because tests run at the same time.
 fn by_dwarf(test: &str) -> Option<TypeTable> {
     let (image, bytes) = compile(test, &["kernel.c"], &["-g"])?;
     Some(infer(&image, Debug::Bytes(&bytes), &NoCompanions, Wanted::All).expect("a table"))

@@ -75,7 +75,7 @@ impl Found {
         words.split_whitespace().collect()
     }
 
-    /// A field as the sources write it: the type without scopes and parameters, and the path.
+    /// Returns a field as the sources write it: the type without scopes and parameters, and the path.
     fn field(&self, typed: &Typed) -> String {
         let types = self.table.types();
         let mut name = match types.get(typed.ty()) {
@@ -275,7 +275,7 @@ fn all_right(source: &str, compiler: &str, flags: &[&str], functions: &[&str], n
     Some(right)
 }
 
-/// The fields that the instructions of a function touch, as reports name them; of records alone.
+/// Returns the fields that the instructions of a function touch, as reports name them; of records alone.
 fn fields_of(found: &Found, name: &str) -> Vec<String> {
     let function = found.table.functions().iter().find(|function| function.name() == name);
     let range = function.unwrap_or_else(|| panic!("no function {name}")).ranges()[0].clone();

@@ -25,8 +25,8 @@ fn runs(compiler: &str, arguments: &[&str], folder: &Path) -> bool {
     }
 }
 
-/// The fields that the instructions of a function touch. Each is asked for by its address alone, so the unit
-/// has to be found by it.
+/// Returns the fields that the instructions of a function touch. Each is asked for by its address alone, so
+/// the unit has to be found by it.
 fn fields(program: &Path, symbol: &str) -> Vec<String> {
     let bytes = fs::read(program).expect("the program");
     let image = Image::parse(&bytes).expect("an image");

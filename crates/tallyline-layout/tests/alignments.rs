@@ -59,8 +59,8 @@ fn types_of(object: &[u8]) -> Types {
     read(object, &Request::default()).expect("readable")
 }
 
-/// Assertions of every alignment, which the compiler that made the file has to agree with; nothing is
-/// shown or refused as packed but those of these names.
+/// Returns assertions of every alignment, which the compiler that made the file has to agree with; none but
+/// those of these names may be shown as packed or refused.
 fn assertions(types: &Types, packed: &[&str]) -> (String, usize) {
     let mut effective = Effective::new(types);
     let reorganizer = Reorganizer::new(types, Options::default());
@@ -188,7 +188,7 @@ fn types_of_the_library_of_cpp_align_as_the_compiler_says_and_are_not_packed() {
     }
 }
 
-/// Of each member its name, its first byte and its size.
+/// Returns the name, the first byte and the size of each member.
 fn members(types: &Types, name: &[u8]) -> (u64, Vec<(String, u64, u64)>) {
     let id = lookup::find(types, name).expect("defined");
     let (_, record) = types.as_record(id).expect("a record");

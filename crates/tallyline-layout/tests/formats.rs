@@ -26,7 +26,7 @@ fn text(types: &Types) -> String {
     String::from_utf8(printer.text().to_vec()).expect("UTF-8")
 }
 
-/// Every type of a file, which must be read without a warning, by both ways of reading.
+/// Returns every type of a file, which must be read without a warning, by both ways of reading.
 fn show(name: &str, companions: &dyn Companions) -> String {
     let types = read_with(&bytes(name), &Request::default(), companions).expect("readable");
     assert!(types.warnings().is_empty(), "{name}: {:?}", types.warnings());
@@ -162,7 +162,7 @@ fn kinds_of_btf_that_are_not_known_are_named_and_skipped() {
     assert!(text(&types).starts_with("struct x {"), "{}", text(&types));
 }
 
-/// BTF of two structs `pair` of one member each, whose names are at these offsets.
+/// Returns BTF of two structs `pair` of one member each, whose names are at these offsets.
 fn two_structs(names: [u32; 2], members: [u32; 2], strings: &[u8]) -> Vec<u8> {
     // int, then the structs
     let mut types = vec![1, 1 << 24, 4, 32];

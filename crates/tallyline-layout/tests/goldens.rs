@@ -45,7 +45,7 @@ fn filter(option: &str) -> Filter {
     }
 }
 
-/// Every type of a file, as an option shows it.
+/// Returns every type of a file, as an option shows it.
 fn show(bytes: &[u8], option: &str) -> String {
     let style = style(option);
     let request = Request { cacheline: style.cacheline, ..Request::default() };
@@ -71,7 +71,7 @@ fn show(bytes: &[u8], option: &str) -> String {
     String::from_utf8(text).expect("C has plain names")
 }
 
-/// The first line that differs, for a message that can be read.
+/// Asserts that two texts are equal; the message shows the first line that differs.
 fn assert_same(ours: &str, golden: &str, what: &str) {
     for (number, (ours, golden)) in ours.lines().zip(golden.lines()).enumerate() {
         assert_eq!(ours, golden, "{what}: line {}", number + 1);
@@ -185,7 +185,7 @@ fn every_version_of_dwarf_and_every_compression_gives_the_same() {
     fs::remove_dir_all(folder).expect("removable");
 }
 
-/// The types one by one.
+/// Returns the types one by one.
 fn one_by_one(text: &str) -> Vec<String> {
     let mut types: Vec<String> = Vec::new();
     for line in text.split_inclusive('\n') {

@@ -269,7 +269,7 @@ fn records_deep_in_each_other_end_at_the_limit_of_work() {
     assert!(matches!(read(&file, &Request::default()), Err(Error::Limit { .. })));
 }
 
-/// An ELF file with some sections.
+/// Returns an ELF file with some sections.
 fn elf(sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut names = vec![0];
     let mut bytes = vec![0; 64];

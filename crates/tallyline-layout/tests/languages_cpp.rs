@@ -34,7 +34,7 @@ fn is_reference(types: &Types, id: TypeId) -> bool {
     matches!(types.get(id), Type::Pointer { kind: Pointer::Reference | Pointer::RvalueReference, .. })
 }
 
-/// The assertions about one class, and how many.
+/// Appends the assertions about one class, and returns their number.
 fn assert_class(
     types: &Types,
     id: TypeId,
@@ -114,7 +114,7 @@ fn prove_types(folder: &Path, compiler: &str, flags: &[&str], types: &Types, sou
     count
 }
 
-/// An object of every class that is declared in the namespace itself.
+/// Returns an object of every class that is declared in the namespace itself.
 fn uses(source: &str) -> String {
     let names = source.lines().filter_map(|line| {
         let rest = line.strip_prefix("struct ").or_else(|| line.strip_prefix("union "))?;

@@ -28,7 +28,7 @@ fn rustc(folder: &Path, name: &str, source: &str, flags: &[&str]) -> (PathBuf, S
     (program.clone(), run(command.arg("-o").arg(program).arg(path)))
 }
 
-/// The name that Rust knows a member by.
+/// Returns the name that Rust knows a member by.
 fn field(types: &Types, member: &Member) -> String {
     let name = text(types.name(member.name));
     name.strip_prefix("__").filter(|rest| rest.parse::<u32>().is_ok()).map_or(name.clone(), String::from)
@@ -101,7 +101,7 @@ fn printed(output: &str) -> HashMap<String, Printed> {
     all
 }
 
-/// A type's name without what the two sides say differently: lifetimes, and the crates' names.
+/// Returns a type's name without what the two sides say differently: lifetimes, and the crates' names.
 fn plain(name: &str) -> String {
     ["<'_>", "'_, ", "types::", "std::", "core::", "alloc::", " "]
         .iter()

@@ -108,7 +108,7 @@ fn attr(config: u64) -> Attr {
     }
 }
 
-/// Each field on its own through all its values, then combinations that hardware makes.
+/// Returns each field on its own through all its values, then combinations that hardware makes.
 fn source(index: u64) -> DataSource {
     // shift and width of operation, snoop, lock, translation, level's number, remote, more snoop,
     // blocked and hops

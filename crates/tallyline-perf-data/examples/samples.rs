@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// The names are those of `perf script -F`.
+/// Returns the names are those of `perf script -F`.
 fn line(event: &str, sample: &Sample<'_>, spaces: &AddressSpaces) -> String {
     let mut fields = vec![format!("event={event}")];
     let mut hex =

@@ -59,7 +59,7 @@ impl Attr {
         self.flags & attr_flag::FREQ != 0
     }
 
-    /// `precise_ip`: 0 for an address with arbitrary skid, up to 3 for the exact one.
+    /// Returns `precise_ip`: 0 for an address with arbitrary skid, up to 3 for the exact one.
     pub(crate) fn precise(&self) -> u8 {
         (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
     }
@@ -69,12 +69,12 @@ impl Attr {
         self.flags & attr_flag::SAMPLE_ID_ALL != 0
     }
 
-    /// The length in bytes of the trailer of records that are not samples.
+    /// Returns the length in bytes of the trailer of records that are not samples.
     pub(crate) fn trailer_len(&self) -> usize {
         if self.has_trailer() { 8 * (self.sample_type & sample::TRAILER).count_ones() as usize } else { 0 }
     }
 
-    /// Reads one of the size that it says. What is beyond the fields known here is skipped.
+    /// Decodes attributes of the size that they state. Fields unknown here are skipped.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let mut peek = *cursor;
         peek.u32("event type")?;
@@ -144,8 +144,8 @@ impl Attr {
         })
     }
 
-    /// The smallest published size that holds what is asked for. A perf refuses recordings whose
-    /// attributes are larger than those it was built with, whatever is in them.
+    /// Returns the smallest published size of the struct that has all set fields. perf refuses attributes
+    /// that are larger than those it was built with, whatever is in them.
     pub(crate) fn size(&self) -> u32 {
         let sizes = [
             (SIZE, self.config3 != 0),
@@ -159,12 +159,12 @@ impl Attr {
         sizes.into_iter().find_map(|(size, is_used)| is_used.then_some(size)).unwrap_or(SIZE_VER0)
     }
 
-    /// As this machine's kernel and perf read it, of its own size.
+    /// Encodes the attributes as this machine's kernel and perf read them, in their own size.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_of(self.size())
     }
 
-    /// Encodes them for a table whose entries are all of one size, at least `self.size()`.
+    /// Encodes the attributes for a table whose entries all have one size, at least `self.size()`.
     pub(crate) fn to_bytes_of(&self, size: u32) -> Vec<u8> {
         debug_assert!(size >= self.size());
         let mut bytes = vec![0; SIZE as usize];
@@ -209,7 +209,7 @@ fn flags_from(flags: u64, order: ByteOrder) -> u64 {
     }
 }
 
-/// The other way round.
+/// Returns the other way round.
 fn flags_to(flags: u64, order: ByteOrder) -> u64 {
     match order {
         ByteOrder::Little => flags,

@@ -12,7 +12,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of this machine.
+    /// The byte order of this machine.
     pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 
     pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
@@ -37,7 +37,7 @@ impl ByteOrder {
     }
 }
 
-/// A cursor over the bytes of a file that knows its offset there; it never reads past their end.
+/// A cursor over bytes of a file that knows their offset in the file and never reads past their end.
 ///
 /// Errors are [`Error::Damaged`] with the offset and the name of the item that is too short.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of bytes that lie at `offset` in the file.
+    /// Creates a cursor at the start of bytes that lie at `offset` in the file.
     #[inline]
     pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { bytes, order, offset }
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         self.offset
     }
 
-    /// Returns an error at this offset.
+    /// Creates an error at the cursor's offset.
     pub fn error(&self, reason: impl Into<String>) -> Error {
         Error::damaged(self.offset, reason)
     }
@@ -153,14 +153,14 @@ impl<'a> Words<'a> {
         self.len() == 0
     }
 
-    /// The word with this index.
+    /// Returns the word with this index.
     pub fn get(&self, index: usize) -> Option<u64> {
         let start = index.checked_mul(8)?;
         let bytes = self.bytes.get(start..)?.first_chunk()?;
         Some(self.order.u64(*bytes))
     }
 
-    /// All words.
+    /// Returns all words.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;
         self.bytes.as_chunks().0.iter().map(move |bytes| order.u64(*bytes))

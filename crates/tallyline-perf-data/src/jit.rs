@@ -1,6 +1,7 @@
 //! Symbols of code that a program compiled for itself: `/tmp/perf-PID.map`, as perf defines it.
 
-/// Functions by address. Lines that make no sense are skipped, as perf does.
+/// A map of a JIT compiler's functions by address, from `/tmp/perf-PID.map`. Lines that make no sense are
+/// skipped, as perf does.
 #[derive(Clone, Debug, Default)]
 pub struct JitMap {
     /// First address, end, name; by first address.
@@ -13,8 +14,8 @@ impl JitMap {
         format!("/tmp/perf-{pid}.map")
     }
 
-    /// Each line is an address and a length in hexadecimal digits, and a name, which may have blanks.
-    /// A later line stands for code that was compiled again.
+    /// Parses lines of an address and a length in hexadecimal digits, and a name, which may have blanks. A
+    /// later line stands for code that was compiled again.
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         let mut symbols: Vec<_> = lines.filter_map(|line| symbol(std::str::from_utf8(line).ok()?)).collect();
@@ -24,7 +25,7 @@ impl JitMap {
         Self { symbols }
     }
 
-    /// Symbols that are known by their starts only: each goes on to the next.
+    /// Creates a map of symbols that are known by their starts only: each extends to the next.
     pub fn of_starts(mut starts: Vec<(u64, String)>) -> Self {
         // a stable sort: of several names of one address the first one counts
         starts.sort_by_key(|(start, _)| *start);
@@ -35,7 +36,7 @@ impl JitMap {
         }
     }
 
-    /// The function at an address, and how far into it that is.
+    /// Returns the function at an address, and the address's offset in it.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
         let index = self.symbols.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, end, name) = &self.symbols[index];

@@ -38,5 +38,5 @@ pub use sample::Sample;
 pub use spaces::AddressSpaces;
 pub use writer::Writer;
 
-/// The most bytes that the compressed records of one file may inflate to.
+/// The limit of the bytes that compressed records of one file may inflate to.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

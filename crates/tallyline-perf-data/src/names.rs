@@ -14,7 +14,7 @@ pub(crate) const RAW: u32 = 4;
 /// `PERF_TYPE_BREAKPOINT`.
 pub const BREAKPOINT: u32 = 5;
 
-/// Type, number and name; where two have the same number the first is perf's own name.
+/// Table of events: type, number and name; of names for one number the first is perf's own.
 pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (HARDWARE, 0, "cycles"),
     (HARDWARE, 0, "cpu-cycles"),
@@ -43,7 +43,7 @@ pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (SOFTWARE, 11, "cgroup-switches"),
 ];
 
-/// A name where the recording has none, with perf's modifiers.
+/// Returns a name for an event that the recording does not name, with perf's modifiers.
 pub(crate) fn of_attr(attr: &Attr) -> String {
     let known = NAMES.iter().find(|(kind, config, _)| (*kind, *config) == (attr.kind, attr.config));
     let name = match (known, attr.kind) {
@@ -56,7 +56,7 @@ pub(crate) fn of_attr(attr: &Attr) -> String {
     name + &modifiers(attr)
 }
 
-/// perf's modifiers behind a colon; nothing where there are none.
+/// Formats perf's modifiers behind a colon; empty if there are none.
 pub(crate) fn modifiers(attr: &Attr) -> String {
     let mut name = String::new();
     let excludes = |flag: u64| attr.flags & flag != 0;

@@ -16,7 +16,7 @@ const KERNEL: i32 = -1;
 /// The number of mappings that may be copied because processes fork and then map something themselves.
 const COPY_LIMIT: u64 = 1 << 26;
 
-/// A file, or what else code and data are in. The index is stable while a recording is read.
+/// The index of a mapped object, stable while a recording is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DsoId(NonZeroU32);
 
@@ -49,7 +49,7 @@ pub enum DsoKind {
     Anonymous,
 }
 
-/// A file, or what else code and data are in.
+/// An object that code and data are mapped from: a file, the kernel, the vdso, or anonymous memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dso {
     /// Its path, or what the kernel or perf call it.
@@ -66,7 +66,7 @@ pub struct Dso {
 }
 
 impl Dso {
-    /// Makes an object that nothing is known of but its path and kind.
+    /// Creates an object by its path and kind.
     pub fn new(path: impl Into<String>, kind: DsoKind) -> Self {
         Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
     }
@@ -89,8 +89,8 @@ impl Dso {
         self.build_id
     }
 
-    /// Returns a symbol of the kernel, and where it was on the machine. Against its address in `vmlinux` that is
-    /// how far the kernel was moved (KASLR).
+    /// Returns a kernel symbol with its address on the recorded machine. The difference from its address in
+    /// `vmlinux` is the kernel's displacement (KASLR).
     #[inline]
     pub fn reference(&self) -> Option<&(String, u64)> {
         self.reference.as_ref()
@@ -106,7 +106,7 @@ impl Dso {
 /// The number of processes kept for a file: one that still runs is enough.
 const PROCESSES_KEPT: usize = 16;
 
-/// An address within a file.
+/// An address resolved to an object and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedAddress {
     /// The object.
@@ -170,7 +170,7 @@ pub struct AddressSpaces {
 }
 
 impl AddressSpaces {
-    /// Nothing is mapped yet; build-ids come from the recording's table where mappings have none.
+    /// Creates empty address spaces; build-ids come from the recording's table where mappings have none.
     pub fn new(recording: &Recording<'_>) -> Self {
         Self {
             dsos: Vec::new(),
@@ -182,7 +182,7 @@ impl AddressSpaces {
         }
     }
 
-    /// Takes a record into account; samples change nothing.
+    /// Applies a record to the address spaces; samples change nothing.
     ///
     /// # Errors
     /// More copies of mappings than any real recording needs.
@@ -222,18 +222,18 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// The file with this index.
+    /// Returns the file with this index.
     pub fn dso(&self, id: DsoId) -> &Dso {
         // ids come from here, and none is ever taken away
         &self.dsos[id.position()]
     }
 
-    /// All files that were mapped so far.
+    /// Returns all files that were mapped so far.
     pub fn dsos(&self) -> impl Iterator<Item = (DsoId, &Dso)> {
         (0..).map_while(DsoId::from_position).zip(&self.dsos)
     }
 
-    /// The name of a thread, if it is known.
+    /// Returns the name of a thread, if it is known.
     pub fn comm(&self, tid: i32) -> Option<&Arc<str>> {
         self.comms.get(&tid)
     }
@@ -341,7 +341,7 @@ impl AddressSpaces {
     }
 }
 
-/// The part of a mapping from `end` on.
+/// Keeps the part of a mapping from `end` on.
 fn keep_tail(space: &mut BTreeMap<u64, MappedRange>, first: u64, mapped: MappedRange, end: u64) {
     if mapped.end > end {
         space
@@ -349,7 +349,7 @@ fn keep_tail(space: &mut BTreeMap<u64, MappedRange>, first: u64, mapped: MappedR
     }
 }
 
-/// The name a file is known by, what it is, and the symbol that the kernel's path ends with.
+/// Returns the name a file is known by, what it is, and the symbol that the kernel's path ends with.
 fn classify<'a>(mapping: &Mmap<'a>, is_kernel: bool) -> (&'a [u8], DsoKind, Option<&'a [u8]>) {
     const KALLSYMS: &[u8] = b"[kernel.kallsyms]";
     let path = mapping.path;

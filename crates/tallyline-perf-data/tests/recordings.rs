@@ -12,7 +12,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Samples, those of programs, and those among them in the program itself.
+/// Counts the samples, those of programs, and those among them in the program itself.
 fn count(recording: &Recording<'_>) -> (usize, usize, usize) {
     let mut spaces = AddressSpaces::new(recording);
     let (mut all, mut user, mut program) = (0, 0, 0);

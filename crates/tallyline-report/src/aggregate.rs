@@ -28,7 +28,7 @@ impl Weighing {
     }
 }
 
-/// A row.
+/// A row of a table: the values of its keys, and its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub(crate) values: Box<[u64]>,
@@ -53,7 +53,7 @@ impl Row {
     }
 }
 
-/// Rows, the largest first.
+/// A table: rows by sort keys, the largest first.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The rows.
@@ -68,7 +68,7 @@ pub struct Table {
 
 type RowCounts = FxHashMap<Box<[u64]>, Box<[Counts]>>;
 
-/// Counts the samples of some events by columns. Cost: one hash for each sample, in parallel.
+/// Groups the samples of some events into rows by columns. Costs one hash for each sample; runs in parallel.
 pub fn aggregate(
     profile: &Profile,
     columns: &[Column],
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Samples of everything at random, many of them equal in some keys.
+    /// Returns a profile of random samples, many of them equal in some keys.
     fn profile(random: &mut Random, count: usize) -> Profile {
         let mut samples = Samples::default();
         let names: Vec<NameId> = ["a", "b", "c", "d"].iter().map(|name| samples.names.intern(name)).collect();

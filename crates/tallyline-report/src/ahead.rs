@@ -42,7 +42,7 @@ struct Sampled {
 }
 
 impl First {
-    /// Nothing was read yet.
+    /// Creates the state before anything was read.
     pub(super) fn new(spaces: AddressSpaces) -> First {
         First { spaces, seen: FxHashMap::default(), samples: 0 }
     }
@@ -61,7 +61,7 @@ impl First {
         self.samples >= FIRST
     }
 
-    /// The files, those with the most samples first.
+    /// Returns the files, those with the most samples first.
     fn files(&self) -> Vec<Sampled> {
         let mut by_file: BTreeMap<DsoId, Sampled> = BTreeMap::new();
         for ((pid, mode, ip), samples) in &self.seen {
@@ -101,7 +101,7 @@ pub(super) struct Asking<'scope> {
 }
 
 impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
-    /// None yet.
+    /// Creates the analysis; no program is analysed yet.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         programs: &'env dyn Programs,
@@ -133,7 +133,7 @@ impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
         }
     }
 
-    /// The program of a file, if it was begun with.
+    /// Returns the program of a file, if it was begun with.
     pub(super) fn program(&self, dso: &Dso) -> Option<Result<Arc<Program>, String>> {
         self.jobs.iter().find(|job| is_same(&job.dso, dso))?.opened.recv().ok()
     }
@@ -148,7 +148,8 @@ impl<'scope, 'env> EagerAnalysis<'scope, 'env> {
 }
 
 impl Asking<'_> {
-    /// The answers, when they are there. Not for threads of the pool, whose help may be needed for them.
+    /// Returns the answers, when they are there. Not for threads of the pool, whose help may be needed for
+    /// them.
     pub(super) fn wait(self) -> Result<Answers, String> {
         let answers = self.answers.join().unwrap_or_else(|panic| resume_unwind(panic));
         answers.unwrap_or_else(|| Err("no debug information".to_owned()))

@@ -4,19 +4,19 @@ use super::programs::Program;
 use std::sync::Arc;
 use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
-/// The files of a profile: open, or why not.
+/// The files of a profile, each open or with the reason why not.
 #[derive(Default)]
 pub struct Binaries {
     pub(super) list: Vec<Option<Result<Arc<Program>, String>>>,
 }
 
 impl Binaries {
-    /// The program of a file.
+    /// Returns the open program of a file.
     pub fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
-    /// Why there is none.
+    /// Returns the reason why a file's program could not be opened.
     pub fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }
@@ -31,12 +31,12 @@ pub(super) struct Addresses<'p> {
 }
 
 impl<'p> Addresses<'p> {
-    /// Those of a file, with its program.
+    /// Returns those of a file, with its program.
     pub(super) fn of(dso: &Dso, program: &'p Program) -> Addresses<'p> {
         Addresses { kind: dso.kind(), program, slide: slide(dso, program) }
     }
 
-    /// The address of an offset.
+    /// Returns the address of an offset.
     pub(super) fn at(&self, offset: u64) -> u64 {
         match self.kind {
             DsoKind::File | DsoKind::Vdso => self.program.image.address_of(offset).unwrap_or(offset),

@@ -34,7 +34,7 @@ impl Counts {
         self.total = self.total.saturating_add(other.total);
     }
 
-    /// The share in percent of a whole.
+    /// Returns the share in percent of a whole.
     pub fn percent(&self, whole: &Counts) -> f64 {
         if whole.total == 0 { 0.0 } else { self.total as f64 * 100.0 / whole.total as f64 }
     }

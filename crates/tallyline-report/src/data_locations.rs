@@ -79,7 +79,7 @@ pub(crate) struct DataCollector {
 }
 
 impl DataCollector {
-    /// Returns the index of a location; of a new one it keeps the address.
+    /// Returns the index of a location; stores its address when it is new.
     pub(crate) fn intern(&mut self, place: Place, recorded: u64) -> Option<DataId> {
         if let Some(id) = self.ids.get(&place) {
             return Some(*id);

@@ -33,18 +33,18 @@ pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {
     }
 }
 
-/// The registers of a sample at its own place in the code.
+/// Returns the registers of a sample at its own place in the code.
 fn registers<'s, 'a>(sample: &'s Sample<'a>) -> Option<&'s Registers<'a>> {
     let user = sample.user_registers.as_ref().filter(|_| sample.mode == CpuMode::User);
     sample.interrupt_registers.as_ref().or(user)
 }
 
-/// The general registers, a bit for each of the kernel's numbers.
+/// Returns the general registers, a bit for each of the kernel's numbers.
 pub(super) fn needed(arch: &str) -> Option<u64> {
     numbers(arch).map(|numbers| numbers.iter().fold(0, |mask, number| mask | 1 << number))
 }
 
-/// The kernel's numbers of the general registers, in DWARF's order.
+/// Returns the kernel's numbers of the general registers, in DWARF's order.
 fn numbers(arch: &str) -> Option<&'static [u8]> {
     const X86: [u8; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
     const ARM: [u8; 32] = [
@@ -79,7 +79,7 @@ fn linked(samples: &Samples, binaries: &Binaries, group: &SampleGroup) -> Option
     program.symbols().data_at(address).and(Some((code?, address)))
 }
 
-/// The addresses of data in each file's variables, as the linker gave them.
+/// Returns the addresses of data in each file's variables, as the linker gave them.
 pub(super) fn in_variables(samples: &Samples, binaries: &Binaries) -> FxHashMap<DsoId, Vec<u64>> {
     let mut found: FxHashMap<DsoId, Vec<u64>> = FxHashMap::default();
     if samples.data.is_empty() {

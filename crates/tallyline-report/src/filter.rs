@@ -6,7 +6,7 @@ use super::profile::Profile;
 use super::samples::SampleGroup;
 use std::collections::{BTreeSet, HashSet};
 
-/// The conditions on samples. An empty list lets everything through, and so does `None`.
+/// Conditions on samples. An empty list or `None` accepts everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Names of threads.
@@ -71,7 +71,7 @@ impl Filter {
     }
 }
 
-/// The name of some kind that a sample has: what filters compare.
+/// Returns the name of some kind that a sample has: what filters compare.
 fn name_of<'p>(profile: &'p Profile, group: &SampleGroup, kind: NameKind) -> Option<&'p str> {
     Some(match kind {
         NameKind::Thread => profile.text(group.comm),
@@ -89,7 +89,7 @@ fn name_of<'p>(profile: &'p Profile, group: &SampleGroup, kind: NameKind) -> Opt
     })
 }
 
-/// The names of some kind that the samples of a profile have.
+/// Returns the distinct names of one kind in the samples of a profile.
 pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
     // many samples are at one place
     let mut seen = HashSet::new();

@@ -3,7 +3,7 @@
 use super::aggregate::Row;
 use super::counts::Counts;
 
-/// A row of one level.
+/// A node of a hierarchical table: a row of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub(crate) value: u64,
@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// The tree of some rows. The sum over children is the parent.
+/// Builds the tree of some rows. A parent's counts are the sum of its children's.
 pub fn hierarchy(rows: &[Row]) -> Vec<Node> {
     let mut roots = Vec::new();
     for row in rows {

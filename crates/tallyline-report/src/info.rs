@@ -17,7 +17,7 @@ pub struct EventInfo {
     pub has_source: bool,
 }
 
-/// The events and the machine of a recording, and what of it is missing or damaged.
+/// The events and the machine of a recording, and notes about missing or damaged parts.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// The events.

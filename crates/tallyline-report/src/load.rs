@@ -46,7 +46,7 @@ impl LoadedSamples {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
-    /// Reads all samples of a file a piece at a time. None if it has to be read as a whole.
+    /// Reads all samples of a file a piece at a time; `None` if it has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.
@@ -57,7 +57,7 @@ impl LoadedSamples {
         read(pieces, apart, None, None)
     }
 
-    /// Returns the facts that do not depend on samples.
+    /// Returns the description of the events and the machine.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }
@@ -213,14 +213,14 @@ struct Losses {
 }
 
 impl Losses {
-    /// Each lost sample once: events that count what they lost count those of full rings, too.
+    /// Returns each lost sample once: events that count what they lost count those of full rings, too.
     fn total(&self, is_counted: bool) -> u64 {
         // the end is missing where the recorder was killed
         if is_counted { self.samples.max(self.records) } else { self.samples.saturating_add(self.records) }
     }
 }
 
-/// Everything but samples.
+/// Returns what a recording says besides samples.
 fn described(recording: &Recording<'_>) -> RecordingInfo {
     let features = recording.features();
     let events = recording.events().iter().map(|event| {
@@ -345,13 +345,13 @@ impl Known {
     }
 }
 
-/// The time that counts: all ones is perf's mark for none, and what has none comes first.
+/// Returns the time that counts: all ones is perf's mark for none, and what has none comes first.
 fn time_of(time: Option<u64>) -> u64 {
     time.filter(|time| *time != u64::MAX).unwrap_or(0)
 }
 
 impl SampleReader {
-    /// The event of accesses that traces of the hardware have, behind those of the recording.
+    /// Returns the event of the accesses in hardware traces, which follows those of the recording.
     fn memory_event(&mut self, index: usize) -> usize {
         if self.info.events.len() == index {
             self.info.events.push(EventInfo {
@@ -392,7 +392,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// The return address, if the sample is at a function's first instruction and not precise.
+    /// Returns the return address, if the sample is at a function's first instruction and not precise.
     fn return_address(&self, event: usize, sample: &Sample<'_>) -> Option<u64> {
         let is_precise = sample.exact || self.info.events.get(event).is_none_or(|event| event.is_precise);
         if is_precise { None } else { sample.return_address(&self.info.arch) }
@@ -447,8 +447,8 @@ impl SampleReader {
         }
     }
 
-    /// The samples in an order in which each comes after what has changed before it: of time, if they are
-    /// kept apart; or else those between two changes as they are in the file. `changes` are in the order
+    /// Returns the samples in an order in which each comes after what has changed before it: of time, if they
+    /// are kept apart; or else those between two changes as they are in the file. `changes` are in the order
     /// of time.
     fn order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..).take(self.list.len()).collect();
@@ -640,7 +640,7 @@ impl Loader<'_> {
         place
     }
 
-    /// The place that a function returns to, by the copy of the stack.
+    /// Returns the place that a function returns to, by the copy of the stack.
     fn unwind(&mut self, sample: &PackedSample, same: &SampleKey, spaces: &AddressSpaces) -> Option<PlaceId> {
         let unwinder = self.unwinder.as_mut().filter(|_| same.mode == CpuMode::User)?;
         let caller = spaces.resolve(same.pid, same.mode, same.ip).and_then(|location| {

@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 16;
 /// The number of members that one type may unfold to.
 const MEMBERS_LIMIT: usize = 1 << 14;
 
-/// A member, or a base, or a variant.
+/// A member, base or variant of a type, with its own members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     pub(crate) number: u32,
@@ -23,7 +23,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Makes the member of a number at an offset, with its own members.
+    /// Creates the member with an index and an offset, with its own members.
     pub fn new(
         number: u32,
         ty: String,
@@ -72,7 +72,7 @@ impl Member {
     }
 }
 
-/// The members of a type; none if it is no struct, class or union.
+/// Returns the members of a type; none if it is no struct, class or union.
 pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
     let mut budget = MEMBERS_LIMIT;
     of_type(types, id, 0, 0, &mut budget).unwrap_or_default()
@@ -111,7 +111,7 @@ pub(super) fn path_to_part(members_of: &[Member], start: u64, name: &str) -> Opt
     })
 }
 
-/// None where there are too many.
+/// Returns the members of a type; `None` if there are too many.
 fn of_type(types: &Types, id: TypeId, base: u64, depth: usize, budget: &mut usize) -> Option<Vec<Member>> {
     let Type::Record(record) = types.get(types.strip(id)) else { return Some(Vec::new()) };
     let record = types.record(record);

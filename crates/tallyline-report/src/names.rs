@@ -1,13 +1,13 @@
-//! Texts by number: rows are compared by numbers, and texts are made once.
+//! An interner of texts.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The number of a text. Equal texts have equal numbers within one profile.
+/// The id of an interned text. Equal texts have equal ids within one profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// Texts by number.
+/// An interner of texts.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
@@ -15,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a text.
+    /// Returns the id of a text, which is added if it is new.
     pub(crate) fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {
             return *id;
@@ -28,12 +28,12 @@ impl Names {
         id
     }
 
-    /// The text with a number; empty for one that was never given out.
+    /// Returns the text of an id; empty for an unknown one.
     pub fn get(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// The number of a text that is there already.
+    /// Returns the id of a text, if it was interned.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.ids.get(text).copied()
     }

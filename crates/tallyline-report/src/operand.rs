@@ -12,7 +12,7 @@ use tallyline_perf_data::spaces::DsoId;
 /// The type of an instruction's operand, or the reason why there is none.
 pub type Outcome = tallyline_inference::Outcome<Operand, Reason>;
 
-/// The outcome at places that were not looked at.
+/// The outcome of places that were not analysed.
 pub(crate) const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
 
 /// Returns whether a sample with an outcome counts as eligible: its code has debug information, and it accesses memory
@@ -21,7 +21,7 @@ pub fn is_eligible(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
 }
 
-/// A part of a type.
+/// The part of a type that an instruction accesses, with interned names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The type.
@@ -48,7 +48,7 @@ pub struct Operand {
     pub writes: bool,
 }
 
-/// A node of a container that has a type as a part.
+/// A container's node that contains a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Within {
     /// The node's type.
@@ -59,7 +59,7 @@ pub struct Within {
     pub start: u64,
 }
 
-/// Why it is not known what an instruction accesses.
+/// The reason for which the type of an operand is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Types were not asked for.
@@ -83,7 +83,7 @@ pub enum Reason {
 }
 
 impl Operand {
-    /// The name of the object that it is a part of: of the node of a container, else of its type.
+    /// Returns the name of the object: that of the container's node, else of the type.
     pub fn object(&self) -> NameId {
         self.within.map_or(self.name, |node| node.name)
     }
@@ -97,7 +97,7 @@ impl Operand {
 }
 
 impl Reason {
-    /// As it is shown; `text` looks up names.
+    /// Formats the reason; `text` looks up names.
     pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
         match self {
             Reason::NotLooked => "types were not asked for".to_owned(),

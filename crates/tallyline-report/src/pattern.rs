@@ -19,7 +19,7 @@ const NEAREST: usize = 3;
 /// Longer names are not compared letter by letter.
 const COMPARED_LIMIT: usize = 256;
 
-/// A kind of names, which decides what may be left out of one.
+/// A kind of names, which decides what an abbreviation may leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// Data types: `struct`, scopes and template arguments may be left out.
@@ -42,7 +42,7 @@ pub struct NamePattern {
     regex: Option<Regex>,
 }
 
-/// The way in which names were found.
+/// The way in which a pattern matched: as a name, a glob, without template arguments, or as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The name itself.
@@ -55,7 +55,7 @@ pub enum FoundBy {
     Part,
 }
 
-/// The names that a pattern stands for.
+/// The names that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'n> {
     /// At least one, and how they were found.
@@ -91,7 +91,7 @@ impl NamePattern {
         Ok(NamePattern { text: text.to_owned(), regex })
     }
 
-    /// Parses a list with commas between; those inside of brackets and slashes belong to a name.
+    /// Parses a comma-separated list; commas inside brackets and slashes belong to a name.
     ///
     /// # Errors
     /// See [`NamePattern::parse`].
@@ -99,7 +99,7 @@ impl NamePattern {
         split(text).into_iter().map(NamePattern::parse).collect()
     }
 
-    /// Finds those of some names that this stands for.
+    /// Returns those of some names that the pattern matches.
     pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> Found<'n> {
         let select = |matches: &dyn Fn(&str) -> bool| -> BTreeSet<&'n str> {
             names.iter().copied().filter(|name| matches(name)).collect()
@@ -150,7 +150,7 @@ fn is_name(kind: NameKind, name: &str, typed: &str) -> bool {
     }
 }
 
-/// A name without what may always be left out: the keyword of a type, the folders of a file.
+/// Returns a name without what may always be left out: the keyword of a type, the folders of a file.
 fn short(kind: NameKind, name: &str) -> &str {
     match kind {
         NameKind::Type => without_keyword(name),
@@ -166,7 +166,8 @@ fn without_keyword(name: &str) -> &str {
     }
 }
 
-/// The end of the scopes in front of a name, which may have template arguments with scopes themselves.
+/// Returns the end of the scopes in front of a name, which may have template arguments with scopes
+/// themselves.
 fn scope_end(name: &str) -> usize {
     let (mut depth, mut end) = (0_usize, 0);
     let bytes = name.as_bytes();
@@ -181,7 +182,7 @@ fn scope_end(name: &str) -> usize {
     end
 }
 
-/// A name without all that is in angle brackets.
+/// Returns a name without all that is in angle brackets.
 fn without_arguments(name: &str) -> String {
     let mut depth = 0_usize;
     let mut stem = String::with_capacity(name.len());
@@ -197,7 +198,7 @@ fn without_arguments(name: &str) -> String {
     if depth == 0 { stem } else { name.to_owned() }
 }
 
-/// The regular expression of a glob; none for a text without wildcards.
+/// Returns the regular expression of a glob; `None` for a text without wildcards.
 fn glob(text: &str) -> Option<String> {
     if !text.contains(['*', '?', '[']) {
         return None;
@@ -266,7 +267,7 @@ fn closes(rest: &str) -> bool {
     rest.ends_with('/') || rest.contains("/,")
 }
 
-/// The names that differ by few letters, as a whole or without what may be left out.
+/// Returns the names that differ by few letters, as a whole or without what may be left out.
 fn nearest<'n>(kind: NameKind, typed: &str, names: &BTreeSet<&'n str>) -> Vec<&'n str> {
     let limit = typed.len() / 3 + 1;
     if typed.len() > COMPARED_LIMIT {

@@ -37,7 +37,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns the facts that do not depend on samples.
+    /// Returns the description of the events and the machine.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }

@@ -7,19 +7,19 @@ use tallyline_inference::code::Image;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::Dso;
 
-/// Finds programs. Opening is asked for once for each file of a recording, in parallel.
+/// A finder of programs, which opens each file of a recording once, in parallel.
 pub trait Programs: Sync {
-    /// The program of a file of the recording, or why it cannot be had, in a few words.
+    /// Returns the program of a file of the recording, or why it cannot be had, in a few words.
     fn open(&self, dso: &Dso) -> Result<Program, String>;
 
-    /// The names of code that a process compiled for itself.
+    /// Returns the names of code that a process compiled for itself.
     fn jit(&self, pid: i32) -> Option<JitMap>;
 
-    /// The kernel's symbols by the addresses that it had on the machine recorded.
+    /// Returns the kernel's symbols by the addresses that it had on the machine recorded.
     fn kernel(&self) -> Option<JitMap>;
 }
 
-/// A program, open.
+/// An open program: code, debug information and symbols.
 pub struct Program {
     pub(crate) image: Image,
     pub(crate) debug: Option<Debug>,
@@ -28,18 +28,18 @@ pub struct Program {
 }
 
 impl Program {
-    /// Makes a program of its code, its debug information, and its BTF.
+    /// Creates a program of its code, its debug information, and its BTF.
     pub fn new(image: Image, debug: Option<Debug>, btf: Option<Vec<u8>>) -> Program {
         Program { image, debug, btf, store: None }
     }
 
-    /// Takes the types from a store, and keeps new ones there.
+    /// Sets the cache that types are taken from and stored in.
     #[must_use]
     pub fn with_store(self, store: Option<Box<dyn Store>>) -> Program {
         Program { store, ..self }
     }
 
-    /// Returns its code.
+    /// Returns the image: code, data and symbols.
     pub fn image(&self) -> &Image {
         &self.image
     }
@@ -90,18 +90,18 @@ impl Debug {
 }
 
 impl Program {
-    /// Returns whether any file tells the types of its data.
+    /// Returns whether debug information or BTF is available.
     pub(crate) fn has_types(&self) -> bool {
         self.debug.is_some() || self.btf.is_some()
     }
 
-    /// The symbols: of the debug file, where there is one.
+    /// Returns the symbols: of the debug file, where there is one.
     pub fn symbols(&self) -> &Image {
         self.debug.as_ref().and_then(|debug| debug.symbols.as_ref()).unwrap_or(&self.image)
     }
 }
 
-/// Reads the kernel's list of symbols, `/proc/kallsyms`. Nothing where it hides the addresses.
+/// Reads the kernel's list of symbols, `/proc/kallsyms`; empty if it hides the addresses.
 pub fn kallsyms(text: &[u8]) -> Option<JitMap> {
     let mut symbols = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {

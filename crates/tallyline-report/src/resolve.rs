@@ -106,7 +106,7 @@ impl Samples {
     }
 }
 
-/// The address of a place as the linker gave it; where the file is not there, the offset.
+/// Returns the address of a place as the linker gave it; where the file is not there, the offset.
 fn address(all: &[Option<Addresses<'_>>], place: &Place) -> u64 {
     let addresses = place.dso.and_then(|dso| all.get(dso.position())?.as_ref());
     addresses.map_or(place.offset, |addresses| addresses.at(place.offset))

@@ -187,7 +187,7 @@ impl Operands {
 }
 
 impl LocatedSamples {
-    /// Passes samples on whose types were not asked for: each is charged to the place where it was taken.
+    /// Converts the samples to the next stage without types: each is charged to the place where it was taken.
     pub(crate) fn untyped(self) -> TypedSamples {
         let LocatedSamples { samples, binaries, .. } = self;
         TypedSamples { samples, binaries, charges: Charges::default(), operands: Operands::default() }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
-/// The sharing of cache lines, as samples show it.
+/// The cache lines that CPUs or threads share, by samples.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
     pub(crate) lines: Vec<Line>,
@@ -253,7 +253,7 @@ fn is_remote(source: DataSource) -> bool {
     source.is_remote() || source.level() & REMOTE != 0
 }
 
-/// A cache line.
+/// A shared cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub(crate) address: u64,
@@ -289,12 +289,13 @@ impl Line {
         self.transfers
     }
 
-    /// Returns whether one wrote a byte and another accessed it.
+    /// Returns whether the line is truly shared: one CPU or thread wrote a byte and another accessed it.
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 
-    /// Returns whether one wrote some bytes and another accessed others.
+    /// Returns whether the line is falsely shared: one CPU or thread wrote some bytes and another accessed
+    /// others.
     pub fn is_false(&self) -> bool {
         self.is_false
     }
@@ -309,13 +310,13 @@ impl Line {
         &self.nodes
     }
 
-    /// Returns the bytes accessed, by offset in the line.
+    /// Returns the accessed parts, by offset in the line.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 }
 
-/// Some bytes of a line, as one field of a type.
+/// A part of a line: the bytes of one field of a type.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub(crate) offset: u32,
@@ -428,7 +429,7 @@ fn access(group: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
     }
 }
 
-/// In which address space, and where there.
+/// Returns the address space of a sample and its address there.
 fn space(group: &SampleGroup) -> (i32, u64) {
     let is_kernels = group.address >> 63 != 0;
     match group.physical_address {
@@ -471,7 +472,7 @@ impl Building {
         (if store { &mut part.writers } else { &mut part.readers }).insert(actor);
     }
 
-    /// The line, if it is shared.
+    /// Returns the line, if it is shared.
     fn finish(mut self, pid: i32, address: u64) -> Option<Line> {
         self.classify();
         if self.line.actors.len() < 2 || self.line.counts.stores == 0 && self.line.counts.hitm() == 0 {
@@ -495,7 +496,7 @@ impl Building {
     }
 }
 
-/// The bytes of an access that are on the line that it starts on.
+/// Returns the bytes of an access that are on the line that it starts on.
 fn mask(offset: u32, width: u32, line_size: u32) -> u128 {
     let grain = (line_size / 128).max(1);
     let (first, last) = (offset / grain, offset.saturating_add(width - 1).min(line_size - 1) / grain);

@@ -106,7 +106,7 @@ fn apply(
 /// aarch64's register with the return address.
 const LINK: u32 = 30;
 
-/// The kernel's number of a register that DWARF numbers.
+/// Returns the kernel's number of a register that DWARF numbers.
 fn kernels(machine: Machine, register: u16) -> Option<u32> {
     const X86_64: [u32; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
     match machine {

@@ -6,7 +6,7 @@ use std::io;
 /// Words of the kernel's CPU masks: room for 65 536 CPUs.
 const MASK_WORDS: usize = 1024;
 
-/// The CPUs that this process may run on, by number.
+/// Returns the CPUs that this process may run on, by number.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut mask = [0u64; MASK_WORDS];
     // SAFETY: the kernel writes at most the given number of bytes into the mask.

@@ -98,12 +98,12 @@ fn profile(folder: &str) -> &str {
     folder.rsplit('/').nth(3).unwrap_or("unknown")
 }
 
-/// Memory that can be had without swapping, in bytes.
+/// Returns the bytes of memory that can be allocated without swapping.
 pub fn memory_available() -> Option<u64> {
     memory("MemAvailable")
 }
 
-/// The last-level cache's size as the system reports it, in bytes.
+/// Returns the last-level cache's size as the system reports it, in bytes.
 pub fn last_level_cache_bytes() -> Option<u64> {
     (2..=4).rev().find_map(cache_bytes)
 }
@@ -115,7 +115,7 @@ fn memory(name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The size of the cache of a level as the system reports it, in bytes.
+/// Returns the size of the cache of a level as the system reports it, in bytes.
 pub fn cache_bytes(level: u32) -> Option<u64> {
     (0..8).find_map(|index| {
         let file = |name: &str| line_of(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));

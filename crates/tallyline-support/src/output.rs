@@ -29,7 +29,7 @@ impl Color {
     }
 }
 
-/// The place where results go.
+/// The destination of results: a file or standard output.
 ///
 /// It is opened before anything is measured, so that a path that cannot be written is found before
 /// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
@@ -100,7 +100,7 @@ fn stdout_choice(color: Color) -> ColorChoice {
     }
 }
 
-/// A name from a file as it can be shown on a terminal: control characters could do anything there.
+/// Returns a name from a file with its control characters replaced, as they could do anything on a terminal.
 pub fn printable(name: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(name);
     if text.chars().any(char::is_control) {

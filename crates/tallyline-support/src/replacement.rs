@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Symbolic links that are followed before it is an error, as the kernel has it.
 const LINKS: usize = 40;
 
-/// A file that is written beside the one whose place it takes: until it is complete nobody sees it,
-/// and what was there stays, whether the disk is full or the run is broken off.
+/// A new file under construction, written beside the one that it will replace: until it is complete nobody
+/// sees it, and what was there stays, whether the disk is full or the run is broken off.
 ///
 /// Pipes, devices and what cannot have a file beside it (in a folder that may not be written to) are
 /// written to as they are.
@@ -23,8 +23,8 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Makes sure that the file can be written. What is written to as it is stays open, as a reader of a
-    /// pipe takes its closing for the end; of other files nothing is kept and nothing changed.
+    /// Checks that the file can be written. What is written to as it is stays open, as a reader of a pipe
+    /// takes its closing for the end; of other files nothing is kept and nothing changed.
     pub fn check(path: &Path) -> io::Result<Option<Replacement>> {
         let made = Replacement::create(path)?;
         Ok(if made.part.is_none() { Some(made) } else { None })
@@ -63,7 +63,7 @@ impl Replacement {
         &self.path
     }
 
-    /// Puts the file in its place, once all of it is on the disk.
+    /// Renames the file to its destination, once all of it is on the disk.
     pub fn finish(mut self) -> io::Result<()> {
         if self.part.is_none() && self.file.metadata()?.is_file() && !self.appends {
             let end = self.file.stream_position()?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The distribution of a case's, or of a ratio's, rounds.
+/// The median and spread of a case's, or of a ratio's, rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// The middle round; the mean of the middle two where their number is even.

@@ -32,7 +32,7 @@ const END: Time = 1 << 56;
 /// Returns that are remembered.
 const CALLS_LIMIT: usize = 1 << 16;
 
-/// The cost of an instruction.
+/// The modelled cost of an instruction, over all its executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCost {
     /// The number of its executions.
@@ -126,7 +126,7 @@ impl std::ops::AddAssign for InstructionCost {
     }
 }
 
-/// The cost of a trace.
+/// The modelled cost of a trace, by instruction.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCosts {
     /// By the trace's index of the instruction.
@@ -177,7 +177,8 @@ impl TraceCosts {
     }
 }
 
-/// Cores that run by the model's time.
+/// Cores of a model that counts cycles: an implementation of the replay's
+/// [`CoreModel`](tallyline_trace::coherence::CoreModel).
 pub struct TimedCores {
     processor: Processor,
     caches: Caches,
@@ -214,7 +215,7 @@ impl TimedCores {
         })
     }
 
-    /// Runs what is left, and returns what all of it cost.
+    /// Runs the instructions that are left, and returns the costs.
     pub fn finish(mut self) -> TraceCosts {
         for place in 0..self.threads.len() {
             if let Some(last) = self.threads[place].pending.take() {

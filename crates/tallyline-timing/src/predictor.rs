@@ -80,7 +80,7 @@ impl Predictor {
         self.tables[table].get(index).filter(|entry| entry.tag == tag)
     }
 
-    /// The index in a table, and the tag.
+    /// Returns the index in a table, and the tag.
     fn place(&self, address: u64, length: u32) -> (usize, u16) {
         let history = self.history & ((1 << length) - 1);
         let mixed = (address ^ history.wrapping_mul(MIX).rotate_left(29)).wrapping_mul(MIX);

@@ -54,7 +54,7 @@ pub struct Processor {
 }
 
 impl Default for Processor {
-    /// A core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them.
+    /// Creates a core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them.
     fn default() -> Self {
         Self {
             line_size: 64,

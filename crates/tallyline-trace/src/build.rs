@@ -40,7 +40,7 @@ fn zigzag(value: u64) -> u64 {
 }
 
 impl Builder {
-    /// A trace that begins as one of every N-th access does.
+    /// Creates a trace that claims to have one of every N accesses.
     pub(crate) fn new(every: u64) -> Self {
         let mut body = Vec::new();
         body.extend(0_u32.to_le_bytes());
@@ -61,7 +61,7 @@ impl Builder {
         self.bytes.extend(body);
     }
 
-    /// Instructions of 4 bytes from an address on; the number of the first.
+    /// Adds instructions of 4 bytes from an address on; returns the index of the first.
     pub(crate) fn instructions(&mut self, address: u64, count: u32) -> u64 {
         let first = self.instructions;
         let mut body = first.to_le_bytes().to_vec();
@@ -89,7 +89,7 @@ impl Builder {
         self.block(b"MAPS", &body);
     }
 
-    /// A point's number, the next of all threads.
+    /// Returns the next number of a point of synchronisation, counted over all threads.
     pub(crate) fn number(&mut self) -> u64 {
         self.points += 1;
         self.points - 1
@@ -138,7 +138,7 @@ impl ThreadBuilder {
         }
     }
 
-    /// An access by the instruction of a number, `advance` instructions after the last event.
+    /// Adds an access by an instruction, `advance` instructions after the last event.
     pub(crate) fn access(&mut self, instruction: u64, address: u64, size: u64, store: bool, advance: u64) {
         let distance = instruction.wrapping_sub(self.instruction);
         let together = distance == advance;
@@ -157,7 +157,7 @@ impl ThreadBuilder {
         self.accesses += 1;
     }
 
-    /// A point of synchronisation with a number of [`Builder::number`].
+    /// Adds a point of synchronisation with a number of [`Builder::number`].
     pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
         let kinds = [
             SyncPoint::Atomic,

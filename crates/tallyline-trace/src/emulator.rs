@@ -49,7 +49,7 @@ impl EmulatorCommand {
     }
 }
 
-/// Returns the command that traces a command: a program by the emulator for its machine (or the one that is
+/// Builds the command that traces another: a program by the emulator for its machine (or the one that is
 /// given), an emulator of a whole machine (`qemu-system-…`) by itself.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn emulation(
     Ok(EmulatorCommand { emulator, words, whole_machine: false })
 }
 
-/// QEMU takes two commas for one.
+/// Formats the plugin argument, with commas doubled: QEMU takes two for one.
 fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     let doubled = |path: &Path| -> Vec<u8> {
         let bytes = path.as_os_str().as_bytes();
@@ -94,7 +94,7 @@ fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     OsString::from_vec(word)
 }
 
-/// A program by its path, or on the PATH.
+/// Returns a program by its path, or on the PATH.
 fn find(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if name.as_bytes().contains(&b'/') {
@@ -104,7 +104,7 @@ fn find(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|place| place.is_file())
 }
 
-/// The emulator for an ELF program's machine, which must be on the PATH.
+/// Returns the emulator for an ELF program's machine, which must be on the PATH.
 fn emulator_for(program: &Path) -> Result<PathBuf> {
     let mut head = [0; 20];
     let read = File::open(program).and_then(|mut file| file.read_exact(&mut head));
@@ -121,7 +121,7 @@ fn emulator_for(program: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The machine of an ELF header as QEMU names it.
+/// Returns the machine of an ELF header as QEMU names it.
 fn machine_of(head: &[u8; 20]) -> Option<&'static str> {
     const LITTLE_64: [u8; 2] = [2, 1];
     if head[..4] != *b"\x7fELF" || head[4..6] != LITTLE_64 {

@@ -25,13 +25,13 @@
 //! If the three bits are 7 it is a point of synchronisation: the rest is its kind, and then come two
 //! varints, the distances of its number (in the order of all threads) and of the instructions run.
 
-/// The first bytes.
+/// The first bytes of a trace.
 pub(crate) const MAGIC: [u8; 4] = *b"TLT1";
 
-/// The longest block that is accepted.
+/// The largest accepted size of a block.
 pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
-/// The file's description of the recording.
+/// The header of a trace, which describes the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
@@ -116,7 +116,7 @@ impl Mapping {
         &self.path
     }
 
-    /// The offset in the file of an address; none if it is not mapped here.
+    /// Returns the offset in the file of an address; `None` if it is not mapped here.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
         self.offset.checked_add(distance)
@@ -175,7 +175,7 @@ impl ProcessEnd {
     }
 }
 
-/// A process that became another program, which is not in the trace.
+/// A process that executed another program, whose accesses are not in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessExec {
     /// The process.
@@ -230,14 +230,14 @@ impl Access {
         self.store
     }
 
-    /// Returns the number of instructions that the thread had run.
+    /// Returns the thread's instruction count at the access.
     #[inline]
     pub fn now(&self) -> u64 {
         self.now
     }
 }
 
-/// The record of a thread: an access to memory, or a synchronisation with other threads.
+/// An entry of a thread's trace: an access to memory, or a synchronisation with other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An access to memory.

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// An instruction's position.
+/// A traced instruction: its address and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Its address.
@@ -33,7 +33,7 @@ impl Instruction {
     }
 }
 
-/// The instructions that were translated, each address once.
+/// The instructions of a trace, each address once.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
     runs: Vec<NumberRange>,
@@ -62,17 +62,17 @@ impl Instructions {
         self.all.is_empty()
     }
 
-    /// The instruction of an access.
+    /// Returns the instruction of an access.
     pub fn get(&self, index: u32) -> Option<&Instruction> {
         self.all.get(index as usize)
     }
 
-    /// All of them, by their index.
+    /// Returns all of them, by their index.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Instruction> {
         self.all.iter()
     }
 
-    /// Adds the instruction of a number.
+    /// Adds an instruction with its index.
     pub fn add(&mut self, number: u64, instruction: Instruction) {
         let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
             self.all.push(instruction);
@@ -85,12 +85,13 @@ impl Instructions {
         self.indices.push(index);
     }
 
-    /// To be called when all were added: those of several processes come as their blocks came.
+    /// Sorts the instructions once all were added: those of several processes arrive in the order of their
+    /// blocks.
     pub fn sort(&mut self) {
         self.runs.sort_by_key(|run| run.first);
     }
 
-    /// The index of the instruction with a number.
+    /// Returns the index of the instruction with a number.
     #[inline]
     pub(super) fn index(&self, number: u64) -> Option<u32> {
         let run = match self.runs.as_slice() {

@@ -20,7 +20,7 @@ const SOURCES: [(&str, &str); 7] = [
 
 const FLAGS: [&str; 6] = ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w"];
 
-/// The plugin's path: as it was built before, or built now with the C compiler `$CC`, or `cc`.
+/// Returns the path of the QEMU plugin, which is compiled on first use with the C compiler `$CC`, or `cc`.
 ///
 /// It is kept in a folder of `cache`, by what it is made of.
 ///
@@ -73,8 +73,8 @@ fn compile(compiler: &OsString, folder: &Path, plugin: &Path) -> Result<()> {
     Ok(fs::rename(unfinished, plugin)?)
 }
 
-/// The folder for what can be made again: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one
-/// in the temporary folder.
+/// Returns the folder of caches: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one in the
+/// temporary folder.
 pub fn cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));

@@ -49,7 +49,7 @@ impl ReadAt for [u8] {
     }
 }
 
-/// Accesses that a thread did one after the other.
+/// A block of consecutive events of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBlock {
     /// The accesses in it.
@@ -198,7 +198,7 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         &self.header
     }
 
-    /// The instructions, by the index that accesses carry.
+    /// Returns the instructions, by the index that accesses carry.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
     }
@@ -208,7 +208,7 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         &self.mappings
     }
 
-    /// The file and its offset of an address: the last one that was mapped there.
+    /// Returns the file and the offset in it of an address, by the last mapping there.
     pub fn mapping_at(&self, process: u32, address: u64) -> Option<(&Mapping, u64)> {
         // a forked process has its parent's mappings, written before it was there
         let of = |process| {
@@ -218,7 +218,7 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         of(process).or_else(|| of(self.header.process))
     }
 
-    /// The threads, in the order of their first blocks.
+    /// Returns the threads, in the order of their first blocks.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
@@ -228,13 +228,12 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         &self.ends
     }
 
-    /// Returns the programs that processes became, which are not traced, in the order of time.
+    /// Returns the programs that processes executed, which are not traced, in the order of time.
     pub fn executed_programs(&self) -> impl Iterator<Item = &str> {
         self.executions.iter().map(|execution| execution.path.as_str())
     }
 
-    /// Returns whether the first process came to its end, or became another program, and all of it was
-    /// written.
+    /// Returns whether the first process ended, or executed another program, and everything was written.
     pub fn is_complete(&self) -> bool {
         let first = self.header.process;
         let has_ended = self.ends.iter().any(|end| end.process == first)
@@ -262,7 +261,7 @@ struct BlockHeader {
 }
 
 impl BlockHeader {
-    /// None if the file ends within it.
+    /// Reads a block; `None` if the file ends within it.
     fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Option<Self>> {
         let mut head = [0; 8];
         if size - offset < head.len() as u64 {
@@ -343,7 +342,7 @@ fn read_instructions(cursor: &mut Cursor<'_>, into: &mut Instructions) -> Result
     Ok(())
 }
 
-/// The fixed part of a block of accesses that has so many bytes.
+/// Reads the fixed part of a block of accesses that has so many bytes.
 fn read_block(cursor: &mut Cursor<'_>, length: u32) -> Result<(u32, u32, EventBlock)> {
     let (process, thread) = (cursor.u32("process")?, cursor.u32("thread")?);
     let (accesses, points) = (cursor.u32("accesses")?, cursor.u32("points")?);
@@ -372,7 +371,7 @@ impl Varints<'_> {
         Some(*byte)
     }
 
-    /// None at the end, or if it has more than 64 bits.
+    /// Reads the next number; `None` at the end, or if it has more than 64 bits.
     #[inline]
     fn next(&mut self) -> Option<u64> {
         let first = self.byte()?;
@@ -394,7 +393,7 @@ impl Varints<'_> {
     }
 }
 
-/// A zigzag as what is added.
+/// Returns a zigzag as what is added.
 #[inline]
 fn signed(zigzag: u64) -> u64 {
     (zigzag >> 1) ^ (zigzag & 1).wrapping_neg()
@@ -432,7 +431,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The buffer, for the next block.
+    /// Returns the buffer, for the next block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }

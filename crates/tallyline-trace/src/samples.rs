@@ -10,13 +10,13 @@ use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_number, op, snoop, tlb};
 use tallyline_perf_data::writer::{Encoder, MachineDescription, Writer};
 
-/// The name of the event: what one sample is.
+/// The name of the event in the recording: each sample is one access.
 pub(crate) const EVENT: &str = "memory-accesses";
 
 /// The number that samples carry.
 const ID: u64 = 1;
 
-/// The facts that the trace itself does not have.
+/// Facts about the traced program that the trace itself does not have.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo<'a> {
     /// The program's name.
@@ -42,7 +42,7 @@ impl<'a> ProgramInfo<'a> {
     }
 }
 
-/// Writes the accesses of a trace as samples; how many.
+/// Writes the accesses of a trace as samples of a recording; returns their number.
 ///
 /// Their times are between those of the block that they are in. In a whole machine threads are CPUs,
 /// and what is in the upper half of the address space is the kernel's.
@@ -114,7 +114,8 @@ where
     Ok(samples)
 }
 
-/// Read as an event whose addresses are exact: they are those of the instructions themselves.
+/// Returns the attributes of an event whose addresses are exact: they are those of the instructions
+/// themselves.
 fn attributes(header: &TraceHeader) -> Attr {
     const SOFTWARE: u32 = 1;
     const EXACT: u64 = 3;
@@ -142,7 +143,7 @@ fn attributes(header: &TraceHeader) -> Attr {
     }
 }
 
-/// A load or a store; of where the data was, nothing is known.
+/// Returns a load or a store; of where the data was, nothing is known.
 fn source_of(store: bool) -> DataSource {
     let operation = if store { op::STORE } else { op::LOAD };
     const LOCK_NOT_KNOWN: u64 = 1;
@@ -156,7 +157,7 @@ fn source_of(store: bool) -> DataSource {
     )
 }
 
-/// Events of a block are taken to be evenly spread over its time.
+/// Estimates the time of an event, taking the events of a block for evenly spread over its time.
 fn time_in(block: &EventBlock, at: u64) -> u64 {
     let (first, last) = block.times;
     let distance = u128::from(last.saturating_sub(first)) * u128::from(at);

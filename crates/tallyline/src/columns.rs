@@ -29,7 +29,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Lines of the terminal's width, if a report goes to one, and nobody wants them whole.
+    /// Limits lines to the terminal's width if a report goes to a terminal and nobody asked for whole lines.
     pub(crate) fn of_terminal(is_wide: bool, has_file: bool) -> Fit {
         let is_limited = !is_wide && !has_file && std::io::stdout().is_terminal();
         let size = is_limited.then(terminal_size::terminal_size).flatten();
@@ -64,7 +64,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text, or its start and end with an ellipsis between, if it takes more columns than there are.
+/// Returns the text, or its start and end with an ellipsis between, if it takes more columns than there are.
 pub(crate) fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     // a letter takes a byte at least, and two columns at most
     if text.len() <= columns || width(text) <= columns {
@@ -88,7 +88,7 @@ pub(crate) fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     format!("{head}{ellipsis}{tail}").into()
 }
 
-/// As much of the start of a text as takes so many columns.
+/// Returns as much of the start of a text as fits into `columns` columns.
 pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, letter)| {
@@ -98,13 +98,13 @@ pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
-/// A text with blanks behind it, or in front of it.
+/// Returns a text with blanks behind it, or in front of it.
 pub(crate) fn padded(text: &str, columns: usize, is_text: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     if is_text { format!("{text}{blanks}") } else { format!("{blanks}{text}") }
 }
 
-/// The widths of columns with these rows.
+/// Returns the widths of columns with these rows.
 pub(crate) fn widths<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -113,7 +113,8 @@ pub(crate) fn widths<'c>(
     fitted(columns, natural(columns, rows, fit.line.is_some()), fit)
 }
 
-/// The widths that cells need. Where no line is limited, cells that are wider than others by far do not count.
+/// Returns the widths that cells need. Where no line is limited, cells that are wider than others by far do
+/// not count.
 pub(crate) fn natural<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -158,7 +159,8 @@ pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> V
     widths
 }
 
-/// One line of cells. Texts are shortened only if the line is limited or their column was given a width.
+/// Formats one line of cells. Texts are shortened only if the line is limited or their column was given a
+/// width.
 pub(crate) fn line<'c>(
     columns: &[Column],
     widths: &[usize],

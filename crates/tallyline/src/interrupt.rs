@@ -13,7 +13,7 @@ static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The last signal received.
 static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// From now on Ctrl-C is remembered.
+/// Starts to remember Ctrl-C, which from then on no longer ends the program.
 pub(crate) fn listen() -> Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
@@ -30,7 +30,7 @@ pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Ends the program as the signal would have, so that a shell or a script sees what happened.
+/// Ends the program by the signal, so that a shell or a script sees the cause.
 pub(crate) fn end() -> ! {
     let signal = match WHICH.load(Ordering::Relaxed) as i32 {
         SIGTERM => SIGTERM,

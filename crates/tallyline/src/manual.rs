@@ -82,12 +82,12 @@ fn write_all(program: &Command, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The sub-commands that have a page.
+/// Returns the sub-commands that have a page.
 fn pages_below(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set())
 }
 
-/// The name of a page: `tallyline-bench-update`.
+/// Returns the name of a page: `tallyline-bench-update`.
 fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or("tallyline").replace(' ', "-")
 }
@@ -139,7 +139,8 @@ fn write_epilogue(text: &str, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A line without meaning to man: a backslash starts an escape there, and a dash may be made another sign.
+/// Returns a line without meaning to man: a backslash starts an escape there, and a dash may be made another
+/// sign.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }

@@ -30,7 +30,7 @@ struct Row {
     text: String,
 }
 
-/// The rows of a type.
+/// Returns the rows of a type.
 fn rows(text: &str, name: &str) -> Vec<Row> {
     let head = |line: &&str| line.starts_with("Annotate type: ") && line.contains(name);
     let lines = text.lines().skip_while(|line| !head(line)).skip(1);
@@ -39,7 +39,7 @@ fn rows(text: &str, name: &str) -> Vec<Row> {
     rows
 }
 
-/// Percentage, samples, loads, stores, latency, CPUs, offset, size; then the indented text.
+/// Parses a row: percentage, samples, loads, stores, latency, CPUs, offset, size; then the indented text.
 fn row(line: &str) -> Option<Row> {
     let mut rest = line;
     let mut words = Vec::new();
@@ -54,7 +54,7 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { depth, samples: words[1].parse().ok()?, text: rest.trim().replace('\t', " ") })
 }
 
-/// The samples of a row.
+/// Returns the samples of a row.
 fn samples(rows: &[Row], text: &str) -> u64 {
     let found: Vec<&Row> = rows.iter().filter(|row| row.text.contains(text)).collect();
     assert_eq!(found.len(), 1, "{text}: {:?}", rows.iter().map(|row| &row.text).collect::<Vec<_>>());

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tallyline_inference::code::{Body, FlagOperation, Flow, FusiblePair, Image, JumpCondition, OperandForm};
 
-/// The recordings; none, with a message, in a package of this crate alone, which has no tallyline-bench to judge them.
+/// Returns the recordings; none, with a message, in a package of this crate alone, which has no
+/// tallyline-bench to judge them.
 fn folders() -> Vec<PathBuf> {
     if !Path::new(env!("CARGO_BIN_EXE_tallyline")).with_file_name("tallyline-bench").is_file() {
         eprintln!("skipped: no tallyline-bench beside tallyline");
@@ -23,7 +24,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The recordings of Zen 5, which are among all.
+/// Returns the recordings of Zen 5, which are among all.
 fn zen_5() -> Option<PathBuf> {
     let all = folders();
     let found = all.iter().find(|folder| folder.ends_with("AuthenticAMD-26-2-1")).cloned();
@@ -38,7 +39,7 @@ fn judged(folder: &Path, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The shapes of a document: compiler, and results.
+/// Returns the shapes of a document: compiler, and results.
 fn shapes(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let programs = document["programs"].as_array().expect("programs");
     programs.iter().flat_map(|program| {

@@ -119,7 +119,7 @@ impl Program {
         call.expect("it calls").end()
     }
 
-    /// The address in memory of one in the program.
+    /// Returns the address in memory of one in the program.
     fn loaded(&self, address: u64) -> u64 {
         let segments = self.image.segments().iter();
         let segment =
@@ -177,7 +177,7 @@ fn report(data: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&stdout(&output)).expect("a document")
 }
 
-/// Samples by function and field.
+/// Returns the number of samples by function and field.
 fn rows(document: &Value) -> BTreeMap<(String, String), u64> {
     let text = |value: &Value| value.as_str().expect("a text").trim_start_matches("[.] ").to_owned();
     let mut all = BTreeMap::new();

@@ -259,7 +259,7 @@ fn lines_beyond_65535_are_counted() {
     assert!(text.contains("types.c:70001 */\nstruct far {"), "{text}");
 }
 
-/// The names, offsets and types of a struct's members, as the file has them.
+/// Returns the names, offsets and types of a struct's members, as the file has them.
 fn members(name: &str, file: &str) -> Vec<String> {
     let document: serde_json::Value =
         serde_json::from_str(&layout(&["--format", "json", name, file])).expect("JSON");

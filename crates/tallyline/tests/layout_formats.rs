@@ -31,7 +31,7 @@ struct common instance;
 int other(void) { return two.s; }
 ";
 
-/// A folder with the sources.
+/// Returns a folder with the sources.
 fn sources(name: &str) -> PathBuf {
     let folder = common::folder(name);
     for (file, text) in [("shared.h", SHARED), ("one.c", ONE), ("two.c", TWO)] {
@@ -150,7 +150,7 @@ fn units_that_refer_to_each_other_are_read() {
     same_as_plain("gcc", "-O0", Order::Own, &["dwz program"]);
 }
 
-/// Three programs with many types in common, which dwz puts into a file of their own.
+/// Returns three programs with many types in common, which dwz puts into a file of their own.
 fn shared_by_dwz(name: &str, version: &str, option: &str) -> Option<PathBuf> {
     let folder = sources(name);
     let bulk: String = (1..60)

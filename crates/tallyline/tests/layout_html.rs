@@ -11,7 +11,7 @@ fn page(args: &[&str]) -> String {
     stdout(&output)
 }
 
-/// Every tag that is opened is closed in the right order; the rest of well-formedness is the
+/// Asserts that every tag that is opened is closed in the right order; the rest of well-formedness is the
 /// browser's business.
 fn assert_balanced(page: &str) {
     let mut open = Vec::new();

@@ -54,7 +54,7 @@ fn said(folder: &Path, program: &str, args: &[&str]) -> (String, Option<i32>) {
     (without_ids(&text.replace(&path, "FILE")), output.status.code())
 }
 
-/// Text without the numbers that tell types of one document apart.
+/// Returns text without the numbers that tell types of one document apart.
 fn without_ids(text: &str) -> String {
     let mut parts = text.split("id\":");
     let first = parts.next().unwrap_or_default().to_string();

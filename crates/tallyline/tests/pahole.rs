@@ -21,7 +21,7 @@ fn pahole(args: &[&str]) -> Output {
     run(&[&["pahole"], args].concat())
 }
 
-/// A link to the program by the name of `pahole`.
+/// Returns a link to the program by the name of `pahole`.
 fn link(folder: &Path) -> PathBuf {
     let link = folder.join("pahole");
     symlink(env!("CARGO_BIN_EXE_tallyline"), &link).expect("a link");

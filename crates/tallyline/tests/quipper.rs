@@ -8,7 +8,7 @@ use common::{run, stderr, stdout};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The folder; none where a developer does not have it.
+/// Returns the folder; `None` where a developer does not have it.
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora/quipper");
     match std::env::var_os("QUIPPER") {

@@ -24,7 +24,7 @@ fn permitted(folder: &Path) -> bool {
     output.status.success()
 }
 
-/// The samples of a file: all, and how many of them are where something is mapped.
+/// Returns the samples of a file: all, and how many of them are where something is mapped.
 fn samples(path: &Path) -> (usize, usize) {
     let bytes = fs::read(path).expect("a recording");
     let recording = Recording::parse(&bytes).expect("well-formed");
@@ -254,7 +254,7 @@ fn what_cannot_be_done_is_one_line_that_says_what_to_do() {
     assert!(nothing.status.code() == Some(2) && stderr(&nothing).contains("COMMAND"), "{}", stderr(&nothing));
 }
 
-/// Each sample of a file, by what is asked of it.
+/// Returns each sample of a file, by what is asked of it.
 fn each_sample<T>(path: &Path, ask: impl Fn(&tallyline_perf_data::Sample<'_>) -> T) -> Vec<T> {
     let bytes = fs::read(path).expect("a recording");
     let recording = Recording::parse(&bytes).expect("well-formed");
@@ -374,7 +374,7 @@ fn call_graphs_by_dwarf_have_the_stack_of_each_sample() {
     assert!(stderr(&output).contains("no last branch records"), "{}", stderr(&output));
 }
 
-/// A shell that works in a child of its own, and that child.
+/// Returns a shell that works in a child of its own, and that child.
 fn parent_and_child(seconds: &str) -> (std::process::Child, i32) {
     let script = format!("sh -c 'timeout {seconds} sh -c \"while :; do :; done\"' & echo $!; wait");
     let mut parent =
@@ -530,7 +530,7 @@ fn mappings_of_data_are_recorded_where_they_are_wanted() {
     assert!(count("data.data", &["-d"]) > 0);
 }
 
-/// A program that spends its time in `spin`, with the names of a struct's members.
+/// Returns a program that spends its time in `spin`, with the names of a struct's members.
 fn spinning(folder: &Path) -> Option<String> {
     let source = "struct counted { long steps, unused[7]; long sum; };\n\
         __attribute__((noinline)) void spin(volatile struct counted *c, long n) { while (n--) c->sum += c->steps; }\n\
@@ -623,7 +623,7 @@ fn the_vdso_has_symbols() {
     assert!(kept.iter().any(|path| path.ends_with("vdso")), "{kept:?}");
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

@@ -20,7 +20,7 @@ union either { char a; long b; } e;
 int main(void) { return 0; }
 ";
 
-/// The server's types; none without a compiler.
+/// Returns the server's types; none without a compiler.
 fn server(name: &str) -> Option<String> {
     object(&folder(name), "server", SERVER)
 }
@@ -246,7 +246,8 @@ fn a_ranking_counts_instances() {
     assert!(text.contains("8000        8       1000           24 -> 16"), "{text}");
 }
 
-/// A server for i386, and a folder for compilers; none where there is no compiler for both machines.
+/// Returns a server for i386, and a folder for compilers; `None` where there is no compiler for both
+/// machines.
 fn server32(name: &str) -> Option<(String, std::path::PathBuf)> {
     let folder = folder(name);
     let (source, to) = (folder.join("server.c"), folder.join("server32.o"));
@@ -260,7 +261,7 @@ fn server32(name: &str) -> Option<(String, std::path::PathBuf)> {
     Some((to.to_str().expect("a plain path").to_string(), folder))
 }
 
-/// A compiler for x86-64 alone: `-m32` is dropped where a shell's condition on `$*` holds.
+/// Returns a compiler for x86-64 alone: `-m32` is dropped where a shell's condition on `$*` holds.
 fn compiler64(folder: &std::path::Path, name: &str, when: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join(name);

@@ -41,7 +41,7 @@ const SCALARS: [&str; 12] = [
     "int (*)",
 ];
 
-/// The declaration of a member.
+/// Returns the declaration of a member.
 fn member(random: &mut Random, index: usize, known: usize) -> String {
     let name = format!("m{index}");
     match random.below(16) {
@@ -91,7 +91,7 @@ fn program(random: &mut Random) -> String {
     text
 }
 
-/// Every type of the document by its name.
+/// Returns every type of the document by its name.
 fn by_name(document: &Value) -> HashMap<&str, &Value> {
     let types = document["types"].as_array().expect("types");
     types.iter().map(|one| (one["name"].as_str().expect("a name"), one)).collect()
@@ -146,7 +146,7 @@ fn check_texts(file: &str) {
     assert!(verified > 20, "{verified}");
 }
 
-/// Members keep their names and follow each other.
+/// Asserts that members keep their names and follow each other.
 fn without_overlap(one: &Value) {
     let members = one["members"].as_array().expect("members");
     let mut names: Vec<&str> = members.iter().filter_map(|member| member["name"].as_str()).collect();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A trace of two threads that each write a field of one struct 400 times, and the program.
+/// Returns a trace of two threads that each write a field of one struct 400 times, and the program.
 fn pair() -> (String, String) {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/trace");
     let text = |path: &Path| path.to_str().expect("a plain path").to_string();
@@ -118,7 +118,7 @@ fn what_is_no_trace_or_no_cache_is_one_line() {
     drop(programs);
 }
 
-/// The program, compiled; none where QEMU or a compiler is missing.
+/// Returns the program, compiled; `None` where QEMU or a compiler is missing.
 fn program(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     if Command::new("qemu-x86_64").arg("--version").output().is_err() {
         eprintln!("skipped: no qemu-x86_64 (Debian: qemu-user)");
@@ -291,7 +291,7 @@ fn a_program_is_traced_and_its_false_sharing_found_by_field() {
     fs::remove_dir_all(folder).expect("removed");
 }
 
-/// A shell under the emulator, with words of `record` in front of it.
+/// Returns a shell under the emulator, with words of `record` in front of it.
 fn traced_shell(folder: &Path, words: &[&str], script: &str) -> Option<Output> {
     // where the emulator or a compiler is missing, other tests say so
     program(folder, "counters", COUNTERS)?;

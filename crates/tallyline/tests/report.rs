@@ -10,7 +10,7 @@ use recorded::{
 };
 use serde_json::Value;
 
-/// 40 loads of `a`, 20 stores to `b`, 10 loads of `in.y`, 5 instructions without an access.
+/// Returns 40 loads of `a`, 20 stores to `b`, 10 loads of `in.y` and 5 instructions without an access.
 fn usual() -> Vec<Access> {
     let mut all = Vec::new();
     for (function, samples) in [(GET_A, 40), (SET_B, 20), (GET_Y, 10), (NOTHING, 5)] {

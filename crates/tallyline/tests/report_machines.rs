@@ -105,7 +105,7 @@ fn machine() -> MachineDescription {
     MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() }
 }
 
-/// A linked file with the functions at an address as given to the linker, without a build-id; none
+/// Returns a linked file with the functions at an address as given to the linker, without a build-id; none
 /// without a compiler.
 fn linked(folder: &Path, name: &str, base: u64) -> Option<(PathBuf, Image)> {
     linked_with(folder, name, base, &["-Wl,--build-id=none"])
@@ -140,7 +140,7 @@ fn linked_with(folder: &Path, name: &str, base: u64, options: &[&str]) -> Option
     Some((program, image.expect("ELF")))
 }
 
-/// The mapping of a program's code.
+/// Returns the mapping of a program's code.
 fn code_of<'p>(image: &Image, pid: i32, path: &'p str) -> Mmap<'p> {
     let segment = image.segments().iter().find(|segment| image.is_code(segment.address())).expect("code");
     mapping(pid, segment.address(), segment.size(), segment.offset(), path)
@@ -156,7 +156,7 @@ fn json(file: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&stdout(&output)).expect("a document")
 }
 
-/// The samples of each row, by the text of a key.
+/// Returns the samples of each row, by the text of a key.
 fn rows(document: &Value, key: &str) -> Vec<(String, u64)> {
     let row = |row: &Value| {
         (row["keys"][key].as_str().expect("a text").to_owned(), row["samples"].as_u64().expect("a number"))
@@ -414,7 +414,7 @@ fn samples_at_one_of_two_members_are_said_where_a_format_has_no_place_for_them()
     assert!(!stderr(&output).contains("left out"), "{}", stderr(&output));
 }
 
-/// Three functions in two processes and two events.
+/// Returns three functions in two processes and two events.
 fn mixed(name: &str) -> Option<(PathBuf, Vec<At>)> {
     let folder = folder(name);
     let (program, image) = linked(&folder, "pair", 0x40_1000)?;

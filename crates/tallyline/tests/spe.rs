@@ -22,7 +22,7 @@ void add_b(struct pair *p, long v) { __asm__ volatile(\"\" ::: \"memory\"); __at
 int get_x(struct pair *p) { return p->x; }
 ";
 
-/// The program, linked as for a machine of Arm's; none without such a compiler.
+/// Returns the program, linked as for a machine of Arm's; none without such a compiler.
 fn program(folder: &Path) -> Option<(PathBuf, Image)> {
     let (source, program) = (folder.join("pair.c"), folder.join("pair"));
     std::fs::write(&source, SOURCE).expect("written");
@@ -48,7 +48,7 @@ fn program(folder: &Path) -> Option<(PathBuf, Image)> {
 /// The address of the program's data: at the start of a line.
 const OBJECT: u64 = 0xaaaa_0010_0000;
 
-/// Two CPUs: one reads, the other one writes the same line. None without a compiler.
+/// Returns two CPUs: one reads, the other one writes the same line. None without a compiler.
 fn recording(name: &str) -> Option<(PathBuf, PathBuf)> {
     let folder = folder(name);
     let (program, image) = program(&folder)?;
@@ -114,7 +114,7 @@ fn json(data: &Path, words: &[&str]) -> Value {
     serde_json::from_str(&stdout(&output)).expect("a document")
 }
 
-/// Samples and weight of each row, by the texts of keys.
+/// Returns the samples and the weight of each row, by the texts of keys.
 fn rows(document: &Value, keys: &[&str]) -> Vec<(String, u64)> {
     let row = |row: &Value| {
         let texts: Vec<_> = keys.iter().map(|key| row["keys"][key].as_str().expect("a text")).collect();

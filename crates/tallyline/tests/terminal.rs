@@ -78,7 +78,7 @@ impl Terminal {
         }
     }
 
-    /// Everything up to the end.
+    /// Returns everything up to the end.
     fn finish(mut self) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -100,7 +100,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Text without what moves the cursor or sets colours, a line for each row.
+/// Returns text without what moves the cursor or sets colours, a line for each row.
 fn plain(frame: &str) -> String {
     let mut parts = frame.split("\x1b[");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ fn plain(frame: &str) -> String {
     text
 }
 
-/// A type with a name of 692 letters in 40 of 75 samples; each function on a thread's own CPU.
+/// Returns a type with a name of 692 letters in 40 of 75 samples; each function on a thread's own CPU.
 fn recorded(name: &str) -> Option<Recorded> {
     let long = "l".repeat(692);
     let text = PROGRAM.replace("struct pair", &format!("struct {long}"));

@@ -4,7 +4,7 @@ use super::checked;
 use std::ffi::CString;
 use std::io;
 
-/// Mounts a file system of the kernel's own at a folder, which is made.
+/// Mounts a pseudo file system such as `proc` at a folder, which is created.
 pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
     std::fs::create_dir_all(at)?;
     let (kind, at) = (CString::new(kind)?, CString::new(at)?);
@@ -13,7 +13,7 @@ pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Switches the machine off. Returns where the kernel refuses.
+/// Powers the machine off. Returns only if the kernel refuses.
 pub(crate) fn power_off() -> io::Error {
     // SAFETY: writes buffers back, and ends everything.
     unsafe {
@@ -23,7 +23,7 @@ pub(crate) fn power_off() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Returns a number that the kernel handed to this program when it was started; 0 where it did not.
+/// Returns an entry of this program's auxiliary vector; 0 if it has none.
 pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {
     // SAFETY: looks up a number.
     unsafe { libc::getauxval(kind) }

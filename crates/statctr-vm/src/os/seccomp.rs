@@ -12,13 +12,14 @@ enum Action {
     Ask,
 }
 
-/// Makes these calls of the calling thread, and of threads and programs that it starts, fail
-/// with `errno`.
+/// Makes these system calls fail with `errno` in the calling thread and in threads and programs that it
+/// starts.
 pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
     install(calls, Action::Refuse(errno)).map(drop)
 }
 
-/// Installs a filter that asks whoever holds the result each time; see [`refuse`].
+/// Installs a filter that passes these system calls to the holder of the result for a decision; see
+/// [`refuse`].
 pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<SyscallNotifications> {
     let listener = i32::try_from(install(calls, Action::Ask)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us.
@@ -49,10 +50,10 @@ fn install(calls: &[libc::c_long], action: Action) -> io::Result<libc::c_long> {
     }
 }
 
-/// Calls that wait for an answer.
+/// System calls of filtered threads that wait for a decision: a seccomp notification descriptor.
 pub(crate) struct SyscallNotifications(OwnedFd);
 
-/// A call that waits.
+/// A system call that waits for a decision.
 pub(crate) struct NotifiedCall {
     id: u64,
     pub(crate) number: libc::c_long,
@@ -64,7 +65,7 @@ const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 
 impl SyscallNotifications {
-    /// Returns the next call; `None` where the threads that could make one are gone.
+    /// Returns the next waiting call; `None` once no thread is left that could make one.
     pub(crate) fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -86,7 +87,7 @@ impl SyscallNotifications {
         }
     }
 
-    /// Lets a call go on, or fail with an error.
+    /// Lets a call proceed, or makes it fail with an error.
     pub(crate) fn answer(&self, call: &NotifiedCall, refuse: Option<i32>) {
         let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags: 0 };
         match refuse {

@@ -15,7 +15,7 @@ mod storm;
 use crate::report::ScenarioResult;
 use std::time::Duration;
 
-/// One thing that is done to the counters.
+/// A test of the counters that the emulated machine runs in a process of its own.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
@@ -34,7 +34,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
 ];
 
-/// Extent of the scenarios.
+/// The durations and sizes of the scenarios.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Number of times that a CPU is taken away and given back.
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses words of the form `name=value`.
+    /// Parses settings from words of the form `name=value`.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
         let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
         for word in words {

@@ -6,7 +6,7 @@ pub use set::CpuSet;
 
 use std::fmt;
 
-/// The number of a CPU, as the kernel counts them. Numbers may have gaps.
+/// The kernel's number of a CPU. Numbers may have gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuId(u32);
 

@@ -29,7 +29,7 @@ impl CpuSet {
         CpuSet { words: Vec::new() }
     }
 
-    /// Puts a CPU into the set. Numbers above [`CpuId::MAX`] are left out.
+    /// Inserts a CPU into the set. Numbers above [`CpuId::MAX`] are ignored.
     pub fn insert(&mut self, cpu: CpuId) {
         if cpu > CpuId::MAX {
             return;

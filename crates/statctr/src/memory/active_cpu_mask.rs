@@ -21,7 +21,7 @@ impl ActiveCpuMask {
         ActiveCpuMask { summary: zeros(words.div_ceil(64)), words: zeros(words) }
     }
 
-    /// Puts a CPU in. After this returns, a store that this thread makes happens after the bit.
+    /// Inserts a CPU. Stores that this thread makes afterwards happen after the bit is set.
     ///
     /// Lower level first: a reader that finds the upper bit finds the lower one.
     pub(crate) fn insert(&self, cpu: usize) {
@@ -29,8 +29,8 @@ impl ActiveCpuMask {
         self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
     }
 
-    /// Makes this mask equal to `other` without `cpu`. Both are for as many CPUs, and nobody
-    /// puts any in meanwhile; a concurrent walk may find either of both.
+    /// Makes this mask equal to `other` without `cpu`. Both have the same number of CPUs, and nobody inserts
+    /// any meanwhile; a concurrent walk may see either mask.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);
@@ -50,8 +50,8 @@ impl ActiveCpuMask {
         self.words.get(cpu / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (cpu % 64) & 1 == 1)
     }
 
-    /// Calls `visit` with each CPU in the mask, by number. A CPU that is put in meanwhile may or
-    /// may not be among them.
+    /// Calls `visit` with each CPU in the mask, by number. A CPU that is inserted meanwhile may or may not be
+    /// among them.
     #[inline]
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (outer, summary) in self.summary.iter().enumerate() {

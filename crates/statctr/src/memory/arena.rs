@@ -43,7 +43,7 @@ pub(crate) struct Usage {
     pub(crate) words: usize,
 }
 
-/// Memory that a trim gave back.
+/// Memory that a trim returned to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
     /// Chunks whose words are zero again, in every unit.
@@ -99,8 +99,8 @@ impl Arena {
         self.state.lock()
     }
 
-    /// Returns the number of updates that found no memory of their own and went to the fallback
-    /// cell, and `true` where that may be so at present.
+    /// Returns the number of updates that went to the fallback cell because they found no memory of their
+    /// own, and `true` if updates may do so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         self.supply.shortfalls()
     }
@@ -109,7 +109,7 @@ impl Arena {
         &self.settings
     }
 
-    /// Returns the number of words that a unit holds: no piece can be longer.
+    /// Returns the number of words in a unit, which limits the length of a piece.
     pub(crate) fn unit_words(&self) -> usize {
         self.settings.layout.unit_bytes / 8
     }
@@ -230,7 +230,7 @@ impl Arena {
         held.reservation.slot_of(address).is_some_and(|word| give(held, word))
     }
 
-    /// Runs `change` while no slot is taken, given back or set.
+    /// Runs `change` under the arena's lock: no slot is taken, returned or set meanwhile.
     pub(crate) fn while_locked<R>(&self, change: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         change()
@@ -274,7 +274,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Gives back the memory of slots that nobody has.
+    /// Returns the memory of free slots to the system.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
         self.supply.clear_short();

@@ -21,7 +21,7 @@ const READY: usize = 32;
 /// No slab takes more address space than this, unless a block alone does.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// The blocks of a pool.
+/// The blocks of memory that movable units of a pool are made of.
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
@@ -45,7 +45,8 @@ struct Bucket {
 }
 
 impl Depot {
-    /// Blocks for units as `layout` has them. `several`: the nodes, where there is more than one.
+    /// Creates a depot of blocks for units with this layout. `several` are the nodes, if there is more than
+    /// one.
     pub(crate) fn new(layout: &Layout, several: &[(NodeId, CpuSet)]) -> Depot {
         let last = several.iter().filter_map(|(_, cpus)| cpus.last()).max();
         let bucket = |cpu: u32| several.iter().position(|(_, cpus)| cpus.contains(CpuId::new(cpu)));
@@ -73,8 +74,8 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// Returns the address of a zero block for a CPU, if one is ready or the kernel gives memory
-    /// for some. Async-signal-safe.
+    /// Takes a zeroed block for a CPU and returns its address, if one is ready or the kernel maps more.
+    /// Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
         let bucket = &self.buckets[self.bucket_of(cpu)];
         let taken =
@@ -102,7 +103,7 @@ impl Depot {
         taken.or_else(|| if grown { bucket.take() } else { None })
     }
 
-    /// Returns the address of a zero block for a CPU. Waits and allocates: not for writers.
+    /// Takes a zeroed block for a CPU and returns its address. Waits and allocates: not for writers.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
         let mut spare = self.spare.lock();
@@ -112,7 +113,8 @@ impl Depot {
         spare[bucket].pop()
     }
 
-    /// Gives a block back that nobody counts in. Readers that are outdated may still look at it.
+    /// Returns a block that nobody counts in to the depot. Readers with an outdated view may still load from
+    /// it.
     pub(crate) fn give(&self, cpu: usize, block: usize) {
         let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {
@@ -126,12 +128,12 @@ impl Depot {
         }
     }
 
-    /// Gives back a block that was taken and never used. Async-signal-safe.
+    /// Returns a block that was taken and never used. Async-signal-safe.
     pub(crate) fn give_unused(&self, cpu: usize, block: usize) {
         self.buckets[self.bucket_of(cpu)].put(block);
     }
 
-    /// Makes blocks ready for the slow path of updates.
+    /// Prepares blocks for the slow path of updates.
     pub(crate) fn refill(&self) {
         let mut spare = self.spare.lock();
         self.short.store(0, Ordering::Relaxed);
@@ -193,7 +195,7 @@ impl Depot {
         }
     }
 
-    /// Makes the pages of the first `bytes` bytes of a block be there.
+    /// Prefaults the first `bytes` bytes of a block.
     pub(crate) fn populate(&self, block: usize, bytes: usize) -> Result<()> {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.populate(block - slab.addresses().start, bytes.min(self.block_bytes)),

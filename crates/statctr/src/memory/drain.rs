@@ -19,7 +19,7 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
 
-/// Blocks and bytes that a drain moved.
+/// Number of blocks and bytes that a drain moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Drained {
@@ -61,7 +61,7 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Has blocks ready for these CPUs in every reservation, so that their first updates find one.
+    /// Prepares blocks for these CPUs in every reservation, so that their first updates find one.
     pub(crate) fn expect(&self, cpus: &CpuSet) {
         if self.depot().is_some() {
             let mut state = self.lock();

@@ -4,8 +4,8 @@ use super::fold::{TILE, Tile, fold_tile};
 use super::layout::CHUNK_WORDS;
 use super::owner::Lines;
 
-/// Folds many pieces of `chunks` chunks each, and hands the sums on: `sink(piece, first word in
-/// it, sums)`. Pieces that lie side by side are folded as one.
+/// Folds many pieces of `chunks` chunks each and passes the sums to `sink(piece, first word in it, sums)`.
+/// Adjacent pieces are folded as one.
 pub(crate) fn fold_runs<'a>(
     pieces: impl IntoIterator<Item = &'a Lines>,
     chunks: usize,
@@ -37,7 +37,8 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Folds `rows` rows of `chunks` chunks each of one piece: `sink(row, first word in it, sums)`.
+/// Folds `rows` rows of `chunks` chunks each of one piece and passes the sums to `sink(row, first word in it,
+/// sums)`.
 pub(crate) fn fold_rows(
     lines: &Lines,
     chunks: usize,
@@ -67,7 +68,8 @@ pub(crate) fn fold_rows(
     }
 }
 
-/// Folds the first `chunks` chunks of one piece, tile by tile: `sink(first word, sums)`.
+/// Folds the first `chunks` chunks of one piece, tile by tile, and passes the sums to `sink(first word,
+/// sums)`.
 pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
     fold_piece(lines, chunks, &mut Tile::new(), sink);
 }

@@ -5,7 +5,8 @@ use crate::rseq::{self, HandleTag};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Two words that lead to a slot: the content of a C `statctr_t`.
+/// Two words that locate a counter's slot, its home word and its reservation's table: the content of a C
+/// `statctr_t`.
 ///
 /// Invariant of this folder: the reservation of `table` lives as long as the handle is used, and
 /// `base` is the home address of a slot that the handle's owner owns.
@@ -28,7 +29,7 @@ impl Handle {
         unsafe { Reservation::of_table(self.table) }
     }
 
-    /// Returns the handle of the word `index` words further on.
+    /// Returns the handle of the word `index` words behind this one.
     ///
     /// # Safety
     /// That word belongs to the same owner.
@@ -97,8 +98,8 @@ impl Handle {
         }
     }
 
-    /// Adds where the section did not commit: announces, tries again a bounded number of times,
-    /// falls back.
+    /// Adds after the section failed to commit: announces the CPU, retries a bounded number of times, then
+    /// uses the fallback cell.
     ///
     /// Async-signal-safe: no lock, no allocation.
     #[cold]
@@ -117,14 +118,14 @@ impl Handle {
         self.add_to_fallback(value);
     }
 
-    /// Adds to the cell that is there for everybody.
+    /// Adds atomically to the fallback cell, which all CPUs share.
     pub(crate) fn add_to_fallback(self, value: u64) {
         self.reservation().use_home();
         self.home().fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Applies an event to the words from `base` on, where the section did not commit or the slot is
-    /// not made for it.
+    /// Applies an event to the words from `base` on after the section failed to commit, or if the slot does
+    /// not support it.
     ///
     /// # Safety
     /// The words that the commit writes (N rounded up to a power of two) are the owner's, in one
@@ -169,7 +170,7 @@ impl Handle {
         })
     }
 
-    /// Returns the word at a displacement from home.
+    /// Returns the word at a displacement from the home word.
     #[inline(always)]
     pub(crate) fn at(&self, displacement: usize) -> &AtomicU64 {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections
@@ -178,7 +179,7 @@ impl Handle {
         unsafe { at(self.base, displacement).as_ref() }
     }
 
-    /// Returns the value: baseline, then home, then CPU by CPU.
+    /// Returns the value: the sum of baseline, home word and each active CPU's word, in this order.
     #[inline]
     pub(crate) fn read(self) -> u64 {
         // SAFETY: by the invariant the header lives while the handle is used.
@@ -217,7 +218,7 @@ impl Handle {
         })
     }
 
-    /// Makes the value `value`, by its baseline. The arena's lock is held.
+    /// Sets the value by its baseline. The arena's lock is held.
     pub(crate) fn set_locked(self, value: u64) {
         self.store_baseline(value.wrapping_sub(self.counted()));
     }

@@ -3,7 +3,7 @@
 use super::mapping::PAGE;
 use crate::cpu::CpuSet;
 
-/// A cache line: what one CPU fetches and owns at a time.
+/// Bytes of a chunk: a cache line, the unit in which CPUs fetch and own memory.
 pub(crate) const CHUNK_BYTES: usize = 64;
 /// Counters interlaced in a chunk.
 pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;

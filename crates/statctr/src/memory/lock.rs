@@ -26,7 +26,7 @@ pub(crate) enum Rank {
 
 type RawMutex = UnsafeCell<libc::pthread_mutex_t>;
 
-/// A value that one thread at a time can have.
+/// A mutex that survives `fork`: the child's copies are unlocked.
 ///
 /// Made and dropped only while the thread holds no other: `fork` takes the list of locks first and
 /// then every lock in it. Checked in debug builds.
@@ -42,7 +42,7 @@ unsafe impl<T: Send> Send for Lock<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The value while the lock is held.
+/// Guard of a [`Lock`], which gives access to the value and unlocks when dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
     before: Option<Rank>,
@@ -117,7 +117,7 @@ mod order {
     }
 }
 
-/// Returns the number of forks that led from the program's start to this process.
+/// Returns the number of forks between the program's start and this process.
 pub(crate) fn forks() -> u64 {
     list::FORKS.load(std::sync::atomic::Ordering::Relaxed)
 }

@@ -149,16 +149,14 @@ impl Mapping {
         start..start + self.len
     }
 
-    /// Asks the kernel for pages of this node, where it has some left. What it says does not matter:
-    /// kernels and sandboxes without memory policies refuse, and pages of another node serve as
-    /// well.
+    /// Sets a memory policy that prefers pages of this node. Errors are ignored: kernels and sandboxes
+    /// without memory policies refuse, and pages of another node serve as well.
     pub(crate) fn prefer(&self, node: NodeId) {
         let start = self.start().as_ptr();
         crate::sys::prefer_for(start, self.len, node);
     }
 
-    /// Makes the pages of `offset..offset + len` be there, writable, without changing what they
-    /// hold.
+    /// Prefaults the pages of `offset..offset + len` for writing, without changing their contents.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> Result<()> {
         let start = self.start().addr().get();
         // SAFETY: inside the mapping.
@@ -190,8 +188,7 @@ unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
     unsafe { libc::munlock(start, len) == 0 }
 }
 
-/// Makes the pages of `len` bytes from an address on be there, writable, without changing what they
-/// hold.
+/// Prefaults the pages of `len` bytes from an address on for writing, without changing their contents.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives.
@@ -223,8 +220,8 @@ pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
     }
 }
 
-/// Makes `len` bytes from `start` on zero: whole pages are given back, words at the edges are
-/// stored to.
+/// Zeroes `len` bytes from `start` on: whole pages are returned to the system, words at the edges are stored
+/// to.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives, at multiples of 8, and nobody counts there now.

@@ -36,7 +36,7 @@ unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
     }
 }
 
-/// Owns one word of a pool.
+/// Owner of one word of a pool, which is freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Word(Handle);
 
@@ -60,7 +60,7 @@ impl Word {
         arena_of(self.0)
     }
 
-    /// Gives the ownership away.
+    /// Gives up ownership and returns the handle.
     pub(crate) fn into_handle(self) -> Handle {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -81,7 +81,7 @@ impl Drop for Word {
     }
 }
 
-/// Owns whole chunks in a row.
+/// Owner of consecutive whole chunks of a pool, which are freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Lines {
     handle: Handle,
@@ -95,7 +95,7 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Takes `chunks` chunks in a row, for single counters: each word has the value `initial`.
+    /// Takes `chunks` consecutive chunks for single counters: each word has the value `initial`.
     pub(crate) fn take_words(arena: &Arc<Arena>, chunks: usize, initial: u64) -> Result<Lines> {
         Lines::take(arena, chunks, None, arena.settings().counters, initial)
     }
@@ -149,7 +149,7 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Gives the ownership away: the handle and the number of chunks.
+    /// Gives up ownership and returns the handle and the number of chunks.
     pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
         (lines.handle, lines.chunks, lines.layout)
@@ -226,8 +226,8 @@ impl Lines {
         }
     }
 
-    /// Applies an event to the words from `first` on by one commit; nothing where `first` is not
-    /// aligned for it or lies outside.
+    /// Applies an event to the words from `first` on by one commit; does nothing if `first` is not aligned
+    /// for it or lies outside.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -293,7 +293,7 @@ impl Lines {
         })
     }
 
-    /// Makes the value of word `index` `value`. The arena's lock is held.
+    /// Sets the value of word `index` by its baseline. The arena's lock is held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
         match self.layout {

@@ -59,7 +59,8 @@ const HOME: u32 = 1;
 /// Set in a reservation when one of its baselines may be other than zero.
 const BASELINE: u32 = 2;
 
-/// A set of units in which the slots of the same index belong together.
+/// A range of address space with a home unit and a unit for each possible CPU, in which slots of equal index
+/// belong together.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     mapping: Mapping,
@@ -143,7 +144,7 @@ impl Reservation {
         &self.layout
     }
 
-    /// Returns the address of the mapping, by which the arena knows the reservation.
+    /// Returns the address of the mapping, which identifies the reservation in its arena.
     pub(crate) fn address(&self) -> usize {
         self.mapping.addresses().start
     }
@@ -198,10 +199,10 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// Returns the displacement of the one unit that there is to read, if any: a way there past the
-    /// mask and the view. Whatever else comes to be read first ends it, so a reader that can know
-    /// of anything else does not find it any more; it never comes back, so who finds it twice has
-    /// read that unit and no other.
+    /// Returns the displacement of the only unit that has to be read, if there is only one: a shortcut past
+    /// the mask and the view. Whatever else comes to be read first ends it, so a reader that can know of
+    /// anything else does not find it any more; it never comes back, so who finds it twice has read that unit
+    /// and no other.
     ///
     /// # Safety
     /// The contract is that of [`of_table`](Self::of_table).
@@ -227,7 +228,7 @@ impl Reservation {
         self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
-    /// Returns the count of readers for whose sake sections with two copies keep off.
+    /// Returns the number of readers that hold off sections on latched lines.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
     }
@@ -258,7 +259,8 @@ impl Reservation {
         self.layout.stride()
     }
 
-    /// Lets readers walk this CPU, then lets sections onto its words. `false` where it has none now.
+    /// Adds this CPU to the active mask, then enables sections on its words. Returns `false` if it has none
+    /// now.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
     /// Async-signal-safe: no lock, no allocation.
@@ -346,8 +348,8 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// Lets readers walk a synthetic CPU, without letting sections in, and returns the displacement of
-    /// its unit; `None` where it has none. The arena's lock is held.
+    /// Adds a synthetic CPU to the active mask, without enabling sections, and returns the displacement of
+    /// its unit; `None` if it has none. The arena's lock is held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -429,7 +431,7 @@ impl Reservation {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
 
-    /// Makes readers look at home words, before the first store to one.
+    /// Makes readers include home words, before the first store to one.
     ///
     /// Who finds it set must be sure of what came before it was: that [`note_more`](Self::note_more)
     /// ended the quick way of reading. Else a reader to whom this thread hands its count over could
@@ -445,7 +447,7 @@ impl Reservation {
         }
     }
 
-    /// Sets that readers must look at baselines, before the first store to one.
+    /// Makes readers include baselines, before the first store to one.
     pub(crate) fn use_baseline(&self) {
         self.note_more();
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
@@ -458,13 +460,13 @@ impl Reservation {
         self.state.load(Ordering::Acquire) & HOME != 0
     }
 
-    /// Returns `true` if readers must look at baselines.
+    /// Returns `true` if readers must include baselines.
     #[inline]
     pub(crate) fn baselines_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Makes the pages of the first `bytes` of a CPU's unit be there; nothing where it has none.
+    /// Prefaults the first `bytes` of a CPU's unit; does nothing if it has none.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
         match self.depot() {
@@ -476,7 +478,7 @@ impl Reservation {
         }
     }
 
-    /// Makes the words of `chunks` free chunks, from `first` on, zero in every unit.
+    /// Zeroes the words of `chunks` free chunks, from `first` on, in every unit.
     ///
     /// # Safety
     /// No slot in these chunks is taken, and none is taken meanwhile.

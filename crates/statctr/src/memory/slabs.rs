@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// The binary logarithm of the most requests that go by between two attempts to map memory.
 const MAX_BACKOFF_SHIFT: u32 = 10;
 
-/// Mappings that live as long as this list.
+/// List of memory mappings, which are unmapped with the list.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     /// The address of the newest record; 0 where there is none.
@@ -29,7 +29,7 @@ struct Record {
     older: usize,
 }
 
-/// Bytes that a record takes, at a multiple of as many.
+/// Bytes that a mapping's record takes; records are aligned to the same number.
 pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
 
 impl Slabs {
@@ -95,8 +95,8 @@ impl Drop for Slabs {
     }
 }
 
-/// Maps memory for a place that updates found empty: one thread at a time, and where the kernel
-/// refused not with each request.
+/// Gate for memory mappings by updates that found nothing ready: one thread at a time, with a back-off after
+/// the kernel refused.
 #[derive(Debug)]
 pub(crate) struct Growth {
     lock: SignalSafeLock,
@@ -117,9 +117,9 @@ impl Growth {
         }
     }
 
-    /// Runs `map` unless `is_there`, or somebody else is at it, or the kernel refused too often and
-    /// too recently. Returns whether there is memory now. Async-signal-safe where `map` is, but for
-    /// `errno`, which is put back.
+    /// Runs `map` unless `is_there`, another thread is mapping, or the kernel refused too often and too
+    /// recently. Returns `true` if there is memory now. Async-signal-safe where `map` is, but for `errno`,
+    /// which is put back.
     #[cold]
     pub(crate) fn try_grow(
         &self,
@@ -150,7 +150,7 @@ impl Growth {
         mapped.is_ok()
     }
 
-    /// Waits until nobody else maps. Not for writers.
+    /// Waits until no other thread is mapping. Not for writers.
     pub(crate) fn wait(&self) -> SignalSafeLockGuard<'_> {
         self.lock.lock()
     }

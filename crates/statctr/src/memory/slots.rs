@@ -6,7 +6,7 @@
 use super::layout::CHUNK_WORDS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The slots of one reservation. Indices are of chunks and of words in the unit.
+/// Allocator of the slots of one reservation. Indices are of chunks and of words in the unit.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Per chunk, a bit per word that is taken.
@@ -21,7 +21,7 @@ pub(crate) struct Slots {
     words: usize,
 }
 
-/// A word or a row of words that was taken.
+/// An allocated word or run of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
@@ -70,7 +70,7 @@ impl Slots {
         Some(first)
     }
 
-    /// Takes `length` chunks in a row.
+    /// Allocates `length` consecutive chunks.
     pub(crate) fn take_chunks(&mut self, length: usize) -> Option<AllocatedSlots> {
         let first = self.take_run(u32::try_from(length).ok().filter(|&length| length > 0)?)? as usize;
         let range = first..first + length;
@@ -81,7 +81,7 @@ impl Slots {
         Some(AllocatedSlots { word: first * CHUNK_WORDS, used })
     }
 
-    /// Takes the next free word, in a chunk that other single words live in where there is one.
+    /// Allocates the next free word, if possible in a chunk with other single words.
     pub(crate) fn take_word(&mut self) -> Option<AllocatedSlots> {
         let chunk = match self.partial.first() {
             Some(&chunk) => chunk,
@@ -104,7 +104,7 @@ impl Slots {
         Some(result)
     }
 
-    /// Gives a word back; `false` where it was not taken.
+    /// Frees a word; returns `false` if it was not allocated.
     pub(crate) fn free_word(&mut self, word: usize) -> bool {
         let (chunk, bit) = (word / CHUNK_WORDS, 1u8 << (word % CHUNK_WORDS));
         if self.taken.get(chunk).is_none_or(|taken| taken & bit == 0) {
@@ -121,7 +121,7 @@ impl Slots {
         true
     }
 
-    /// Gives `length` chunks in a row back; `false` where one of them was not taken whole.
+    /// Frees `length` consecutive chunks; returns `false` if one of them was not allocated whole.
     pub(crate) fn free_chunks(&mut self, word: usize, length: usize) -> bool {
         let first = word / CHUNK_WORDS;
         let range = first..first.saturating_add(length);
@@ -159,7 +159,7 @@ impl Slots {
         self.runs.iter().map(|(&first, &length)| (first as usize, length as usize)).filter(used).collect()
     }
 
-    /// Notes that the words of these free chunks are zero again.
+    /// Marks the words of these free chunks as zero again.
     pub(crate) fn mark_unused(&mut self, first: usize, length: usize) {
         self.used[first..first + length].fill(0);
     }

@@ -22,7 +22,7 @@ struct View {
     residue: AtomicUsize,
 }
 
-/// The units of a reservation.
+/// The units of a reservation: each CPU's part, which is at a fixed place or movable.
 #[derive(Debug)]
 pub(crate) struct Units {
     /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
@@ -34,7 +34,7 @@ pub(crate) struct Units {
     changing: SignalSafeLock,
 }
 
-/// One view of the units, for as long as it is current.
+/// A reader's view of the units, valid as long as it is current.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     units: &'a Units,
@@ -43,7 +43,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates units at these displacements, for good.
+    /// Creates units at fixed displacements.
     pub(crate) fn fixed(displacements: impl IntoIterator<Item = usize>) -> Units {
         let displacements: Box<[_]> = displacements.into_iter().map(AtomicUsize::new).collect();
         let view = |cpus| View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
@@ -89,7 +89,7 @@ impl Units {
         (displacement != 0).then_some(displacement)
     }
 
-    /// Gives a CPU a unit, unless it has one: the unit it has then.
+    /// Assigns a unit to a CPU that has none; returns the CPU's unit.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
     pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
@@ -100,7 +100,7 @@ impl Units {
         }
     }
 
-    /// Takes its unit from a CPU that is in no view any more.
+    /// Removes the unit of a CPU that is in no view any more.
     pub(crate) fn unassign(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
         if let Some(place) = self.displacements.get(cpu) {
             // after the view without it: who finds no unit finds that view, too
@@ -108,7 +108,7 @@ impl Units {
         }
     }
 
-    /// Lets readers walk this CPU, which has a unit. Of movable units the lock is held.
+    /// Adds a CPU that has a unit to the active mask. For movable units the lock is held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
@@ -120,8 +120,8 @@ impl Units {
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// Returns the result of `work` on one view that was current all the time. Repeats it only
-    /// where a drain published another one meanwhile.
+    /// Returns the result of `work` on one view that stayed current throughout; repeats it only if a drain
+    /// published another view meanwhile.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -133,7 +133,7 @@ impl Units {
         }
     }
 
-    /// Returns the number of the view that comes next: whoever prepares it holds the lock.
+    /// Returns the number of the next view; its preparer holds the lock.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);

@@ -65,7 +65,7 @@ impl Placement {
     }
 }
 
-/// Mechanism by which updates are done at present.
+/// Mechanism of updates at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -105,7 +105,7 @@ pub fn thread_mode() -> Mode {
     if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
 }
 
-/// The reason why rseq is not used in this process.
+/// The reason for which rseq is not used in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
@@ -235,7 +235,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory that a counter of a pool costs.
+/// The memory that one counter of a pool costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
@@ -289,7 +289,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Does without vector stores wider than this, as on a machine that does not have them.
+    /// Forgoes vector stores wider than this, as on a machine that does not have them.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
@@ -345,7 +345,7 @@ impl Pool {
         }
     }
 
-    /// Returns the pool that counters come from where none is named: this machine, default placement.
+    /// Returns the default pool, which counters come from if none is named: this machine, default placement.
     ///
     /// # Errors
     /// Fails as [`PoolBuilder::build`] does, at each call anew.
@@ -378,8 +378,8 @@ impl Pool {
         self.arena.shortfalls().0
     }
 
-    /// Moves what was counted on `cpu` elsewhere and frees its memory: for a CPU that went offline,
-    /// or that no longer counts here. Nothing in other placements than the flexible one.
+    /// Moves the counts of `cpu` elsewhere and frees its memory: for a CPU that went offline, or that no
+    /// longer counts here. Does nothing in other placements than the flexible one.
     ///
     /// Reads go on meanwhile and see neither a loss nor a double count. The CPU may go on counting,
     /// too, or come back at any moment: its updates go to the fallback cell meanwhile, at most one
@@ -476,7 +476,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives the memory of dropped counters back to the system.
+    /// Returns the memory of dropped counters to the system.
     ///
     /// # Errors
     /// [`Error::System`] where the kernel refuses; nothing is lost then.

@@ -15,7 +15,7 @@ pub const POINTS: usize = 3;
 /// 2p + 1 how many of the next passages are to be aborted.
 pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Delays every further passage of `point` by `turns` turns of an empty loop.
+/// Delays every further passage of `point` by `turns` iterations of an empty loop.
 pub fn delay(point: usize, turns: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
@@ -38,14 +38,14 @@ pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
 }
 
-/// Takes every injection back.
+/// Removes all injections.
 pub fn clear() {
     for word in INJECTIONS.iter().chain(&FAILURES) {
         word.store(0, Ordering::SeqCst);
     }
 }
 
-/// An explicit allocation, or another request to the kernel, that can be made to fail.
+/// A request for memory, or another request to the kernel, that tests can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Site {
@@ -65,7 +65,7 @@ pub enum Site {
     Membarrier,
 }
 
-/// Every site there is.
+/// All sites.
 pub const SITES: [Site; 7] =
     [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 

@@ -135,10 +135,10 @@ pub(crate) use tag::{HandleTag, TAG_MASK};
 use crate::sys::{OnceBox, cpu_bound};
 use std::sync::atomic::AtomicU64;
 
-/// Items of a lazy object: what one store of the machine commits.
+/// Number of items of a lazy object: as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// Settings of an object's pool for `join`. Part of the C ABI.
+/// Parameters of a lazy pool that `join` needs. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
@@ -226,7 +226,7 @@ pub(crate) fn current_cpu() -> Option<u32> {
     u32::try_from(cpu).ok()
 }
 
-/// Makes the calling thread forget the section it was last in.
+/// Clears the calling thread's pointer to its last critical section.
 ///
 /// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
 /// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a

@@ -1,6 +1,6 @@
 //! The tag of a handle, which the sections test.
 
-/// Tag in the low bits of a handle's table address: the kind of its updates.
+/// Tag in the low bits of a handle's table address, which selects the kind of update.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,5 +16,5 @@ pub(crate) enum HandleTag {
     Latch = 8,
 }
 
-/// The bits of a table's address that hold the tag: tables are aligned to more.
+/// Mask of the tag bits in a table's address; tables are aligned to more.
 pub(crate) const TAG_MASK: usize = 63;

@@ -37,9 +37,9 @@ pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     Some(mask.iter().enumerate().flat_map(bits).collect())
 }
 
-/// Returns the CPUs that a thread of this process may run on once it asks for all: those of its cpuset,
-/// whatever the threads' masks are. A thread of its own asks, so no other one is moved. `None` where
-/// there can be no such thread, or a sandbox forbids to ask.
+/// Returns the CPUs of the process's cpuset: those that a thread may run on once it asks for all, whatever
+/// the threads' present masks. A thread of its own asks, so no other one is moved. `None` where there can be
+/// no such thread, or a sandbox forbids to ask.
 pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
     run_on_helper_thread(|| {
         let all: Box<Mask> = Box::new([u64::MAX; 1024]);

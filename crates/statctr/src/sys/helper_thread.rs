@@ -33,13 +33,13 @@ fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
     }
 }
 
-/// Starts a thread that nobody waits for. `false` where the system has none to give.
+/// Starts a detached thread. Returns `false` if the system cannot start one.
 pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: a thread that was started just now, detached once.
     spawn(Box::new(work)).map(|thread| unsafe { libc::pthread_detach(thread) }).is_some()
 }
 
-/// Returns the result of `work` on a thread of its own; `None` where there is none to be had.
+/// Runs `work` on a thread of its own and returns its result; `None` if no thread can be started.
 pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Option<R> {

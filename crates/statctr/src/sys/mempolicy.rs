@@ -12,8 +12,7 @@ fn mask_of(node: NodeId) -> Option<[u64; 16]> {
     Some(nodes)
 }
 
-/// Makes the pages of a range of our own address space come from `node`, where the kernel lets us ask
-/// for that.
+/// Makes `node` the preferred node of the pages of a range of this address space, if the kernel permits it.
 pub(crate) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
     if let Some(nodes) = mask_of(node) {
         let bits = nodes.len() * 64;

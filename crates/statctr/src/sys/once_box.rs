@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value that is made once and lives as long as the program.
+/// A value that is created once, without a lock, and lives as long as the program.
 #[derive(Debug)]
 pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
@@ -27,7 +27,7 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Returns the value, which is `value` where there was none.
+    /// Returns the value, after setting it to `value` if there was none.
     pub fn get_or(&'static self, value: T) -> &'static T {
         if let Some(there) = self.get() {
             return there;
@@ -46,7 +46,7 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         }
     }
 
-    /// Returns the value, made by `make` where there was none; `make` may run more than once.
+    /// Returns the value, created by `make` if there was none; `make` may run more than once.
     pub fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
         match self.get() {
             Some(there) => there,

@@ -8,13 +8,12 @@ use std::time::Duration;
 /// The group that the kernel itself sends to; udev sends to another.
 const KERNEL_GROUP: u32 = 1;
 
-/// A socket for the kernel's messages.
+/// A netlink socket for the kernel's uevents, which announce hotplug of CPUs.
 #[derive(Debug)]
 pub(crate) struct Uevents(OwnedFd);
 
 impl Uevents {
-    /// Starts to listen. `None` where the kernel or a sandbox does not let us; containers let us and
-    /// send nothing.
+    /// Opens the socket. `None` if the kernel or a sandbox refuses; containers permit it and deliver nothing.
     pub(crate) fn open() -> Option<Uevents> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: takes three numbers; what it returns is ours.
@@ -33,7 +32,7 @@ impl Uevents {
         (bound == 0).then_some(Uevents(socket))
     }
 
-    /// Returns the next message of the kernel that is there, cut off where `buffer` ends.
+    /// Returns the next pending message, truncated to `buffer`; `None` if there is none.
     pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         loop {
             // SAFETY: all zeros is an address; the kernel writes at most the sizes given.
@@ -54,8 +53,8 @@ impl Uevents {
     }
 }
 
-/// Waits until there is a message, or something to read at `wake`, or the time is over. Whether
-/// there is something at `wake`.
+/// Waits for a message, for input at `wake`, or for the end of the time. Returns `true` if there is input at
+/// `wake`.
 pub(crate) fn wait(events: Option<&Uevents>, wake: BorrowedFd<'_>, span: Duration) -> bool {
     let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // negative numbers are passed over

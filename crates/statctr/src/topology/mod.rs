@@ -83,7 +83,7 @@ impl Topology {
         }
     }
 
-    /// Returns the CPUs that are online, where the kernel's files say so.
+    /// Returns the online CPUs by the kernel's files, if these state them.
     pub(crate) fn online_by_files() -> Option<CpuSet> {
         let mut topology = sysfs::read(Path::new(SYSFS)).ok()?;
         topology.add_allowed();

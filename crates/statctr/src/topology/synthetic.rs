@@ -22,13 +22,13 @@ impl SyntheticTopology {
         SyntheticTopology { possible, present: None, online: None, nodes: Vec::new() }
     }
 
-    /// Sets which CPUs are plugged in.
+    /// Sets the present CPUs.
     pub fn present(mut self, cpus: CpuSet) -> Self {
         self.present = Some(cpus);
         self
     }
 
-    /// Sets which CPUs run; by default those that are present.
+    /// Sets the online CPUs; by default those that are present.
     pub fn online(mut self, cpus: CpuSet) -> Self {
         self.online = Some(cpus);
         self

@@ -54,7 +54,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// As many flows as there is memory for, in the way that takes most.
+/// Returns the number of flows that there is memory for, in the method that takes most.
 fn affordable(context: &Context, report: &mut Report) -> usize {
     let wanted = if context.quick { 2 * BATCH } else { FLOWS };
     let each = (CPUS * 64 + 64) as u64;
@@ -170,7 +170,7 @@ fn read_on<W: Way>(way: &W, published: &Published<W::Flow>, stop: &AtomicBool) {
     }
 }
 
-/// Created, updated on the CPU that runs this, read and freed, one after the other.
+/// Measures flows that are created, updated on the CPU that runs this, read and freed, one after the other.
 fn one_at_a_time(context: &Context, report: &mut Report, threads: usize) -> Result<()> {
     let sides: [Box<dyn Side>; 5] = [
         single(Lazy::<PerCpu>::new()?),

@@ -42,7 +42,8 @@ fn round(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Round>::with_shared_state(counters, sum).boxed())
 }
 
-/// One counter and 1024 counters, in both placements, each at the best of eight places in the code.
+/// Measures updates of one counter and of 1024 counters, in both placements, each at the best of eight places
+/// in the code.
 fn updates(context: &Context, report: &mut Report) -> Result<()> {
     for &threads in &context.threads {
         let mut sides: Vec<(String, Box<dyn Side>)> = Vec::new();
@@ -114,7 +115,8 @@ fn least_disturbed(mut watch: impl FnMut() -> Result<Seen>) -> Result<(Seen, u64
     Ok((best, updates))
 }
 
-/// A writer on one CPU that looks at the clock after each update; drained by another thread, or not.
+/// Measures the longest pauses of a writer that looks at the clock after each update, while another thread
+/// drains it or not.
 fn stalls(context: &Context, report: &mut Report) -> Result<()> {
     let pool = Pool::builder().placement(Placement::Flexible).build()?;
     let array = CounterArray::new_in(&pool, COUNTERS, 0)?;
@@ -220,7 +222,8 @@ fn write(array: &CounterArray, cpu: usize, stop: &AtomicBool) -> Result<Seen> {
     Ok(Seen { high: high.unwrap_or(0) as f64, longest: longest as f64, updates, waited, drains: Vec::new() })
 }
 
-/// Nanoseconds that the calling thread could have run and others did; none where the kernel does not say.
+/// Returns nanoseconds that the calling thread could have run and others did; `None` where the kernel does
+/// not say.
 fn waited() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()

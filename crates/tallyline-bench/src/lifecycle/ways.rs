@@ -16,19 +16,19 @@ pub(super) trait Way: Sync {
     /// A flow's statistics.
     type Flow: Send + Sync;
 
-    /// A new flow.
+    /// Creates a new flow.
     fn create(&self) -> Result<Self::Flow>;
 
-    /// A packet of `bytes` at `time`, on the CPU that runs this.
+    /// Counts a packet of `bytes` at `time`, on the CPU that runs this.
     fn update(&self, flow: &Self::Flow, bytes: u64, time: u64);
 
     /// The state of a thread that counts as synthetic CPUs, one at a time.
     type Impostor;
 
-    /// The right to count as the made-up CPUs of these numbers, below [`CPUS`].
+    /// Returns the right to count as the made-up CPUs of these numbers, below [`CPUS`].
     fn impersonate(&self, cpus: Range<usize>) -> Result<Self::Impostor>;
 
-    /// A packet on one of these CPUs.
+    /// Counts a packet on one of these CPUs.
     fn update_as(
         &self,
         impostor: &mut Self::Impostor,
@@ -38,14 +38,14 @@ pub(super) trait Way: Sync {
         time: u64,
     ) -> Result<()>;
 
-    /// Packets, bytes, last used, flags.
+    /// Returns a flow's packets, bytes, last use and flags.
     fn read(&self, flow: &Self::Flow) -> [u64; 4];
 
-    /// Bytes that `flows` flows take now.
+    /// Returns bytes that `flows` flows take now.
     fn bytes(&self, flows: usize) -> Result<usize>;
 }
 
-/// A machine with [`CPUS`] CPUs that are not there, and those CPUs.
+/// Returns a machine with [`CPUS`] CPUs that are not there, and those CPUs.
 pub(super) fn made_up() -> Result<(Topology, Vec<CpuId>)> {
     let real = Real::find()?;
     // behind all that this kernel could have
@@ -200,7 +200,7 @@ impl Way for Fixed {
         Ok(())
     }
 
-    /// One item of the four only: each takes the pool's lock anew.
+    /// Updates one item of the four only: each takes the pool's lock anew.
     fn update_as(&self, (): &mut (), flow: &Group, cpu: usize, _bytes: u64, _time: u64) -> Result<()> {
         Ok(flow.add_on_synthetic(self.cpus[cpu], Flow::packets, 1)?)
     }
@@ -222,7 +222,7 @@ impl Way for Fixed {
 pub(super) struct Line([AtomicU64; 4]);
 
 impl Line {
-    /// As the only writer of the line.
+    /// Updates the line as its only writer, without atomics.
     fn plainly(&self, values: [u64; 4]) {
         let add = |index: usize, value: fn(u64, u64) -> u64| {
             let word = &self.0[index];
@@ -260,7 +260,7 @@ impl Way for Lines {
         Ok((0..CPUS).map(|_| Line::default()).collect())
     }
 
-    /// Without the way to the CPU's number: less than it takes.
+    /// Updates without finding the CPU's number: a lower bound of the cost.
     #[inline(always)]
     fn update(&self, flow: &Self::Flow, bytes: u64, time: u64) {
         flow[0].atomically([1, bytes, time, FLAGS]);

@@ -112,7 +112,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The name of the file that a program's types are kept in.
+/// Returns the name of the file that a program's types are kept in.
 fn kept_as(program: &Path) -> Result<Option<String>> {
     let image = File::open(program).map(|file| Image::read(&file));
     let image = image.with_context(|| format!("cannot read {}", program.display()))??;
@@ -135,7 +135,7 @@ fn find_perf(perf: &Path, report: &mut Report) -> Option<PathBuf> {
     }
 }
 
-/// The recordings, made where none is given.
+/// Returns the recordings to report on, made here where none is given.
 fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) -> Result<Vec<Subject>> {
     let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let samples = if options.quick { options.samples.min(2000) } else { options.samples };
@@ -228,7 +228,7 @@ impl Bench {
         Ok(())
     }
 
-    /// This program, with types that were kept or without.
+    /// Returns a command that runs this program, with cached types or without.
     fn own(&self, words: &[&str], subject: &Subject, has_kept: bool) -> Command {
         let mut command = command(&self.ours, words, subject);
         command.env("TALLYLINE_CACHE", if has_kept { self.kept.as_os_str() } else { "off".as_ref() });
@@ -262,7 +262,7 @@ impl Bench {
     }
 }
 
-/// Samples in all rows that perf prints, and in those that have a type.
+/// Returns the number of samples in all rows that perf prints, and in those that have a type.
 fn rows(text: &str) -> (u64, u64) {
     let (mut all, mut typed) = (0, 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {

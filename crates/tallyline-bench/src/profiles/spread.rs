@@ -143,7 +143,7 @@ fn is_kernel(image: &Image) -> bool {
     image.functions().first().is_some_and(|symbol| symbol.address() >> 63 != 0)
 }
 
-/// Some instructions of some functions that access memory.
+/// Returns some instructions of some functions that access memory.
 fn places(image: &Image, functions: usize, random: &mut Random) -> Vec<Vec<u64>> {
     let mut symbols: Vec<_> = image.functions().iter().filter(|symbol| symbol.size() > 0).collect();
     let mut found = Vec::new();

@@ -127,7 +127,8 @@ impl Comparison {
     }
 }
 
-/// Spearman's rank correlation; none with fewer than two pairs, or where one side has a single rank.
+/// Returns Spearman's rank correlation; `None` with fewer than two pairs, or where one side has a single
+/// rank.
 fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 2 {
         return None;
@@ -140,7 +141,7 @@ fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     (first > 0.0 && second > 0.0).then(|| product(&one, &other) / (first * second).sqrt())
 }
 
-/// The ranks of values; equal ones share the mean of theirs.
+/// Returns the ranks of values; equal ones share the mean of theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |value: &f64| values.iter().filter(|other| *other < value).count() as f64;
     let equal = |value: &f64| values.iter().filter(|other| *other == value).count() as f64;

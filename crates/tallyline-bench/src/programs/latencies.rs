@@ -185,7 +185,7 @@ fn from(caches: &[(u64, u32)], mut cycles: impl FnMut(u64) -> Latency) -> Latenc
     }
 }
 
-/// Nanoseconds of a cycle.
+/// Returns nanoseconds of a cycle.
 fn cycle() -> f64 {
     const CHAIN: u64 = 20_000;
     const CYCLES: f64 = 4.0;
@@ -268,7 +268,7 @@ fn caches() -> Option<Vec<(u64, u32)>> {
 mod tests {
     use super::*;
 
-    /// A machine of which only 2 MB of the last level are left.
+    /// Returns a machine of which only 2 MB of the last level are left.
     fn cycles(bytes: u64) -> Latency {
         exact(match bytes {
             ..=49_152 => 4.0,

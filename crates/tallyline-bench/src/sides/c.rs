@@ -11,13 +11,13 @@ pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 #[cfg(c_sides)]
 pub(crate) use built::{call_inc, inc};
 
-/// `fixed/inc-c`, which was not built.
+/// Returns the reason why `fixed/inc-c` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn inc(_think: bool) -> Available {
     Err(COMPILER.into())
 }
 
-/// `fixed/inc-c-call`, which was not built.
+/// Returns the reason why `fixed/inc-c-call` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn call_inc() -> Available {
     Err(COMPILER.into())
@@ -90,13 +90,13 @@ mod built {
         Ok(Box::new(Counter { counter, loops }))
     }
 
-    /// `fixed/inc-c`: inline.
+    /// Returns the side `fixed/inc-c`: C's inline update.
     pub(crate) fn inc(think: bool) -> Available {
         // SAFETY: constants, never written.
         side(unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } })
     }
 
-    /// `fixed/inc-c-call`: behind a call.
+    /// Returns the side `fixed/inc-c-call`: C's update behind a call.
     pub(crate) fn call_inc() -> Available {
         // SAFETY: as above.
         side(unsafe { &tallyline_c_call_inc })

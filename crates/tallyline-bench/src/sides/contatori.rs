@@ -24,7 +24,7 @@ fn value(counter: &Unsigned) -> u64 {
     }
 }
 
-/// `contatori/inc`.
+/// Returns the side `contatori/inc`: an update of the peer's counter.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Unsigned::new(), value).thinking(think).boxed()
 }
@@ -40,7 +40,7 @@ impl Step for Read {
     }
 }
 
-/// `contatori/read`.
+/// Returns the side `contatori/read`: a read of the peer's counter.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Unsigned::new(), |_| 0).counting(0).boxed()
 }

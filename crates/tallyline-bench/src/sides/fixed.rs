@@ -16,14 +16,14 @@ statctr::group! {
     }
 }
 
-/// The four counters of a packet by one commit.
+/// Updates the four counters of a packet by one commit.
 #[inline(always)]
 fn one_commit(interface: &Interface) {
     let length = packet_length();
     interface.packet(1, length, 1, length);
 }
 
-/// The four counters of a packet one by one.
+/// Updates the four counters of a packet one by one.
 #[inline(always)]
 fn four_updates(interface: &Interface) {
     let length = packet_length();
@@ -76,40 +76,40 @@ steps! {
     Inc4One(interface: Interface, _turn) { four_updates(interface); }
 }
 
-/// `fixed/inc`.
+/// Returns the side `fixed/inc`: an increment of one counter.
 pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
 }
 
-/// `fixed/read`.
+/// Returns the side `fixed/read`: a read of one counter.
 pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(counter, |_| 0).counting(0).boxed()
 }
 
-/// `fixed/add`: an addend that is only known when the program runs.
+/// Returns the side `fixed/add`: an addend that is only known when the program runs.
 pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Add>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read)
         .counting(PACKET_LENGTH)
         .boxed())
 }
 
-/// `fixed/packet4`: one commit for each packet, packets go round the interfaces.
+/// Returns the side `fixed/packet4`: one commit for each packet, packets go round the interfaces.
 pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     let side = Looped::<Packet4>::with_shared_state(interfaces(pool)?, sum_of_all);
     Ok(side.counting(PACKET_SUM).thinking(think).boxed())
 }
 
-/// `fixed/packet4-1group`: all packets on one interface.
+/// Returns the side `fixed/packet4-1group`: one commit for each packet, all packets on one interface.
 pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Packet4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }
 
-/// `fixed/inc4`: four updates for each packet, packets go round the interfaces.
+/// Returns the side `fixed/inc4`: four updates for each packet, packets go round the interfaces.
 pub(crate) fn inc4(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4>::with_shared_state(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
 }
 
-/// `fixed/inc4-1group`: four updates for each packet, all on one interface.
+/// Returns the side `fixed/inc4-1group`: four updates for each packet, all on one interface.
 pub(crate) fn inc4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }

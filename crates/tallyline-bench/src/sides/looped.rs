@@ -13,10 +13,10 @@ use super::{Padded, Side};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
 
-/// In how many copies each loop exists.
+/// The number of copies of each loop, at different positions in the code.
 pub(crate) const PLACEMENTS: usize = 8;
 
-/// One operation on a state; the type names the side.
+/// One operation on a state; the implementing type names the side.
 pub(crate) trait Step: 'static {
     /// The state that the operation works on.
     type State: Sync + 'static;
@@ -25,7 +25,7 @@ pub(crate) trait Step: 'static {
     fn step(state: &Self::State, turn: u64);
 }
 
-/// `n` operations, in a loop that starts `SKIP` bytes further than the first copy's.
+/// Runs `n` operations, in a loop that starts `SKIP` bytes further than the first copy's.
 #[inline(never)]
 fn looped<const SKIP: usize, const THINK: bool, T: Step>(state: &T::State, n: u64) {
     place::<SKIP>();
@@ -56,7 +56,7 @@ fn place<const SKIP: usize>() {
     }
 }
 
-/// A value that the compiler cannot see through; no instruction.
+/// Returns a value that the compiler cannot see through; no instruction.
 #[inline(always)]
 pub(crate) fn opaque(mut value: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -74,8 +74,8 @@ pub(crate) fn opaque(mut value: u64) -> u64 {
 /// The number of dependent multiplications that a thread computes between updates.
 pub(crate) const THINK_MULTIPLICATIONS: usize = 16;
 
-/// The work between two updates: about 50 cycles in which the thread does not touch memory and
-/// other CPUs' requests for the line get through.
+/// Computes for about 50 cycles without touching memory, as programs do between two updates, so that other
+/// CPUs' requests for the line get through.
 #[inline(always)]
 fn think() {
     #[cfg(target_arch = "x86_64")]
@@ -114,7 +114,7 @@ fn loops<const THINK: bool, T: Step>() -> [Loop<T::State>; PLACEMENTS] {
     ]
 }
 
-/// A [`Step`] as a [`Side`].
+/// A [`Step`] in a loop, as a [`Side`].
 pub(crate) struct Looped<T: Step> {
     // one state for all threads, or one for each
     states: Vec<Padded<T::State>>,
@@ -124,30 +124,30 @@ pub(crate) struct Looped<T: Step> {
 }
 
 impl<T: Step> Looped<T> {
-    /// Makes a loop in which all threads work on one state, of which `total` says what was counted there.
+    /// Creates a loop in which all threads work on one state; `total` returns the state's total.
     pub(crate) fn with_shared_state(state: T::State, total: fn(&T::State) -> u64) -> Self {
         Self::with_state_per_thread(vec![state], total)
     }
 
-    /// Makes a loop in which each thread works on a state of its own.
+    /// Creates a loop in which each thread works on a state of its own.
     pub(crate) fn with_state_per_thread(states: Vec<T::State>, total: fn(&T::State) -> u64) -> Self {
         let states = states.into_iter().map(Padded).collect();
         Looped { states, loops: loops::<false, T>(), total, per_operation: 1 }
     }
 
-    /// One operation raises the total by `counts`.
+    /// Sets the amount by which one operation raises the total.
     pub(crate) fn counting(mut self, counts: u64) -> Self {
         self.per_operation = counts;
         self
     }
 
-    /// The thread thinks after each operation.
+    /// Makes the thread think after each operation.
     pub(crate) fn thinking(mut self, think: bool) -> Self {
         self.loops = if think { loops::<true, T>() } else { loops::<false, T>() };
         self
     }
 
-    /// As the runner takes it.
+    /// Returns the loop as a boxed side, which the runner takes.
     pub(crate) fn boxed(self) -> Box<dyn Side> {
         Box::new(self)
     }

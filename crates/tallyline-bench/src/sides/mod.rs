@@ -24,7 +24,7 @@ pub(crate) mod units;
 
 /// One side of a comparison: a loop that the runner can time.
 pub(crate) trait Side: Sync {
-    /// At how many places in the code the loop exists; the runner takes the best of them.
+    /// Returns the number of places in the code at which the loop exists; the runner takes the best of them.
     fn placements(&self) -> usize {
         1
     }
@@ -32,23 +32,23 @@ pub(crate) trait Side: Sync {
     /// Does the operation `n` times as thread `thread`, with the loop at one of its places.
     fn run(&self, thread: usize, placement: usize, n: u64);
 
-    /// The sum of everything that was counted; `None` for a side that does not count.
+    /// Returns the sum of everything that was counted; `None` for a side that does not count.
     ///
     /// Only read when no thread is in [`Side::run`].
     fn total(&self) -> Option<u64> {
         None
     }
 
-    /// By how much one operation raises [`Side::total`].
+    /// Returns the amount by which one operation raises [`Side::total`].
     fn per_operation(&self) -> u64 {
         1
     }
 }
 
-/// A side, or why it cannot be had here, for the user to read.
+/// A side, or the reason for the user why it is not available here.
 pub(crate) type Available = Result<Box<dyn Side>, String>;
 
-/// A side made of a closure: called with the thread's number and how often to do it.
+/// A side made of a closure, which is called with the thread's number and the number of operations.
 pub(crate) struct Calls<F>(pub(crate) F);
 
 impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
@@ -68,12 +68,12 @@ pub(crate) const GROUPS: usize = 16;
 /// The bytes of a packet.
 const PACKET_LENGTH: u64 = 100;
 
-/// By how much one packet raises the sum of its four counters: a packet and its bytes, received
-/// and sent.
+/// The amount by which one packet raises the sum of its four counters: a packet and its bytes, received and
+/// sent.
 pub(crate) const PACKET_SUM: u64 = 2 * (1 + PACKET_LENGTH);
 
-/// The bytes of the packet at hand, in a register, as a program has them: it does not know them
-/// when it is compiled.
+/// Returns the bytes of the packet at hand, in a register, as a program has them: it does not know them when
+/// it is compiled.
 #[inline(always)]
 pub(crate) fn packet_length() -> u64 {
     looped::opaque(PACKET_LENGTH)

@@ -39,7 +39,7 @@ impl BenchMemory {
         Ok(BenchMemory { address: address as usize, bytes })
     }
 
-    /// Its first byte's address.
+    /// Returns the address of the first byte.
     pub(crate) fn address(&self) -> usize {
         self.address
     }

@@ -10,13 +10,13 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::{add, inc};
 
-/// `rseq-minimal/inc`, which is not written for this architecture.
+/// Returns the reason why `rseq-minimal/inc` is missing: it is not written for this architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// `rseq-minimal/add`, which is not written for this architecture.
+/// Returns the reason why `rseq-minimal/add` is missing: it is not written for this architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn add(_cpus: usize) -> Available {
     Err("written for x86-64 Linux only".into())
@@ -146,12 +146,12 @@ mod x86_64 {
         Add::step(words, 0);
     }
 
-    /// `rseq-minimal/inc`, with memory for each of `cpus` CPU numbers.
+    /// Returns the side `rseq-minimal/inc`, with memory for each of `cpus` CPU numbers.
     pub(crate) fn inc(cpus: usize, think: bool) -> Available {
         Ok(Looped::<Inc>::with_shared_state(Words::new(cpus)?, Words::total).thinking(think).boxed())
     }
 
-    /// `rseq-minimal/add`: the addend in a register.
+    /// Returns the side `rseq-minimal/add`: the addend in a register.
     pub(crate) fn add(cpus: usize) -> Available {
         let side = Looped::<Add>::with_shared_state(Words::new(cpus)?, Words::total);
         Ok(side.counting(super::super::PACKET_LENGTH).boxed())

@@ -7,7 +7,7 @@
 /// Bytes that the scans read in one turn; a unit's length must be a multiple of it.
 pub(crate) const TURN_BYTES: usize = 256;
 
-/// Reads `bytes` bytes from each of `units` addresses; the sum of their words.
+/// Reads `bytes` bytes from each of `units` addresses; returns the sum of their words.
 ///
 /// # Safety
 /// At each address `bytes` bytes can be read, `bytes` is a multiple of [`TURN_BYTES`], the

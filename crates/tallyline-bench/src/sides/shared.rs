@@ -15,7 +15,7 @@ impl Step for Inc {
     }
 }
 
-/// `shared-atomic/inc`.
+/// Returns the side `shared-atomic/inc`: all threads increment one atomic.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(AtomicU64::new(0), |word| word.load(Ordering::Relaxed))
         .thinking(think)
@@ -33,7 +33,7 @@ impl Step for Read {
     }
 }
 
-/// `shared-atomic/read`.
+/// Returns the side `shared-atomic/read`: a load of the atomic.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(AtomicU64::new(0), |_| 0).counting(0).boxed()
 }
@@ -69,7 +69,7 @@ impl Step for Packet4 {
     }
 }
 
-/// `shared-atomic/packet4`: packets go round the interfaces.
+/// Returns the side `shared-atomic/packet4`: packets go round the interfaces.
 pub(crate) fn packet4(think: bool) -> Box<dyn Side> {
     Looped::<Packet4>::with_shared_state(Default::default(), |all| all.iter().map(Interface::sum).sum())
         .counting(PACKET_SUM)
@@ -88,7 +88,7 @@ impl Step for Packet4One {
     }
 }
 
-/// `shared-atomic/packet4-1group`: all packets on one interface.
+/// Returns the side `shared-atomic/packet4-1group`: all packets on one interface.
 pub(crate) fn packet4_one() -> Box<dyn Side> {
     Looped::<Packet4One>::with_shared_state(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
 }

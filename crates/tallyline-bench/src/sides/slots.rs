@@ -24,7 +24,7 @@ fn take_slot() -> usize {
     slot
 }
 
-/// One counter.
+/// A peer's counter with one slot for each thread.
 pub(crate) struct Slots(Box<[Padded<AtomicU64>]>);
 
 impl Slots {
@@ -75,12 +75,12 @@ impl Step for Read {
     }
 }
 
-/// `thread-slots/read`, with a slot for each of `slots` threads.
+/// Returns the side `thread-slots/read`, with a slot for each of `slots` threads.
 pub(crate) fn read(slots: usize) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Slots::new(slots), |_| 0).counting(0).boxed()
 }
 
-/// `thread-slots/inc`.
+/// Returns the side `thread-slots/inc`: each thread adds to its own slot.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Slots::new(SLOTS), Slots::read).thinking(think).boxed()
 }

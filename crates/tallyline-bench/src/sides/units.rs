@@ -31,13 +31,13 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes of the groups in one unit, rounded up to what a scan reads in one turn.
+    /// Returns the bytes of the groups in one unit, rounded up to the size that a scan reads in one turn.
     pub(crate) fn unit_bytes(&self) -> usize {
         (self.groups * self.group_words * 8).next_multiple_of(scan::TURN_BYTES)
     }
 }
 
-/// The units of all CPUs, and where they are.
+/// The units of all CPUs with their addresses.
 pub(crate) struct Units {
     memory: Memory,
     /// The address that the first group would have in a unit with the offset 0.
@@ -64,7 +64,7 @@ impl Units {
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })
     }
 
-    /// The units of `cpus` in which `groups` are kept; `None` where they cannot be found: without
+    /// Returns the units of `cpus` in which `groups` are kept; `None` where they cannot be found: without
     /// restartable sequences, or where the groups do not lie side by side.
     ///
     /// `real` is a CPU that has counted in one of them.
@@ -149,8 +149,8 @@ struct Handle {
 const RSEQ: usize = 1;
 
 impl Handle {
-    /// From the home words to those of a CPU that has counted; part of the C ABI, as the inline
-    /// update does it.
+    /// Returns the distance from the home words to those of a CPU that has counted, found as the inline
+    /// update finds it; part of the C ABI.
     fn displacement(&self, cpu: usize) -> Option<usize> {
         if self.table & RSEQ == 0 {
             return None;
@@ -205,7 +205,7 @@ impl Step for ItemMajor {
     }
 }
 
-/// `item-major`: one pass is one operation.
+/// Returns the side `item-major`: one pass over all items is one operation.
 pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
     let reader = || Reader {
         units: Arc::clone(units),
@@ -216,7 +216,7 @@ pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
         .boxed()
 }
 
-/// The sums that one pass of `item-major` comes to.
+/// Returns the sums that one pass of `item-major` comes to.
 pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
     let shape = units.shape;
     (0..shape.groups * shape.items)
@@ -224,7 +224,7 @@ pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
         .collect()
 }
 
-/// `read-bandwidth`: one scan of all units is one operation.
+/// Returns the side `read-bandwidth`: one scan of all units is one operation.
 pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize) -> Box<dyn Side> {
     let units = Arc::clone(units);
     Box::new(Calls(move |_thread, n| {
@@ -250,7 +250,7 @@ impl Step for ReadOne {
     }
 }
 
-/// Reads one item over all units: what reading a counter costs where every possible CPU is walked.
+/// Reads one item over all units: the cost of reading a counter where every possible CPU is walked.
 pub(crate) fn read_one(units: Units) -> Box<dyn Side> {
     Looped::<ReadOne>::with_shared_state(units, |_| 0).counting(0).boxed()
 }

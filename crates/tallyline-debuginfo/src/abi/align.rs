@@ -6,7 +6,7 @@ use crate::model::{MemberKind, RecordId, TypeId, Types};
 /// The depth of nested records at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
-/// Natural alignments, each computed once.
+/// Cache of natural alignments, each computed once.
 #[derive(Debug)]
 pub struct Alignments {
     // 0: not known yet
@@ -14,25 +14,25 @@ pub struct Alignments {
 }
 
 impl Alignments {
-    /// For these types; nothing is computed yet but what their reader had to.
+    /// Creates an empty cache for the alignments of these types; those that their reader computed are in it.
     pub fn new(types: &Types) -> Alignments {
         let mut records = types.natural.clone();
         records.resize(types.record_count(), 0);
         Alignments { records }
     }
 
-    /// Those of the records by their ids; 0 where it was not asked for.
+    /// Returns the alignments of records by their ids; 0 for those that were never asked for.
     pub(crate) fn into_records(self) -> Vec<u64> {
         self.records
     }
 
-    /// The natural alignment of a type in bytes, at least 1: as its declarations or the machine's
-    /// ABI have it, but of records as their members ask for it.
+    /// Returns the natural alignment of a type in bytes, at least 1: as its declarations or the machine's ABI
+    /// have it, but of records as their members ask for it.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
         self.of_type(types, id, 0)
     }
 
-    /// The natural alignment of a record in bytes, at least 1.
+    /// Returns the natural alignment of a record in bytes, at least 1.
     pub fn of_record(&mut self, types: &Types, id: RecordId) -> u64 {
         self.of_members(types, id, 0)
     }
@@ -41,7 +41,7 @@ impl Alignments {
         type_align(types, id, rules(types.target())[0], &mut |record| self.held(types, record, depth)).max(1)
     }
 
-    /// A record that is held in another.
+    /// Returns the natural alignment of a record that is held in another.
     fn held(&mut self, types: &Types, id: RecordId, depth: usize) -> u64 {
         // Rust's and Zig's compilers note it, whoever asked for it
         let known = types.record(id);

@@ -32,7 +32,7 @@ mod machine {
     pub(super) const ARC_V2: u16 = 195;
 }
 
-/// The alignment in bytes that a scalar of a size has in a struct. A machine that is not known has
+/// Returns the alignment in bytes that a scalar of a size has in a struct. A machine that is not known has
 /// the rules of most.
 pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     let most = match target.machine {
@@ -48,7 +48,7 @@ pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     size.clamp(1, 16).next_power_of_two().min(most)
 }
 
-/// The rules on which compilers for one machine differ, or which their options decide.
+/// The alignment rules in which compilers for one machine differ, or which their options decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The largest alignment of a vector.
@@ -61,8 +61,7 @@ pub struct Rules {
 
 const COMMON: Rules = Rules { vector: MOST, short_vector: 8, atomic: 16 };
 
-/// Returns the rules of a machine that are to be had, the likeliest first. Measured with gcc 12 and
-/// clang 14.
+/// Returns the possible rules of a machine, the likeliest first. Measured with gcc 12 and clang 14.
 pub fn rules(target: Target) -> &'static [Rules] {
     match target.machine {
         // gcc without SSE, gcc with it, clang
@@ -79,7 +78,7 @@ pub fn rules(target: Target) -> &'static [Rules] {
     }
 }
 
-/// Returns whether a number can be an alignment; a damaged file has others.
+/// Returns whether a number can be an alignment: a power of two of at most 2^28. A damaged file has others.
 pub fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= 1 << 28
 }

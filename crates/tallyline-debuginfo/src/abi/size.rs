@@ -5,7 +5,7 @@ use crate::model::{Pointer, Type, TypeId, Types};
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// The size of a type in bytes; 0 where it has none or is not known.
+/// Returns the size of a type in bytes; 0 where it has none or is not known.
 pub fn size_of(types: &Types, id: TypeId) -> u64 {
     let mut id = id;
     let mut times = 1_u64;
@@ -41,7 +41,7 @@ pub fn size_of(types: &Types, id: TypeId) -> u64 {
     0
 }
 
-/// A pointer to a member function is a pair in the common C++ ABI.
+/// Returns a pointer to a member function is a pair in the common C++ ABI.
 fn member_pointer_size(types: &Types, to: TypeId) -> u64 {
     match types.get(types.strip(to)) {
         Type::Function(_) => 2 * types.pointer_size(),

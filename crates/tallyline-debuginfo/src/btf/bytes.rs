@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// A slice, a position in it, and its byte order.
+/// A cursor over a slice of BTF: a position and the byte order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     slice: &'a [u8],
@@ -13,7 +13,7 @@ pub(crate) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// From the start of a slice that lies at `origin` in the BTF.
+    /// Creates a cursor at the start of a slice that lies at `origin` in the BTF.
     pub(crate) fn new(slice: &'a [u8], origin: u64, big_endian: bool) -> Bytes<'a> {
         Bytes { slice, position: 0, origin, big_endian }
     }
@@ -23,7 +23,7 @@ impl<'a> Bytes<'a> {
         self.position >= self.slice.len()
     }
 
-    /// The offset in the BTF of what is read next.
+    /// Returns the offset in the BTF of what is read next.
     pub(crate) fn offset(&self) -> u64 {
         self.origin + self.position as u64
     }
@@ -33,7 +33,7 @@ impl<'a> Bytes<'a> {
         self.position
     }
 
-    /// Goes on from a position; from the end if it is beyond.
+    /// Sets the position; a position beyond the end means the end.
     pub(crate) fn seek(&mut self, position: usize) {
         self.position = position.min(self.slice.len());
     }
@@ -43,12 +43,12 @@ impl<'a> Bytes<'a> {
         self.slice.len() - self.position
     }
 
-    /// An error at the current position.
+    /// Returns an error at the current position.
     pub(crate) fn error(&self, reason: &'static str) -> Error {
         Error::Btf { offset: self.offset(), reason }
     }
 
-    /// The next number of 4 bytes.
+    /// Reads the next number of 4 bytes.
     pub(crate) fn u32(&mut self) -> Result<u32> {
         let Some(&word) = self.slice[self.position..].first_chunk::<4>() else {
             return Err(self.error("the data ends within an entry"));
@@ -57,7 +57,7 @@ impl<'a> Bytes<'a> {
         Ok(if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
-    /// Leaves out some bytes.
+    /// Skips some bytes.
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.left() {
             return Err(self.error("the data ends within an entry"));

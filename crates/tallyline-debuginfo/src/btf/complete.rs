@@ -6,7 +6,7 @@
 use crate::abi::{Alignments, size_of};
 use crate::model::{Bitfield, Member, Type, TypeId, Types};
 
-/// Completes the members of every record.
+/// Computes the sizes of members and infers alignments, neither of which BTF states, for every record.
 pub(crate) fn complete(types: &mut Types, cacheline: u64) {
     let mut alignments = Alignments::new(types);
     for index in 0..types.types.len() {
@@ -35,8 +35,8 @@ pub(crate) fn complete(types: &mut Types, cacheline: u64) {
     types.natural = alignments.into_records();
 }
 
-/// The size of a member, and for a bitfield the unit that holds it: the naturally aligned one of
-/// its type that its first bit is in.
+/// Sets the size of a member, and for a bitfield the unit that holds it: the naturally aligned one of its
+/// type that its first bit is in.
 fn place(types: &Types, stripped: TypeId, member: &mut Member) {
     member.size = size_of(types, stripped);
     let unit = member.size.saturating_mul(8);
@@ -51,7 +51,7 @@ fn place(types: &Types, stripped: TypeId, member: &mut Member) {
     }
 }
 
-/// The first byte behind a member.
+/// Returns the first byte behind a member.
 fn end_of(member: &Member) -> u64 {
     member.offset.saturating_add(match member.bitfield {
         Some(field) => u64::from(field.offset + field.size).div_ceil(8),
@@ -59,7 +59,7 @@ fn end_of(member: &Member) -> u64 {
     })
 }
 
-/// The alignment that explains why something starts at `offset`, when everything up to `filled` is
+/// Returns the alignment that explains why something starts at `offset`, when everything up to `filled` is
 /// taken; 0 where nothing needs explaining.
 fn infer(offset: u64, natural: u64, filled: u64, cacheline: u64) -> u64 {
     let Some(gap) = offset.checked_sub(filled).filter(|gap| *gap != 0) else { return 0 };

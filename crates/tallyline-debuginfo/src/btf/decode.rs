@@ -52,7 +52,7 @@ enum Naming {
     Text(FxHashMap<u32, NameId>),
 }
 
-/// Makes types of one BTF's entries.
+/// Decoder of one BTF's entries into types.
 pub(crate) struct Decoder<'a> {
     pub(super) bytes: Bytes<'a>,
     base_strings: &'a [u8],
@@ -61,7 +61,7 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder for the types of `header`, whose strings go on from those of a base.
+    /// Creates a decoder for the types of `header`, whose strings go on from those of a base.
     pub(crate) fn new(header: &Header<'a>, base_strings: &'a [u8]) -> Decoder<'a> {
         Decoder {
             bytes: Bytes::new(header.types, header.types_offset, header.big_endian),
@@ -80,8 +80,8 @@ impl<'a> Decoder<'a> {
         self.entries(types)
     }
 
-    /// Makes all types where names are told by their offsets. Whether they can be is found out
-    /// beside; none where they cannot.
+    /// Decodes all types with string offsets as name ids. A check of the strings runs in parallel; `None` if
+    /// it finds that this is not possible.
     pub(crate) fn decode_by_offsets(mut self) -> Option<Result<Types>> {
         self.names = Naming::Offset { all_start: true };
         let strings = self.strings;
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The start of the next entry.
+    /// Reads the start of the next entry.
     pub(super) fn entry(&mut self) -> Result<Entry> {
         let (name, info, word) = (self.bytes.u32()?, self.bytes.u32()?, self.bytes.u32()?);
         Ok(Entry {
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The type of an entry whose start was read.
+    /// Reads the type of an entry whose start was read.
     pub(super) fn type_of(&mut self, entry: Entry, types: &mut Types) -> Result<Type> {
         let to = TypeId(entry.word);
         Ok(match entry.kind {
@@ -173,14 +173,14 @@ impl<'a> Decoder<'a> {
         text.is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The name at an offset among the strings; empty where there is none.
+    /// Returns the name at an offset among the strings; empty where there is none.
     pub(super) fn called(&self, offset: u32) -> &'a [u8] {
         let text = self.text(offset).unwrap_or_default();
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(0);
         &text[..end]
     }
 
-    /// The strings from an offset on.
+    /// Returns the strings from an offset on.
     fn text(&self, offset: u32) -> Option<&'a [u8]> {
         match (offset as usize).checked_sub(self.base_strings.len()) {
             Some(start) => self.strings.get(start..),
@@ -193,8 +193,8 @@ impl<'a> Decoder<'a> {
         Ok(Type::Missing)
     }
 
-    /// An entry of a kind that is newer than this reader. How long it is nobody says; that it has
-    /// nothing but its start is the one guess under which what follows can be read.
+    /// Skips an entry of a kind that is newer than this reader. Its length is unknown; that it is only its
+    /// start is the one guess under which the entries that follow can be read.
     fn unknown(&mut self, kind: u32, types: &mut Types) -> Result<Type> {
         if kind == 0 {
             return Err(self.bytes.error("an entry of kind 0"));
@@ -230,7 +230,7 @@ impl<'a> Decoder<'a> {
         })?))
     }
 
-    /// A record of which only the name is known.
+    /// Adds a record of which only the name is known.
     pub(super) fn declaration(&mut self, entry: Entry, is_union: bool, types: &mut Types) -> Result<Type> {
         let kind = if is_union { RecordKind::Union } else { RecordKind::Struct };
         let record = self.bare_record(entry, kind, types)?;
@@ -282,7 +282,7 @@ impl<'a> Decoder<'a> {
         Ok(Type::Function(types.push_function_of(TypeId(entry.word), parameters, variadic)?))
     }
 
-    /// The name at an offset among the strings; offset 0 is no name.
+    /// Returns the name at an offset among the strings; offset 0 is no name.
     fn name(&mut self, offset: u32, types: &mut Types) -> Result<NameId> {
         if offset == 0 {
             return Ok(NameId::NONE);

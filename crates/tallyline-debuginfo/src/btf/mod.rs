@@ -29,7 +29,7 @@ pub(crate) fn is_btf(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x9f, 0xeb]) || bytes.starts_with(&[0xeb, 0x9f])
 }
 
-/// Reads BTF, and the one it continues if there is one.
+/// Reads BTF, and the base BTF that it extends if there is one.
 pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Result<Types> {
     let mut types = Types::new(Origin::Btf, 8);
     let mut base_strings: &[u8] = &[];
@@ -69,7 +69,8 @@ fn has_enumerator(types: &Types, id: TypeId, name: &[u8]) -> bool {
     types.enumerators(types.enumeration(id)).iter().any(|item| types.name(item.name) == name)
 }
 
-/// BTF does not say how long a pointer is, but a `long` is as long wherever BTF is used.
+/// Returns the size of a `long`, which is that of a pointer wherever BTF is used: BTF does not state the
+/// latter.
 fn pointer_size(types: &Types) -> u8 {
     const LONGS: [&[u8]; 8] = [
         b"long int",

@@ -14,7 +14,7 @@ pub struct Symbols {
     pub variables: Vec<(Vec<u8>, TypeId)>,
 }
 
-/// Reads what BTF without a base says besides types.
+/// Reads the functions and variables of a BTF without a base.
 pub(crate) fn read(bytes: &[u8]) -> Result<Symbols> {
     let header = Header::parse(bytes)?;
     let mut decoder = Decoder::new(&header, &[]);

@@ -88,7 +88,7 @@ impl Stride {
         known.map_or(Stride::UNKNOWN, |size| Stride(size << 1 | u32::from(abbreviation.has_children)))
     }
 
-    /// The bytes, and the change of depth to the next DIE.
+    /// Returns the bytes, and the change of depth to the next DIE.
     #[inline]
     pub(super) fn get(self) -> Option<(usize, isize)> {
         (self != Stride::UNKNOWN).then_some(((self.0 >> 1) as usize, (self.0 & 1) as isize))
@@ -237,7 +237,7 @@ impl Abbreviations {
         self.members.get((of.member as usize).checked_sub(1)?)
     }
 
-    /// The attributes of such entries.
+    /// Returns the attributes of such entries.
     pub(super) fn attributes(&self, of: &Abbreviation) -> &[Attribute] {
         self.attributes.get(of.start as usize..of.end as usize).unwrap_or(&[])
     }

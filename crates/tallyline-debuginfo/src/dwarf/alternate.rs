@@ -103,7 +103,7 @@ pub(super) fn add_imported(units: &mut Units<'_>, added: &Range<usize>) -> Resul
     Ok(())
 }
 
-/// The units that a unit imports at its top.
+/// Returns the units that a unit imports at its top.
 fn imports(units: &Units<'_>, unit: usize) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     let context = units.context(unit)?;

@@ -39,7 +39,7 @@ pub(super) struct Contents<'u, 'a> {
 }
 
 impl<'u, 'a> Contents<'u, 'a> {
-    /// Of types in these units.
+    /// Creates a comparer of types in these units.
     pub(super) fn new(units: &'u Units<'a>, budget: &'u AtomicUsize) -> Contents<'u, 'a> {
         Contents { units, known: FxHashMap::default(), contexts: Vec::new(), budget }
     }
@@ -49,7 +49,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         AtomicUsize::new(units.total_bytes().saturating_mul(2).saturating_add(1000))
     }
 
-    /// The content of the type at a place.
+    /// Returns the content of the type at a place.
     pub(super) fn of(&mut self, place: GlobalDieOffset) -> Result<Key> {
         self.nested(Some(place), 0)
     }
@@ -130,7 +130,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         }
     }
 
-    /// The members of a record, and those of its variants.
+    /// Hashes the members of a record and of its variants.
     fn write_record(
         &mut self,
         unit: usize,
@@ -241,7 +241,7 @@ impl<'u, 'a> Contents<'u, 'a> {
         Ok(())
     }
 
-    /// The name of an entry; whether it has one.
+    /// Hashes the name of a DIE; returns false if it has none.
     fn write_name(&self, unit: usize, context: &Context, entry: &Entry<'a>, hash: &mut Hash) -> bool {
         let stored: Option<AttributeValue<Slice<'a>>> = entry.value(constants::DW_AT_name);
         let Some(stored) = stored else {
@@ -272,8 +272,8 @@ impl<'u, 'a> Contents<'u, 'a> {
         Ok(())
     }
 
-    /// The unit of a place, and what is needed to read it; none for what is in a file that is not there,
-    /// or beyond every unit: who loads it complains.
+    /// Returns the unit of a DIE with the context to read it; `None` if the DIE is in a missing file or
+    /// beyond every unit, which its loader reports.
     fn context(&mut self, place: GlobalDieOffset) -> Result<Option<(usize, Context)>> {
         let Some(unit) = self.units.index_of(place) else { return Ok(None) };
         if let Some((_, context)) = self.contexts.iter().find(|(index, _)| *index == unit) {

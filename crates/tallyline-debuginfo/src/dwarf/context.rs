@@ -15,7 +15,7 @@ use std::sync::Arc;
 const DW_AT_LANGUAGE_NAME: constants::DwAt = constants::DwAt(0x90);
 
 impl<'a> Units<'a> {
-    /// The first entry of a unit: what it says about itself.
+    /// Returns the first entry of a unit: what it says about itself.
     pub(super) fn root(&self, unit: usize, context: &Context) -> Result<Entry<'a>> {
         let mut entry = Entry::default();
         let root = self.place(unit, self.get(unit).header.root_offset());

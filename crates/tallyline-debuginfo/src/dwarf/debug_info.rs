@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Opens the debug information of an ELF file, and hands it on with what is missing of it.
+/// Opens the debug information of an ELF file and passes it to a closure, with warnings about missing parts.
 pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     file: &File<'a, R>,
     naming: Naming,
@@ -44,25 +44,25 @@ pub struct DebugInfo<'u, 'a> {
 }
 
 impl<'u, 'a> DebugInfo<'u, 'a> {
-    /// The units that describe the program, in the order of the file: split ones in the place of
-    /// what they were split off from.
+    /// Returns the units that describe the program, in the order of the file: split units in the place of
+    /// their skeletons.
     pub fn units(&self) -> &'u [usize] {
         self.units.order()
     }
 
-    /// The header of a unit, and the sections that it is in.
+    /// Returns the header of a unit, and the sections that it is in.
     pub(crate) fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
-    /// Returns the header of a unit and gimli's sections. At least its first DIE is wanted, and perhaps no
-    /// more was read.
+    /// Returns the header of a unit and gimli's sections. Guarantees that at least its first DIE is in
+    /// memory.
     pub(crate) fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
 
-    /// A unit by its header and the sections it is in, as gimli wants it, but without its lines, names and
-    /// folders: those need not be there.
+    /// Returns gimli's unit by its header and sections, without its lines, names and folders: those need not
+    /// be read.
     pub(crate) fn open(
         header: &UnitHeader<Slice<'a>>,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -105,7 +105,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(unit)
     }
 
-    /// The list of places that an attribute of a unit leads to, which is open; none for what is no list.
+    /// Returns the location list that an attribute of an open unit refers to; `None` if it refers to none.
     pub(crate) fn locations(
         &self,
         index: usize,
@@ -119,7 +119,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         }
     }
 
-    /// Returns the code of a unit by its own ranges; none where they are damaged.
+    /// Returns the code ranges of a unit by its own attributes; none if they are damaged.
     pub fn unit_ranges(&self, index: usize) -> Vec<Range<u64>> {
         let source = self.skeleton(index).unwrap_or(index);
         let mut found = Vec::new();
@@ -137,18 +137,18 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// The unit that a unit was split off from, if it was.
+    /// Returns the skeleton of a split unit; the unit itself has none.
     pub(crate) fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
-    /// The sections of a unit that was split off, from where its part of them starts: in a package
+    /// Returns the sections of a unit that was split off, from where its part of them starts: in a package
     /// those of all units lie one after the other.
     pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
     }
 
-    /// The code of units, as the file's table of it says (`.debug_aranges`): ranges by unit, of which
+    /// Returns the code of units, as the file's table of it says (`.debug_aranges`): ranges by unit, of which
     /// compilers need not make one, or not for each. A damaged table ends where it is damaged.
     pub fn code_ranges(&self) -> Vec<(Range<u64>, usize)> {
         let split: FxHashMap<usize, usize> =
@@ -171,19 +171,19 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// The place of an entry of a unit.
+    /// Returns the global offset of a DIE of a unit.
     pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
 
-    /// The unit that a place is in, and the offset there.
+    /// Returns the unit that contains a global offset, and the offset in the unit.
     pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
         let place = GlobalDieOffset(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
 
-    /// The place that a reference of an entry leads to.
+    /// Returns the global offset that a reference attribute of a DIE refers to.
     pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
@@ -195,9 +195,9 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
-    /// Goes over those variables of a unit whose place an expression says: the place of each one's entry,
-    /// and the expression. Also says the language, as DWARF numbers it. Nothing else of the unit is looked
-    /// at; what is damaged ends the walk.
+    /// Visits the variables of a unit that have a location expression, with the global offset of the DIE and
+    /// the expression, and the language, as DWARF numbers it. Nothing else of the unit is looked at; damage
+    /// ends the walk.
     pub(crate) fn variables(
         &self,
         unit: usize,
@@ -234,7 +234,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(context.language)
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub(crate) fn string(
         &self,
         unit: usize,
@@ -244,7 +244,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         self.units.string(unit, &entries.context, value)
     }
 
-    /// A reader of types. One for each thread: what it has read, it has read for itself.
+    /// Creates a reader of types; one for each thread, which shares nothing with others.
     pub fn types(&self) -> TypeReader<'u, 'a> {
         let request = Request::default();
         TypeReader { loader: Loader::new(self.units, &request), paths: Some(Paths::default()) }
@@ -254,7 +254,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 /// The most ranges of one unit.
 const RANGES_LIMIT: usize = 1 << 20;
 
-/// Whose variables.
+/// The scope whose variables are visited: the unit, or its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariablesOf {
     /// Those of the unit, and of its namespaces and types.
@@ -296,18 +296,18 @@ pub(crate) struct UnitEntries {
 }
 
 impl UnitEntries {
-    /// The abbreviations.
+    /// Returns the abbreviations.
     pub(crate) fn abbreviations(&self) -> &gimli::Abbreviations {
         &self.abbreviations
     }
 
-    /// The language, as DWARF numbers them.
+    /// Returns the language, as DWARF numbers them.
     pub(crate) fn language(&self) -> u64 {
         self.context.language
     }
 }
 
-/// Reads types one at a time into one model.
+/// Reader that loads types one at a time into one model.
 ///
 /// The types that a layout needs are read with it; a type that it only points to is a name until
 /// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
@@ -318,7 +318,7 @@ pub struct TypeReader<'u, 'a> {
 }
 
 impl TypeReader<'_, '_> {
-    /// The type whose entry is at a place.
+    /// Reads the type whose DIE is at an offset.
     pub fn at(&mut self, place: u64) -> Result<TypeId> {
         let place = GlobalDieOffset(usize::try_from(place).unwrap_or(usize::MAX));
         let place = self.loader.definition(place)?;
@@ -327,7 +327,7 @@ impl TypeReader<'_, '_> {
         Ok(id)
     }
 
-    /// Reads the layout of a type that may be known by its name only.
+    /// Loads the members of a type of which perhaps only the name was loaded.
     pub fn complete(&mut self, id: TypeId) -> Result<()> {
         if let Some(place) = self.loader.place_of(id) {
             self.loader.refer(Some(place), Need::Layout)?;
@@ -341,14 +341,15 @@ impl TypeReader<'_, '_> {
         self.loader.place_of(id).map(|place| place.0 as u64)
     }
 
-    /// Says in which scopes a type is declared, outermost first.
+    /// Sets the scopes that a type is declared in, outermost first.
     pub fn set_path(&mut self, id: TypeId, path: &[u8]) -> Result<()> {
         let path = self.loader.types.intern(path)?;
         self.loader.types.set_path(id, path);
         Ok(())
     }
 
-    /// Lists a type with the unit that it is defined in; with the file and the line, too, if tables of lines are read.
+    /// Adds a type to the list of requested types, with its unit; with its file and line, too, if line tables
+    /// are read.
     pub fn list(&mut self, id: TypeId) -> Result<()> {
         let Some(place) = self.loader.place_of(id) else { return Ok(()) };
         let Some(unit) = self.loader.units.index_of(place) else { return Ok(()) };
@@ -360,12 +361,12 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// The types so far.
+    /// Returns the types so far.
     pub fn types(&self) -> &Types {
         &self.loader.types
     }
 
-    /// The types, when no more are wanted.
+    /// Returns the types, when no more are wanted.
     pub fn into_types(self) -> Types {
         self.loader.types
     }

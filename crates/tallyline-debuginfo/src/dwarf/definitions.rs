@@ -37,7 +37,7 @@ impl Definitions {
     }
 }
 
-/// The classes of a unit, by name.
+/// Returns the classes of a unit, by name.
 pub(super) fn all_classes(units: &Units<'_>, unit: usize) -> Result<Vec<Class>> {
     let context = units.context(unit)?;
     if context.is_cpp() { classes(units, unit, &context) } else { Ok(Vec::new()) }

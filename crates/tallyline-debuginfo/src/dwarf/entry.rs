@@ -84,7 +84,7 @@ pub(super) enum Interest {
 }
 
 impl<'u, 'a> Entries<'u, 'a> {
-    /// The entries from a place on; the first is at depth 0.
+    /// Returns the entries from a place on; the first is at depth 0.
     pub(super) fn at(
         units: &'u Units<'a>,
         unit: usize,
@@ -96,7 +96,7 @@ impl<'u, 'a> Entries<'u, 'a> {
         Ok(Entries { input, end, depth: 0, abbreviations: &context.abbreviations, unit, units })
     }
 
-    /// The place of the next entry.
+    /// Returns the place of the next entry.
     pub(super) fn place(&self) -> GlobalDieOffset {
         GlobalDieOffset(self.end - self.input.len())
     }
@@ -421,12 +421,12 @@ pub(super) enum Step {
 }
 
 impl<'a> Entry<'a> {
-    /// The value of an attribute, as it is stored.
+    /// Returns the value of an attribute, as it is stored.
     pub(super) fn value(&self, name: DwAt) -> Option<AttributeValue<Slice<'a>>> {
         self.attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     }
 
-    /// The attributes that were read.
+    /// Returns the attributes that were read.
     pub(super) fn attributes(&self) -> &[(DwAt, AttributeValue<Slice<'a>>)] {
         &self.attributes
     }
@@ -441,7 +441,7 @@ impl<'a> Entry<'a> {
         number(&self.value(name)?)
     }
 
-    /// A flag, or a number that is not 0.
+    /// Returns true for a flag that is set, or a number that is not 0.
     pub(super) fn flag(&self, name: DwAt) -> bool {
         match self.value(name) {
             Some(AttributeValue::Flag(flag)) => flag,
@@ -450,7 +450,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// An offset in a record: a number, or an expression that adds one.
+    /// Returns an offset in a record: a number, or an expression that adds one.
     pub(super) fn offset(&self, name: DwAt) -> Option<u64> {
         let value = self.value(name)?;
         let bytes = match value {
@@ -473,7 +473,7 @@ impl<'a> Entry<'a> {
         units.target(unit, &self.value(name)?)
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub(super) fn string(
         &self,
         units: &Units<'a>,
@@ -489,7 +489,7 @@ impl<'a> Entry<'a> {
         self.traits = self.find_traits();
     }
 
-    /// The attributes that say where the entry's things lie, for comparing entries of two units.
+    /// Hashes the attributes that give the offsets of a DIE's members, to compare DIEs of two units.
     pub(super) fn hash_numbers(&self, names: &[DwAt], hasher: &mut impl std::hash::Hasher) {
         for name in names {
             self.number_of(*name).hash(hasher);

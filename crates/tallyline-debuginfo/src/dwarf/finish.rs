@@ -33,7 +33,7 @@ pub(super) fn finish(types: &mut Types, first_member: usize, records: &[usize], 
     }
 }
 
-/// A record whose size its contents decide is at least as large as what lies at known places.
+/// Raises the size of a record whose size depends on its contents to the end of what lies at known offsets.
 fn find_least_size(types: &mut Types, record: usize) {
     let record = &mut types.records[record];
     if !record.is_dynamic {
@@ -66,7 +66,8 @@ fn complete_unsized(types: &mut Types, record: usize) {
     }
 }
 
-/// Zig notes the alignment of every member. What is left is what was asked for.
+/// Drops alignments that are the natural ones: Zig notes the alignment of every member, and only those that
+/// the source asked for are of interest.
 fn leave_out_natural_alignments(types: &mut Types, records: &[usize]) {
     let is_zig = |record: &&usize| types.records[**record].language.is_zig();
     let records: Vec<usize> = records.iter().filter(is_zig).copied().collect();

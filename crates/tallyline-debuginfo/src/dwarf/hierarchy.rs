@@ -95,7 +95,7 @@ impl Hierarchy {
         has
     }
 
-    /// The virtual base that a class starts with: it has no other base with virtual functions and no
+    /// Returns the virtual base that a class starts with: it has no other base with virtual functions and no
     /// pointer to a virtual table of its own, and the virtual base is nothing but such a pointer.
     pub(super) fn primary(&mut self, types: &Types, id: RecordId, depth: usize) -> Option<RecordId> {
         if let Some(known) = self.primary.get(&id) {
@@ -166,7 +166,7 @@ impl Hierarchy {
         end
     }
 
-    /// The alignment of a type, the virtual bases of a class aside.
+    /// Returns the alignment of a type, the virtual bases of a class aside.
     pub(super) fn align(&mut self, types: &Types, ty: TypeId) -> u64 {
         self.align_of(types, ty, 0)
     }
@@ -200,7 +200,7 @@ impl Hierarchy {
     }
 }
 
-/// The record behind typedefs.
+/// Returns the record behind typedefs.
 pub(super) fn record_of(types: &Types, id: TypeId) -> Option<RecordId> {
     match types.get(types.strip(id)) {
         Type::Record(record) => Some(record),
@@ -208,7 +208,7 @@ pub(super) fn record_of(types: &Types, id: TypeId) -> Option<RecordId> {
     }
 }
 
-/// The bases that a class names, in that order.
+/// Returns the bases that a class names, in that order.
 pub(super) fn declared_bases(types: &Types, id: RecordId) -> Vec<(RecordId, Member)> {
     let members = types.members(types.record(id)).iter();
     let mut bases: Vec<(RecordId, Member)> = members
@@ -219,7 +219,7 @@ pub(super) fn declared_bases(types: &Types, id: RecordId) -> Vec<(RecordId, Memb
     bases
 }
 
-/// The virtual bases of a class, in the order in which a walk over its bases meets them. None where
+/// Returns the virtual bases of a class, in the order in which a walk over its bases meets them. `None` where
 /// the walk does not end in time: with repeated bases it can take exponentially long.
 pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<(RecordId, TypeId)>> {
     let mut found: Vec<(RecordId, TypeId)> = Vec::new();
@@ -239,7 +239,7 @@ pub(super) fn virtual_bases_in_order(types: &Types, id: RecordId) -> Option<Vec<
     None
 }
 
-/// Every base of a class, each once. None where there are too many.
+/// Returns every base of a class, each once. `None` where there are too many.
 pub(super) fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
     let mut found: Vec<RecordId> = Vec::new();
     let mut ahead = vec![id];

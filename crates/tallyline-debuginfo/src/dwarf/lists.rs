@@ -57,7 +57,7 @@ impl<'a> LocationListSection<'a> {
         Some(())
     }
 
-    /// The part that an offset is in, and where it starts; nothing if it cannot be read.
+    /// Returns the part that an offset is in, and where it starts; nothing if it cannot be read.
     fn at(&self, offset: u64) -> Option<(&[u8], usize)> {
         let index = self.parts.partition_point(|(end, _)| *end <= offset);
         let (end, bytes) = self.parts.get(index)?;
@@ -73,7 +73,7 @@ impl<'a> LocationListSection<'a> {
         Some((bytes, usize::try_from(start).ok()?))
     }
 
-    /// The list that an attribute of a unit leads to; none for what is no list.
+    /// Returns the list that an attribute of a unit leads to; `None` for what is no list.
     pub(super) fn list(
         &'a self,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -105,7 +105,7 @@ mod tests {
     use crate::elf::Input;
     use std::io::Write;
 
-    /// A section in a file of its own, which is gone when it is closed.
+    /// Returns a section in a file of its own, which is gone when it is closed.
     fn stored(bytes: &[u8], name: &str) -> std::fs::File {
         let path = std::env::temp_dir().join(format!("tallyline-lists-{name}-{}", std::process::id()));
         let mut options = std::fs::OpenOptions::new();

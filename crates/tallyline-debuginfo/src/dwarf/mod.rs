@@ -258,7 +258,7 @@ fn chunks(found: &[Found], parts: Parts) -> Vec<&[Found]> {
     chunks
 }
 
-/// An error at an offset of the units' section.
+/// Returns an error at an offset of the units' section.
 fn damaged(offset: usize, reason: impl ToString) -> Error {
     Error::Dwarf { section: ".debug_info", offset: offset as u64, reason: reason.to_string() }
 }

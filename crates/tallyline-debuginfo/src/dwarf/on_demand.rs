@@ -84,19 +84,19 @@ impl<'a> OnDemand<'a> {
         self.stubs.last().map_or(0, |stub| stub.start.saturating_add(stub.size))
     }
 
-    /// The units in order.
+    /// Returns the units in order.
     pub(super) fn stubs(&self) -> &[Stub] {
         &self.stubs
     }
 
-    /// The head of a unit, as a unit that is no longer.
+    /// Returns the head of a unit, as a unit that is no longer.
     pub(super) fn head(&'a self, index: usize) -> Option<UnitHeader<Slice<'a>>> {
         let stub = self.stubs.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.stubs[before].head_end);
         parse(&self.heads[start..stub.head_end], self.endian, stub.start)
     }
 
-    /// A unit with all of its bytes; none if they cannot be read any more.
+    /// Returns a unit with all of its bytes; `None` if they cannot be read any more.
     fn unit(&'a self, index: usize) -> Option<UnitHeader<Slice<'a>>> {
         let stub = self.stubs.get(index)?;
         let bytes = self.bytes[index].get_or_init(|| {
@@ -123,7 +123,7 @@ impl<'a> Slots<'a> {
         Slots { there, units }
     }
 
-    /// A unit, read if it was not before; none if it is not one of these, or gone.
+    /// Returns a unit, read if it was not before; `None` if it is not one of these, or gone.
     pub(super) fn get(
         &self,
         index: usize,
@@ -133,7 +133,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// A unit from its bytes, which start at an offset of the section.
+/// Returns a unit from its bytes, which start at an offset of the section.
 fn parse(bytes: &[u8], endian: RunTimeEndian, offset: usize) -> Option<UnitHeader<Slice<'_>>> {
     let header = DebugInfo::new(bytes, endian).units().next().ok()??;
     let entries = header.range_from(header.root_offset()..).ok()?;
@@ -151,7 +151,7 @@ fn parse(bytes: &[u8], endian: RunTimeEndian, offset: usize) -> Option<UnitHeade
 /// The first word of a unit in the 64-bit format: its length follows.
 const LONG: u32 = u32::MAX;
 
-/// The size of a unit, with the length that it starts with.
+/// Returns the size of a unit, with the length that it starts with.
 fn unit_size(head: &[u8], endian: RunTimeEndian) -> Option<usize> {
     use gimli::Endianity;
     let short = endian.read_u32(head.get(..4)?);
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(unit_size(&[1, 0], endian), None);
     }
 
-    /// Every so many units: where they are, and all of their bytes.
+    /// Returns every so many units: where they are, and all of their bytes.
     fn units(info: &DebugInfo<'_, '_>) -> Result<Vec<(u64, Vec<u8>)>> {
         let all = info.units().iter().step_by(info.units().len() / 20 + 1);
         let unit = |unit: &usize| {

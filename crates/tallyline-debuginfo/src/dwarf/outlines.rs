@@ -82,7 +82,7 @@ impl Outlines {
         }
     }
 
-    /// A class by its name.
+    /// Returns a class by its name.
     fn get(&self, key: Key) -> Option<&Outline> {
         self.0.get(&key)
     }
@@ -196,7 +196,7 @@ impl DeferredTypes {
 }
 
 impl Outlines {
-    /// A record that is laid out as an outline says.
+    /// Adds a record that is laid out as an outline says.
     fn record(&self, outline: &Outline, types: &mut Types) -> Result<RecordId> {
         let mut record = Record::new(RecordKind::Class, NameId::NONE, outline.size);
         record.language = Language(constants::DW_LANG_C_plus_plus.0);

@@ -29,7 +29,7 @@ impl<'a> Units<'a> {
         Ok(about)
     }
 
-    /// The table of files of a unit; none where it is missing or damaged: types are shown without.
+    /// Returns the table of files of a unit; `None` where it is missing or damaged: types are shown without.
     pub(super) fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
         // what was split off numbers files as the table does that stayed behind
         let index = self.skeleton_of(index);
@@ -47,7 +47,8 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// The path of a file as the table has it: its folder, or the unit's if it has none, and its name.
+    /// Returns the path of a file as the table has it: its folder, or the unit's if it has none, and its
+    /// name.
     pub(super) fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
         let context = units.context(unit)?;
         let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, &context, value);

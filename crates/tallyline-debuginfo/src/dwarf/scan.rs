@@ -213,7 +213,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         self.before.known.contains(&key)
     }
 
-    /// The records at the top of a unit that have a name.
+    /// Finds the named records at the top of a unit.
     fn records(&mut self, unit: usize, context: &Context) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
@@ -274,7 +274,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         Ok(Some(Found { unit, place, named, key, ..Found::default() }))
     }
 
-    /// The types of given names, wherever they are.
+    /// Finds the types of given names, wherever they are.
     fn named(&mut self, unit: usize, context: &Context, sought: &NameMatcher<'_>) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());

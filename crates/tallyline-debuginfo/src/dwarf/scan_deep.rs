@@ -23,7 +23,7 @@ struct Open {
 }
 
 impl Scanner<'_, '_> {
-    /// All records of a unit, those inside of others before them.
+    /// Finds all records of a unit, inner ones before the records that contain them.
     pub(super) fn all_records(&mut self, unit: usize, context: &Context, request: &Request) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
@@ -86,7 +86,7 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
-    /// The enumerations of a unit that have a constant of this name.
+    /// Finds the enumerations of a unit that have a constant of this name.
     pub(super) fn enumerations(&mut self, unit: usize, context: &Context, wanted: &[u8]) -> Result<()> {
         let units = self.units;
         let mut entry = Entry::default();

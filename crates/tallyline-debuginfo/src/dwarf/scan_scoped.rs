@@ -26,8 +26,8 @@ fn interest(tag: DwTag, inner: bool) -> Interest {
 }
 
 impl<'a> Scanner<'_, 'a> {
-    /// The records of a unit in namespaces and in other records; those in functions only if the
-    /// inner ones are wanted too.
+    /// Finds the records of a unit in namespaces and in other records; those in functions only if the inner
+    /// ones are wanted too.
     pub(super) fn scoped_records(&mut self, unit: usize, context: &Context, inner: bool) -> Result<()> {
         let (units, known) = (self.units, self.before.known);
         let mut entry = Entry::default();
@@ -85,7 +85,7 @@ impl<'a> Scanner<'_, 'a> {
         Ok(())
     }
 
-    /// The types of given names, wherever they are.
+    /// Finds the types of given names, wherever they are.
     pub(super) fn scoped_names(
         &mut self,
         unit: usize,

@@ -93,7 +93,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         Scopes { units, unit, context, separator, scopes, open, declared, shared: None }
     }
 
-    /// The innermost scope.
+    /// Returns the innermost scope.
     pub(super) fn current(&self) -> Option<usize> {
         self.open.last().map(|open| open.scope)
     }
@@ -193,7 +193,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         }
     }
 
-    /// The scopes that a type is declared in, unless its name has them; none at the top.
+    /// Returns the scopes that a type is declared in, unless its name has them; `None` at the top.
     pub(super) fn path_of(&mut self, ty: Declared<'a>) -> Option<Arc<[u8]>> {
         let name = ty.name.filter(|_| self.separator == b".");
         let name = name.and_then(|name| self.string(Name::Stored(name)));
@@ -267,7 +267,7 @@ pub(super) enum ScopedKind {
     Records,
 }
 
-/// The classes of a unit that other units can mean, by place.
+/// Returns the classes of a unit that other units can mean, by place.
 pub(super) fn classes(units: &Units<'_>, unit: usize, context: &Context) -> Result<Vec<Class>> {
     let mut classes = Vec::new();
     scoped_types(units, unit, context, ScopedKind::Records, |ty, scopes| {

@@ -133,7 +133,7 @@ impl<'a> Sections<'a> {
         self.endian == RunTimeEndian::Little
     }
 
-    /// The sections as gimli wants them.
+    /// Returns the sections as gimli wants them.
     pub(super) fn dwarf(&self) -> gimli::Dwarf<Slice<'_>> {
         self.dwarf_with(self.slice(SectionId::DebugInfo).slice())
     }

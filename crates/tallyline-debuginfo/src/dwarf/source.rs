@@ -40,7 +40,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A file whose places go on from `base`.
+    /// Creates the source of a file whose global offsets continue from `base`.
     pub(super) fn new(sections: &'a Sections<'_>, role: Role, name: String, base: usize) -> Result<Self> {
         let dwarf = sections.dwarf();
         let types_start = base.saturating_add(dwarf.debug_info.reader().slice().len());
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
         Ok(Source { types_start: size, end, ..source })
     }
 
-    /// Some units of a file, which start at an offset of its section.
+    /// Creates the source of some units of a file, which start at an offset of its section.
     pub(super) fn window(
         sections: &'a Sections<'_>,
         strings: &'a Strings<'a>,
@@ -91,8 +91,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The place of an offset in `.debug_info`; nowhere beyond its end, so that one file's damage does
-    /// not lead into another.
+    /// Returns the place of an offset in `.debug_info`; nowhere beyond its end, so that one file's damage
+    /// does not lead into another.
     pub(super) fn place(&self, offset: usize) -> GlobalDieOffset {
         match self.origin.checked_add(offset) {
             Some(place) if (self.base..self.types_start).contains(&place) => GlobalDieOffset(place),
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The string at an offset of `.debug_str`.
+    /// Returns the string at an offset of `.debug_str`.
     pub(super) fn string(&self, offset: gimli::DebugStrOffset) -> Option<&'a [u8]> {
         match self.strings {
             Some(strings) => strings.get(offset.0),
@@ -121,7 +121,7 @@ impl<'a> Source<'a> {
         self.refers_outside.load(Ordering::Relaxed)
     }
 
-    /// The place of a unit.
+    /// Returns the global offset of a unit.
     pub(super) fn start_of(&self, header: &UnitHeader<Slice<'a>>) -> usize {
         match header.debug_types_offset() {
             Some(offset) => self.types_start.saturating_add(offset.0),

@@ -253,7 +253,7 @@ impl Missing {
         }
     }
 
-    /// One line that says what is missing; none if nothing is.
+    /// Returns one line about missing split units; `None` if nothing is missing.
     pub(super) fn warning(&self, skeletons: usize) -> Option<String> {
         let (first, rest) = match (self.files.first(), self.foreign.first()) {
             (Some((name, places)), _) => (format!("{name}{}", looked_in(places)), self.files.len() - 1),

@@ -86,7 +86,8 @@ impl<'a> RequestedStrings<'a> {
         self.tables[number].get_or_init(|| (0..slots).map(|_| OnceLock::new()).collect())
     }
 
-    /// The string at an offset and its end; none if it cannot be read, or there is no slot left for it.
+    /// Returns the string at an offset and its end; `None` if it cannot be read, or there is no slot left for
+    /// it.
     fn get(&self, offset: usize) -> Option<&[u8]> {
         let key = u32::try_from(offset).ok()?;
         // the high bits are the mixed ones
@@ -210,7 +211,7 @@ impl<'a> Strings<'a> {
         self.size.checked_sub(1).is_some_and(|last| self.get(last).is_some())
     }
 
-    /// The string at an offset; none beyond the end, or if it is not ended.
+    /// Returns the string at an offset; `None` beyond the end, or if it is not ended.
     pub(super) fn get(&self, offset: usize) -> Option<&[u8]> {
         if let Some(string) = self.asked.as_ref().and_then(|asked| asked.get(offset)) {
             return until_end(string);
@@ -228,7 +229,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// All of the section; nothing if it cannot be read again.
+    /// Returns all of the section; nothing if it cannot be read again.
     fn whole(&self) -> &[u8] {
         self.whole.get_or_init(|| {
             // the budget was looked at before

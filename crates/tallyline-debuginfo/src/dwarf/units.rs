@@ -52,7 +52,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// The unit's language.
+    /// Returns the unit's language.
     pub(super) fn language(&self) -> Language {
         Language(u16::try_from(self.language).unwrap_or(0))
     }
@@ -103,7 +103,7 @@ impl<'a> Units<'a> {
         Ok(Some(units))
     }
 
-    /// The units of a file whose section is not in `source` but read as they are asked for.
+    /// Returns the units of a file whose section is not in `source` but read as they are asked for.
     pub(super) fn on_demand(
         source: Source<'a>,
         there: &'a OnDemand<'a>,
@@ -127,7 +127,7 @@ impl<'a> Units<'a> {
         self.lists = lists;
     }
 
-    /// The lists of places of a unit, where they are not in its sections.
+    /// Returns the lists of places of a unit, where they are not in its sections.
     pub(super) fn lists(&self, unit: usize) -> Option<&'a LocationListSection<'a>> {
         let Unit { source, header, .. } = &self.units[unit];
         self.lists.filter(|_| *source == 0 && header.version() >= 5)
@@ -168,7 +168,7 @@ impl<'a> Units<'a> {
         damaged(end.max(base), error)
     }
 
-    /// The units that types are looked for in, in order.
+    /// Returns the units that types are looked for in, in order.
     pub(super) fn order(&self) -> &[usize] {
         &self.order
     }
@@ -183,12 +183,12 @@ impl<'a> Units<'a> {
         self.units[unit].skeleton = Some(skeleton);
     }
 
-    /// The unit that a unit was split off from, or else the unit itself: it knows about the source.
+    /// Returns the skeleton of a split unit, or the unit itself: the skeleton knows about the source.
     pub(super) fn skeleton_of(&self, unit: usize) -> usize {
         self.units[unit].skeleton.unwrap_or(unit)
     }
 
-    /// A unit, read if it was not before.
+    /// Returns a unit, read if it was not before.
     pub(super) fn get(&self, index: usize) -> &Unit<'a> {
         let unit = &self.units[index];
         let read = |header| Unit { header, ..*unit };
@@ -205,12 +205,12 @@ impl<'a> Units<'a> {
         self.source(unit).role
     }
 
-    /// The sections that a unit is in.
+    /// Returns the sections that a unit is in.
     pub(super) fn dwarf(&self, unit: usize) -> &gimli::Dwarf<Slice<'a>> {
         &self.source(unit).dwarf
     }
 
-    /// The sections of a unit that was split off, from where its part of them starts.
+    /// Returns the sections of a unit that was split off, from where its part of them starts.
     pub(super) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         let dwarf = self.dwarf(unit);
         let contribution = self.units[unit].contribution;
@@ -237,40 +237,40 @@ impl<'a> Units<'a> {
         &self.sources[self.units[unit].source]
     }
 
-    /// The first place that no file has.
+    /// Returns the end of the global offsets of all files.
     pub(super) fn end(&self) -> usize {
         self.sources.last().map_or(0, |source| source.end)
     }
 
-    /// The most entries that there can be: each takes a byte.
+    /// Returns an upper limit of the number of DIEs: each takes a byte.
     pub(super) fn total_bytes(&self) -> usize {
         self.end()
     }
 
-    /// The size of a pointer, which every unit repeats.
+    /// Returns the size of a pointer, which every unit repeats.
     pub(super) fn pointer_size(&self) -> u8 {
         self.units.first().map_or(8, |unit| unit.header.address_size())
     }
 
-    /// The unit that a place is in.
+    /// Returns the unit that a place is in.
     pub(super) fn index_of(&self, place: GlobalDieOffset) -> Option<usize> {
         let index = self.units.partition_point(|unit| unit.start <= place.0).checked_sub(1)?;
         let unit = &self.units[index];
         (place.0 - unit.start < unit.size).then_some(index)
     }
 
-    /// The place of an entry of a unit.
+    /// Returns the place of an entry of a unit.
     pub(super) fn place(&self, unit: usize, offset: gimli::UnitOffset<usize>) -> GlobalDieOffset {
         GlobalDieOffset(self.units[unit].start.saturating_add(offset.0))
     }
 
-    /// The first place behind a unit.
+    /// Returns the global offset behind a unit.
     pub(super) fn end_of(&self, unit: usize) -> usize {
         let unit = &self.units[unit];
         unit.start.saturating_add(unit.size)
     }
 
-    /// The offset in its unit of a place.
+    /// Returns the offset in its unit of a place.
     pub(super) fn offset(&self, unit: usize, place: GlobalDieOffset) -> gimli::UnitOffset<usize> {
         gimli::UnitOffset(place.0.saturating_sub(self.units[unit].start))
     }
@@ -291,7 +291,7 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// The file that is read, unless it is nothing but what was split off.
+    /// Returns the file that is read, unless it is nothing but what was split off.
     pub(super) fn main(&self) -> Option<&Source<'a>> {
         self.sources.first().filter(|source| source.role == Role::Main)
     }
@@ -353,7 +353,7 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// The abbreviations of a unit's entries, as gimli has them.
+    /// Returns the abbreviations of a unit's entries, as gimli has them.
     pub(super) fn abbreviations(&self, unit: usize) -> Result<gimli::Abbreviations> {
         let Unit { header, start, contribution, .. } = &self.units[unit];
         let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbreviations);
@@ -361,7 +361,7 @@ impl<'a> Units<'a> {
         table.map_err(|error| damaged(*start, error))
     }
 
-    /// The bytes that a unit's abbreviations start with.
+    /// Returns the bytes that a unit's abbreviations start with.
     pub(super) fn abbreviation_bytes(&self, unit: usize) -> gimli::Result<Slice<'a>> {
         let Unit { header, contribution, .. } = &self.units[unit];
         let offset = header.debug_abbrev_offset().0.saturating_add(contribution.abbreviations);
@@ -370,7 +370,7 @@ impl<'a> Units<'a> {
         Ok(bytes)
     }
 
-    /// The bytes of a string; none if it lies outside of its section, or in a file that is missing.
+    /// Returns the bytes of a string; `None` if it lies outside of its section, or in a file that is missing.
     pub(super) fn string(
         &self,
         unit: usize,
@@ -399,7 +399,7 @@ impl<'a> Units<'a> {
         self.merged = true;
     }
 
-    /// A string of the first file's `.debug_str`.
+    /// Returns a string of the first file's `.debug_str`.
     pub(super) fn string_at(&self, offset: usize) -> Option<&'a [u8]> {
         self.sources.first()?.string(gimli::DebugStrOffset(offset))
     }
@@ -423,7 +423,7 @@ impl<'a> Units<'a> {
         string.is_some()
     }
 
-    /// The header of a unit's line program; none if it is damaged.
+    /// Returns the header of a unit's line program; `None` if it is damaged.
     pub(super) fn line_program(
         &self,
         unit: usize,
@@ -434,7 +434,7 @@ impl<'a> Units<'a> {
         Some(program.header().clone())
     }
 
-    /// An error with the place as the file that it is in counts, and with that file's name.
+    /// Returns an error with the place as the file that it is in counts, and with that file's name.
     pub(super) fn localized(&self, error: Error) -> Error {
         let Error::Dwarf { offset, reason, section } = error else { return error };
         let place = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -454,7 +454,7 @@ impl<'a> Units<'a> {
     }
 }
 
-/// A section without its first bytes; nothing of it where it has less.
+/// Returns a section without its first bytes; nothing of it where it has less.
 fn from_start<'a>(section: &Slice<'a>, start: usize) -> Slice<'a> {
     let mut left = *section;
     match left.skip(start) {

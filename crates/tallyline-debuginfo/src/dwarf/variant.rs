@@ -32,7 +32,7 @@ pub(super) fn finish(types: &mut Types, records: &[usize]) {
     }
 }
 
-/// A value of so many bits, with or without a sign.
+/// Returns a value of so many bits, with or without a sign.
 fn extend(value: i128, bits: u64, signed: bool) -> i128 {
     let Some(unused) = 128_u64.checked_sub(bits).filter(|unused| *unused < 128) else { return value };
     let shifted = (value as u128) << unused;

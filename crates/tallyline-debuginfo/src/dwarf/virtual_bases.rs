@@ -74,7 +74,7 @@ fn overlay(members: &mut [Member]) {
     }
 }
 
-/// The bytes of a class where it is a base: with virtual bases of its own it ends where these follow.
+/// Returns the size of a class as a base: with virtual bases of its own it ends where these follow.
 fn size_as_base(types: &Types, hierarchy: &mut Hierarchy, id: RecordId, ty: TypeId) -> u64 {
     if hierarchy.is_empty(types, ty) {
         0
@@ -144,7 +144,7 @@ impl Walk<'_, '_> {
         (size == types.record(id).size).then_some(self.placed)
     }
 
-    /// The alignment of a class without its virtual bases.
+    /// Returns the alignment of a class without its virtual bases.
     fn own_align(&mut self, id: RecordId) -> u64 {
         let record = self.types.record(id);
         let mut align = record.align.max(1);

@@ -23,7 +23,7 @@ const PIECE: usize = 256 << 10;
 /// The number of bytes by which a checkpoint's bit is recognized.
 const PROBE: usize = 64;
 
-/// Checkpoints of one section, by the offset that they go on from.
+/// Saved states of the decompression of one section, by offset, from which it can resume.
 #[derive(Default)]
 pub(crate) struct Checkpoints(Mutex<BTreeMap<u64, Arc<Checkpoint>>>);
 

@@ -6,7 +6,7 @@ use crate::{DebugFileRef, INFLATED_LIMIT};
 use object::{Object, ReadRef};
 use std::sync::atomic::AtomicU64;
 
-/// The file that dwz has put things into.
+/// The alternate file of dwz, with what several files share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alternate {
     /// Its name.
@@ -16,7 +16,7 @@ pub(crate) struct Alternate {
 }
 
 impl Alternate {
-    /// Its name, for messages.
+    /// Returns the file's name, for messages.
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
@@ -42,7 +42,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         })
     }
 
-    /// The file that dwz has put things into, as GNU tools name it or as DWARF 5 does.
+    /// Returns the reference to dwz's alternate file, as GNU tools write it or as DWARF 5 does.
     pub(crate) fn alternate(&self) -> Result<Option<Alternate>> {
         if let Some((name, build_id)) = self.object.gnu_debugaltlink()? {
             return Ok(Some(Alternate { name: name.to_vec(), build_id: build_id.to_vec() }));
@@ -72,7 +72,7 @@ struct Supplementary {
 }
 
 impl Supplementary {
-    /// A version, whether this is the other file, its name, and a checksum with its length before.
+    /// Returns a version, whether this is the other file, its name, and a checksum with its length before.
     fn parse(section: &[u8]) -> Option<Supplementary> {
         let (&itself, rest) = section.get(2..)?.split_first()?;
         let end = rest.iter().position(|byte| *byte == 0)?;

@@ -12,17 +12,17 @@ pub struct CompanionFinder {
 }
 
 impl CompanionFinder {
-    /// Of a file.
+    /// Creates a finder of a file's companions.
     pub fn new(file: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![file.to_path_buf()] }
     }
 
-    /// Of the debug file of a program.
+    /// Creates a finder of the companions of a program's separate debug file.
     pub fn of_debug_file(debug: &Path, program: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }
 
-    /// The folders that the files are in, as they are named and where they really are.
+    /// Returns the folders that the files are in, as they are named and where they really are.
     fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = Vec::new();
         for file in &self.files {

@@ -93,7 +93,7 @@ fn is_of(mut file: &File, said: &DebugFileRef) -> bool {
     same && file.rewind().is_ok()
 }
 
-/// The checksum of a whole file.
+/// Returns the checksum of a whole file.
 fn checksum(mut file: &File) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut piece = vec![0; 1 << 16];

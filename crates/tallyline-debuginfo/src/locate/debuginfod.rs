@@ -16,7 +16,7 @@ pub enum Artifact {
     DebugInfo,
 }
 
-/// The client's copy of a file, which it fetches if it has none.
+/// Returns the client's copy of a file, which it fetches if it has none.
 ///
 /// Nothing without `DEBUGINFOD_URLS`, as for the client itself. How long it may take is the client's
 /// `DEBUGINFOD_TIMEOUT`; files that no server has are remembered by it, too.

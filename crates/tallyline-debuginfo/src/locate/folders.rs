@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// The folder of distributions' debug files.
 const DEBUG: &str = "/usr/lib/debug";
 
-/// The folder that debug files are in: the system's, or the one that the environment names.
+/// Returns the folder that debug files are in: the system's, or the one that the environment names.
 pub(super) fn folder() -> PathBuf {
     std::env::var_os("TALLYLINE_DEBUG_FOLDER").map_or_else(|| DEBUG.into(), PathBuf::from)
 }
 
-/// A path as a file has it.
+/// Returns a path as a file has it.
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
@@ -22,7 +22,7 @@ pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
     Some(folder().join(within(build_id)?))
 }
 
-/// The name of a build's debug file in a folder of them.
+/// Returns the name of a build's debug file in a folder of them.
 pub(super) fn within(build_id: &[u8]) -> Option<String> {
     let [first, rest @ ..] = build_id else { return None };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -24,7 +24,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// The content of a type.
+    /// Returns the content of a type.
     pub(super) fn of(&mut self, types: &Types, id: TypeId) -> Content {
         self.nested(types, id, 0)
     }
@@ -147,7 +147,7 @@ impl Contents {
         self.states[0].hash_one(types.name(name))
     }
 
-    /// The name of a number, which compilers spell in several ways.
+    /// Returns the name of a number, which compilers spell in several ways.
     fn number_name(&self, types: &Types, name: NameId) -> u64 {
         let name = canonical(types.name(name));
         self.states[0].hash_one(if *name == b"_Bool"[..] { b"bool" } else { &*name })

@@ -21,14 +21,14 @@ pub struct Definitions<'t> {
 }
 
 impl<'t> Definitions<'t> {
-    /// The definitions among listed types.
+    /// Returns the definitions among listed types.
     pub fn new(types: &'t Types) -> Definitions<'t> {
         let sources = types.sources().collect();
         Definitions { types, contents: Contents::default(), sources, by_name: None, records: None }
     }
 
-    /// The types of this name, which may have scopes: records, enumerations and typedefs. Of a
-    /// typedef that is called like what it stands for, only the latter.
+    /// Returns the types of this name, which may have scopes: records, enumerations and typedefs. Of a
+    /// typedef with the name of its own target, only the target is returned.
     pub fn called(&mut self, name: &[u8]) -> Vec<TypeId> {
         let types = self.types;
         let by_name = self.by_name.get_or_insert_with(|| {
@@ -63,8 +63,8 @@ impl<'t> Definitions<'t> {
         found
     }
 
-    /// The records that are called so, or if none is whose names fit the pattern; a typedef's name
-    /// means the record that it stands for. Names of templates may look like patterns: `P<char*>`.
+    /// Returns the records of this name or, if there is none, those whose names match the pattern; a
+    /// typedef's name means the record that it stands for. Names of templates may look like patterns.
     pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
         let types = self.types;
         let mut seen = FxHashSet::default();
@@ -84,7 +84,7 @@ impl<'t> Definitions<'t> {
         named
     }
 
-    /// The records with a name, sorted by it.
+    /// Returns the records with a name, sorted by it.
     pub fn records(&mut self) -> &[(TypeId, RecordId)] {
         if self.records.is_none() {
             let types = self.types;
@@ -114,13 +114,13 @@ impl<'t> Definitions<'t> {
         }
     }
 
-    /// Returns what is equal for types of one definition and differs for others of the same name, among
-    /// these types and as long as this is there.
+    /// Returns a key that is equal for types of one definition and differs for others of the same name, among
+    /// these types and as long as this exists.
     pub fn content(&mut self, id: TypeId) -> (u64, u64) {
         self.contents.of(self.types, id)
     }
 
-    /// The unit that a type was found in; none where that is not known.
+    /// Returns the unit that a type was found in; `None` where that is not known.
     pub fn unit(&self, id: TypeId) -> Option<NameId> {
         self.sources.get(&id).map(|source| source.unit).filter(|unit| unit.is_some())
     }
@@ -156,7 +156,7 @@ impl<'t> Definitions<'t> {
         kept
     }
 
-    /// The order by name, place, size and members.
+    /// Returns the order by name, place, size and members.
     fn order(&self, a: TypeId, b: TypeId) -> Ordering {
         let types = self.types;
         let place = |id| {

@@ -37,9 +37,9 @@ pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The keywords that may stand before a name.
 const KEYWORDS: [&[u8]; 4] = [b"struct ", b"union ", b"class ", b"enum "];
 
-/// A name in one spelling: without the keyword before it, without blanks, numbers in C called in
-/// one way (`long` for `long int`, `unsigned` for `unsigned int`), constants without suffixes
-/// (`3` for `3ul`): gcc, clang and people differ in these where the arguments of a template are named.
+/// Returns the canonical spelling of a name: without the keyword before it, without blanks, numbers in C
+/// called in one way (`long` for `long int`, `unsigned` for `unsigned int`), constants without suffixes (`3`
+/// for `3ul`): gcc, clang and people differ in these where the arguments of a template are named.
 pub(crate) fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.iter().any(|letter| matches!(letter, b' ' | b'<')) {
         return name.into();
@@ -118,14 +118,14 @@ impl Number {
     }
 }
 
-/// A constant without what says its type.
+/// Returns a constant without what says its type.
 fn without_suffix(word: &[u8]) -> &[u8] {
     let digits = word.iter().take_while(|letter| letter.is_ascii_digit()).count();
     let is_suffix = |letter: &u8| matches!(letter, b'u' | b'U' | b'l' | b'L');
     if digits != 0 && word[digits..].iter().all(is_suffix) { &word[..digits] } else { word }
 }
 
-/// The part of a name before the arguments of a template, in which spellings do not differ.
+/// Returns the part of a name before its template arguments, in which spellings do not differ.
 pub(crate) fn stem(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|letter| *letter == b'<').unwrap_or(name.len());
     name[..end].trim_ascii_end()

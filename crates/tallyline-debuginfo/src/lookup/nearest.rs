@@ -32,8 +32,8 @@ pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) ->
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
-/// Counts the bytes to be added, left out or changed to make one text the other (Levenshtein's
-/// distance), with ASCII letters alike in both cases.
+/// Returns Levenshtein's distance in bytes: those to be added, left out or changed to turn one text into the
+/// other, with ASCII letters alike in both cases.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,11 +1,11 @@
 //! Patterns of names: `*` for anything, `?` for one byte.
 
-/// Returns whether a name is a pattern.
+/// Returns whether a name is a pattern, with `*` or `?`.
 pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?'])
 }
 
-/// Returns whether a pattern fits all of a text.
+/// Returns whether a pattern matches all of a text.
 pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position) = (0, 0);
     // where the last star was, and how much it takes

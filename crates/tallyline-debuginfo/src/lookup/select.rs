@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// The first type of this name that is defined: a record, an enumeration or a typedef.
+/// Returns the first type of this name that is defined: a record, an enumeration or a typedef.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -19,24 +19,23 @@ fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
 }
 
-/// The first type of this name, also one that others only refer to.
+/// Returns the first type of this name, also one that others only refer to.
 pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     let named = |id: &TypeId| is_type_called(types, *id, name);
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
-/// The records with a name that are defined, in the order of the file, equal ones once.
+/// Returns the records with a name that are defined, in the order of the file, equal ones once.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, false)
 }
 
-/// The records that are defined, in the order of the file: equal ones with a name once, and all
-/// without a name.
+/// Returns the defined records, in the order of the file: equal named ones once, and all without a name.
 pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, true)
 }
 
-/// The first typedef of each record without a name, of those that have one.
+/// Returns the first typedef of each record without a name, of those that have one.
 pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     let mut aliases = FxHashMap::default();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -98,8 +97,8 @@ fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
     hasher.finish()
 }
 
-/// The records that were met so far, in whatever model: what makes them the same is the same as for
-/// [`is_same_record`]. It keeps 16 bytes of each, which are keyed hashes.
+/// Set of the records seen so far, in any model, equal ones counted once as [`is_same_record`] has it. Keeps
+/// a keyed hash of 16 bytes for each.
 #[derive(Debug, Default)]
 pub struct RecordDeduplicator {
     states: [RandomState; 2],
@@ -107,7 +106,7 @@ pub struct RecordDeduplicator {
 }
 
 impl RecordDeduplicator {
-    /// Returns whether a record is met for the first time.
+    /// Returns whether a record is seen for the first time, and adds it.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {
             let mut hasher = state.build_hasher();

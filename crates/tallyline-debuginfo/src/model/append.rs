@@ -23,7 +23,7 @@ struct Shift {
 }
 
 impl Types {
-    /// Puts the types of several files of one kind together, in their order.
+    /// Merges the models of several files of one kind, in their order.
     pub fn merged(parts: Vec<Types>) -> Result<Types> {
         let mut parts = parts.into_iter();
         let Some(mut all) = parts.next() else { return Ok(Types::default()) };
@@ -36,7 +36,7 @@ impl Types {
         Ok(all)
     }
 
-    /// Adds the types of another model of the same file, and says which id one of them has now.
+    /// Adds the types of another model of the same file; returns the new id of one of them.
     pub fn absorb(&mut self, other: Types) -> Result<impl Fn(TypeId) -> TypeId + use<>> {
         let before = self.types.len().saturating_sub(1) as u32;
         self.append(other)?;

@@ -23,14 +23,14 @@ fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<R
 }
 
 impl Range {
-    /// The entries of a table from one position up to another.
+    /// Creates the range of a table from one position up to another.
     pub(crate) fn of(start: usize, end: usize) -> Result<Range> {
         Ok(Range { start: index(start)?, end: index(end)? })
     }
 }
 
 impl Types {
-    /// An empty model, with void.
+    /// Creates an empty model, with void.
     pub fn new(origin: Origin, pointer_size: u8) -> Types {
         Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
     }
@@ -42,7 +42,7 @@ impl Types {
         Ok(id)
     }
 
-    /// Stores a name.
+    /// Adds a name, and returns its id.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Result<NameId> {
         self.names.intern(name).ok_or(Error::Limit { what: "bytes of names", limit: u64::from(u32::MAX) })
     }
@@ -92,7 +92,7 @@ impl Types {
         Ok(id)
     }
 
-    /// Adds members; the range goes into a record or a variant.
+    /// Adds members; returns their range, which goes into a record or a variant.
     pub fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
     }
@@ -107,7 +107,7 @@ impl Types {
         append(&mut self.enumerators, items.iter().copied())
     }
 
-    /// Makes plain members of bitfields that are as wide as their types, and where these would lie.
+    /// Turns bitfields as wide as their types, and where these would lie, into plain members.
     pub fn widen_bitfields(&mut self) {
         for member in &mut self.members {
             let is_whole =
@@ -118,7 +118,7 @@ impl Types {
         }
     }
 
-    /// Gives back what the tables have reserved and do not use.
+    /// Shrinks the tables to their contents.
     pub(crate) fn shrink(&mut self) {
         self.types.shrink_to_fit();
         self.members.shrink_to_fit();

@@ -7,7 +7,7 @@ macro_rules! id {
         pub struct $name(pub(crate) u32);
 
         impl $name {
-            /// The position in the table.
+            /// Returns the position in the table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -55,7 +55,7 @@ impl NameId {
     }
 }
 
-/// A run of entries in one of the tables.
+/// A range of consecutive entries in one of the model's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Range {
     pub(crate) start: u32,

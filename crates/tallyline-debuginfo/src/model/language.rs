@@ -97,7 +97,7 @@ impl Language {
         self.is_rust() || self.is_zig()
     }
 
-    /// Returns the language that DWARF 6 numbers so, in `DW_AT_language_name`.
+    /// Returns the language by its DWARF 6 number, the value of `DW_AT_language_name`.
     pub(crate) fn by_name(number: u64) -> Option<Language> {
         NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
     }
@@ -143,7 +143,7 @@ impl Language {
         self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
     }
 
-    /// Returns the separator of the names of scopes.
+    /// Returns the separator between scopes and name, such as `::`.
     pub fn separator(self) -> &'static [u8] {
         if self.is_zig() { b"." } else { b"::" }
     }

@@ -54,7 +54,7 @@ pub struct Target {
     pub big_endian: bool,
 }
 
-/// A set of types that refer to each other.
+/// A model: a set of types that refer to each other.
 #[derive(Debug, Default)]
 pub struct Types {
     pub(crate) origin: Origin,
@@ -89,28 +89,28 @@ impl Types {
         self.origin
     }
 
-    /// The machine that the types are laid out for.
+    /// Returns the machine that the types are laid out for.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// The alignment in bytes that a type other than a record was declared with, such as a typedef's
+    /// Returns the alignment in bytes that a type other than a record was declared with, such as a typedef's
     /// `aligned`; it may be less than the type's own.
     pub fn declared_alignment(&self, id: TypeId) -> Option<u64> {
         self.alignments.get(&id).copied()
     }
 
-    /// The size of a pointer of the target, in bytes.
+    /// Returns the size of a pointer of the target, in bytes.
     pub fn pointer_size(&self) -> u64 {
         u64::from(self.pointer_size)
     }
 
-    /// The type with an id; [`Type::Missing`] where there is none.
+    /// Returns the type with an id; [`Type::Missing`] where there is none.
     pub fn get(&self, id: TypeId) -> Type {
         self.types.get(id.index()).copied().unwrap_or(Type::Missing)
     }
 
-    /// The types that were asked for, in the order of the file.
+    /// Returns the types that were asked for, in the order of the file.
     pub fn listed(&self) -> &[TypeId] {
         &self.listed
     }
@@ -140,17 +140,17 @@ impl Types {
         self.types.len()
     }
 
-    /// Returns whether there is nothing but void.
+    /// Returns whether the model has no type but void.
     pub fn is_empty(&self) -> bool {
         self.types.len() <= 1
     }
 
-    /// The bytes of a name; empty where there is none.
+    /// Returns a name as bytes; empty for no name.
     pub fn name(&self, name: NameId) -> &[u8] {
         self.names.get(name)
     }
 
-    /// A struct, class or union.
+    /// Returns a struct, class or union.
     pub fn record(&self, id: RecordId) -> &Record {
         &self.records[id.index()]
     }
@@ -160,7 +160,7 @@ impl Types {
         self.records.len()
     }
 
-    /// The record that a type is, if it is one itself (no typedef is followed).
+    /// Returns the record that a type is, if it is one itself (no typedef is followed).
     pub fn as_record(&self, id: TypeId) -> Option<(RecordId, &Record)> {
         match self.get(id) {
             Type::Record(record) => Some((record, self.record(record))),
@@ -168,59 +168,59 @@ impl Types {
         }
     }
 
-    /// An enumeration.
+    /// Returns an enumeration.
     pub fn enumeration(&self, id: EnumId) -> &Enum {
         &self.enums[id.index()]
     }
 
-    /// An array.
+    /// Returns an array.
     pub fn array(&self, id: ArrayId) -> Array {
         self.arrays[id.index()]
     }
 
-    /// A function's type.
+    /// Returns a function's type.
     pub fn function(&self, id: FunctionId) -> Function {
         self.functions[id.index()]
     }
 
-    /// The members and bases of a record, in the order of the file.
+    /// Returns the members and bases of a record, in the order of the file.
     pub fn members(&self, record: &Record) -> &[Member] {
         slice(&self.members, record.members)
     }
 
-    /// The member that says which variant a value is; none where there is one variant only.
+    /// Returns the member that says which variant a value is; `None` where there is one variant only.
     ///
     /// It may lie in the bytes of a variant's member: a niche.
     pub fn tag(&self, record: &Record) -> Option<&Member> {
         slice(&self.members, record.tag).first()
     }
 
-    /// The variants of a Rust enum.
+    /// Returns the variants of a Rust enum.
     pub fn variants(&self, record: &Record) -> &[Variant] {
         slice(&self.variants, record.variants)
     }
 
-    /// The members of one variant.
+    /// Returns the members of one variant.
     pub fn variant_members(&self, variant: &Variant) -> &[Member] {
         slice(&self.members, variant.members)
     }
 
-    /// The constants of an enumeration.
+    /// Returns the constants of an enumeration.
     pub fn enumerators(&self, of: &Enum) -> &[Enumerator] {
         slice(&self.enumerators, of.enumerators)
     }
 
-    /// The parameters of a function's type.
+    /// Returns the parameters of a function's type.
     pub fn parameters(&self, of: Function) -> &[Parameter] {
         slice(&self.parameters, of.parameters)
     }
 
-    /// The dimensions of an array, outermost first; 0 where the length is not given.
+    /// Returns the dimensions of an array, outermost first; 0 where the length is not given.
     pub fn dimensions(&self, of: Array) -> &[u64] {
         slice(&self.dimensions, of.dimensions)
     }
 
-    /// The name a type was declared with, if it is of a kind that has one.
+    /// Returns the name that a type was declared with, if it is of a kind that has one.
     pub fn type_name(&self, id: TypeId) -> NameId {
         match self.get(id) {
             Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => name,
@@ -230,7 +230,7 @@ impl Types {
         }
     }
 
-    /// The scopes that a type is declared in, outermost first; none where they are not known.
+    /// Returns the scopes that a type is declared in, outermost first; none where they are not known.
     pub fn path(&self, id: TypeId) -> NameId {
         match self.get(id) {
             Type::Record(record) => self.record(record).path,
@@ -245,7 +245,7 @@ impl Types {
         }
     }
 
-    /// The name of a type with the scopes that it is declared in, as far as they are known.
+    /// Returns the name of a type with the scopes that it is declared in, as far as they are known.
     pub fn qualified_name(&self, id: TypeId) -> Cow<'_, [u8]> {
         let name = self.name(self.type_name(id));
         let path = self.path(id);
@@ -256,7 +256,7 @@ impl Types {
         [self.name(path), language.separator(), name].concat().into()
     }
 
-    /// The type behind typedefs, qualifiers and annotations; arrays are left alone.
+    /// Returns the type behind typedefs, qualifiers and annotations; arrays are left alone.
     pub fn strip(&self, mut id: TypeId) -> TypeId {
         for _ in 0..CHAIN_LIMIT {
             match self.get(id) {

@@ -4,7 +4,7 @@ use super::NameId;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
-/// A set of byte strings with dense ids. Id 0 is "no name".
+/// An interner of byte strings with dense ids. Id 0 is "no name".
 ///
 /// The table holds ids only, so a name costs its bytes and about 20 more. A file's own table of
 /// strings can be taken over as it is: then the offsets in it are the ids, and a name costs its bytes.
@@ -24,7 +24,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The bytes of a name; empty for [`NameId::NONE`] and for ids from elsewhere.
+    /// Returns the bytes of a name; empty for [`NameId::NONE`] and for ids from elsewhere.
     pub fn get(&self, id: NameId) -> &[u8] {
         let Some(index) = id.index().checked_sub(self.interned_from()) else {
             return match id {
@@ -37,7 +37,7 @@ impl Names {
         &self.bytes[start as usize..*end as usize]
     }
 
-    /// The id of a name, which is added if it is new. None when 4 GiB of names are full.
+    /// Returns the id of a name, which is added if it is new; `None` once 4 GiB of names are stored.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         if !self.section.is_empty() && self.table.is_empty() {
             self.resize(64);
@@ -62,21 +62,20 @@ impl Names {
         Some(NameId(id))
     }
 
-    /// Takes over a table of strings whose last byte is a zero, and of which no two are equal: see
-    /// [`are_distinct`]. Only for names that are empty yet.
+    /// Adopts a string table whose last byte is zero, and of which no two strings are equal: see
+    /// [`are_distinct`]. Only for an empty interner.
     pub(crate) fn take_section(&mut self, section: Vec<u8>) {
         debug_assert!(self.ends.is_empty() && section.last() == Some(&0));
         self.section = section;
     }
 
-    /// The ids of the names that are in a table that was taken over, and of those that are not; the
-    /// latter are consecutive.
+    /// Returns the ids of the names in the adopted table, and those of the others, which are consecutive.
     pub(crate) fn ids(&self) -> (impl Iterator<Item = NameId> + '_, std::ops::Range<u32>) {
         let from = self.interned_from() as u32;
         (starts(&self.section).map(NameId), from..from + self.ends.len() as u32)
     }
 
-    /// Makes room for so many names in all, so that their table does not grow step by step.
+    /// Reserves room for so many names in all.
     pub(crate) fn reserve(&mut self, names: usize, bytes: usize) {
         self.bytes.reserve(bytes);
         self.ends.reserve(names);
@@ -86,7 +85,7 @@ impl Names {
         }
     }
 
-    /// The first id that is no offset.
+    /// Returns the first id that is not an offset into the adopted table.
     fn interned_from(&self) -> usize {
         self.section.len().max(1)
     }
@@ -114,8 +113,8 @@ impl Names {
     }
 }
 
-/// Returns whether no two strings of a table are equal. It is a matter of hashes, so once in thousands of tables
-/// the answer is no although it could be yes.
+/// Returns whether no two strings of a table are equal, by their hashes: once in thousands of tables the
+/// result is false although all differ.
 pub(crate) fn are_distinct(section: &[u8]) -> bool {
     let state = RandomState::default();
     // names are of some 18 bytes

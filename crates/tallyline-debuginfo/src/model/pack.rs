@@ -9,14 +9,14 @@ use super::{
 };
 use rustc_hash::FxHashMap;
 
-/// Bytes that are written.
+/// Writer of a model's packed form.
 #[derive(Debug, Default)]
 pub struct Packer {
     bytes: Vec<u8>,
 }
 
 impl Packer {
-    /// A number: a byte for every 7 bits.
+    /// Writes a number, one byte for every 7 bits.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -25,23 +25,23 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
-    /// A number that may be negative; small ones are short.
+    /// Writes a number that may be negative; numbers near zero are short.
     pub fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
 
-    /// Yes or no.
+    /// Writes a flag.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }
 
-    /// Bytes, and how many.
+    /// Writes bytes with their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A type of a model that is written, too.
+    /// Writes the id of a type whose model is written, too.
     pub fn type_id(&mut self, id: TypeId) {
         self.number(id.0.into());
     }
@@ -52,20 +52,20 @@ impl Packer {
     }
 }
 
-/// Bytes that are read. Every answer is none from where they are not what was written, and no table
-/// is longer than there are bytes for it.
+/// Reader of a model's packed form. After the first damage every result is `None`, and no table is longer
+/// than there are bytes for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpacker<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Unpacker<'b> {
-    /// Reads these.
+    /// Creates a reader of these bytes.
     pub fn new(bytes: &'b [u8]) -> Self {
         Unpacker { rest: bytes }
     }
 
-    /// Returns whether all was read.
+    /// Returns whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -76,7 +76,7 @@ impl<'b> Unpacker<'b> {
         Some(*first)
     }
 
-    /// A number.
+    /// Reads a number.
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -90,18 +90,18 @@ impl<'b> Unpacker<'b> {
         None
     }
 
-    /// A number that a narrower type has room for.
+    /// Reads a number that fits a narrower type.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         self.number()?.try_into().ok()
     }
 
-    /// A number that may be negative.
+    /// Reads a number that may be negative.
     pub fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Yes or no.
+    /// Reads a flag.
     pub fn flag(&mut self) -> Option<bool> {
         match self.byte()? {
             0 => Some(false),
@@ -110,7 +110,7 @@ impl<'b> Unpacker<'b> {
         }
     }
 
-    /// Bytes.
+    /// Reads bytes with their length.
     pub fn bytes(&mut self) -> Option<&'b [u8]> {
         let size = self.small()?;
         let (bytes, rest) = self.rest.split_at_checked(size)?;
@@ -118,13 +118,13 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// A type of a model that was read; one that is not in it reads as missing there.
+    /// Reads the id of a type; an id beyond the model becomes [`Type::Missing`] there.
     pub fn type_id(&mut self) -> Option<TypeId> {
         // as many as can be counted on from
         self.small().filter(|id| *id < 1 << 31).map(TypeId)
     }
 
-    /// A table, entry by entry; each takes a byte at least.
+    /// Reads a table, entry by entry; each takes at least a byte.
     pub fn table<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count: usize = self.small()?;
         if count > self.rest.len() {
@@ -155,7 +155,7 @@ fn take<T: Copy>(from: &mut Unpacker<'_>, kinds: &[T]) -> Option<T> {
 }
 
 impl Types {
-    /// Writes the types.
+    /// Writes the model.
     pub fn pack(&self, out: &mut Packer) {
         put(out, &ORIGINS, &self.origin);
         out.number(self.target.machine.into());
@@ -227,7 +227,8 @@ impl Types {
         });
     }
 
-    /// Reads what [`pack`](Types::pack) wrote; none if it did not: each id leads into its table.
+    /// Reads a model that [`pack`](Types::pack) wrote; `None` for other bytes. Each id is checked against its
+    /// table.
     pub fn unpack(from: &mut Unpacker<'_>) -> Option<Types> {
         let mut types = Types { origin: take(from, &ORIGINS)?, ..Types::default() };
         types.target = Target { machine: from.small()?, big_endian: from.flag()? };
@@ -426,7 +427,7 @@ fn id(from: &mut Unpacker<'_>) -> Option<TypeId> {
     from.type_id()
 }
 
-/// A run in a table of so many entries.
+/// Reads a range of a table of so many entries.
 fn within(from: &mut Unpacker<'_>, entries: usize) -> Option<Range> {
     let start: u32 = from.small()?;
     let end = start.checked_add(from.small()?)?;

@@ -3,7 +3,7 @@
 use super::{Member, Record, RecordId, Types};
 use crate::error::Result;
 
-/// A record's own layout while another is in its place.
+/// The original layout of a record while another is in its place.
 #[derive(Debug)]
 pub struct Original {
     id: RecordId,
@@ -20,7 +20,7 @@ impl Original {
 }
 
 impl Types {
-    /// Puts other members and another size in the place of a record's own.
+    /// Replaces a record's members and size; the result restores them.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with more members than ids can name.

@@ -2,7 +2,7 @@
 
 use super::{ArrayId, EnumId, FunctionId, Language, NameId, Range, RecordId, TypeId};
 
-/// A type; small and copied freely. What is long lies in the tables of [`Types`](super::Types).
+/// A type; small and `Copy`. Variable-length parts are in the tables of [`Types`](super::Types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// No type.
@@ -102,7 +102,7 @@ pub enum Qualifier {
     Atomic,
 }
 
-/// An array: its element and how many.
+/// An array: its element type and its dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
     /// The type of an element.
@@ -212,7 +212,7 @@ impl Record {
         Record { members, ..self }
     }
 
-    /// A record without members.
+    /// Creates a record without members.
     pub fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
         Record {
             name,
@@ -256,7 +256,7 @@ pub enum MemberKind {
     Static,
 }
 
-/// The bits of a bitfield.
+/// The position and width of a bitfield in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bitfield {
     /// The first bit, counted from [`Member::offset`].
@@ -309,7 +309,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member that is data, of no known size.
+    /// Creates a data member of unknown size.
     pub fn new(name: NameId, ty: TypeId, offset: u64) -> Member {
         Member {
             name,
@@ -345,7 +345,7 @@ impl Member {
     }
 }
 
-/// The offset of what has no known place.
+/// The offset of a member without a known offset.
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
 /// One variant of a Rust enum.

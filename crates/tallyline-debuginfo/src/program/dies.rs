@@ -15,17 +15,17 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The value of an attribute, by what it means.
+    /// Returns the value of an attribute, by what it means.
     pub(super) fn value(&self, name: DwAt) -> Option<AttributeValue<Slice<'a>>> {
         self.attributes.iter().find(|attribute| attribute.name() == name).map(Attribute::value)
     }
 
-    /// The value of an attribute, as it is stored: what strings and references are found by.
+    /// Returns the value of an attribute, as it is stored: what strings and references are found by.
     pub(super) fn raw(&self, name: DwAt) -> Option<AttributeValue<Slice<'a>>> {
         self.attributes.iter().find(|attribute| attribute.name() == name).map(Attribute::raw_value)
     }
 
-    /// A number.
+    /// Returns a number.
     pub(super) fn number(&self, name: DwAt) -> Option<u64> {
         self.value(name)?.udata_value()
     }
@@ -35,7 +35,7 @@ impl<'a> Entry<'a> {
         self.attributes.iter().any(|attribute| attribute.name() == name)
     }
 
-    /// The attributes that say where the code of the entry is.
+    /// Returns the attributes that say where the code of the entry is.
     pub(super) fn ranges(
         &self,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -75,7 +75,7 @@ impl<'a> Entry<'a> {
 /// The most ranges of one entry.
 const RANGES_LIMIT: usize = 1 << 16;
 
-/// The address that a value is, or leads to.
+/// Returns the address that a value is, or leads to.
 pub(super) fn address<'a>(
     dwarf: &gimli::Dwarf<Slice<'a>>,
     unit: &gimli::Unit<Slice<'a>>,
@@ -158,7 +158,7 @@ pub(super) fn walk<'a>(
     }
 }
 
-/// The string that an attribute of an entry is.
+/// Returns the string that an attribute of an entry is.
 pub(super) fn string<'a>(
     info: &DebugInfo<'_, 'a>,
     unit: usize,

@@ -19,7 +19,7 @@ pub struct FrameTable {
     list: Vec<(u64, u64, usize)>,
 }
 
-/// The place of a return address, at one instruction.
+/// The location of the return address and of the caller's frame at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnwindRule {
     /// The canonical frame address: a register, by DWARF's number, and the offset from it.

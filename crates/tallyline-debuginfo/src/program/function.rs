@@ -46,7 +46,7 @@ pub struct Location {
     pub variable: u32,
 }
 
-/// The facts about a function.
+/// A function's name, code ranges, scopes and variables.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// Its name.
@@ -152,7 +152,7 @@ impl Function {
         });
     }
 
-    /// The scopes that an address is in, innermost first.
+    /// Returns the scopes that an address is in, innermost first.
     pub fn scopes_at(&self, address: u64) -> Vec<usize> {
         // children come behind their parents
         let holds = |scope: &&usize| self.scopes[**scope].ranges.iter().any(|range| range.contains(&address));
@@ -160,7 +160,7 @@ impl Function {
         all.iter().filter(holds).rev().copied().collect()
     }
 
-    /// The locations that hold at an address.
+    /// Returns the variables' locations that are valid at an address.
     pub fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
         let before = self.locations.partition_point(|location| location.range.start <= address);
         self.locations[..before].iter().filter(move |location| address < location.range.end)

@@ -56,7 +56,7 @@ fn in_unit(
     Ok(())
 }
 
-/// The path of a source file.
+/// Returns the path of a source file.
 fn path_of<'a>(
     dwarf: &gimli::Dwarf<Slice<'a>>,
     unit: &gimli::Unit<Slice<'a>>,

@@ -4,7 +4,7 @@ use super::Register;
 use crate::dwarf::Slice;
 use gimli::{Encoding, Expression, Operation, constants};
 
-/// The holder of a variable, or of a piece of it.
+/// The storage of a variable, or of a piece of it: a register, or memory and the way to its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A register.
@@ -25,7 +25,7 @@ pub enum Holder {
     ThreadLocal(u64),
 }
 
-/// A piece of a variable, and what holds it.
+/// A piece of a variable with its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The register or memory.
@@ -64,7 +64,7 @@ enum EvaluationStep {
 /// The most steps of one expression.
 const STEPS_LIMIT: usize = 256;
 
-/// The frame's base of a function.
+/// Returns the frame's base of a function.
 pub(super) fn frame_base(expression: Expression<Slice<'_>>, encoding: Encoding) -> FrameBase {
     let mut operations = expression.operations(encoding);
     let (first, second) = (operations.next().ok().flatten(), operations.next().ok().flatten());
@@ -81,7 +81,7 @@ pub(super) fn frame_base(expression: Expression<Slice<'_>>, encoding: Encoding) 
     }
 }
 
-/// The pieces of a variable that are somewhere. `address` finds an address by its index.
+/// Returns the pieces of a variable that are somewhere. `address` finds an address by its index.
 pub(super) fn pieces(
     expression: Expression<Slice<'_>>,
     encoding: Encoding,
@@ -176,7 +176,7 @@ fn followed(register: u16) -> Option<Register> {
     u8::try_from(register).ok().filter(|number| usize::from(*number) < super::REGISTERS).map(Register)
 }
 
-/// The address that a whole expression is: `DW_OP_addr` alone, which is what most globals have.
+/// Returns the address that a whole expression is: `DW_OP_addr` alone, which is what most globals have.
 pub(super) fn only_address(bytes: Slice<'_>) -> Option<u64> {
     let bytes = bytes.slice();
     let (operation, rest) = bytes.split_first()?;

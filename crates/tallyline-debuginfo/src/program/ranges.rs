@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The most ranges around one address that are told.
 const FOUND_LIMIT: usize = 64;
 
-/// Ranges with what they belong to, by start.
+/// Address ranges with their owners, sorted by start.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges<T> {
     all: Vec<(Range<u64>, T)>,
@@ -28,8 +28,8 @@ impl<T: Copy + Ord> Ranges<T> {
         Ranges { all, ends }
     }
 
-    /// Whom the ranges belong to that hold an address, each once: the narrowest first, of equal ones the
-    /// least.
+    /// Returns the owners of the ranges that contain an address, each once: the narrowest range first, of
+    /// equal ones the least owner.
     pub fn at(&self, address: u64) -> Vec<T> {
         let before = self.all.partition_point(|(range, _)| range.start <= address);
         let mut found: Vec<(u64, T)> = Vec::new();
@@ -62,7 +62,7 @@ impl<T: Copy + Ord> Ranges<T> {
     }
 }
 
-/// The leftmost leaf below a node.
+/// Returns the leftmost leaf below a node.
 fn first_leaf(mut node: usize, leaves: usize) -> usize {
     while node < leaves {
         node *= 2;

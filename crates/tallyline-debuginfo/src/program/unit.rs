@@ -29,7 +29,7 @@ impl Subprogram {
     }
 }
 
-/// The location of a variable that is not a function's own.
+/// The fixed location of a variable: an address or a TLS offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
     /// At an address.
@@ -38,7 +38,7 @@ pub enum Fixed {
     ThreadLocal(u64),
 }
 
-/// A variable at a fixed place, or a piece of it: compilers split a variable that is only used by parts.
+/// A variable at a fixed address, or a piece of it: compilers split a variable of which only parts are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Global {
     /// Its place.
@@ -52,13 +52,13 @@ pub struct Global {
 }
 
 impl Global {
-    /// A whole variable.
+    /// Creates a whole variable.
     pub fn whole(at: Fixed, entry: u64) -> Global {
         Global { at, entry, offset: 0, size: None }
     }
 }
 
-/// One unit that is open.
+/// An open compilation unit.
 pub struct Unit<'u, 'a> {
     /// Its index in [`DebugInfo`].
     pub index: usize,
@@ -115,7 +115,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         Some(unit)
     }
 
-    /// The sections that addresses, ranges and locations are found in.
+    /// Returns the sections that addresses, ranges and locations are found in.
     pub(super) fn dwarf(&self) -> &gimli::Dwarf<Slice<'a>> {
         self.joined.as_ref().unwrap_or(self.dwarf)
     }
@@ -130,7 +130,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         info.place(self.index, function.offset)
     }
 
-    /// The name of its source file, without the folder.
+    /// Returns the name of its source file, without the folder.
     pub fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
         let mut name = None;
         walk(info, self.index, &self.entries, None, |entry| {
@@ -140,12 +140,12 @@ impl<'u, 'a> Unit<'u, 'a> {
         std::str::from_utf8(name?).ok()?.rsplit('/').next()
     }
 
-    /// The function that an address is in.
+    /// Returns the function that an address is in.
     pub fn function_at(&self, address: u64) -> Option<usize> {
         self.by_range.at(address).first().map(|function| *function as usize)
     }
 
-    /// The scopes that an entry is declared in, outermost first.
+    /// Returns the scopes that an entry is declared in, outermost first.
     pub(super) fn path_of(&self, offset: UnitOffset<usize>) -> Vec<&'a [u8]> {
         let before = self.scopes.partition_point(|(range, _)| range.start < offset.0);
         let mut path: Vec<&[u8]> = Vec::new();
@@ -161,7 +161,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         path
     }
 
-    /// The entry of the innermost scope that an entry is declared in.
+    /// Returns the entry of the innermost scope that an entry is declared in.
     pub(super) fn scope_of(&self, offset: UnitOffset<usize>) -> Option<UnitOffset<usize>> {
         let before = self.scopes.partition_point(|(range, _)| range.start < offset.0);
         let inner = self.scopes[..before].iter().rev().take(SCOPES_LOOKED_AT);
@@ -228,7 +228,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.unplaced = unplaced;
     }
 
-    /// The ranges of a function's code, the one that it is entered at first.
+    /// Returns the ranges of a function's code, the one that it is entered at first.
     fn code_of(&self, entry: &Entry<'a>) -> Vec<Range<u64>> {
         if !(entry.has(constants::DW_AT_low_pc) || entry.has(constants::DW_AT_ranges)) {
             return Vec::new();
@@ -239,8 +239,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         ranges
     }
 
-    /// The variables at fixed places of a unit that is not opened, with the unit's language. None if there
-    /// is one whose place only an open unit tells.
+    /// Returns the variables at fixed addresses of a unit that is not opened, with the unit's language;
+    /// `None` if only an open unit can tell one's address.
     pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
@@ -268,13 +268,13 @@ impl<'u, 'a> Unit<'u, 'a> {
         }
     }
 
-    /// The fixed places that an expression leads to, of the variable whose entry is at `entry`.
+    /// Returns the fixed places that an expression leads to, of the variable whose entry is at `entry`.
     pub(super) fn fixed(&self, expression: gimli::Expression<Slice<'a>>, entry: u64) -> Vec<Global> {
         let by_index = |index| self.dwarf().address(&self.unit, index).ok();
         fixed(expression, self.unit.encoding(), entry, by_index)
     }
 
-    /// The variables at fixed places that functions have of their own.
+    /// Returns the static variables of functions.
     pub fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
         self.statics.get_or_init(|| self.find_statics(info))
     }
@@ -297,8 +297,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    /// The records that have a type in them, as a base or a member, and how far behind their start. A
-    /// record that is made as room for the type counts too.
+    /// Returns the records that contain a type as a base or a member, with its offset. A record that is made
+    /// as room for the type counts too.
     pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
@@ -379,7 +379,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 }
 
-/// A record that has a type in it.
+/// A record that contains a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Enclosing {
     /// The place of the record's entry.
@@ -401,7 +401,7 @@ pub enum PartOf {
     Room,
 }
 
-/// The fixed places that an expression leads to; `by_index` finds an address by its index.
+/// Returns the fixed places that an expression leads to; `by_index` finds an address by its index.
 fn fixed(
     expression: gimli::Expression<Slice<'_>>,
     encoding: gimli::Encoding,
@@ -459,7 +459,7 @@ fn is_scope(tag: DwTag) -> bool {
     )
 }
 
-/// The sections of a split unit, with those that stayed with what it was split off from.
+/// Returns the sections of a split unit, with those that stayed with what it was split off from.
 fn join<'a>(
     split: &gimli::Dwarf<Slice<'a>>,
     parent: &gimli::Dwarf<Slice<'a>>,
@@ -482,7 +482,8 @@ fn join<'a>(
     }
 }
 
-/// Returns whether a class is nothing but room for an object of the type that it is made with.
+/// Returns whether a class, by its name, is raw storage for an object of its template argument, such as
+/// `__aligned_membuf`.
 pub fn is_room_name(name: &[u8]) -> bool {
     name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }

@@ -13,10 +13,10 @@ const GO_ELEMENT: DwAt = DwAt(0x2902);
 /// The longest chain from a concrete DIE to its abstract origin.
 const ORIGINS_LIMIT: usize = 16;
 
-/// A template's parameters: their names, and the places of what they stand for.
+/// Template arguments: names and global offsets of the types that they stand for.
 pub type Templates = Rc<[(String, u64)]>;
 
-/// Units that are open, and what was read of entries.
+/// Cache of open units and of what was read of their DIEs.
 pub struct UnitCache<'i, 'u, 'a> {
     /// The debug information.
     pub info: &'i DebugInfo<'u, 'a>,
@@ -36,7 +36,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         }
     }
 
-    /// A unit, opened if it was not before.
+    /// Returns a unit, which is opened on first use.
     pub fn unit(&mut self, index: usize) -> Option<Rc<Unit<'u, 'a>>> {
         self.units.entry(index).or_insert_with(|| Unit::open(self.info, index).map(Rc::new)).clone()
     }
@@ -79,7 +79,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         self.entry(place, |entry, _, _| entry.has(constants::DW_AT_noreturn)).unwrap_or(false)
     }
 
-    /// The name of an entry, which it may have from what it is an instance of.
+    /// Returns the name of a DIE, which may be that of its abstract origin.
     pub fn name(&mut self, place: u64) -> Option<String> {
         let info = self.info;
         self.inherited(place, |entry, unit, entries| {
@@ -109,7 +109,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         None
     }
 
-    /// The entry that a function or variable was declared with first.
+    /// Returns the DIE that first declared a function or variable.
     pub fn declared(&mut self, mut place: u64) -> u64 {
         let info = self.info;
         for _ in 0..ORIGINS_LIMIT {
@@ -126,7 +126,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         place
     }
 
-    /// The parameters that a type or a function was made from a template with.
+    /// Returns the template arguments of a type or a function.
     pub fn templates(&mut self, place: u64) -> Templates {
         if let Some(known) = self.templates.get(&place) {
             return known.clone();
@@ -157,7 +157,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(found)
     }
 
-    /// The scopes that an entry is declared in, with the separator of its language; none at the top.
+    /// Returns the scopes that a DIE is declared in, with the separator of its language; `None` at the top.
     pub fn path(&mut self, place: u64) -> Option<Vec<u8>> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -165,7 +165,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         (!path.is_empty()).then(|| path.join(&b"::"[..]))
     }
 
-    /// The class that an entry is declared in.
+    /// Returns the class that a DIE is declared in.
     pub fn class_of(&mut self, place: u64) -> Option<u64> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -173,19 +173,19 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(self.info.place(unit.index, class))
     }
 
-    /// The records that have a type in them, how far behind their start, and how.
+    /// Returns the records that contain a type, with the offset and the kind of part.
     pub fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
         let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
         let info = self.info;
         self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
     }
 
-    /// The records that have a type in them, and how far behind their start.
+    /// Returns the records that contain a type, with the offset.
     pub fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
         self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
     }
 
-    /// The records that have another one at their start.
+    /// Returns the records that start with another one.
     pub fn derived(&mut self, base: u64) -> Vec<u64> {
         let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
         self.enclosing(base).into_iter().filter_map(starts).collect()

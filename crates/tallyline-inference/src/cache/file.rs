@@ -126,7 +126,7 @@ impl CachedTables {
         from.is_empty().then_some(kept)
     }
 
-    /// The unit and the function in it that an address is in.
+    /// Returns the unit and the function in it that an address is in.
     fn function_at(&self, address: u64) -> Option<(usize, usize)> {
         let before = self.ranges.partition_point(|(range, ..)| range.start <= address).checked_sub(1)?;
         let (range, unit, function) = &self.ranges[before];
@@ -155,8 +155,8 @@ impl CachedTables {
         functions.iter().filter_map(|ranges| Some(ranges.first()?.start))
     }
 
-    /// The parts that have functions at these addresses, but for those of units that are at hand; and the
-    /// addresses without a function. None where it turns out to be damaged.
+    /// Returns the parts that have functions at these addresses, but for those of units that are at hand; and
+    /// the addresses without a function. `None` where it turns out to be damaged.
     pub(super) fn parts(&self, addresses: &[u64], at_hand: &[Part]) -> Option<(Vec<Part>, Vec<u64>)> {
         let mut wanted: BTreeMap<usize, FxHashSet<usize>> = BTreeMap::new();
         let mut outside = Vec::new();
@@ -176,7 +176,7 @@ impl CachedTables {
         Some((parts.collect::<Option<Vec<Part>>>()?, outside))
     }
 
-    /// The part with variables.
+    /// Returns the part with variables.
     pub(super) fn variables(&self) -> Option<Part> {
         let data = self.data.as_ref()?;
         part::unpack(Part::VARIABLES, &self.bytes(data.blob)?, &[], |_| false)
@@ -190,8 +190,8 @@ impl CachedTables {
         (crc32fast::hash(&bytes) == blob.checksum).then_some(bytes)
     }
 
-    /// The bytes of a file with what is kept and what was found; parts take the place of older ones of
-    /// their units. None where there would be too many.
+    /// Returns the bytes of a file with what is kept and what was found; parts take the place of older ones
+    /// of their units. `None` where there would be too many.
     pub(super) fn with(
         &self,
         stamp: &[u8],
@@ -282,7 +282,7 @@ fn index(
     out.into_bytes()
 }
 
-/// Addresses in order: how far one is from the one before.
+/// Writes sorted addresses as differences.
 fn pack_addresses(out: &mut Packer, addresses: &[u64]) {
     out.number(addresses.len() as u64);
     let mut before = 0;

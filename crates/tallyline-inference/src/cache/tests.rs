@@ -45,7 +45,7 @@ impl Memory {
     }
 }
 
-/// A file without a name.
+/// Returns a file without a name.
 fn file(bytes: &[u8]) -> File {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -58,7 +58,7 @@ fn file(bytes: &[u8]) -> File {
     file
 }
 
-/// Every kind of outcome.
+/// Returns every kind of outcome.
 fn outcomes() -> Vec<(u64, Outcome)> {
     let (ty, register) = (tallyline_debuginfo::model::TypeId::VOID, Register(7));
     let typed = |access| Outcome::Typed(Typed::at(ty, 300, 8, access));
@@ -88,7 +88,7 @@ fn outcomes() -> Vec<(u64, Outcome)> {
     (0..).map(|index| 0x1000 + index * 4).zip(all).collect()
 }
 
-/// The types of nothing.
+/// Returns the types of nothing.
 fn no_types() -> Types {
     let mut out = Packer::default();
     tallyline_debuginfo::read(include_bytes!("../../tests/data/nesting.btf"), &Default::default())
@@ -185,7 +185,7 @@ static struct rate rates[8];
 long other(int n) { rates[n & 7].uses++; return rates[(n + 1) & 7].price; }
 ";
 
-/// A program of two units; none where there is no compiler for this machine.
+/// Returns a program of two units; `None` where there is no compiler for this machine.
 fn program(test: &str) -> Option<PathBuf> {
     let folder = std::env::temp_dir().join(format!("tallyline-cache-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -203,7 +203,7 @@ fn program(test: &str) -> Option<PathBuf> {
     }
 }
 
-/// All that a table says, in words.
+/// Returns all that a table says, in words.
 fn told(table: &TypeTable, data: &[u64]) -> String {
     let mut text = String::new();
     for (address, outcome) in table.rows() {
@@ -227,7 +227,7 @@ fn told(table: &TypeTable, data: &[u64]) -> String {
     text
 }
 
-/// All at once.
+/// Returns all at once.
 fn asked(code: &[u64], data: &[u64]) -> impl Iterator<Item = AddressQuery> {
     std::iter::once(AddressQuery { code: code.to_vec(), data: data.to_vec() })
 }

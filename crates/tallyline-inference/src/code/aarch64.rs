@@ -221,7 +221,7 @@ impl EffectReader<'_> {
         })
     }
 
-    /// A load or a store.
+    /// Decodes a load or a store.
     fn transfer(&mut self, access: Access) -> Option<Memory> {
         let operands = &self.native.operands;
         let (at, found) = operands
@@ -358,7 +358,7 @@ impl EffectReader<'_> {
         }
     }
 
-    /// A copy of a part of a register, with or without a sign; false for another instruction.
+    /// Decodes a sign or zero extension of a register; returns false for another instruction.
     fn extension(&mut self, to: Register) -> bool {
         let signed = self.native.opcode == Opcode::SBFM;
         if !signed && self.native.opcode != Opcode::UBFM {
@@ -453,7 +453,7 @@ impl EffectReader<'_> {
     }
 }
 
-/// The condition that a number stands for, of those that say something about a comparison.
+/// Returns the condition that a number stands for, of those that say something about a comparison.
 fn condition(code: u8) -> Option<Condition> {
     Some(match code {
         0 => Condition::Equal,
@@ -513,7 +513,7 @@ fn place(operand: &Operand) -> Option<AddressingMode> {
     })
 }
 
-/// A general register; none for the one that is always 0.
+/// Returns a general register; `None` for the one that is always 0.
 fn general(operand: &Operand) -> Option<Register> {
     match *operand {
         Operand::Register(_, number) | Operand::RegisterPair(_, number) => {
@@ -523,7 +523,7 @@ fn general(operand: &Operand) -> Option<Register> {
     }
 }
 
-/// A general register, or the stack pointer.
+/// Returns a general register, or the stack pointer.
 fn register(operand: &Operand) -> Option<Register> {
     match *operand {
         Operand::RegisterOrSP(_, number) => u8::try_from(number).ok().map(Register),

@@ -12,8 +12,8 @@ const LENGTH: usize = 6;
 /// Addresses below that are too common as numbers to be taken for addresses.
 const LOWEST: u64 = 1 << 16;
 
-/// Returns those of some addresses that the program has in data that the linker fills, or that its code makes. What
-/// only other programs take is not seen.
+/// Returns those of the given function addresses that the program takes, in linked data or in code. Uses by
+/// other programs are not seen.
 pub fn addresses_taken(image: &Image, asked: &FxHashSet<u64>) -> Vec<u64> {
     let mut found: FxHashSet<u64> = image.slots().filter(|address| asked.contains(address)).collect();
     if image.machine() == Machine::X86_64 {

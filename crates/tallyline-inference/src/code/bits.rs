@@ -31,8 +31,8 @@ struct Carrier {
 /// A point to continue from: an instruction, and the carriers before it.
 type TracePoint = (usize, Vec<Carrier>);
 
-/// The bits of its operand that an instruction uses, counted from the operand's first byte: those that a
-/// result depends on, or that are changed. None where that is not known.
+/// Returns the bits of its operand that an instruction uses, counted from the operand's first byte: those
+/// that a result depends on, or that change. `None` where that is not known.
 pub(crate) fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64> {
     // of other machines all bitfields that share the bytes are candidates
     if image.machine() != Machine::X86_64 {
@@ -74,7 +74,7 @@ pub(crate) fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64
     }
 }
 
-/// The register that an instruction loads an operand to, with its bits; some are cleared where a mask
+/// Returns the register that an instruction loads an operand to, with its bits; some are cleared where a mask
 /// is in the register before.
 fn loaded(body: &Body, position: usize, native: &iced_x86::Instruction, memory: &Memory) -> Option<Carrier> {
     let all = mask_of(memory.size.into());
@@ -90,7 +90,7 @@ fn loaded(body: &Body, position: usize, native: &iced_x86::Instruction, memory: 
     Some(Carrier { register, mask, shift: 0, is_back: false })
 }
 
-/// The number that a register has before an instruction, if the block says it.
+/// Returns the number that a register has before an instruction, if the block says it.
 fn constant(body: &Body, position: usize, register: Native) -> Option<u64> {
     let register = super::x86::register(register)?;
     let block = body.block_of(position)?;
@@ -111,7 +111,7 @@ fn constant(body: &Body, position: usize, register: Native) -> Option<u64> {
     None
 }
 
-/// The bits that a store changes of what was loaded from there before.
+/// Returns the bits that a store changes of what was loaded from there before.
 fn stored(image: &Image, body: &Body, position: usize, memory: &Memory) -> Option<u64> {
     let block = body.block_of(position)?;
     let start = body.blocks()[block].instructions.start as usize;
@@ -154,7 +154,8 @@ impl<'f> ValueTrace<'f> {
         }
     }
 
-    /// The bits that are used of a value that is in a register before an instruction, and the stores back.
+    /// Returns the bits that are used of a value that is in a register before an instruction, and the stores
+    /// back.
     fn run(mut self, position: usize, carrier: Carrier) -> Option<(u64, Vec<(usize, u64)>)> {
         let mut open: Vec<TracePoint> = vec![(position, vec![carrier])];
         let mut seen: Vec<TracePoint> = Vec::new();
@@ -303,7 +304,7 @@ impl<'f> ValueTrace<'f> {
         Some(())
     }
 
-    /// An instruction that is not understood uses what it reads, and ends what it writes.
+    /// Handles an instruction without a rule of its own: it uses what it reads, and ends what it writes.
     fn other(
         &mut self,
         native: &iced_x86::Instruction,
@@ -405,7 +406,7 @@ fn is_high(register: Native) -> bool {
     matches!(register, Native::AH | Native::BH | Native::CH | Native::DH)
 }
 
-/// A register's bits as bits of the operand.
+/// Returns a register's bits as bits of the operand.
 fn up(bits: u64, shift: i32) -> u64 {
     let count = shift.unsigned_abs();
     match shift >= 0 {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The part that an instruction can take in a macro-fused pair.
+/// The role that an instruction can take in a macro-fused pair: flag producer or jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FusionRole {
     /// Not part of such a pair.
@@ -81,7 +81,7 @@ pub enum JumpCondition {
     Other,
 }
 
-/// A pair that may retire as one instruction.
+/// A kind of compare-and-jump pair that may be macro-fused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FusiblePair {
     pub(crate) producer: FlagProducer,
@@ -89,7 +89,7 @@ pub struct FusiblePair {
 }
 
 impl FusiblePair {
-    /// Makes the pair of an instruction that sets flags and one that reads them.
+    /// Creates the pair of an instruction that sets flags and a jump that reads them.
     pub fn new(operation: FlagOperation, operands: OperandForm, condition: JumpCondition) -> FusiblePair {
         FusiblePair { producer: FlagProducer { operation, operands }, condition }
     }
@@ -146,7 +146,7 @@ pub struct PairAt {
 }
 
 impl PairAt {
-    /// Returns its kind.
+    /// Returns the kind of pair.
     pub fn pair(&self) -> FusiblePair {
         self.pair
     }

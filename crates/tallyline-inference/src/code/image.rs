@@ -329,7 +329,7 @@ impl Image {
         in_memory(&self.symbols.sorted_symbols().data)
     }
 
-    /// Sets the file that has the symbols that were stripped from this one.
+    /// Attaches the separate debug file, whose symbol table was stripped from this file.
     pub fn set_stripped(&mut self, file: &Image) {
         self.stripped = Some(file.symbols.clone());
     }

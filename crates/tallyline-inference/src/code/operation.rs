@@ -11,7 +11,7 @@ const LONGEST: usize = 15;
 /// A set of registers, one bit each; numbers are private to this description.
 pub type RegisterSet = u64;
 
-/// An instruction, with what decides when it can run and when its result is there.
+/// An instruction with its dependencies and latency class, for models of a core's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The address behind it.
@@ -110,7 +110,7 @@ fn operation(bytes: &[u8], address: u64) -> Option<Operation> {
 /// The flags, in a set of registers.
 const FLAGS: RegisterSet = 1 << 63;
 
-/// The bit of a register, whole: general ones, vectors, and one for all others.
+/// Returns the bit of a register, whole: general ones, vectors, and one for all others.
 fn register_bit(native: Native) -> RegisterSet {
     let whole = native.full_register();
     if whole.is_gpr64() {

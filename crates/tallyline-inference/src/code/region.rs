@@ -13,7 +13,7 @@ pub(super) const SMALL: u64 = if cfg!(test) { 0 } else { 4 << 20 };
 /// The size of the blocks in which larger regions are read.
 const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 
-/// A part of the program that is loaded as it is in the file.
+/// A section of code or read-only data, whose loaded bytes are those in the file.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub(crate) address: u64,
@@ -63,7 +63,8 @@ impl Region {
         address.wrapping_sub(self.address) < self.size
     }
 
-    /// The bytes from a place in it on, as many or as there are; none if they cannot be read any more.
+    /// Returns the bytes from a place in it on, as many or as there are; `None` if they cannot be read any
+    /// more.
     pub(super) fn bytes(&self, inside: u64, most: usize) -> Option<Cow<'_, [u8]>> {
         let start = usize::try_from(inside).ok()?;
         let end = start.saturating_add(most).min(usize::try_from(self.size).ok()?);
@@ -96,7 +97,7 @@ impl Region {
     }
 }
 
-/// Some bytes of a file.
+/// Returns some bytes of a file.
 pub(super) fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; size];
     file.read_exact_at(&mut bytes, offset)?;

@@ -89,7 +89,7 @@ fn table<'e>(
     None
 }
 
-/// The address that a register has been given last, in the order of the code.
+/// Returns the address that a register has been given last, in the order of the code.
 fn constant<'e>(
     before: &[Instruction],
     effects: &impl Fn(&Instruction) -> &'e [Effect],

@@ -7,7 +7,7 @@ use super::instruction::Register;
 use super::x86::register;
 use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
-/// The part of a vector register that is asked for.
+/// A query for the elements of a vector register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneQuery {
     /// The register.
@@ -180,7 +180,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An operand: a vector register, or constants in memory.
+    /// Returns an operand: a vector register, or constants in memory.
     fn vector(&self, operand: u32, make: impl FnOnce(LaneQuery) -> Lanes) -> Lanes {
         match self.native.op_kind(operand) {
             OpKind::Memory => self.constants(self.query.bytes / self.query.width.max(1)),
@@ -199,7 +199,8 @@ impl Writer<'_> {
         Some(LaneQuery { register: register(native)?, ..query })
     }
 
-    /// One element: a general register, the lowest of a vector register, or a constant in memory.
+    /// Returns the one element of an operand: a general register, the lowest element of a vector register, or
+    /// a constant in memory.
     fn scalar(&self, operand: u32) -> Lanes {
         match self.native.op_kind(operand) {
             OpKind::Memory => self.constants(1),

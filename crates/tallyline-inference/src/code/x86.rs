@@ -148,7 +148,8 @@ impl EffectReader<'_> {
         is_compared
     }
 
-    /// The operands in memory: of two, first the one that is read. The stack is only there where there is no other.
+    /// Returns the operands in memory: of two, first the one that is read. The implicit stack operand is
+    /// returned only if there is no other.
     fn memory(&mut self) -> (Option<Memory>, Option<Memory>) {
         let info = self.factory.info(self.native);
         let (mut found, mut second): (Option<Memory>, Option<Memory>) = (None, None);
@@ -206,7 +207,7 @@ impl EffectReader<'_> {
         (found, second)
     }
 
-    /// The steps of the instructions that pointers pass through; false for another one.
+    /// Decodes the effects of an instruction that pointers pass through; returns false for another one.
     fn known(&mut self, memory: Option<&Memory>) -> bool {
         let native = self.native;
         match native.mnemonic() {
@@ -336,7 +337,7 @@ impl EffectReader<'_> {
             && self.half(self.native.op0_register())
     }
 
-    /// Behind an instruction on half a register: the other half is cleared.
+    /// Truncates the register behind an instruction on its lower half: the upper half is cleared.
     fn half(&mut self, native: Native) -> bool {
         match register(native) {
             Some(to) if size_of(native) == 4 => self.narrow(to, 4, false),
@@ -349,7 +350,7 @@ impl EffectReader<'_> {
         true
     }
 
-    /// A copy of a part of a register, or a load that is made wider.
+    /// Decodes a sign or zero extension of a register or of a load.
     fn extend(&mut self, signed: bool) -> bool {
         let native = self.native;
         let is_wide = size_of(native.op0_register()) >= 4;
@@ -377,7 +378,7 @@ impl EffectReader<'_> {
         }
     }
 
-    /// A register times a number.
+    /// Decodes a register times a constant.
     fn scaled(&mut self, by: i64) -> bool {
         let native = self.native;
         if !is_register(native, 0) || size_of(native.op0_register()) < 4 {
@@ -408,7 +409,7 @@ impl EffectReader<'_> {
         is_known && self.half(native.op0_register())
     }
 
-    /// A number that no address can be.
+    /// Decodes an instruction whose result cannot be an address.
     fn counted(&mut self) -> bool {
         if !is_register(self.native, 0) || size_of(self.native.op0_register()) < 4 {
             return !is_register(self.native, 0);
@@ -480,7 +481,7 @@ impl EffectReader<'_> {
         }
     }
 
-    /// Every register that the instruction writes has a value of which nothing is known.
+    /// Marks every register that the instruction writes as unknown.
     fn modify_written(&mut self) {
         let info = self.factory.info(self.native);
         for used in info.used_registers() {
@@ -593,8 +594,8 @@ pub(super) fn access(access: OpAccess) -> Option<Access> {
     }
 }
 
-/// The register of an index. Vector registers that are not followed are there too: where one is an index it is
-/// not known what is accessed.
+/// Returns the register of an index. Vector registers that are not followed are there too: where one is an
+/// index it is not known what is accessed.
 fn index_register(native: Native) -> Option<Register> {
     let not_followed = || native.is_vector_register().then(|| native.full_register().number() as u8);
     register(native).or_else(|| not_followed().map(|number| Register(NOT_FOLLOWED + (number & 15))))
@@ -606,7 +607,8 @@ fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
         == (other.base, other.index, other.scale, other.displacement, other.segment)
 }
 
-/// A register's number in DWARF, whatever part of it is meant; none for those that are not followed.
+/// Returns a register's number in DWARF, whatever part of it is meant; `None` for those that are not
+/// followed.
 pub(super) fn register(native: Native) -> Option<Register> {
     Some(Register(match native.full_register() {
         Native::RAX => 0,

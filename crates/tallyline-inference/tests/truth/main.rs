@@ -129,7 +129,7 @@ fn is_right(
     places.iter().all(agrees)
 }
 
-/// The types of objects, by name.
+/// Returns the types of objects, by name.
 fn published(run: &Run, companions: &dyn Companions) -> (Types, HashMap<String, TypeId>) {
     let request = Request { inner: true, ..Request::default() };
     let file = File::open(&run.program).expect("the program");

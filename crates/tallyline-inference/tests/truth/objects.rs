@@ -41,12 +41,12 @@ impl Objects {
         objects
     }
 
-    /// The size of objects of a type.
+    /// Returns the size of objects of a type.
     pub(crate) fn size_of(&self, wanted: &str) -> Option<u64> {
         self.by_address.values().find(|published| published.ty == wanted).map(|published| published.size)
     }
 
-    /// The type and the offset of an address, when so many have been published.
+    /// Returns the type and the offset of an address, when so many have been published.
     pub(crate) fn at(&self, address: u64, count: usize) -> Option<(&str, u64)> {
         let (first, published) = self.by_address.range(..=address).next_back()?;
         let is_there = address < published.end && published.count <= count;
@@ -54,7 +54,7 @@ impl Objects {
     }
 }
 
-/// A type's name without what languages put in front of it: `struct `, scopes; without blanks.
+/// Returns a type's name without what languages put in front of it: `struct `, scopes; without blanks.
 pub(crate) fn simple(name: &str) -> String {
     let name: String = name.replace("struct ", "").replace("class ", "").replace("union ", "");
     let scopes = name.split_once('<').map_or(name.as_str(), |(before, _)| before);

@@ -1,6 +1,6 @@
 //! The names of the rules, and what each is about.
 
-/// A rule that findings name.
+/// A rule of the check, as findings name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     pub(crate) id: &'static str,

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::check::Policy;
 
-    /// A value of the kind that a key takes.
+    /// Returns a value of the kind that a key takes.
     fn sample(table: &str, key: &KeyInfo) -> String {
         match (table, key.name, key.value) {
             (.., "text") => "\"max-size\"".into(),

@@ -120,7 +120,7 @@ impl Finding {
         self.member.as_deref()
     }
 
-    /// Returns the position of the type, group or member; empty if it is unknown.
+    /// Returns the source position of the type, group or member; empty if it is unknown.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
@@ -140,12 +140,12 @@ impl Finding {
         self.reason.as_deref()
     }
 
-    /// Returns the reason to allow it, if it is allowed.
+    /// Returns the reason for which the finding is allowed, if it is.
     pub fn allowed(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
 
-    /// Allows it for a reason, unless it is allowed for another one.
+    /// Marks the finding as allowed for a reason, unless it is allowed already.
     pub fn allow(&mut self, reason: &str) {
         self.allowed.get_or_insert_with(|| reason.to_string());
     }
@@ -170,20 +170,20 @@ impl Report {
         self.types
     }
 
-    /// Returns whether any denied finding is not excepted.
+    /// Returns whether any denied finding is not excepted, so that the check fails.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
     }
 }
 
 impl Policy {
-    /// Returns the types that have to be read.
+    /// Returns the types that a check of the policy needs from the reader.
     pub fn wanted(&self) -> Wanted {
         policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
     }
 
-    /// The policy in parts that each need one kind of reading: rules about names need whatever has one
-    /// of them, typedefs and types inside functions too; rules about patterns need all records.
+    /// Returns the policy in parts that each need one kind of reading: rules about names need whatever has
+    /// one of them, typedefs and types inside functions too; rules about patterns need all records.
     pub fn parts(&self) -> Vec<Policy> {
         let (patterns, names): (Vec<Rule>, Vec<Rule>) =
             self.rules.iter().cloned().partition(Rule::is_about_a_pattern);
@@ -195,7 +195,7 @@ impl Policy {
 }
 
 impl Policy {
-    /// The groups that rules list members of, with the types that they are groups of.
+    /// Returns the groups that rules list members of, with the types that they are groups of.
     pub fn listed_groups(&self, types: &Types) -> Vec<(TypeId, &GroupRule)> {
         let mut subjects = Subjects::new(types);
         let mut listed = Vec::new();
@@ -210,7 +210,7 @@ impl Policy {
     }
 }
 
-/// Holds types against a policy.
+/// Checks types against a policy.
 pub fn check(types: &Types, policy: &Policy) -> Report {
     let mut report = Report::default();
     let mut subjects = Subjects::new(types);
@@ -240,10 +240,10 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
     report
 }
 
-/// The rule that an exception in vain breaks.
+/// The name of the rule about exceptions that match no finding.
 pub const UNUSED_ALLOW: &str = "unused-allow";
 
-/// Marks what the policy allows, and warns of what it allows in vain.
+/// Marks the findings that the policy allows, and warns of exceptions that match none.
 pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
     allow_in_parts(policy, &mut [findings]);
 }
@@ -348,7 +348,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// `1 hole`, `2 holes`.
+/// Formats a count with its noun: `1 hole`, `2 holes`.
 fn plural(count: u64, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

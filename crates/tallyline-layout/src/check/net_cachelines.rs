@@ -23,7 +23,7 @@ pub enum Access {
     Write,
 }
 
-/// A row.
+/// A row of the kernel's tables in `net_cachelines`: a field and its uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     pub(crate) name: String,
@@ -46,7 +46,7 @@ impl TableEntry {
     }
 }
 
-/// A table about one struct.
+/// A table of the kernel's `Documentation/networking/net_cachelines` about one struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(crate) name: String,
@@ -172,9 +172,9 @@ impl TableEntry {
     }
 }
 
-/// Holds a struct against its table: that each field is there (`table-member`) and lies in the group
-/// that its use asks for, where the struct has such a group (`table-group`). Fields of the struct
-/// that the table does not have are warned of.
+/// Checks a struct against its table: that each field exists (`table-member`) and lies in the group that its
+/// use asks for, where the struct has such a group (`table-group`). Fields of the struct that the table lacks
+/// are warned of.
 pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
     let policy = Policy { cacheline: cacheline.max(1), ..Policy::default() };
     let mut report = Report::default();
@@ -228,7 +228,7 @@ pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
     report
 }
 
-/// The group that a field should be in and the one that it is in, if these are not the same.
+/// Returns the group that a field should be in and the one that it is in, if these are not the same.
 fn misplaced<'f>(
     entry: &TableEntry,
     found: &'f Found,

@@ -59,7 +59,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The members of a list that are there.
+/// Returns the members of a list that exist.
 fn resolve<'n>(
     subjects: &Subjects<'_>,
     subject: &Subject<'_>,

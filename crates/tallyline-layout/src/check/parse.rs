@@ -134,7 +134,7 @@ impl<'i> Table<'i> {
         Some((value, self.source.line(value.span().start)))
     }
 
-    /// The value of a key as something, with its line.
+    /// Returns the value of a key as something, with its line.
     fn get<T>(
         &self,
         key: &str,
@@ -239,7 +239,7 @@ impl<'i> Table<'i> {
         })
     }
 
-    /// The number of instances: a budget over all of them needs it, and nothing else does.
+    /// Returns the number of instances: a budget over all of them needs it, and nothing else does.
     fn instances(&self) -> Result<u64> {
         match (self.number("instances")?, self.value("max-total-size")) {
             (Some((0, line)), _) => self.error(line, "`instances` has to be 1 or more"),
@@ -334,7 +334,7 @@ mod tests {
         Policy::parse(text).expect_err("a policy that is no good").to_string()
     }
 
-    /// A policy of so many rules of all kinds, with each value on a line of its own.
+    /// Returns a policy of so many rules of all kinds, with each value on a line of its own.
     fn rules(count: usize) -> String {
         let rule = |number| match number % 3 {
             0 => format!("[[type]]\nname = \"t{number}\"\nmax-size = 64\nmax-holes = 1\nlevel = \"warn\"\n"),

@@ -14,7 +14,7 @@ pub enum Level {
     Deny,
 }
 
-/// Rules, and what is excepted from them.
+/// A policy: rules and exceptions from them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) cacheline: u64,
@@ -71,7 +71,7 @@ pub(crate) enum RuleKind {
     Together(PairRule),
 }
 
-/// Limits of a type. What is none is not asked for.
+/// Limits of a type; absent ones do not apply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRule {
     pub(crate) max_size: Option<u64>,
@@ -92,7 +92,7 @@ pub(crate) struct TypeRule {
     pub(crate) per_cpu: bool,
 }
 
-/// Limits of a group. What is none is not asked for.
+/// Limits of a group; absent ones do not apply.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRule {
     pub(crate) name: String,
@@ -127,7 +127,7 @@ impl GroupRule {
     }
 }
 
-/// Members whose lines matter to each other.
+/// Members that must all be on one cache line, or never on one, for the possible start offsets of the type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
@@ -171,7 +171,7 @@ impl Allow {
     }
 }
 
-/// The types that rules about these names or patterns have to be held against.
+/// Returns the types that rules about these names or patterns have to be held against.
 pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wanted {
     if names.clone().any(is_pattern) { Wanted::Records } else { Wanted::named(names) }
 }

@@ -26,7 +26,7 @@ impl<'t> Subjects<'t> {
         Subjects { types, alignments: Effective::new(types), definitions: Definitions::new(types) }
     }
 
-    /// The types of a name or a pattern, with scopes or without, sorted by name and place: every
+    /// Returns the types of a name or a pattern, with scopes or without, sorted by name and place: every
     /// definition, whatever the order of units. A typedef's name means the struct that it stands for.
     pub(super) fn matching(&mut self, pattern: &str) -> Vec<Subject<'t>> {
         let types = self.types;

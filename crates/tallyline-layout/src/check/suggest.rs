@@ -10,12 +10,12 @@ use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{Definitions, fits};
 use tallyline_debuginfo::model::Types;
 
-/// The names that a suggested policy has rules about.
+/// The names of the types that a suggested policy covers.
 #[derive(Clone, Debug, Default)]
 pub struct SuggestedNames(Vec<String>);
 
 impl SuggestedNames {
-    /// The names of types that are called so or fit these patterns; without any, those of types that
+    /// Returns the names of types that are called so or fit these patterns; without any, those of types that
     /// have groups.
     pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
         let mut definitions = Definitions::new(types);
@@ -52,15 +52,14 @@ impl SuggestedNames {
         self.0.is_empty()
     }
 
-    /// The types that a check of the policy reads.
+    /// Returns the types that a check of the policy reads.
     pub fn wanted(&self) -> Wanted {
         wanted_for(self.0.iter().map(String::as_str))
     }
 }
 
-/// Writes a policy that the types of these names keep as they are now, groups included. `types` are
-/// those that a check of it reads: a rule is about every definition of its name, so the largest one
-/// says what is allowed.
+/// Writes a policy that the current layouts of these types satisfy, groups included. `types` are those that a
+/// check of it reads: a rule is about every definition of its name, so the largest one says what is allowed.
 pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64) -> String {
     let mut text = format!("cacheline = {}\n", cacheline.max(1));
     let mut subjects = Subjects::new(types);
@@ -117,7 +116,7 @@ fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64,
     }
 }
 
-/// A basic string of TOML.
+/// Returns a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {

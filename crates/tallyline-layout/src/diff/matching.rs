@@ -90,12 +90,12 @@ fn is_of_same_file(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     a.is_some() && b.is_some() && last(old.name(a)) == last(new.name(b))
 }
 
-/// The name of a file without its folders.
+/// Returns the name of a file without its folders.
 fn last(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// The records of a file in the order that they are declared in, which is not that of its units.
+/// Returns the records of a file in the order that they are declared in, which is not that of its units.
 fn declared_in_order(types: &Types, definitions: &mut Definitions<'_>) -> Vec<Entry> {
     let mut records = definitions.records().to_vec();
     records.sort_by_cached_key(|(_, record)| {

@@ -11,7 +11,7 @@ const DEPTH_LIMIT: usize = 32;
 /// The limit on compared fields of anonymous types: in a damaged file they unfold without end.
 const INNER_LIMIT: usize = 1 << 16;
 
-/// The location of a member.
+/// The location of a member in one of the compared types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub(crate) bit_offset: u64,
@@ -206,7 +206,7 @@ fn record_name(types: &Types, ty: TypeId) -> Option<String> {
     record.name.is_some().then(|| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned())
 }
 
-/// The record that a member's type is, or that its elements are, if it has no name of its own: its
+/// Returns the record that a member's type is, or that its elements are, if it has no name of its own: its
 /// members are the struct's.
 fn anonymous(types: &Types, ty: TypeId) -> Option<&Record> {
     let mut ty = ty;

@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// A type in one of the files, in numbers.
+/// The size, holes and padding of a type in one of the compared files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(crate) size: u64,
@@ -168,8 +168,8 @@ impl TypeChange {
     }
 }
 
-/// Compares two files. `each` gets what differs, one type after the other: those of the new file in
-/// the order of their declarations, then those that are gone.
+/// Compares the types of two files and passes each difference to `each`: first those of the new file in the
+/// order of their declarations, then removed types.
 pub fn diff<E>(
     old: &Types,
     new: &Types,

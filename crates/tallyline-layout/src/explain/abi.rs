@@ -12,7 +12,7 @@ const DEPTH_LIMIT: usize = 128;
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// The alignment of a record.
+/// The alignment of a record in effect, and whether it is packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect {
     pub(crate) align: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Abi<'t> {
 }
 
 impl<'t> Abi<'t> {
-    /// Explains every record that is here: time in proportion to their members.
+    /// Explains the layout of every record, in time proportional to their members.
     pub(crate) fn new(types: &'t Types) -> Abi<'t> {
         let all = rules(types.target());
         let mut best = Abi::by(types, all[0]);
@@ -81,12 +81,12 @@ impl<'t> Abi<'t> {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }
 
-    /// The alignment of a type, in bytes.
+    /// Returns the alignment of a type, in bytes.
     pub(crate) fn align_of(&self, id: TypeId) -> u64 {
         type_align(self.types, id, self.rules, &mut |record| self.shape(record).align)
     }
 
-    /// The alignment of the type of a member, in bytes.
+    /// Returns the alignment of the type of a member, in bytes.
     pub(crate) fn align_of_member(&self, member: &Member) -> u64 {
         member_align(self.types, member, self.rules, &mut |record| self.shape(record).align)
     }
@@ -133,7 +133,7 @@ impl<'t> Abi<'t> {
         }
     }
 
-    /// The record that a member's type holds by value.
+    /// Returns the record that a member's type contains by value.
     pub(crate) fn held(&self, mut id: TypeId) -> Option<RecordId> {
         for _ in 0..CHAIN_LIMIT {
             id = self.types.strip(id);
@@ -146,7 +146,7 @@ impl<'t> Abi<'t> {
         None
     }
 
-    /// The first manner under which the rules give the layout that the file shows.
+    /// Returns the first manner under which the rules give the layout that the file shows.
     fn find_shape(&self, id: RecordId) -> Shape {
         let record = self.types.record(id);
         if record.declaration {

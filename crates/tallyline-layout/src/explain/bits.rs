@@ -18,7 +18,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// The first bit that it takes when everything before `position` is taken.
+    /// Returns the first bit of the bitfield if all bits before `position` are used.
     pub(crate) fn start(&self, position: u64) -> u64 {
         if self.width == 0 {
             return position.next_multiple_of(self.unit_align());
@@ -27,7 +27,7 @@ impl Bits {
         if self.packed || self.fits(start) { start } else { start.next_multiple_of(self.unit_align()) }
     }
 
-    /// The first bit behind it.
+    /// Returns the first bit behind the bitfield.
     pub(crate) fn end(&self, position: u64) -> u64 {
         self.start(position) + self.width
     }

@@ -11,7 +11,7 @@ use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, Typ
 /// The longest chain of pointers, arrays and qualifiers that is followed.
 const CHAIN_LIMIT: usize = 64;
 
-/// The attributes of a record.
+/// The attributes that a record was declared with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declaration {
     /// `packed`.
@@ -31,7 +31,7 @@ impl Declaration {
     }
 }
 
-/// The attributes of a member.
+/// The attributes that a member was declared with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberDeclaration {
     /// `packed`.
@@ -44,7 +44,7 @@ pub(crate) struct MemberDeclaration {
     pub(crate) behind: Vec<u64>,
 }
 
-/// The declarations of all records of a model, each found when it is asked for.
+/// The declarations of all records of a model, each computed on first use.
 pub(crate) struct Declarations<'t> {
     abi: Abi<'t>,
 }
@@ -78,7 +78,7 @@ impl<'t> Declarations<'t> {
     }
 }
 
-/// The record without a name that a type is made of or points to.
+/// Returns the record without a name that a type is made of or points to.
 fn unnamed(types: &Types, mut id: TypeId) -> Option<RecordId> {
     for _ in 0..CHAIN_LIMIT {
         id = match types.get(id) {
@@ -134,7 +134,7 @@ fn declaration(abi: &Abi<'_>, id: RecordId) -> Option<Declaration> {
     Some(own)
 }
 
-/// The attributes that give a member its alignment where its type alone has another.
+/// Returns the attributes that give a member its alignment where its type alone has another.
 fn bytes(abi: &Abi<'_>, member: &Member, align: u64, manner: Manner, is_said: bool) -> MemberDeclaration {
     let natural = abi.align_of_member(member);
     let given = match manner {

@@ -9,10 +9,10 @@ use super::bits::Bits;
 use tallyline_debuginfo::abi::{is_alignment, size_of};
 use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
-/// Larger than any struct: sizes beyond are a damaged file's.
+/// The largest size of a struct that is accepted: larger ones are in damaged files.
 pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 
-/// Under which attributes a record was declared.
+/// The attributes under which a record's layout is replayed, such as packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// None that change where its members go.
@@ -81,7 +81,7 @@ pub(crate) enum Placed {
     },
 }
 
-/// A record's layout, replayed.
+/// The result of placing a record's members anew by the ABI's rules.
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// Each member of the record.
@@ -94,7 +94,7 @@ pub(crate) struct Replay {
     pub(crate) guessed: bool,
 }
 
-/// The types of a file and their alignments, as far as they are known.
+/// The types of a file and their known alignments.
 pub(crate) trait Alignments {
     /// Returns the types.
     fn types(&self) -> &Types;
@@ -104,7 +104,8 @@ pub(crate) trait Alignments {
     fn align_of_member(&self, member: &Member) -> u64;
 }
 
-/// Replays a record. With `guess`, a gap that nothing else explains is taken for an alignment.
+/// Places a record's members anew by the ABI's rules and compares. With `guess`, a gap that nothing else
+/// explains is taken for an alignment.
 pub(crate) fn replay(
     abi: &dyn Alignments,
     id: RecordId,
@@ -183,7 +184,7 @@ impl Walk<'_> {
         Ok(Placed::Bytes { size, align })
     }
 
-    /// The alignment with which a member starts at `at`, or unnamed bits that lead there.
+    /// Returns the alignment with which a member starts at `at`, or unnamed bits that lead there.
     fn explain_gap(
         &mut self,
         index: usize,
@@ -254,7 +255,7 @@ impl Walk<'_> {
         Ok(Placed::Bits { before, field })
     }
 
-    /// A union's members all start at its start.
+    /// Returns a union's members all start at its start.
     fn union(mut self, members: &[Member], size: u64, asked: u64) -> Result<Replay, Unexplained> {
         let mut largest = 0;
         for (index, member) in members.iter().enumerate() {
@@ -303,7 +304,7 @@ impl Walk<'_> {
         Ok(self.replay)
     }
 
-    /// The bytes that a member takes. A base may hold members of the class in its tail, and an empty
+    /// Returns the bytes that a member takes. A base may hold members of the class in its tail, and an empty
     /// class takes a byte where it is a member.
     fn size_of(&self, member: &Member, next: Option<&Member>) -> Result<u64, Unexplained> {
         let mut size = member.size;
@@ -317,7 +318,7 @@ impl Walk<'_> {
         if size > SIZE_LIMIT { Err(Unexplained::Odd) } else { Ok(size) }
     }
 
-    /// The alignment of a member under the manner. In DWARF the one of the member itself is final.
+    /// Returns the alignment of a member under the manner. In DWARF the one of the member itself is final.
     fn align_of(&self, member: &Member) -> Result<u64, Unexplained> {
         let natural = self.abi.align_of_member(member);
         if self.abi.types().origin() == Origin::Dwarf && member.align != 0 {
@@ -335,7 +336,7 @@ impl Walk<'_> {
     }
 }
 
-/// The unnamed bits, of the type of a bitfield beside them, that reach from one place to another.
+/// Returns the unnamed bits, of the type of a bitfield beside them, that reach from one place to another.
 fn unnamed(beside: Bits, from: u64, to: u64) -> Option<Bits> {
     let blank = |width| Bits { width, asked: 1, named: false, ..beside };
     // up to the next unit
@@ -346,7 +347,7 @@ fn unnamed(beside: Bits, from: u64, to: u64) -> Option<Bits> {
     (bits.width <= bits.unit && bits.end(from) == to).then_some(bits)
 }
 
-/// The smallest alignment above one that fits.
+/// Returns the smallest alignment above one that fits.
 fn alignment_between(above: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     (0..13).map(|power| 1 << power).filter(|align| *align > above).find(|align| fits(*align))
 }

@@ -4,7 +4,7 @@ use super::{Group, Named};
 use std::fmt::Write;
 use tallyline_debuginfo::model::{Record, RecordKind, Types};
 
-/// In which language, and with whose macros.
+/// The language and the macros that assertions are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The kernel's `CACHELINE_ASSERT_GROUP_MEMBER` and `_SIZE`, in an `__init` function.
@@ -27,9 +27,9 @@ struct Asserts<'a> {
     text: String,
 }
 
-/// Assertions that hold groups of a struct as they are now: its members in it, no more bytes and, for
-/// groups without markers, no more lines of `line` bytes. Bitfields have no offset that can be asked
-/// for, so there is a comment instead; the same for names that are none in the language.
+/// Formats static assertions that hold groups of a struct as they are now: its members in it, no more bytes
+/// and, for groups without markers, no more lines of `line` bytes. Bitfields have no offset that can be asked
+/// for, so they get a comment instead, as do names that are no identifiers in the language.
 pub fn asserts(types: &Types, record: &Record, groups: &[Group], dialect: Dialect, line: u64) -> String {
     let name = String::from_utf8_lossy(types.name(record.name)).into_owned();
     let tag = match (dialect, record.kind) {
@@ -113,7 +113,7 @@ impl Asserts<'_> {
         self.assert(&condition, &format!("group {name} of {} has at most {bytes} bytes", self.name));
     }
 
-    /// A group without markers: from the first of its members to the end of the last.
+    /// Writes the assertions of a group without markers: from its first member to the end of its last.
     fn listed(&mut self, group: &Group, members: &[&Named]) {
         let first = members.iter().min_by_key(|named| named.field.start());
         let last = members.iter().max_by_key(|named| named.field.end());
@@ -138,7 +138,7 @@ impl Asserts<'_> {
         }
     }
 
-    /// Rust has no offsets of elements.
+    /// Returns whether the language can take the offset of a path; Rust cannot of elements.
     fn can_name(&self, path: &str) -> bool {
         is_path(path) && !(self.dialect == Dialect::Rust && path.contains('['))
     }
@@ -150,7 +150,7 @@ impl Asserts<'_> {
         }
     }
 
-    /// Rust cannot ask for the size of a member, so it is written as it is.
+    /// Formats the end of a member; Rust cannot ask for the size of a member, so it is written as a number.
     fn end(&self, path: &str, size: u64) -> String {
         match self.dialect {
             Dialect::Rust => format!("{} + {size}", self.offset(path)),

@@ -10,7 +10,7 @@ const END: &[u8] = b"__cacheline_group_end__";
 /// The suffix of the padding behind an aligned group.
 const PAD: &[u8] = b"__cacheline_group_pad__";
 
-/// The groups of a struct, and what is wrong with its markers.
+/// The groups of a struct, and problems with its markers.
 #[derive(Debug, Default)]
 pub struct Found {
     /// In the order of their places.

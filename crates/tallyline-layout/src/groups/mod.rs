@@ -14,7 +14,7 @@ pub use find::{Found, find};
 use crate::query::{Field, field_at, fields};
 use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 
-/// Members that are used together, and how they lie.
+/// A group of members that are used together, with their layout.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) name: String,
@@ -60,7 +60,7 @@ impl Group {
         &self.holes
     }
 
-    /// Returns the members of the struct on the group's cache lines that are not of the group.
+    /// Returns the members on the group's cache lines that do not belong to it.
     pub fn foreign(&self) -> &[Foreign] {
         &self.foreign
     }
@@ -71,7 +71,7 @@ impl Group {
     }
 }
 
-/// A member, and how a program names it.
+/// A member with its name in the program.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub(crate) path: String,
@@ -90,7 +90,7 @@ impl Named {
     }
 }
 
-/// A member that lies on the lines of a group that it is not of.
+/// A member on the cache lines of a group that it does not belong to.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     pub(crate) field: Field,
@@ -110,8 +110,8 @@ impl Foreign {
 }
 
 impl Group {
-    /// A group of members that are named, for structs without markers. The names that there is no
-    /// member of, if there are any.
+    /// Creates a group of the named members, for structs without markers; an error lists the names that match
+    /// no member.
     pub fn listed(
         types: &Types,
         record: &Record,
@@ -149,13 +149,13 @@ impl Group {
         self.end.saturating_sub(self.start)
     }
 
-    /// Its first and its last line, if the struct starts on a line.
+    /// Returns the group's first and last cache line, if the struct starts on a line.
     pub fn lines(&self, line: u64) -> (u64, u64) {
         let line = line.max(1);
         (self.start / line, self.end.saturating_sub(1).max(self.start) / line)
     }
 
-    /// On how many lines it lies; none if it is empty.
+    /// Returns the number of cache lines that the group touches; `None` if it is empty.
     pub fn line_count(&self, line: u64) -> u64 {
         let (first, last) = self.lines(line);
         if self.bytes() == 0 { 0 } else { last - first + 1 }
@@ -224,7 +224,7 @@ impl Group {
     }
 }
 
-/// The records that have groups, sorted by name.
+/// Returns the records that have groups, sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
     let mut definitions = tallyline_debuginfo::lookup::Definitions::new(types);

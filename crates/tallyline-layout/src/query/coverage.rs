@@ -3,7 +3,7 @@
 use super::Summary;
 use tallyline_debuginfo::model::{Member, Record, Types, Variant};
 
-/// The bytes of a record that members use.
+/// The set of bytes of a record that members use.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     // in order, apart from each other
@@ -52,7 +52,7 @@ impl Coverage {
         ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
     }
 
-    /// The holes before and between what is used, and the padding behind it.
+    /// Returns the holes before and between what is used, and the padding behind it.
     pub fn summary(&self) -> Summary {
         let end = self.used.last().map_or(0, |last| last.1);
         Summary {

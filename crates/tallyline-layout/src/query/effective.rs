@@ -19,7 +19,7 @@ impl Effective {
         Effective { rules, records }
     }
 
-    /// The alignment of a type in bytes, at least 1. In BTF what was asked for is inferred.
+    /// Returns the alignment of a type in bytes, at least 1. In BTF what was asked for is inferred.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
         type_align(types, id, self.rules, &mut |record| self.of_record(record)).max(1)
     }

@@ -58,12 +58,12 @@ impl Field {
         self.declared_at
     }
 
-    /// The byte it starts in.
+    /// Returns the byte it starts in.
     pub fn start(&self) -> u64 {
         self.bit_offset / 8
     }
 
-    /// The byte behind it; that of its start for one without a size.
+    /// Returns the byte behind it; that of its start for one without a size.
     pub fn end(&self) -> u64 {
         self.bit_offset.saturating_add(self.bits).div_ceil(8)
     }
@@ -90,7 +90,7 @@ impl Field {
     }
 }
 
-/// The fields of a record in the order of the file.
+/// Returns the fields of a record in the order of the file.
 pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
     let (mut found, mut budget) = (Vec::new(), INNER_LIMIT);
     collect(types, record, 0, 0, &mut budget, &mut found);
@@ -122,7 +122,7 @@ fn collect(
     }
 }
 
-/// The field that a path names, such as `stats.rx[2].bytes`; none if there is no such field.
+/// Returns the field that a path names, such as `stats.rx[2].bytes`; `None` if there is no such field.
 pub fn field_at(types: &Types, record: &Record, path: &str) -> Option<Field> {
     let mut record = record;
     let mut base = 0_u64;
@@ -141,7 +141,7 @@ pub fn field_at(types: &Types, record: &Record, path: &str) -> Option<Field> {
     }
 }
 
-/// A name, and the numbers in brackets behind it.
+/// Returns a name, and the numbers in brackets behind it.
 fn split_indices(part: &str) -> Option<(&str, Vec<u64>)> {
     let Some((name, rest)) = part.split_once('[') else { return Some((part, Vec::new())) };
     let numbers = rest.strip_suffix(']')?.split("][").map(|number| number.trim().parse().ok());

@@ -3,7 +3,7 @@
 use super::{Flexible, Packed, ends_flexibly, layout};
 use tallyline_debuginfo::model::{NameId, RecordId, Types};
 
-/// Conditions, all of which must hold. The default lets everything pass.
+/// Conditions on records, all of which must hold. The default accepts everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only structs and classes.
@@ -35,13 +35,15 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns whether a record passes. Packing is inferred with `packed`, as in the printer.
+    /// Returns whether a record satisfies the conditions. Packing is inferred with `packed`, as in the
+    /// printer.
     pub fn accepts(&self, types: &Types, id: RecordId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         self.accepts_as(types, id, record.name, packed)
     }
 
-    /// Returns whether a record of this name passes: its typedef's if it has none itself.
+    /// Returns whether a record satisfies the conditions under this name: its typedef's if it has none
+    /// itself.
     pub fn accepts_as(&self, types: &Types, id: RecordId, name: NameId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         let is_named = name.is_some();

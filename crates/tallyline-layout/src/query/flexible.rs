@@ -13,14 +13,14 @@ pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
     matches!(types.dimensions(types.array(array)), [] | [0])
 }
 
-/// The structs that contain one with a flexible array member, each visited once.
+/// Set of the structs that contain one with a flexible array member, each visited once.
 #[derive(Debug)]
 pub struct Flexible {
     known: Vec<Option<bool>>,
 }
 
 impl Flexible {
-    /// For these types; nothing is known yet.
+    /// Creates an empty set for these types.
     pub fn new(types: &Types) -> Flexible {
         Flexible { known: vec![None; types.record_count()] }
     }

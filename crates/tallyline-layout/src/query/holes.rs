@@ -22,7 +22,7 @@ impl Gap {
     }
 }
 
-/// The holes of a struct.
+/// The holes of a struct, member by member.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub(crate) first: Gap,
@@ -41,7 +41,7 @@ impl Layout {
         &self.gaps
     }
 
-    /// Returns the numbers of holes and the padding.
+    /// Returns the number of holes and the padding.
     pub fn summary(&self) -> Summary {
         self.summary
     }
@@ -106,7 +106,7 @@ impl Scan {
         Scan { filled: 0, in_bitfield: false, unit_end: bits(record.size), unit_size: 0 }
     }
 
-    /// The bytes and bits that are free between what is filled and a member; fills up to its end.
+    /// Returns the free bytes and bits between the used part and a member, and marks both as used.
     fn step(&mut self, member: &Member) -> (i64, i64) {
         let start = clamp(member.bit_offset);
         let (mut free_bytes, mut free_bits) = (0, 0);
@@ -138,7 +138,7 @@ impl Scan {
         (free_bytes, free_bits)
     }
 
-    /// A bitfield in a new unit, or in a larger one at the same place.
+    /// Starts a new unit of bitfields, or a larger one at the same offset.
     fn enter_unit(&mut self, member: &Member) {
         self.in_bitfield = true;
         if self.filled > self.unit_end || bits(member.size) > self.unit_size {
@@ -161,12 +161,12 @@ impl Scan {
     }
 }
 
-/// Bytes to bits, without overflow.
+/// Returns bytes to bits, without overflow.
 fn bits(bytes: u64) -> i64 {
     clamp(bytes.saturating_mul(8))
 }
 
-/// Larger than any address space: where a damaged file would overflow.
+/// Limits a value to more than any address space has, where a damaged file would overflow.
 fn clamp(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX).min(1 << 60)
 }

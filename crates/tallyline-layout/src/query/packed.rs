@@ -10,8 +10,8 @@ use tallyline_debuginfo::model::{MemberKind, RecordId, TypeId, Types};
 const DECIDED: u8 = 1;
 const PACKED: u8 = 2;
 
-/// The decisions so far. Visiting one record can decide about others that it holds, so the
-/// answer for a record may depend on which records were looked at before.
+/// Inference of packed structs, with the decisions so far. Visiting one record can decide about others that
+/// it holds, so the answer for a record may depend on which records were looked at before.
 #[derive(Debug)]
 pub struct Packed {
     alignments: Alignments,
@@ -23,7 +23,7 @@ pub struct Packed {
 pub(crate) struct Decided(Vec<u8>);
 
 impl Packed {
-    /// For these types; nothing is decided yet.
+    /// Creates the state for these types; nothing is decided yet.
     pub fn new(types: &Types) -> Packed {
         Packed { alignments: Alignments::new(types), state: vec![0; types.record_count()] }
     }
@@ -33,7 +33,7 @@ impl Packed {
         self.state[id.index()] & PACKED != 0
     }
 
-    /// Decides about a record and about what it holds.
+    /// Decides whether a record, and records in it, are packed.
     pub fn infer(&mut self, types: &Types, id: RecordId) -> bool {
         if self.state[id.index()] & DECIDED == 0 {
             if types.record(id).is_union() {
@@ -51,12 +51,12 @@ impl Packed {
         Decided(self.state.clone())
     }
 
-    /// Goes on from what another has decided about the same types.
+    /// Continues from the decisions of another inference over the same types.
     pub(crate) fn go_on_from(&mut self, decided: &Decided) {
         self.state.clone_from(&decided.0);
     }
 
-    /// The alignments that this goes by.
+    /// Returns the natural alignments that decisions are based on.
     pub(crate) fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
     }
@@ -89,15 +89,15 @@ impl Packed {
         (largest != 1 && record.align == 1) || !record.size.is_multiple_of(largest)
     }
 
-    /// A struct off its natural alignment in one that is not packed must itself be packed.
+    /// Marks as packed each struct that lies off its natural alignment in one that is not packed.
     fn mark_misplaced(&mut self, types: &Types, id: RecordId) {
         for member in types.members(types.record(id)).iter().filter(|member| member.is_placed()) {
             self.mark_unless(types, member.ty, |natural| member.offset.is_multiple_of(natural));
         }
     }
 
-    /// A struct in a union whose size does not fit its alignment must be packed: an array of the
-    /// unions would put it off.
+    /// Marks as packed each struct in a union whose size does not fit its alignment: an array of the unions
+    /// would misplace it.
     fn infer_in_union(&mut self, types: &Types, id: RecordId) {
         let record = types.record(id);
         for member in types.members(record) {

@@ -7,7 +7,7 @@ pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> us
     types.members(record).iter().filter(|member| is_one_of(types, member.ty, wanted)).count()
 }
 
-/// The members of a record that point to one of these types.
+/// Returns the members of a record that point to one of these types.
 pub fn pointer_members<'t>(
     types: &'t Types,
     record: &Record,

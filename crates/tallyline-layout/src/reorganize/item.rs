@@ -21,7 +21,7 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// The first bit behind it, when everything before `position` is taken.
+    /// Returns the first bit behind it, when everything before `position` is taken.
     pub(super) fn end(&self, position: u64) -> u64 {
         match self {
             Body::Bytes { size, align } => position.next_multiple_of((*align).max(8)) + size,
@@ -29,7 +29,7 @@ impl Body {
         }
     }
 
-    /// The bits that it takes wherever it is.
+    /// Returns the bits that it takes wherever it is.
     pub(super) fn least(&self) -> u64 {
         match self {
             Body::Bytes { size, .. } => *size,
@@ -37,7 +37,7 @@ impl Body {
         }
     }
 
-    /// After how many bits places look the same to it.
+    /// Returns the number of bits after which positions are equivalent for this item.
     pub(super) fn period(&self) -> u64 {
         match self {
             Body::Bytes { align, .. } => (*align).max(8),
@@ -116,8 +116,8 @@ fn holds_flexible(types: &Types, member: &Member) -> bool {
     types.as_record(types.strip(member.ty)).is_some_and(|(_, record)| ends_flexibly(types, record))
 }
 
-/// The first member is what casts to and from other structs rely on, the last is what is often
-/// longer than declared.
+/// Pins the first member, which casts to and from other structs rely on, and the last, which is often longer
+/// than declared.
 fn pin_ends(types: &Types, members: &[Member], items: &mut [Item], options: &Options) {
     let freed = |item: &Item| {
         members[item.first..item.first + item.count]

@@ -175,12 +175,13 @@ impl<'t> Reorganizer<'t> {
         &self.options
     }
 
-    /// For these types. All of them are looked at: one type's layout may tell about another's.
+    /// Creates a reorganizer for these types. Looks at all of them: one type's layout may tell about
+    /// another's.
     pub fn new(types: &'t Types, options: Options) -> Reorganizer<'t> {
         Reorganizer { abi: Abi::new(types), options }
     }
 
-    /// The types that it is for.
+    /// Returns the types that it is for.
     pub fn types(&self) -> &'t Types {
         self.abi.types
     }
@@ -190,7 +191,7 @@ impl<'t> Reorganizer<'t> {
         self.abi.types.origin() == Origin::Btf || self.abi.shape(id).guessed
     }
 
-    /// The smallest layout of a struct, or of the one that a typedef stands for.
+    /// Returns the smallest layout of a struct, or of the one that a typedef stands for.
     pub fn propose(&self, id: TypeId) -> Outcome {
         self.propose_with(id, &self.options)
     }

@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         self.layers.iter().any(|layer| layer.get(key).is_some_and(|way| way.position <= position))
     }
 
-    /// Every step from a state: whether it costs a move, where it leads, how far along.
+    /// Offers every step from a state: whether it costs a move, the next state, and its position.
     fn expand(&self, index: usize, out: &Out, position: u64, offer: &mut dyn FnMut(bool, Key, u64, Step)) {
         let next = self.items.get(index).filter(|item| !item.fence || out.is_empty());
         if let Some(end) = next.map(|item| item.body.end(position))
@@ -246,7 +246,7 @@ impl<'a> Search<'a> {
         with_out(end, out, |class| self.size(class)) <= self.limit
     }
 
-    /// The order that leads to a state.
+    /// Returns the order that leads to a state.
     fn order(&self, end: Key) -> Vec<usize> {
         let mut steps = Vec::new();
         let mut at = Some((self.layers.len() as u32 - 1, end));
@@ -280,7 +280,7 @@ fn key(index: usize, out: Out) -> Key {
     (index, Reverse(moved), out)
 }
 
-/// A place, moved by what is out and what was put in early.
+/// Returns a place, moved by what is out and what was put in early.
 fn with_out(place: u64, out: &Out, size: impl Fn(u32) -> u64) -> u64 {
     out.iter().fold(place, |place, (class, count)| {
         place.saturating_add_signed(i64::from(*count).saturating_mul(size(*class) as i64))

@@ -79,7 +79,7 @@ impl Move {
     }
 }
 
-/// A smaller layout.
+/// A smaller layout of a struct: its members in another order.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub(crate) record: RecordId,
@@ -171,7 +171,7 @@ pub(super) fn lay_out(
     })
 }
 
-/// The members in an order of items at the places that this gives them, and the size.
+/// Returns the members in an order of items at the places that this gives them, and the size.
 pub(super) fn place(
     members: &[Member],
     items: &[Item],
@@ -264,24 +264,24 @@ impl Proposal {
         Extent { size, lines: size.div_ceil(self.cacheline) }
     }
 
-    /// The moves that lead to it, one after the other, each with what the struct takes then: time in
-    /// proportion to the members for each.
+    /// Returns the moves from the current layout to the proposed one, in order, each with the extent of the
+    /// struct after it; takes time proportional to the members for each.
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
         let kept = moves::kept(&self.arranged);
         Moves { proposal: self, kept, now: (0..self.items.len()).collect(), next: 0 }
     }
 
-    /// The bytes that it saves.
+    /// Returns the number of bytes saved.
     pub fn saved(&self) -> u64 {
         self.old.size - self.new.size
     }
 
-    /// The cache lines that it saves.
+    /// Returns the number of cache lines saved.
     pub fn saved_lines(&self) -> u64 {
         self.old.lines - self.new.lines
     }
 
-    /// pahole's last line: `/* saved 8 bytes and 1 cacheline! */`.
+    /// Formats pahole's last line: `/* saved 8 bytes and 1 cacheline! */`.
     pub(crate) fn saved_note(&self) -> String {
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!("/* saved {}", plural(self.saved(), "byte"));
@@ -291,12 +291,12 @@ impl Proposal {
         text + "! */"
     }
 
-    /// Puts the new layout in the place of the old, for whatever shows types.
+    /// Replaces the layout in the model by the proposed one, for printers and queries.
     pub fn apply(&self, types: &mut Types) -> tallyline_debuginfo::Result<Original> {
         types.replace(self.record, &self.members, self.new.size)
     }
 
-    /// Puts the layout after one of the moves in the place of the old.
+    /// Replaces the layout in the model by the one after one of the moves.
     pub(crate) fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
         let record = types.record(self.record);
         let placed = place(types.members(record), &self.items, &step.order, self.align);

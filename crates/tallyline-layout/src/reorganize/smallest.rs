@@ -79,8 +79,8 @@ impl<'a> Region<'a> {
         Region { items, classes, period }
     }
 
-    /// The order from a start on, its end, and whether no other ends earlier, as far as it shows
-    /// behind what follows.
+    /// Returns the order from a position on, its end, and whether no other order ends earlier, as far as the
+    /// items behind it show.
     fn solve(
         &self,
         start: u64,
@@ -131,7 +131,7 @@ impl<'a> Region<'a> {
         (order, position)
     }
 
-    /// The largest alignments first: for what is too much to choose from at every step.
+    /// Returns the largest alignments first: for what is too much to choose from at every step.
     fn by_alignment(&self, start: u64) -> (Vec<usize>, u64) {
         let mut order: Vec<usize> = self.classes.iter().flat_map(|class| class.items.clone()).collect();
         order.sort_by_key(|item| (std::cmp::Reverse(self.items[*item].body.period()), *item));
@@ -139,7 +139,7 @@ impl<'a> Region<'a> {
         (order, end)
     }
 
-    /// The least that is lost for every choice of how many of each class were placed.
+    /// Returns the order with the least loss, over every choice of how many items of each class were placed.
     fn exact(&self, start: u64, budget: &mut usize) -> Option<(Vec<usize>, u64)> {
         const NOWHERE: u64 = u64::MAX;
         let mut strides = Vec::with_capacity(self.classes.len());

@@ -16,7 +16,7 @@ use tallyline_debuginfo::model::{Member, RecordId, Type, TypeId};
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// New layouts of all records that are not as they were.
+/// The layouts of all records that change when every proposal is applied at once.
 #[derive(Debug, Default)]
 pub struct CombinedProposal {
     layouts: FxHashMap<RecordId, Layout>,
@@ -43,7 +43,7 @@ impl CombinedProposal {
         records
     }
 
-    /// The size of a record, in bytes; none if it is as it was.
+    /// Returns the new size of a record in bytes; `None` if it does not change.
     pub fn size(&self, id: RecordId) -> Option<u64> {
         self.layouts.get(&id).map(|layout| layout.size)
     }
@@ -81,7 +81,7 @@ struct Applying<'r, 't> {
 }
 
 impl Applying<'_, '_> {
-    /// All records, each behind those that it holds. What holds itself is damaged: it comes anywhere.
+    /// Returns all records, each behind those that it holds. What holds itself is damaged: it comes anywhere.
     fn inner_first(&self) -> Vec<RecordId> {
         let types = self.by.types();
         let mut order = Vec::with_capacity(types.record_count());
@@ -198,7 +198,7 @@ impl Applying<'_, '_> {
         (size <= old).then_some(Layout { order, members, replay, size })
     }
 
-    /// The size of a member that took `size` bytes; none if its type does not say.
+    /// Returns the size of a member that took `size` bytes; `None` if its type does not say.
     fn shrunk(&self, ty: TypeId, size: u64) -> Option<u64> {
         let Some(inner) = self.by.abi.held(ty) else { return Some(size) };
         let Some(new) = self.all.size(inner) else { return Some(size) };
@@ -212,7 +212,7 @@ impl Applying<'_, '_> {
 }
 
 impl CombinedProposal {
-    /// The size of a type with all proposals applied.
+    /// Returns the size of a type with all proposals applied.
     pub(super) fn size_of(&self, by: &Reorganizer<'_>, id: TypeId) -> u64 {
         let types = by.types();
         let (mut at, mut times) = (id, 1_u64);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of a test's own; none, with a message, where a compiler is missing.
+/// Returns a folder of a test's own; none, with a message, where a compiler is missing.
 pub(crate) fn folder(name: &str, compiler: &str) -> Option<PathBuf> {
     // Go knows no `--version`
     let version = if compiler == "go" { "version" } else { "--version" };

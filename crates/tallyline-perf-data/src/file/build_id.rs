@@ -15,7 +15,8 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// Of a longer id the first 20 bytes, as the kernel and perf keep them; of an empty one, nothing.
+    /// Creates a build-id of the first 20 bytes, as the kernel and perf keep them; `None` if there are no
+    /// bytes.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -24,7 +25,7 @@ impl BuildId {
         bytes.iter().any(|byte| *byte != 0).then_some(Self { bytes, len: len as u8 })
     }
 
-    /// The id.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -49,17 +50,17 @@ pub(crate) struct BuildIds {
 }
 
 impl BuildIds {
-    /// The id of the file with this path.
+    /// Returns the id of the file with this path.
     pub(crate) fn get(&self, path: &[u8]) -> Option<BuildId> {
         self.by_path.get(path).copied()
     }
 
-    /// All, in no order.
+    /// Returns all build-ids with their paths, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
     }
 
-    /// The body of a `HEADER_BUILD_ID` record, or of an entry of the file's table, which is the same.
+    /// Adds the body of a `HEADER_BUILD_ID` record, or of an entry of the file's table, which is the same.
     pub(super) fn add_record(&mut self, header_misc: u16, mut body: Cursor<'_>) -> Result<()> {
         body.u32("process of a build-id")?;
         self.add(header_misc, body)
@@ -75,7 +76,7 @@ impl BuildIds {
         Ok(())
     }
 
-    /// The file's table. One that is damaged is a warning: the profile is of use without.
+    /// Adds the file's table. Damage there is a warning: the profile is useful without.
     pub(super) fn add_table(&mut self, features: &Features, order: ByteOrder, warnings: &mut Vec<String>) {
         for (bytes, offset) in features.sections(Feature::BUILD_ID) {
             // the very first tables had no process in their entries, which shows in the kernel's name

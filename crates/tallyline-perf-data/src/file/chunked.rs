@@ -31,7 +31,7 @@ const OFFSET: u64 = (1 << 48) - 1;
 /// The most files: their numbers leave out the bits that mark positions elsewhere.
 const FILES_LIMIT: usize = 1 << 14;
 
-/// A file with a recording of which only what describes the records is in memory.
+/// A recording that is read in chunks: only its descriptions are in memory, not its records.
 #[derive(Debug)]
 pub struct ChunkedRecording<'f> {
     files: Vec<RecordFile<'f>>,
@@ -63,7 +63,7 @@ impl RecordFile<'_> {
 }
 
 impl<'f> ChunkedRecording<'f> {
-    /// Reads what describes the records. None for what has to be read as a whole: what perf writes to a
+    /// Reads the descriptions of the records. None for what has to be read as a whole: what perf writes to a
     /// pipe, compressed records, and what is no recording or a damaged one, as who reads all says why.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl<'f> ChunkedRecording<'f> {
         Ok(true)
     }
 
-    /// The file that a position is in.
+    /// Returns the file that a position is in.
     fn file_at(&self, position: u64) -> Option<&RecordFile<'f>> {
         self.files.get(usize::try_from(position >> OFFSET.count_ones()).ok()?)
     }

@@ -9,7 +9,7 @@ use crate::bytes::{ByteOrder, Cursor, Words, until_nul};
 use crate::names;
 use std::collections::HashMap;
 
-/// One event: what was asked for, and under which name.
+/// One event of a recording: its attributes, its name and the ids of its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
@@ -23,8 +23,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Makes an event: its name as the user gave it, the attributes that it was opened with, and the numbers that
-    /// its samples carry. It is in no group.
+    /// Creates an event: its name as the user gave it, the attributes that it was opened with, and the ids
+    /// that its samples carry. It is in no group.
     pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
         Self { name: name.into(), attr, ids, group: None }
     }
@@ -74,7 +74,8 @@ struct Position {
 }
 
 impl Position {
-    /// perf writes all events of a recording so that this is the same in all; so it looks at one.
+    /// Returns the positions of the ids in samples. perf makes them equal in all events of a recording; so
+    /// one is looked at.
     fn of(attr: &Attr) -> Self {
         let kind = attr.sample_type;
         let has = |field: u64| kind & field != 0;
@@ -104,17 +105,17 @@ impl Events {
         self.list.is_empty()
     }
 
-    /// The event with this index.
+    /// Returns the event with this index.
     pub(crate) fn get(&self, index: usize) -> Option<&Event> {
         self.list.get(index)
     }
 
-    /// All events, in the order of the command line.
+    /// Returns all events, in the order of the command line.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.list.iter()
     }
 
-    /// The event of a record: `Err` with a number that no event has.
+    /// Returns the event of a record: `Err` with a number that no event has.
     pub(super) fn of_record(&self, is_sample: bool, body: Cursor<'_>) -> std::result::Result<usize, u64> {
         if self.list.len() == 1 {
             return Ok(0);
@@ -141,7 +142,7 @@ impl Events {
         self.list.push(Event { name, attr, ids: ids.iter().collect(), group: None });
     }
 
-    /// A stream's event: the attributes, then ids to the end.
+    /// Adds a stream's event: the attributes, then ids to the end.
     pub(super) fn add_record(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let attr = Attr::read(&mut body)?;
         let count = body.rest().len() as u64 / 8;
@@ -150,7 +151,7 @@ impl Events {
         Ok(())
     }
 
-    /// A stream's name for an event that was described before.
+    /// Applies a stream's update of an event that was described before, such as its name.
     pub(super) fn update(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let kind = body.u64("kind of an update")?;
         let id = body.u64("id of an update")?;
@@ -163,7 +164,7 @@ impl Events {
         Ok(())
     }
 
-    /// Names, ids and groups from the features. What is damaged there is a warning.
+    /// Reads names, ids and groups from the features. Damage there is a warning.
     pub(super) fn take_names(&mut self, features: &Features, order: ByteOrder, warnings: &mut Vec<String>) {
         for (bytes, offset) in features.sections(Feature::EVENT_DESC) {
             if let Err(error) = self.take_descriptions(Cursor::new(bytes, order, offset)) {
@@ -179,7 +180,7 @@ impl Events {
         }
     }
 
-    /// Names of tracepoints and probes that the recording itself does not name, as streams do not.
+    /// Names tracepoints and probes that the recording itself does not name, as streams do not.
     fn name_tracepoints(&mut self, features: &Features, warnings: &mut Vec<String>) {
         let is_nameless =
             |event: &Event| event.attr.kind == names::TRACEPOINT && event.name == names::of_attr(&event.attr);

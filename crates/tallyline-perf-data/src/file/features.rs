@@ -4,7 +4,7 @@ use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::BTreeMap;
 
-/// A section's number, `HEADER_*` in perf's `util/header.h`.
+/// The number of a feature section, `HEADER_*` in perf's `util/header.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Feature(pub(crate) u64);
 
@@ -95,7 +95,7 @@ pub struct EventGroup {
 }
 
 impl EventGroup {
-    /// Returns the name it was given, often empty.
+    /// Returns the name, often empty.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
@@ -114,7 +114,8 @@ impl EventGroup {
     }
 }
 
-/// The machine and the run; a field is empty where the recording does not describe it.
+/// The header's features: descriptions of the machine and of the run; a field is empty where the recording
+/// does not have it.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     sections: BTreeMap<Feature, (Vec<u8>, u64)>,
@@ -209,12 +210,12 @@ impl Features {
         self.sections.insert(feature, (bytes.to_vec(), offset));
     }
 
-    /// The bytes of a section, and where they were.
+    /// Returns the bytes of a section, and where they were.
     pub(super) fn sections(&self, feature: Feature) -> impl Iterator<Item = (&[u8], u64)> {
         self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
     }
 
-    /// The size of a line of the caches closest to the CPUs, in bytes.
+    /// Returns the size of a line of the caches closest to the CPUs, in bytes.
     pub fn line_size(&self) -> Option<u32> {
         let closest = self.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.line_size > 0);
         closest.min_by_key(|cache| cache.level).map(|cache| cache.line_size)
@@ -272,7 +273,7 @@ impl Features {
     }
 }
 
-/// The numbers of a list such as `0-3,8`, as first and last of each range; what is none is left out.
+/// Returns the numbers of a list such as `0-3,8`, as first and last of each range; what is none is left out.
 fn ranges(list: &str) -> Vec<(u32, u32)> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -302,7 +303,7 @@ fn topology(at: &mut Cursor<'_>, cpus: u32) -> Result<Vec<(u32, u32)>> {
     Ok(places)
 }
 
-/// A text: its length, and that many bytes, padded with zeroes.
+/// Reads a text: its length, and that many bytes, padded with zeroes.
 pub(super) fn text(at: &mut Cursor<'_>) -> Result<String> {
     let len = at.u32("length of a text")?;
     Ok(String::from_utf8_lossy(until_nul(at.take(len.into(), "a text")?)).into_owned())
@@ -312,7 +313,7 @@ fn texts(at: &mut Cursor<'_>) -> Result<Vec<String>> {
     list(at, text)
 }
 
-/// A count, and that many of something; nothing is set aside for them before they are there.
+/// Reads a count, and that many elements; nothing is allocated for them before they are there.
 fn list<T>(at: &mut Cursor<'_>, mut read: impl FnMut(&mut Cursor<'_>) -> Result<T>) -> Result<Vec<T>> {
     let count = at.u32("length of a list")?;
     (0..count).map(|_| read(at)).collect()

@@ -27,7 +27,7 @@ pub(super) struct OuterBytes<'b> {
 }
 
 impl<'b> OuterBytes<'b> {
-    /// All of them.
+    /// Returns all of them.
     pub(super) fn whole(bytes: &'b [u8]) -> OuterBytes<'b> {
         OuterBytes { head: bytes, tail: &[], tail_start: bytes.len() }
     }
@@ -37,7 +37,7 @@ impl<'b> OuterBytes<'b> {
         self.tail_start + self.tail.len()
     }
 
-    /// Those in a range of the file.
+    /// Returns those in a range of the file.
     pub(super) fn get(&self, range: &Range<usize>) -> Result<&'b [u8]> {
         let bytes = match range.start.checked_sub(self.tail_start) {
             Some(start) if range.end > self.head.len() => {
@@ -129,7 +129,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The table of features follows the records: an offset and a size for each bit.
+    /// Reads the table of features behind the records: an offset and a size for each bit.
     fn find_features(&mut self, bytes: OuterBytes<'_>, bitmap: &[u8]) {
         let start = self.data.end;
         let table = bytes.get(&(start..bytes.len())).unwrap_or_default();
@@ -147,7 +147,7 @@ impl Header {
         }
     }
 
-    /// Each entry: the attributes, then where the ids are.
+    /// Reads each entry: the attributes, then the position of the ids.
     pub(super) fn read_attrs(&self, bytes: OuterBytes<'_>, events: &mut Events) -> Result<()> {
         let mut at = Cursor::new(bytes.get(&self.attrs)?, self.order, self.attrs.start as u64);
         let mut count = 0;
@@ -183,7 +183,7 @@ pub(super) fn data_range(first: &[u8]) -> Option<Range<u64>> {
     (size == FILE_HEADER).then_some(start..start.checked_add(len)?)
 }
 
-/// An offset and a size, which must be within the file.
+/// Reads an offset and a size, which must be within the file.
 fn section(at: &mut Cursor<'_>, bytes: OuterBytes<'_>, what: &str) -> Result<Range<usize>> {
     let place = at.offset();
     let (offset, size) = (at.u64(what)?, at.u64(what)?);
@@ -198,9 +198,8 @@ fn section(at: &mut Cursor<'_>, bytes: OuterBytes<'_>, what: &str) -> Result<Ran
     }
 }
 
-/// The bits are an array of the recording machine's `unsigned long`: 64 bits, or on an old
-/// big-endian one 32. Every recording has the host's name, bit 3; without it the other reading is
-/// tried, as perf does.
+/// Returns the bits are an array of the recording machine's `unsigned long`: 64 bits, or on an old big-endian
+/// one 32. Every recording has the host's name, bit 3; without it the other reading is tried, as perf does.
 fn feature_numbers(bitmap: &[u8], order: ByteOrder) -> Vec<u64> {
     const HOSTNAME: u64 = 3;
     let longs: Vec<u64> = bitmap

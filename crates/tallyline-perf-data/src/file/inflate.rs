@@ -21,7 +21,7 @@ pub(super) fn is_compressed(kind: u32) -> bool {
     matches!(kind, kind::COMPRESSED | kind::COMPRESSED2)
 }
 
-/// The compressed bytes of a record; the newer kind says how many of them are not padding.
+/// Returns the compressed bytes of a record; the newer kind says how many of them are not padding.
 pub(super) fn payload<'a>(raw: &RawRecord<'a>) -> Result<&'a [u8]> {
     let mut body = raw.body;
     if raw.kind == kind::COMPRESSED {

@@ -139,12 +139,12 @@ impl<'a> Recording<'a> {
         self.is_stream
     }
 
-    /// The records in the order of the file, which is not that of time.
+    /// Returns the records in the order of the file, which is not that of time.
     pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>>> {
         self.raw().map(|raw| raw.and_then(|raw| self.decode(&raw)))
     }
 
-    /// The records in the order of time, those without a time first.
+    /// Returns the records in the order of time, those without a time first.
     ///
     /// # Errors
     /// Damaged records.
@@ -166,14 +166,14 @@ impl<'a> Recording<'a> {
         plain.filter(|raw| raw.as_ref().map_or(true, |raw| !inflate::is_compressed(raw.kind))).chain(inflated)
     }
 
-    /// The bytes from a position of a record on.
+    /// Returns the bytes from a position of a record on.
     fn bytes_at(&self, position: u64) -> &[u8] {
         let bytes = if position & INFLATED != 0 { &self.inflated[..] } else { self.bytes };
         let start = usize::try_from(position & !INFLATED);
         start.ok().and_then(|start| bytes.get(start..)).unwrap_or_default()
     }
 
-    /// The record at a position that one of [`raw`](Self::raw) has.
+    /// Returns the record at a position that one of [`raw`](Self::raw) has.
     fn raw_at(&self, position: u64) -> Result<RawRecord<'_>> {
         let (offset, is_inflated) = (position & !INFLATED, position & INFLATED != 0);
         RawRecords::at(Cursor::new(self.bytes_at(position), self.order, offset), is_inflated)
@@ -189,7 +189,7 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// The records that describe others; and the compressed ones are inflated.
+    /// Reads the records that describe others, and inflates the compressed ones.
     fn read_descriptions(&mut self) -> Result<()> {
         // of a file that ends early it is said already
         let is_whole = self.is_stream || self.warnings.is_empty();
@@ -218,7 +218,8 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// The records from there on, as far as they follow each other. Says where further ones are behind damage.
+    /// Reads the records from there on, as far as they follow each other. Returns the position of further
+    /// ones behind damage.
     fn read_part(
         &mut self,
         start: usize,
@@ -273,7 +274,7 @@ impl Source for Recording<'_> {
     }
 }
 
-/// The warning that damage is; other errors end reading.
+/// Returns the warning that damage is; other errors end reading.
 fn damage(result: Result<()>) -> Result<Option<String>> {
     match result {
         Ok(()) => Ok(None),

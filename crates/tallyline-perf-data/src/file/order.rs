@@ -43,7 +43,7 @@ impl<'r> Iterator for TimeOrdered<'r> {
     }
 }
 
-/// The time alone; 0 where there is none. All ones is perf's mark for none.
+/// Returns the time alone; 0 where there is none. All ones is perf's mark for none.
 fn time(raw: &RawRecord<'_>, events: &Events) -> Result<u64> {
     let index = events.of_record(raw.kind == kind::SAMPLE, raw.body).unwrap_or(0);
     let Some(event) = events.get(index) else { return Ok(0) };

@@ -10,7 +10,7 @@ use crate::sample::{CpuMode, Sample};
 use crate::spe::{SampleId, Traces};
 use crate::{Error, Result};
 
-/// A record.
+/// A record of a recording, decoded.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The record's offset in the file, or in the inflated records.
@@ -22,7 +22,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the fields of its type, and drops the rest.
+    /// Returns the body, by the record's type, and drops the rest.
     pub fn into_body(self) -> RecordBody<'a> {
         self.body
     }
@@ -39,7 +39,7 @@ impl<'a> Record<'a> {
         self.time
     }
 
-    /// Returns the fields of its type.
+    /// Returns the body, by the record's type.
     #[inline]
     pub fn body(&self) -> &RecordBody<'a> {
         &self.body
@@ -73,7 +73,7 @@ pub enum RecordBody<'a> {
     Other(u32),
 }
 
-/// A mapping of a file into a process.
+/// A mapping of a file into a process: `PERF_RECORD_MMAP` or `MMAP2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// Whose address space: −1 is the kernel's.
@@ -97,7 +97,7 @@ pub struct Mmap<'a> {
     pub build_id: Option<BuildId>,
 }
 
-/// A thread's name.
+/// A thread's name: `PERF_RECORD_COMM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// The process.
@@ -129,7 +129,7 @@ impl<'a> Comm<'a> {
     }
 }
 
-/// A thread that began or ended.
+/// A thread that began or ended: `PERF_RECORD_FORK` or `EXIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The process.
@@ -142,7 +142,7 @@ pub struct Task {
     pub(crate) parent_tid: i32,
 }
 
-/// Code in the kernel.
+/// A range of kernel code that was registered or unregistered: `PERF_RECORD_KSYMBOL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The first address.
@@ -220,7 +220,7 @@ impl Decoder<'_> {
     }
 }
 
-/// An error with where its offset counts.
+/// Returns an error with where its offset counts.
 fn with_location(raw: &RawRecord<'_>, error: Error) -> Error {
     match error {
         Error::Damaged { offset, reason } if raw.is_inflated => {

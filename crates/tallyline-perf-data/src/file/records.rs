@@ -8,7 +8,8 @@ use crate::sample::Sample;
 use crate::spe::{self, AuxtraceStats, Source, Traces};
 use crate::{Error, Result};
 
-/// A record, or what else a visitor sees of a recording.
+/// An item that a visitor of a recording receives: a sample, an access of a hardware trace, another record,
+/// or damage.
 #[derive(Debug)]
 pub enum VisitedRecord<'s, 'a> {
     /// A sample of the event with this index.
@@ -74,7 +75,7 @@ pub(super) fn visit_traces(
     if tally.is_empty() { Ok(()) } else { each(0, VisitedRecord::Traces(&tally)) }
 }
 
-/// The function that receives records, with their positions.
+/// A callback that receives records, with their positions.
 pub type RecordVisitor<'e> = dyn FnMut(u64, VisitedRecord<'_, '_>) -> Result<()> + 'e;
 
 /// A source of the records of one recording, in memory or in a file.

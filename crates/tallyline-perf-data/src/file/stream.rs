@@ -47,12 +47,12 @@ impl<'a> RawRecords<'a> {
         Self { at, is_whole, is_inflated: false, failed: false, behind: 0 }
     }
 
-    /// These come from compressed records: offsets count from their start.
+    /// Marks the records as inflated: offsets count from their start.
     pub(super) fn inflated(self) -> Self {
         Self { is_inflated: true, ..self }
     }
 
-    /// So many bytes more are in the file: traces need not be here as a whole, only records.
+    /// Allows for further bytes in the file: traces need not be here as a whole, only records.
     pub(super) fn with_more(self, behind: u64) -> Self {
         Self { behind, ..self }
     }
@@ -73,7 +73,7 @@ impl<'a> RawRecords<'a> {
         usize::try_from(self.at.offset()).unwrap_or(usize::MAX)
     }
 
-    /// One record.
+    /// Reads one record.
     pub(super) fn at(at: Cursor<'a>, is_inflated: bool) -> Result<RawRecord<'a>> {
         Self { at, is_whole: true, is_inflated, failed: false, behind: 0 }.read()
     }

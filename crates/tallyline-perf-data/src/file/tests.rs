@@ -67,7 +67,7 @@ fn sample(id: u64, time: u64, ip: u64) -> Sample<'static> {
     }
 }
 
-/// Two events, records that are not in the order of time, all features.
+/// Returns two events, records that are not in the order of time, all features.
 fn recording() -> Vec<u8> {
     let events = ["first", "second"].iter().zip(0..);
     let events: Vec<_> = events
@@ -374,7 +374,7 @@ fn stream(tracing_data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A file of its own with these bytes; it is gone when it is closed.
+/// Returns a file of its own with these bytes; it is gone when it is closed.
 fn stored(bytes: &[u8]) -> std::fs::File {
     use std::io::Write;
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -55,13 +55,13 @@ fn read(bytes: &[u8], offset: u64, names: &mut HashMap<u64, String>) -> Result<(
     Ok(())
 }
 
-/// A size of 64 bits, and that many bytes.
+/// Reads a size of 64 bits, and that many bytes.
 fn sized<'a>(at: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let size = at.u64("size of a format")?;
     at.take(size, "a format")
 }
 
-/// Number and name of an event by its format, as in tracefs.
+/// Returns the number and the name of an event by its format, as in tracefs.
 fn name_of(format: &[u8]) -> Option<(u64, &str)> {
     let text = std::str::from_utf8(format).ok()?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -72,7 +72,7 @@ fn name_of(format: &[u8]) -> Option<(u64, &str)> {
 pub(super) mod tests {
     use super::*;
 
-    /// Tracing data with events of one system.
+    /// Encodes tracing data with events of one system.
     pub(in super::super) fn tracing_data(system: &str, events: &[(u64, &str)]) -> Vec<u8> {
         let mut bytes = [MAGIC, b"0.5\0", &[u8::from(cfg!(target_endian = "big")), 8]].concat();
         bytes.extend(4096_u32.to_ne_bytes());

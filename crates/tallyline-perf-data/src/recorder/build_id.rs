@@ -8,13 +8,13 @@ use std::path::Path;
 /// A note's type, `NT_GNU_BUILD_ID`.
 const NOTE_BUILD_ID: u32 = 3;
 
-/// The build-id in a file that can be read.
+/// Returns the build-id in a file that can be read.
 pub fn build_id_of_file(path: &Path) -> Option<BuildId> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     build_id_of(&file)
 }
 
-/// The build-id in an open file.
+/// Returns the build-id in an open file.
 pub(super) fn build_id_of(file: &File) -> Option<BuildId> {
     let cache = object::ReadCache::new(file);
     let object = object::File::parse(&cache).ok()?;

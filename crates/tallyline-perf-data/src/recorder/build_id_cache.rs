@@ -38,7 +38,7 @@ struct MountView {
 }
 
 impl MountView {
-    /// That of a process; none if it has ended, or does not show it.
+    /// Returns the view of a process; `None` if it has ended, or does not show it.
     fn of(pid: &str) -> Option<Self> {
         let root = fs::metadata(format!("/proc/{pid}/root/")).ok()?;
         let namespace = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok()?;
@@ -77,7 +77,7 @@ pub(super) struct BuildIdCache {
 }
 
 impl BuildIdCache {
-    /// One that keeps nothing, if it is not wanted.
+    /// Creates a cache; it keeps nothing if it is not wanted.
     pub(super) fn new(is_wanted: bool) -> Self {
         Self { own: if is_wanted { MountView::of("self") } else { None }, ..Self::default() }
     }
@@ -134,7 +134,7 @@ impl BuildIdCache {
         Some(self.files.len() - 1)
     }
 
-    /// A child sees what its parent does, and nothing of an older process with its number.
+    /// Gives a child the view of its parent, and drops that of an older process with its number.
     pub(super) fn fork(&mut self, pid: i32, parent: i32) {
         if pid == parent {
             return;
@@ -145,7 +145,7 @@ impl BuildIdCache {
         };
     }
 
-    /// A process became another program.
+    /// Drops the view of a process that became another program.
     pub(super) fn forget(&mut self, pid: i32) {
         self.processes.remove(&pid);
     }

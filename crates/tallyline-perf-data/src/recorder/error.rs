@@ -1,11 +1,11 @@
-//! Why something could not be recorded, and what to do about it.
+//! Errors of the recorder, each with what to do about it.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why something could not be recorded.
+/// The reason for which nothing could be recorded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {

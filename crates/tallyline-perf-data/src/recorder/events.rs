@@ -22,7 +22,7 @@ const AUXILIARY: &str = "mem-loads-aux";
 const MODIFIER_LETTERS: &str = "ukpPHD";
 const MODIFIERS: usize = 6;
 
-/// The events of several `-e` options.
+/// Parses the arguments of several `-e` options into events.
 ///
 /// # Errors
 /// One line that says what is not understood, and what there is.
@@ -53,7 +53,7 @@ pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String>
     Ok(events)
 }
 
-/// The groups among events, for the file's header.
+/// Returns the groups among events, for the file's header.
 pub fn groups(events: &[EventRequest]) -> Vec<EventGroup> {
     let members = |leader: usize| events.iter().filter(|event| event.leader == leader).count();
     let leaders = (0..events.len()).filter(|index| events[*index].leader == *index);
@@ -230,7 +230,7 @@ fn push(mut event: EventRequest, events: &mut Vec<EventRequest>) -> Result<(), S
     Ok(())
 }
 
-/// `PMU/TERMS/MODIFIERS`, behind its auxiliary leader where the PMU wants one.
+/// Adds `PMU/TERMS/MODIFIERS`, behind its auxiliary leader where the PMU needs one.
 fn pmu_event(
     pmu: &Pmu,
     terms: &str,
@@ -282,7 +282,7 @@ fn fill(pmu: &Pmu, terms: &str, event: &mut EventRequest) -> Result<(), String> 
     terms.split(',').filter(|term| !term.is_empty()).try_for_each(|term| term_into(pmu, term, event))
 }
 
-/// One term: an event of the PMU's own, which stands for other terms, or bits.
+/// Applies one term to an event: an event of the PMU's own, which stands for other terms, or bits.
 fn term_into(pmu: &Pmu, term: &str, event: &mut EventRequest) -> Result<(), String> {
     let (name, value) = match term.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
@@ -331,8 +331,8 @@ fn number(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("`{text}` is no number"))
 }
 
-/// `ADDRESS[/LENGTH][:ACCESS]` with an access of `r`, `w` and `x`; `rw` where it is not said. And
-/// what is behind a second colon.
+/// Parses `ADDRESS[/LENGTH][:ACCESS]` with an access of `r`, `w` and `x`, by default `rw`. Returns the event
+/// and the text behind a second colon.
 fn breakpoint(text: &str) -> Result<(EventRequest, &str), String> {
     let mut parts = text.splitn(3, ':');
     let place = parts.next().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::path::Path;
 const CPUS: &str = "/sys/devices/system/cpu";
 const MEMORY: &str = "/sys/devices/system/memory";
 
-/// Describes the machine by `/proc` and `/sys`; leaves out what these do not have.
+/// Describes the machine by `/proc` and `/sys`; leaves out facts that these do not have.
 pub fn describe(command_line: &[String]) -> MachineDescription {
     let read = |path: &str| text(Path::new(path)).unwrap_or_default();
     let configured = cpu_list(&read(&format!("{CPUS}/present"))).len() as u32;
@@ -46,14 +46,14 @@ pub fn describe(command_line: &[String]) -> MachineDescription {
     }
 }
 
-/// The number behind a field of `/proc/meminfo`.
+/// Returns the number behind a field of `/proc/meminfo`.
 fn kilobytes(meminfo: &str, field: &str) -> u64 {
     let line = meminfo.lines().find(|line| line.contains(field));
     let value = line.and_then(|line| line.split_once(field)).map(|(_, value)| value);
     value.and_then(|value| value.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Core and socket of a CPU; those of an offline one are not known.
+/// Returns the core and the socket of a CPU; those of an offline one are unknown.
 fn place(cpu: u32) -> (u32, u32) {
     let number = |what: &str| {
         let value = text(Path::new(&format!("{CPUS}/cpu{cpu}/topology/{what}")));
@@ -62,7 +62,7 @@ fn place(cpu: u32) -> (u32, u32) {
     (number("core_id"), number("physical_package_id"))
 }
 
-/// The nodes; a kernel that knows none has one of everything.
+/// Returns the nodes; a kernel that knows none has one of everything.
 fn nodes() -> Vec<NumaNode> {
     let entries = fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     let mut nodes: Vec<_> = entries
@@ -79,7 +79,7 @@ fn nodes() -> Vec<NumaNode> {
     nodes
 }
 
-/// A node whose blocks of memory are `memoryN` in a folder.
+/// Returns a node whose blocks of memory are `memoryN` in a folder.
 fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<NumaNode> {
     let meminfo = text(meminfo)?;
     let memory = (kilobytes(&meminfo, "MemTotal:"), kilobytes(&meminfo, "MemFree:"));
@@ -92,7 +92,7 @@ fn node(number: u32, meminfo: &Path, cpus: String, blocks: &Path) -> Option<Numa
     Some(NumaNode { number, memory, cpus, blocks })
 }
 
-/// The caches of all CPUs, shared ones once.
+/// Returns the caches of all CPUs, shared ones once.
 fn caches(cpus: u32) -> Vec<CacheLevel> {
     let mut caches = Vec::new();
     for cpu in 0..cpus {

@@ -44,7 +44,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Whom to record.
+/// The target of a recording: a command, processes, threads, or all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command, with all its children.
@@ -57,7 +57,7 @@ pub enum Target {
     System,
 }
 
-/// Whose code to sample, where an event does not say it itself.
+/// The code to sample, where an event does not say it itself: the kernel's, the user's, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Programs, and the kernel where it permits that.
@@ -69,7 +69,7 @@ pub enum Scope {
     Kernel,
 }
 
-/// The sampling rate.
+/// The sampling rate: a frequency or a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingRate {
     /// Samples a second on each CPU.
@@ -78,7 +78,7 @@ pub enum SamplingRate {
     Period(u64),
 }
 
-/// The way callers are recorded.
+/// The method of recording call chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallChains {
     /// Not at all.
@@ -119,9 +119,9 @@ pub struct RecordOptions {
     pub command: Vec<OsString>,
     /// The events; none for the CPUs' cycles where the machine counts them, else the clock.
     pub events: Vec<EventRequest>,
-    /// The sampling rate.
+    /// The sampling rate: a frequency or a period.
     pub rate: SamplingRate,
-    /// The way callers are recorded.
+    /// The method of recording call chains.
     pub call_chains: CallChains,
     /// `true` if samples of the clock without call chains have the word on top of the stack: at a function's first
     /// instruction the return address.
@@ -260,7 +260,7 @@ impl RecordSummary {
     }
 }
 
-/// The pages of a ring of so many bytes: a power of two.
+/// Returns the number of pages of a ring of `bytes` bytes, a power of two.
 pub fn ring_pages(bytes: u64) -> usize {
     let pages = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(os::page_size());
     pages.clamp(1, 1 << 20).next_power_of_two()
@@ -274,8 +274,8 @@ const POLL_TIMEOUT_MS: i32 = 100;
 /// end.
 const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 
-/// Records until the command or the process ends, `stop` says so, or the file is full. What was
-/// recorded is in the file, whatever ended it.
+/// Records until the command or the process ends, `stop` is set, or the file is full. Samples taken by then
+/// are in the file, whatever ended the recording.
 ///
 /// # Errors
 /// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
@@ -331,7 +331,7 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
     session.finish(summary)
 }
 
-/// A stream to standard output, begun with what describes the events and the machine.
+/// Starts a stream to standard output, begun with what describes the events and the machine.
 fn stream(
     options: &RecordOptions,
     events: &[open::OpenEvent],
@@ -342,7 +342,7 @@ fn stream(
     Writer::stream(File::from(out), descriptions, &described(options, &requests), &groups(&requests))
 }
 
-/// The machine, and the tracepoints that are recorded.
+/// Returns the machine, and the tracepoints that are recorded.
 fn described(options: &RecordOptions, requests: &[EventRequest]) -> MachineDescription {
     MachineDescription {
         tracing_data: tracepoints::tracing_data(requests),
@@ -350,9 +350,9 @@ fn described(options: &RecordOptions, requests: &[EventRequest]) -> MachineDescr
     }
 }
 
-/// A new file that only its owner can read, as samples may hold what others must not see. One of
-/// this name that has something in it gets the name with `.old` behind, as with perf: then that is
-/// the other result.
+/// Creates a new file that only its owner can read, as samples may hold what others must not see. One of this
+/// name that has something in it gets the name with `.old` behind, as with perf: then that is the other
+/// result.
 fn create(path: &Path) -> std::io::Result<(File, Option<PathBuf>)> {
     let mut older = None;
     if path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
@@ -365,7 +365,7 @@ fn create(path: &Path) -> std::io::Result<(File, Option<PathBuf>)> {
     Ok((file, older))
 }
 
-/// Nothing was recorded: an older recording has its name again.
+/// Gives an older recording its name back if nothing was recorded.
 fn restore_older(path: &Path, older: Option<&Path>) {
     // what cannot be put back is still there under the other name
     let _ = match older {

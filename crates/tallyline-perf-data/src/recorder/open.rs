@@ -54,7 +54,7 @@ pub(super) struct OpenedEvents {
     pub(super) notes: Vec<String>,
 }
 
-/// The event that carries the records about threads and mappings: the last if there is one for that
+/// Returns the event that carries the records about threads and mappings: the last if there is one for that
 /// only, else the first.
 pub(super) fn tracking(events: &[OpenEvent]) -> usize {
     events.iter().position(|event| event.is_dummy).unwrap_or(0)
@@ -88,7 +88,7 @@ pub(super) fn open(options: &RecordOptions, child: Option<i32>) -> Result<Opened
     Ok(OpenedEvents { events, rings, notes })
 }
 
-/// The threads to open events for; −1 for all.
+/// Returns the threads to open events for; −1 for all.
 fn threads(
     options: &RecordOptions,
     child: Option<i32>,
@@ -301,7 +301,7 @@ fn is_imprecise_time(attr: &Attr) -> bool {
     is_time && attr.precise() == 0 && attr.flags & attr_flag::EXCLUDE_USER == 0
 }
 
-/// The registers that the kernel can sample of a program here.
+/// Returns the registers that the kernel can sample of a program here.
 fn user_registers() -> u64 {
     match std::env::consts::ARCH {
         "x86_64" => x86_64::ALL,
@@ -427,7 +427,8 @@ fn give_up(
     }
 }
 
-/// Call stacks need a CPU with last branch records, and an event that it counts itself.
+/// Returns the error of call stacks by last branch records: they need a CPU with these, and an event that the
+/// CPU itself counts.
 fn no_last_branches(name: String) -> RecordError {
     let reason =
         "this CPU, or the virtual machine, has no last branch records for it; use --call-graph fp or dwarf";
@@ -460,7 +461,7 @@ fn simplify(events: &mut [OpenEvent]) -> bool {
 /// Records about code that comes into the kernel, of Linux 5.1 and later.
 const NEWER_RECORDS: u64 = attr_flag::KSYMBOL | attr_flag::BPF_EVENT;
 
-/// ` (kernel.perf_event_paranoid = 2)`, if that can be read.
+/// Formats ` (kernel.perf_event_paranoid = 2)`, if the value can be read.
 fn paranoid() -> String {
     let value = text(Path::new("/proc/sys/kernel/perf_event_paranoid"));
     value.map(|value| format!(" (kernel.perf_event_paranoid = {value})")).unwrap_or_default()
@@ -499,8 +500,8 @@ fn forbidden(excludes_kernel: bool, target: &Target) -> RecordError {
     RecordError::Forbidden { what, setting: paranoid(), advice }
 }
 
-/// Each event on each of its CPUs for each thread; the first on a CPU has the ring, the others write
-/// to it too. The first is one that writes packets, as their buffer belongs to the ring's event.
+/// Opens each event on each of its CPUs for each thread; the first on a CPU has the ring, the others write to
+/// it too. The first is one that writes packets, if there is one, as their buffer belongs to the ring's event.
 fn open_everywhere(
     events: &mut [OpenEvent],
     options: &RecordOptions,

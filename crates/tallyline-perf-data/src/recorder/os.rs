@@ -65,7 +65,7 @@ pub(super) fn set_output(event: &OwnedFd, to: &OwnedFd) -> Result<()> {
     control(event, IOC_SET_OUTPUT, to.as_raw_fd().into())
 }
 
-/// The number that an event's samples carry.
+/// Returns the number that an event's samples carry.
 pub(super) fn event_id(event: &OwnedFd) -> Result<u64> {
     let mut id = 0_u64;
     // SAFETY: the request writes one word of 64 bits there
@@ -96,13 +96,13 @@ pub(super) fn wait(fds: &[RawFd], milliseconds: i32) -> Vec<bool> {
     polled.iter().map(|polled| polled.revents & ENDED != 0).collect()
 }
 
-/// The bytes of a page.
+/// Returns the size of a page in bytes.
 pub(super) fn page_size() -> usize {
     // SAFETY: asks for a number
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// As many open files as are permitted; each thread needs one on each CPU for each event.
+/// Raises the limit of open files as far as permitted; each event needs one for each thread on each CPU.
 pub(super) fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls read or write the one structure
@@ -136,14 +136,14 @@ impl Mapping {
         Ok(Self { base: NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?, len })
     }
 
-    /// A word that the kernel may write, or reads.
+    /// Returns a word that the kernel may write, or reads.
     fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
         // SAFETY: within the mapping, which is as aligned as a page, and only accessed atomically by us
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// Bytes that the kernel does not write as long as they are used.
+    /// Returns bytes that the kernel does not write as long as they are used.
     ///
     /// # Safety
     /// That is so.
@@ -185,7 +185,7 @@ const AUX_OFFSET: usize = 1072;
 const AUX_SIZE: usize = 1080;
 
 impl Ring {
-    /// A ring of so many pages, a power of two.
+    /// Maps a ring of so many pages, a power of two.
     pub(super) fn map(event: &OwnedFd, pages: usize) -> Result<Self> {
         let page = page_size();
         Ok(Self { records: Mapping::new(Some(event), 0, (pages + 1) * page)?, packets: None, page })
@@ -217,8 +217,8 @@ impl Ring {
         result
     }
 
-    /// Until where the hardware's buffer is filled. What the kernel says of that is in the ring when it is asked for
-    /// this.
+    /// Returns the position up to which the hardware's buffer is filled. The kernel's records about it are in
+    /// the ring by then.
     pub(super) fn packets_end(&self) -> u64 {
         self.records.word(AUX_HEAD).load(Ordering::Acquire)
     }
@@ -281,7 +281,7 @@ fn pieces(start: u64, end: u64, size: usize) -> Option<[Range<usize>; 2]> {
     (count > 0).then(|| [first..first + until_wrap, 0..count - until_wrap])
 }
 
-/// Asks a child that has not been waited for to end.
+/// Sends SIGTERM to a child that has not been waited for.
 pub fn ask_to_end(child: &std::process::Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
         // SAFETY: our own child, which was not waited for, so the number is still its
@@ -353,8 +353,7 @@ impl Child {
         }
     }
 
-    /// Something that can be waited for and becomes readable when the command ends. `None` before
-    /// Linux 5.3.
+    /// Returns a descriptor that becomes readable when the command ends; `None` before Linux 5.3.
     pub(super) fn ending(&self) -> Option<OwnedFd> {
         // SAFETY: takes numbers
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) };
@@ -363,7 +362,7 @@ impl Child {
         Some(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// The status that a shell would show, once the command has ended.
+    /// Returns the status that a shell would show, once the command has ended.
     pub(super) fn try_wait(&mut self, is_final: bool) -> Option<i32> {
         if self.status.is_none() {
             let mut status = 0;
@@ -418,7 +417,7 @@ mod tests {
     }
 
     impl Ring {
-        /// Memory in the place of the kernel's: 2 pages of records, 1 of packets.
+        /// Creates memory in the place of the kernel's: 2 pages of records, 1 of packets.
         pub(in super::super) fn made_up() -> Self {
             let page = page_size();
             let mapped = |pages: usize| Mapping::new(None, 0, pages * page).expect("memory");
@@ -485,7 +484,8 @@ mod tests {
         assert_eq!(failed.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     }
 
-    /// The counter that hardware puts into its packets on Arm; on x86-64 the one that Intel's trace has.
+    /// Returns the counter that hardware puts into its packets on Arm; on x86-64 the one that Intel's trace
+    /// has.
     fn counter() -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: reads a counter that every such machine has

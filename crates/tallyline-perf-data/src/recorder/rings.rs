@@ -60,7 +60,7 @@ impl Rings {
         self.rings.push(CpuRing { cpu, descriptor, ring, writers: Vec::new() });
     }
 
-    /// An event that writes packets to the ring of this CPU.
+    /// Adds an event that writes packets to the ring of this CPU.
     pub(super) fn add_writer(&mut self, cpu: u32, event: RawFd) {
         let ring = self.rings.iter_mut().rev().find(|ring| ring.cpu == cpu);
         ring.into_iter().for_each(|ring| ring.writers.push(event));
@@ -236,7 +236,7 @@ mod tests {
     use crate::spe::{CpuMetadata, SampleId, auxtrace_info};
     use crate::writer::{Encoder, Event, MachineDescription};
 
-    /// A load of a program, with its number in the address of the data.
+    /// Returns a load of a program, with its number in the address of the data.
     fn packets(number: u64) -> Vec<u8> {
         let mut bytes = vec![0xb0, 0x00, 0x10, 0x40, 0, 0, 0, 0, 0x80, 0x49, 0, 0x42, 0x16, 0xb2];
         bytes.extend((0x60_0000 + number).to_le_bytes());
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A recording's beginning.
+    /// Returns a recording's beginning.
     fn begin(path: &std::path::Path) -> Writer<File> {
         let event = Event::new("arm_spe_0//", attr(), vec![1]);
         let mut writer = Writer::new(File::create(path).expect("writable"), vec![event]).expect("writable");

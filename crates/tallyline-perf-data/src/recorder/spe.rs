@@ -33,8 +33,8 @@ impl Accesses {
         pmu.has_term(if self == Self::Loads { "load_filter" } else { "store_filter" })
     }
 
-    /// As perf mem asks for them: loads of 30 cycles and more, with times and physical addresses. What a driver does not
-    /// know is left out.
+    /// Returns the terms that perf mem asks for: loads of 30 cycles and more, with times and physical
+    /// addresses. Terms that the driver does not know are left out.
     pub(super) fn terms(self, pmu: &Pmu) -> String {
         let terms: &[(&str, u32)] = match self {
             Self::Loads => &[("ts_enable", 1), ("pa_enable", 1), ("load_filter", 1), ("min_latency", 30)],
@@ -81,8 +81,8 @@ fn shortest_period(pmu: &Pmu) -> Option<u64> {
     pmu.capability("min_interval")?.parse().ok().filter(|period| *period > 0)
 }
 
-/// The words that describe the CPUs, of a recording by this PMU and perhaps those of other kinds of core: what they
-/// are is in a folder for each, as in `/sys/devices/system/cpu`.
+/// Returns the words that describe the CPUs, of a recording by this PMU and perhaps those of other kinds of
+/// core: what they are is in a folder for each, as in `/sys/devices/system/cpu`.
 pub(super) fn description(kind: u32, pmus: &Pmus, folder: &Path, online: &[u32]) -> Vec<u64> {
     let pmus = pmus.all().into_iter().filter(|pmu| pmu.name.starts_with(NAME));
     let pmus: Vec<_> = pmus.map(|pmu| (pmu.cpus(), pmu)).collect();
@@ -101,7 +101,7 @@ pub(super) fn description(kind: u32, pmus: &Pmus, folder: &Path, online: &[u32])
     spe::auxtrace_info(kind, &cpus.collect::<Vec<_>>())
 }
 
-/// `MIDR_EL1` of a CPU.
+/// Reads `MIDR_EL1` of a CPU.
 fn model(folder: &Path, cpu: u32) -> Option<u64> {
     hexadecimal(&text(&folder.join(format!("cpu{cpu}/regs/identification/midr_el1")))?)
 }

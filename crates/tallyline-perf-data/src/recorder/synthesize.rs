@@ -18,7 +18,7 @@ use std::path::Path;
 /// These were there before all others.
 const BEFORE: u64 = 0;
 
-/// The kernel's code and its modules, where it shows their addresses.
+/// Writes mappings of the kernel's code and its modules, where the kernel shows their addresses.
 pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
     let mut map = |path: &str, start: u64, len: u64, file_offset: u64, build_id: Option<BuildId>| {
         let mapping = Mmap {
@@ -66,7 +66,8 @@ pub(super) fn packets(writer: &mut Writer<File>, kind: u32, clock: Option<TimeCo
     writer.records(Encoder::auxtrace_info(auxtrace::ARM_SPE, &words).finish())
 }
 
-/// From `_text` to `_etext`; nothing where the addresses are hidden (`kernel.kptr_restrict`).
+/// Returns the range from `_text` to `_etext`; `None` where the addresses are hidden
+/// (`kernel.kptr_restrict`).
 fn kernel_text() -> Option<(u64, u64)> {
     let (mut start, mut end) = (None, None);
     for line in BufReader::new(File::open("/proc/kallsyms").ok()?).split(b'\n') {
@@ -102,7 +103,7 @@ pub(super) fn pids(target: &Target, with_children: bool) -> Vec<i32> {
     }
 }
 
-/// The names in a folder that are numbers.
+/// Returns the names in a folder that are numbers.
 fn numbers(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -155,7 +156,7 @@ fn with_descendants(pids: &[i32]) -> Vec<i32> {
     found
 }
 
-/// A process: names, threads, mappings. One that ends meanwhile is left out.
+/// Writes a running process: names, threads, mappings. One that ends meanwhile is left out.
 pub(super) fn process(
     writer: &mut Writer<File>,
     attr: &Attr,
@@ -182,7 +183,7 @@ fn parent(pid: i32) -> Option<i32> {
     status(pid, "PPid:")
 }
 
-/// A number that `/proc` says of a process or thread.
+/// Returns a number that `/proc` says of a process or thread.
 fn status(pid: i32, field: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
@@ -229,7 +230,7 @@ fn mappings(
     Ok(())
 }
 
-/// A line of `/proc/PID/maps`, if it maps something readable.
+/// Returns a line of `/proc/PID/maps`, if it maps something readable.
 fn parse_mapping(pid: i32, line: &str) -> Option<(Mmap<'_>, &str)> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;

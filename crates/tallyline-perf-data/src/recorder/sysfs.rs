@@ -4,7 +4,7 @@ use crate::attr::Attr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `/sys/bus/event_source/devices`, or a made-up tree like it.
+/// The PMUs of a machine, by `/sys/bus/event_source/devices` or a synthetic tree like it.
 #[derive(Clone, Debug)]
 pub struct Pmus {
     root: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Pmu {
 }
 
 impl Default for Pmus {
-    /// This machine's.
+    /// Returns this machine's PMUs.
     fn default() -> Self {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
         let tracefs = places.iter().find(|place| place.join("events").exists()).unwrap_or(&places[0]).clone();
@@ -29,7 +29,7 @@ impl Default for Pmus {
 }
 
 impl Pmus {
-    /// A tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder `tracing`.
+    /// Uses a tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder `tracing`.
     pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tracefs: root.join("tracing"), root }
@@ -50,12 +50,12 @@ impl Pmus {
         Some(Pmu { name: name.to_owned(), kind, folder })
     }
 
-    /// The one with a number.
+    /// Returns the one with a number.
     pub(super) fn of_kind(&self, kind: u32) -> Option<Pmu> {
         self.all().into_iter().find(|pmu| pmu.kind == kind)
     }
 
-    /// All, by name.
+    /// Returns all PMUs, by name.
     pub(super) fn all(&self) -> Vec<Pmu> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -63,13 +63,13 @@ impl Pmus {
         names.iter().filter_map(|name| self.get(name)).collect()
     }
 
-    /// The kinds of core of a hybrid machine, `cpu_core` and `cpu_atom`; none elsewhere.
+    /// Returns the kinds of core of a hybrid machine, `cpu_core` and `cpu_atom`; none elsewhere.
     pub(super) fn hybrid_cores(&self) -> Vec<Pmu> {
         let cores: Vec<_> = self.all().into_iter().filter(|pmu| pmu.name.starts_with("cpu_")).collect();
         cores.into_iter().filter(|pmu| pmu.folder.join("cpus").exists()).collect()
     }
 
-    /// Those that have an event of this name: the CPUs' own PMUs first.
+    /// Returns those that have an event of this name: the CPUs' own PMUs first.
     pub(super) fn with_event(&self, event: &str) -> Vec<Pmu> {
         let mut found: Vec<_> = self.all().into_iter().filter(|pmu| pmu.event(event).is_some()).collect();
         found.sort_by_key(|pmu| !pmu.name.starts_with("cpu"));
@@ -78,7 +78,7 @@ impl Pmus {
 }
 
 impl Pmu {
-    /// The CPUs that it counts on: those of a kind of core, or the one that counts for a socket.
+    /// Returns the CPUs that it counts on: those of a kind of core, or the one that counts for a socket.
     pub(super) fn cpus(&self) -> Option<Vec<u32>> {
         let list = text(&self.folder.join("cpus")).or_else(|| text(&self.folder.join("cpumask")))?;
         Some(cpu_list(&list)).filter(|cpus| !cpus.is_empty())
@@ -100,7 +100,7 @@ impl Pmu {
         text(&self.folder.join("caps").join(name))
     }
 
-    /// The names of its events and of its terms, for messages.
+    /// Returns the names of its events and of its terms, for messages.
     pub(super) fn vocabulary(&self) -> Vec<String> {
         let mut names = Vec::new();
         for kind in ["events", "format"] {
@@ -155,7 +155,7 @@ fn place(word: &mut u64, ranges: &str, value: u64) -> Result<(), String> {
     if left == 0 { Ok(()) } else { Err(format!("{value:#x} is too large for it")) }
 }
 
-/// CPUs as in `0-3,8`.
+/// Parses a list of CPUs such as `0-3,8`.
 pub(super) fn cpu_list(list: &str) -> Vec<u32> {
     let ranges = list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -165,7 +165,7 @@ pub(super) fn cpu_list(list: &str) -> Vec<u32> {
     ranges.flat_map(|(first, last)| first..=last.min(1 << 16)).collect()
 }
 
-/// A file's text without the line's end.
+/// Returns a file's text without the line's end.
 pub(super) fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

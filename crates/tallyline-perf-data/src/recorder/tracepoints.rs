@@ -42,7 +42,7 @@ pub(super) fn find(pmus: &Pmus, system: &str, name: &str) -> Result<Vec<(u64, St
     Ok(named)
 }
 
-/// The names of the folders in a folder, in order.
+/// Returns the names of the folders in a folder, in order.
 fn folders(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = fs::read_dir(folder)?.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

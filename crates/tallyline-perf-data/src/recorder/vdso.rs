@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// The largest that is believed.
 const LIMIT: u64 = 1 << 20;
 
-/// A vdso as a file.
+/// A copy of a vdso as an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdso {
     /// Its build-id.
@@ -30,7 +30,7 @@ impl Vdso {
         &self.bytes
     }
 
-    /// Returns that of this process, which is that of all processes of its word size.
+    /// Returns the vdso of this process, which all processes of its word size share.
     pub fn own() -> Option<Self> {
         let maps = fs::read_to_string("/proc/self/maps").ok()?;
         let (start, end) = range(&maps)?;

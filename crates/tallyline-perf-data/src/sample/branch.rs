@@ -13,7 +13,7 @@ pub struct BranchStack<'a> {
     counters: Option<Words<'a>>,
 }
 
-/// A branch that was taken.
+/// A taken branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The branch's address.
@@ -43,7 +43,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Returns the branch's address.
+    /// Returns the address of the branch instruction.
     #[inline]
     pub fn from(&self) -> u64 {
         self.from
@@ -115,7 +115,7 @@ impl<'a> BranchStack<'a> {
         self.len() == 0
     }
 
-    /// The branch with this index, the latest first.
+    /// Returns the branch with this index, the latest first.
     pub fn get(&self, index: usize) -> Option<Branch> {
         let start = index.checked_mul(3)?;
         let (from, to, flags) =
@@ -137,7 +137,7 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// All branches, the latest first.
+    /// Returns all branches, the latest first.
     pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

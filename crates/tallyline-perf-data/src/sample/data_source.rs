@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The word as recorded; its fields by the methods, texts as perf prints them.
+/// The recorded data source word; fields by the methods, texts as perf prints them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataSource(pub u64);
 
@@ -138,7 +138,7 @@ impl DataSource {
         (self.field(19, 5) | self.field(38, 2) << 5) as u8
     }
 
-    /// Bit 0: not known; bit 1: a locked access.
+    /// Returns bits about locking: 0 for unknown, 1 for a locked access.
     pub fn lock(self) -> u8 {
         self.field(24, 2) as u8
     }
@@ -153,12 +153,12 @@ impl DataSource {
         self.field(33, 4) as u8
     }
 
-    /// Returns whether that was on another node or core.
+    /// Returns whether the answer came from another node or core.
     pub fn is_remote(self) -> bool {
         self.field(37, 1) != 0
     }
 
-    /// Bit 0: not known; bit 1: blocked by data; bit 2: by an address.
+    /// Returns bits about blocking: 0 for unknown, 1 for blocked by data, 2 for blocked by an address.
     pub fn blocked(self) -> u8 {
         self.field(40, 3) as u8
     }
@@ -183,7 +183,7 @@ impl DataSource {
         self.snoop() & snoop::HITM != 0
     }
 
-    /// perf's text for the kind of access.
+    /// Returns perf's text for the kind of access.
     pub fn op_text(self) -> &'static str {
         let op = self.op();
         match () {
@@ -196,7 +196,7 @@ impl DataSource {
         }
     }
 
-    /// perf's text for where the data was, such as `L3 hit`.
+    /// Returns perf's text for the level that held the data, such as `L3 hit`.
     pub fn level_text(self) -> String {
         let level = self.level();
         let outcome = match level {
@@ -222,12 +222,12 @@ impl DataSource {
         if names.is_empty() { "N/A".to_owned() } else { format!("{names} {outcome}") }
     }
 
-    /// perf's text for the snoop.
+    /// Returns perf's text for the snoop.
     pub fn snoop_text(self) -> String {
         or_na(either(self.snoop().into(), &SNOOPS))
     }
 
-    /// perf's text for the translation.
+    /// Returns perf's text for the address's translation.
     pub fn tlb_text(self) -> String {
         let tlb = self.tlb();
         let mut text = or_na(either((tlb & !(tlb::HIT | tlb::MISS)).into(), &TLBS));
@@ -240,7 +240,7 @@ impl DataSource {
         text
     }
 
-    /// perf's text for locked accesses.
+    /// Returns perf's text for locked accesses.
     pub fn lock_text(self) -> &'static str {
         match self.lock() {
             na if na & 1 != 0 => "N/A",
@@ -249,7 +249,7 @@ impl DataSource {
         }
     }
 
-    /// perf's text for blocked accesses, without its leading space.
+    /// Returns perf's text for blocked accesses, without its leading space.
     pub fn blocked_text(self) -> &'static str {
         match self.blocked() {
             0 => "N/A",
@@ -261,7 +261,7 @@ impl DataSource {
     }
 }
 
-/// The names of the bits that are set.
+/// Returns the names of the bits that are set.
 fn either(bits: u16, names: &[&str]) -> String {
     let mut text = String::new();
     for (index, name) in names.iter().enumerate().filter(|(index, _)| bits >> index & 1 != 0) {

@@ -344,7 +344,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The return addresses alone, from the inside, each with the mode that its mark says.
+    /// Returns the return addresses alone, from the inside, each with the mode that its mark says.
     pub fn callers(&self) -> impl Iterator<Item = (CpuMode, u64)> + use<'a> {
         let mut mode = self.mode;
         self.callchain.into_iter().flat_map(|words| words.iter()).filter_map(move |word| {

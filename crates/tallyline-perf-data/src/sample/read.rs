@@ -4,7 +4,7 @@ use crate::Result;
 use crate::abi::read_format as format;
 use crate::bytes::{Cursor, Words};
 
-/// One counter.
+/// A counter's value at a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
@@ -23,7 +23,7 @@ impl ReadValue {
     }
 }
 
-/// Counters read at a sample: one, or those of its group.
+/// Values of counters read at a sample: one, or those of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// Nanoseconds that the event was enabled.
@@ -75,7 +75,7 @@ impl<'a> ReadValues<'a> {
         self.len() == 0
     }
 
-    /// The counter with this index: the leader of the group first.
+    /// Returns the counter with this index: the leader of the group first.
     pub fn get(&self, index: usize) -> Option<ReadValue> {
         match self.counters {
             Counters::One(value) => (index == 0).then_some(value),
@@ -90,7 +90,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// All counters.
+    /// Returns all counters.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

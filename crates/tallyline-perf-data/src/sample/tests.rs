@@ -40,7 +40,7 @@ fn attr(sample_type: u64) -> Attr {
     Attr { sample_type, ..Attr::default() }
 }
 
-/// The body is decoded in both orders, and every shorter one is an error, never a panic.
+/// Returns the body is decoded in both orders, and every shorter one is an error, never a panic.
 fn decoded(attr: &Attr, body: impl Fn(Body) -> Body, check: impl Fn(&Sample<'_>)) {
     for order in ORDERS {
         let body = body(Body { order, bytes: Vec::new() });
@@ -65,7 +65,7 @@ fn decoded(attr: &Attr, body: impl Fn(Body) -> Body, check: impl Fn(&Sample<'_>)
     }
 }
 
-/// One word, which goes to one field.
+/// Checks that one word of a sample goes to one field.
 fn word(sample_type: u64, field: impl Fn(&Sample<'_>) -> Option<u64>) {
     let value = 0x1122_3344_5566_7788;
     let neighbour = 0x99;

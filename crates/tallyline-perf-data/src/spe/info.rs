@@ -72,7 +72,7 @@ impl SpeMetadata {
     }
 }
 
-/// A CPU, as the description of its traces has it.
+/// Metadata of a CPU in the description of Arm SPE traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMetadata {
     /// Its number.
@@ -94,7 +94,7 @@ impl CpuMetadata {
         Self { number, midr, pmu: Some(pmu), min_interval, events }
     }
 
-    /// Returns the events that it knows, as bits.
+    /// Returns the bits of the events that the CPU reports.
     #[inline]
     pub fn events(&self) -> u64 {
         self.events
@@ -104,7 +104,7 @@ impl CpuMetadata {
 /// Begins the part of each CPU.
 const MAGIC: u64 = 0x1010_1010_1010_1010;
 
-/// The words of a description, as perf writes them since Linux 6.14: a header, and a part for each CPU.
+/// Encodes the description of traces, as perf writes it since Linux 6.14: a header, and a part for each CPU.
 pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
     const VERSION: u64 = 2;
     const HEADER: u64 = 4;
@@ -154,7 +154,7 @@ impl TimeConversion {
         Ok((shift < 64 && multiplier > 0).then_some(Self { shift, multiplier, zero, short }))
     }
 
-    /// The body of the record.
+    /// Returns the body of the record.
     pub(crate) fn words(&self) -> [u64; 6] {
         let (cycles, mask) = self.short.unwrap_or_default();
         // two truths, a byte each: the conversion is there, the counter is short
@@ -162,7 +162,7 @@ impl TimeConversion {
         [self.shift, self.multiplier, self.zero, cycles, mask, capabilities]
     }
 
-    /// Nanoseconds, by the kernel's own arithmetic.
+    /// Converts the counter to nanoseconds, by the kernel's own arithmetic.
     pub(crate) fn time(&self, mut counter: u64) -> u64 {
         if let Some((cycles, mask)) = self.short {
             counter = cycles.wrapping_add(counter.wrapping_sub(cycles) & mask);

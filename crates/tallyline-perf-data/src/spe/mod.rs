@@ -241,7 +241,7 @@ pub(crate) trait Source {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
-/// A part of a trace, as one record has it.
+/// A part of a hardware trace, as one `PERF_RECORD_AUXTRACE` has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceBuffer {
     /// Bytes.
@@ -285,7 +285,8 @@ impl AuxtraceBuffer {
         self.index
     }
 
-    /// Its bytes without what fills it up to a multiple of 8, as far as the next one of the buffer says it.
+    /// Returns its bytes without what fills it up to a multiple of 8, as far as the next one of the buffer
+    /// says it.
     fn size_before(&self, next: Option<&AuxtraceBuffer>) -> u64 {
         const FILL: u64 = 8;
         let until = next
@@ -312,7 +313,7 @@ enum BufferOwner {
     Thread(i32),
 }
 
-/// The traces' descriptions and positions in a recording.
+/// The descriptions of a recording's hardware traces and their positions in the file.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     info: Option<SpeMetadata>,
@@ -341,8 +342,8 @@ pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
 }
 
 impl Traces {
-    /// Takes a record into account: its body without the trailer, what that says, and where the record ends, as
-    /// a trace is behind it.
+    /// Collects a record about traces: its body without the trailer, the trailer, and the record's end, as a
+    /// trace follows it.
     pub(crate) fn add_record(
         &mut self,
         kind: u32,
@@ -436,8 +437,8 @@ impl Traces {
         Ok(())
     }
 
-    /// Hands on the memory accesses of all traces, and says what became of the rest. `cpu_id` is what the
-    /// recording's header says of the CPUs, `has_time` whether it has times at all.
+    /// Decodes all traces and passes their memory accesses on, and says what became of the rest. `cpu_id` is
+    /// what the recording's header says of the CPUs, `has_time` whether it has times at all.
     pub(crate) fn each(
         mut self,
         source: &dyn Source,
@@ -500,7 +501,7 @@ struct BufferRun<'t> {
 }
 
 impl BufferRun<'_> {
-    /// A sample of a record that ends there in the hardware's buffer, if it is a memory access.
+    /// Returns the sample of a record that ends there in the hardware's buffer, if it is a memory access.
     fn sample(&mut self, record: &Record, offset: u64, tally: &mut AuxtraceStats) -> Option<Sample<'static>> {
         if let Some(context) = record.context {
             // the register has 32 bits of it

@@ -57,8 +57,8 @@ pub(super) enum PacketError {
     Damaged,
 }
 
-/// The packet that bytes begin with, and its length. `offset` is where they are in the hardware's buffer, which
-/// packets that align count from.
+/// Returns the packet that bytes begin with, and its length. `offset` is where they are in the hardware's
+/// buffer, which packets that align count from.
 pub(super) fn read(bytes: &[u8], offset: u64) -> Result<(Packet, usize), PacketError> {
     let first = *bytes.first().ok_or(PacketError::Short)?;
     match first {
@@ -85,7 +85,7 @@ pub(super) fn read(bytes: &[u8], offset: u64) -> Result<(Packet, usize), PacketE
     }
 }
 
-/// A packet whose header has its size in bits 4 and 5; `index` is what an extended header adds.
+/// Returns a packet whose header has its size in bits 4 and 5; `index` is what an extended header adds.
 fn short(bytes: &[u8], header: u8, index: u8) -> Result<(Packet, usize), PacketError> {
     // the two upper bits tell headers that have a size from those that have none
     if !matches!(header >> 6, 1 | 2) {

@@ -92,12 +92,14 @@ impl Record {
 /// The bits of an address; above them are tags or what else is known of it.
 const ADDRESS: u64 = (1 << 56) - 1;
 
-/// Bit 55 says which half of the address space it is: the kernel's has ones above.
+/// Extends an address by its bit 55, which selects the half of the address space: the kernel's has ones
+/// above.
 fn extended(bits: u64) -> u64 {
     if bits >> 55 & 1 != 0 { bits | !ADDRESS } else { bits & ADDRESS }
 }
 
-/// The address of an instruction: above it are the exception level and whether that was the secure world's.
+/// Returns the address of an instruction: above it are the exception level and whether that was the secure
+/// world's.
 fn code(bits: u64) -> (u64, CpuMode) {
     let is_normal = bits >> 63 != 0;
     match bits >> 61 & 3 {
@@ -120,7 +122,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// At a place in the hardware's buffer. A record that goes on elsewhere is lost.
+    /// Starts to decode at an offset of the hardware's buffer. A record that began elsewhere is lost.
     pub(super) fn start(&mut self, offset: u64, tally: &mut AuxtraceStats) {
         if offset != self.offset.wrapping_add(self.rest.len() as u64) {
             self.stop(tally);
@@ -128,7 +130,7 @@ impl Decoder {
         }
     }
 
-    /// At the end: a record that has none is lost.
+    /// Ends decoding: a record without an end is lost.
     pub(super) fn stop(&mut self, tally: &mut AuxtraceStats) {
         tally.cut += u64::from(self.has_packets || self.is_damaged || !self.rest.is_empty());
         self.offset = self.offset.wrapping_add(self.rest.len() as u64);

@@ -183,7 +183,7 @@ const CACHES: [(u64, u64, u16, u8); 3] = [
     (event::LAST_ACCESS, event::LAST_MISS, level::L3, level_number::L3),
 ];
 
-/// Of a load: the closest cache that had it, else the farthest that had not.
+/// Returns the data source of a load: the closest cache that hit, else the farthest that missed.
 fn loaded(events: u64) -> (u16, u8) {
     let hits = |(access, miss, ..): &(u64, u64, u16, u8)| events & (access | miss) == *access;
     let (first, others) = (&CACHES[..1], &CACHES[1..]);
@@ -202,7 +202,7 @@ fn loaded(events: u64) -> (u16, u8) {
     }
 }
 
-/// Of a store: the farthest cache that was asked.
+/// Returns the data source of a store: the farthest cache that was accessed.
 fn stored(events: u64) -> (u16, u8) {
     match CACHES.iter().rev().find(|(access, miss, ..)| events & (access | miss) != 0) {
         Some((_, miss, level, number)) => {
@@ -212,7 +212,7 @@ fn stored(events: u64) -> (u16, u8) {
     }
 }
 
-/// A CPU that has no event for snoops cannot say that there was none.
+/// Returns a CPU that has no event for snoops cannot say that there was none.
 fn snooped(events: u64, cpu: Option<Cpu>) -> u8 {
     match events & event::SNOOPED != 0 {
         true if events & event::MODIFIED != 0 => snoop::HITM,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 struct Timeline(Vec<(u64, i32)>);
 
 impl Timeline {
-    /// The value at a time; before the first one that, if `begins_early`.
+    /// Returns the value at a time; before the first one that, if `begins_early`.
     fn at(&self, time: u64, begins_early: bool) -> Option<i32> {
         let behind = self.0.partition_point(|(since, _)| *since <= time);
         match behind.checked_sub(1) {
@@ -31,7 +31,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// A thread is of a process since this time.
+    /// Notes that a thread belongs to a process since this time.
     pub(super) fn belongs(&mut self, tid: i32, pid: i32, time: u64) {
         let known = &mut self.processes.entry(tid).or_default().0;
         if known.last().is_none_or(|(_, last)| *last != pid) {
@@ -39,7 +39,7 @@ impl Threads {
         }
     }
 
-    /// A CPU runs a thread since this time, or nobody of whom is known.
+    /// Notes that a CPU runs a thread since this time, or an unknown one.
     pub(super) fn runs(&mut self, cpu: u32, tid: Option<i32>, time: u64) {
         self.running.entry(cpu).or_default().0.push((time, tid.unwrap_or(NONE)));
     }
@@ -51,7 +51,7 @@ impl Threads {
         }
     }
 
-    /// The process of a thread.
+    /// Returns the process of a thread.
     pub(super) fn process(&self, tid: i32, time: u64) -> Option<i32> {
         match tid {
             // the idle thread of each CPU
@@ -60,7 +60,7 @@ impl Threads {
         }
     }
 
-    /// The thread that runs on a CPU.
+    /// Returns the thread that runs on a CPU.
     pub(super) fn running(&self, cpu: u32, time: u64) -> Option<i32> {
         self.running.get(&cpu)?.at(time, false).filter(|tid| *tid != NONE)
     }

@@ -38,7 +38,7 @@ pub struct MachineDescription {
     pub tracing_data: Vec<u8>,
 }
 
-/// A node of memory.
+/// A NUMA node for the header of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaNode {
     /// Its number.
@@ -59,7 +59,7 @@ impl NumaNode {
     }
 }
 
-/// The sections by their numbers, which is their order in the file.
+/// Returns the sections by their numbers, which is their order in the file.
 pub(super) fn sections(
     machine: &MachineDescription,
     groups: &[EventGroup],
@@ -144,7 +144,7 @@ pub(super) fn sections(
     sections.into_iter().collect()
 }
 
-/// A stream's record of a file's build-id.
+/// Returns a stream's record of a file's build-id.
 pub(super) fn build_id_record(is_kernel: bool, path: &[u8], id: &BuildId) -> Vec<u8> {
     let mut section = Section(Vec::new());
     // so that the record ends at a multiple of 8
@@ -168,7 +168,7 @@ impl Section {
         self.halves(&[count as u32]);
     }
 
-    /// The length with the padding to 64 bytes, the text, and zeroes, as perf writes it.
+    /// Writes the length with the padding to 64 bytes, the text, and zeroes, as perf does.
     fn text(&mut self, text: &str) {
         let len = (text.len() + 1).next_multiple_of(64);
         self.count(len);
@@ -185,7 +185,7 @@ impl Section {
         self.build_id_of_kind(0, (path.len() + 1).next_multiple_of(64), is_kernel, path, id);
     }
 
-    /// An entry of the table, which has no type; or a stream's record, which has one.
+    /// Writes an entry of the table, which has no type, or a stream's record, which has one.
     fn build_id_of_kind(&mut self, kind: u32, path_len: usize, is_kernel: bool, path: &[u8], id: &BuildId) {
         const ID: usize = 24;
         let header_misc = misc::BUILD_ID_SIZE | if is_kernel { misc::KERNEL } else { misc::USER };

@@ -22,17 +22,17 @@ const HEADER_SIZE: u64 = 104;
 /// "PERFILE2" as a number of this machine's order.
 const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
 
-/// The bytes of each event's attributes: of the one that needs most.
+/// Returns the bytes of each event's attributes: of the one that needs most.
 fn attr_size(events: &[Event]) -> u32 {
     events.iter().map(|event| event.attr.size()).max().unwrap_or_default()
 }
 
-/// An entry of the table of events: the attributes, and where the ids are.
+/// Returns an entry of the table of events: the attributes, and where the ids are.
 fn entry_size(events: &[Event]) -> u64 {
     u64::from(attr_size(events)) + 16
 }
 
-/// A file under construction. Nothing is buffered here: hand in a `BufWriter`.
+/// A recording under construction. Nothing is buffered here: pass a `BufWriter`.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -47,7 +47,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a file of these events; records follow.
+    /// Starts a recording of these events; records follow.
     ///
     /// # Errors
     /// What `out` says.
@@ -70,7 +70,8 @@ impl<W: Write + Seek> Writer<W> {
         Ok(writer)
     }
 
-    /// Starts what `perf record -o -` writes to a pipe; records follow. Nothing is sought in `out`.
+    /// Starts a recording in the format that `perf record -o -` writes to a pipe; records follow. Nothing is
+    /// sought in `out`.
     ///
     /// # Errors
     /// What `out` says; an event with more numbers than a record has room for.
@@ -131,7 +132,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(writer)
     }
 
-    /// A record that describes others.
+    /// Writes a record that describes others.
     fn described(&mut self, kind: u32, parts: &[&[u8]]) -> Result<()> {
         let size = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
         let size = u16::try_from(size).map_err(|_| {
@@ -144,17 +145,17 @@ impl<W: Write + Seek> Writer<W> {
         parts.iter().try_for_each(|part| self.records(part))
     }
 
-    /// The events.
+    /// Returns the events.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Bytes of records so far.
+    /// Returns the number of bytes of records so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Appends records that are whole, as the kernel or [`Encoder`] made them.
+    /// Appends complete records, as the kernel or [`Encoder`] made them.
     ///
     /// # Errors
     /// What the file says.
@@ -178,7 +179,8 @@ impl<W: Write + Seek> Writer<W> {
         self.records(&[0; FILL][..filled - size])
     }
 
-    /// Says that what follows is not older than what was written before the last such mark.
+    /// Writes `PERF_RECORD_FINISHED_ROUND`: later records are not older than those before the previous such
+    /// mark.
     ///
     /// # Errors
     /// What the file says.
@@ -187,18 +189,18 @@ impl<W: Write + Seek> Writer<W> {
         self.records(record.finish())
     }
 
-    /// Notes the build-id of a file, or of the kernel's code.
+    /// Adds the build-id of a file, or of the kernel's code.
     pub fn build_id(&mut self, is_kernel: bool, path: &[u8], id: BuildId) {
         self.build_ids.insert((is_kernel, path.to_vec()), id);
     }
 
-    /// Notes the time of a sample: the first and the last are in the file.
+    /// Tracks the time of a sample: the first and the last are written into the header.
     pub fn sample_time(&mut self, time: u64) {
         let (first, last) = self.times.unwrap_or((time, time));
         self.times = Some((first.min(time), last.max(time)));
     }
 
-    /// Writes what is known about the machine and completes the header.
+    /// Writes the description of the machine and completes the header.
     ///
     /// # Errors
     /// What the file says.
@@ -236,8 +238,8 @@ impl<W: Write + Seek> Writer<W> {
         self.out.flush()
     }
 
-    /// Completes the header of a file that takes no more, as the disk is full: what was written whole is
-    /// read by perf, too. What describes the machine is missing.
+    /// Completes the header after a write error, such as a full disk: perf reads the complete records. The
+    /// description of the machine is missing.
     ///
     /// # Errors
     /// What the file says.

@@ -9,14 +9,14 @@ use crate::spe::{AuxtraceBuffer, SampleId, TimeConversion};
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
 
-/// One record under construction; it can be used again after [`Encoder::finish`].
+/// A record under construction; it can be used again after [`Encoder::finish`].
 #[derive(Clone, Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
 }
 
 impl Encoder {
-    /// A record of this type (`abi::record`), with these bits in its header.
+    /// Starts a record of this type (`abi::record`), with these bits in its header.
     pub fn new(kind: u32, header_misc: u16) -> Self {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend(kind.to_ne_bytes());
@@ -25,14 +25,14 @@ impl Encoder {
         Self { bytes }
     }
 
-    /// A sample of an event with these attributes.
+    /// Starts a sample of an event with these attributes.
     pub fn sample(sample: &Sample<'_>, attr: &Attr) -> Self {
         let mut record = Self::new(kind::SAMPLE, sample.header_misc());
         sample.encode(attr, &mut record.bytes);
         record
     }
 
-    /// A mapping, with its build-id if there is one.
+    /// Starts the record of a mapping, with its build-id if there is one.
     pub fn mapping(mapping: &Mmap<'_>, attr: &Attr, time: u64) -> Self {
         let mut header_misc = mapping.mode.bits();
         if !mapping.is_executable {
@@ -60,7 +60,7 @@ impl Encoder {
         record
     }
 
-    /// A thread's name.
+    /// Starts the record of a thread's name.
     pub fn comm(comm: &Comm<'_>, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::COMM, if comm.is_exec { misc::COMM_EXEC } else { 0 });
         record.halves(comm.pid, comm.tid);
@@ -69,7 +69,7 @@ impl Encoder {
         record
     }
 
-    /// A thread that began.
+    /// Starts the record of a thread that began.
     pub(crate) fn fork(task: &Task, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::FORK, 0);
         record.halves(task.pid, task.parent_pid);
@@ -79,7 +79,7 @@ impl Encoder {
         record
     }
 
-    /// Samples that an event lost.
+    /// Starts the record of samples that an event lost.
     pub(crate) fn lost_samples(count: u64, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::LOST_SAMPLES, 0);
         record.words(&[count]);
@@ -87,7 +87,7 @@ impl Encoder {
         record
     }
 
-    /// Describes the hardware's traces: their kind (`abi::auxtrace`), and words of its own.
+    /// Starts the record that describes hardware traces: their kind (`abi::auxtrace`), and its own words.
     pub fn auxtrace_info(kind: u32, words: &[u64]) -> Self {
         let mut record = Self::new(kind::AUXTRACE_INFO, 0);
         record.halves(kind.cast_signed(), 0);
@@ -95,14 +95,14 @@ impl Encoder {
         record
     }
 
-    /// Gives the conversion of the CPUs' counter to the time of the recording.
+    /// Starts the record of the conversion from the CPUs' counter to the recording's time.
     pub fn time_conversion(clock: &TimeConversion) -> Self {
         let mut record = Self::new(kind::TIME_CONV, 0);
         record.words(&clock.words());
         record
     }
 
-    /// Reports that the hardware has written to its buffer, as the kernel does: the offset, the number of
+    /// Starts the kernel's record that the hardware has written to its buffer: the offset, the number of
     /// bytes, and flags (`abi::auxtrace`).
     pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::AUX, 0);
@@ -111,7 +111,7 @@ impl Encoder {
         record
     }
 
-    /// A thread whose trace begins.
+    /// Starts the record of a thread whose trace begins.
     pub fn itrace_start(attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::ITRACE_START, 0);
         record.halves(sample_id.pid.unwrap_or(-1), sample_id.tid.unwrap_or(-1));
@@ -119,8 +119,8 @@ impl Encoder {
         record
     }
 
-    /// A thread that begins to run on a CPU, or does no longer. Of all that run there the record also says process
-    /// and thread of the one before, or of the next one.
+    /// Starts the record of a thread that begins or ceases to run on a CPU. In a recording of all threads of
+    /// a CPU it also names process and thread of the one before, or of the next one.
     pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, sample_id: &SampleId) -> Self {
         let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
         let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
@@ -131,7 +131,7 @@ impl Encoder {
         record
     }
 
-    /// A part of a trace, which follows ([`Writer::trace`](super::Writer::trace)).
+    /// Starts the record of a part of a trace, whose bytes follow ([`Writer::trace`](super::Writer::trace)).
     pub(super) fn auxtrace(part: &AuxtraceBuffer) -> Self {
         let mut record = Self::new(kind::AUXTRACE, 0);
         record.words(&[part.size, part.offset, 0]);
@@ -140,7 +140,7 @@ impl Encoder {
         record
     }
 
-    /// The record with its size. A path that would make it too long was cut.
+    /// Completes the record with its size. A path that would make it too long was cut.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.truncate(LONGEST);
         let size = self.bytes.len() as u16;

@@ -17,14 +17,14 @@ use tallyline_perf_data::{Attr, Recording, Sample, Writer};
 
 type Memory = Cursor<Vec<u8>>;
 
-/// A recording of these operations, in parts of such sizes.
+/// Returns a recording of these operations, in parts of such sizes.
 fn recording(operations: &[Vec<Sampled>], size: &mut dyn FnMut() -> usize) -> Vec<u8> {
     let mut writer = stream::begin(Memory::default(), Some(&CLOCK)).expect("memory");
     stream::traces(&mut writer, operations, size).expect("memory");
     stream::end(writer).expect("memory").into_inner()
 }
 
-/// One operation on the first CPU, in a recording with more records in front.
+/// Returns a recording of one operation on the first CPU, with more records in front.
 fn one(
     operation: Sampled,
     clock: bool,
@@ -125,7 +125,7 @@ fn compare(samples: &[Sample<'_>], operations: &[Vec<Sampled>]) {
     }
 }
 
-/// The numbers of losses, by their reason.
+/// Returns the numbers of losses, by their reason.
 fn losses(tally: &AuxtraceStats) -> [u64; 8] {
     [
         tally.unknown_threads(),

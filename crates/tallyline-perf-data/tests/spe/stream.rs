@@ -58,7 +58,7 @@ impl Sampled {
         self.operation.0 == 1
     }
 
-    /// The packets, filled up to 64 bytes as real records are.
+    /// Appends the packets, filled up to 64 bytes as real records are.
     pub(crate) fn packets(&self, out: &mut Vec<u8>) {
         const NOT_SECURE: u64 = 1 << 63;
         const ADDRESS: u64 = (1 << 56) - 1;
@@ -188,7 +188,7 @@ const MAPS: [Map<'static>; 3] = [
     (PID, DATA, 0x10_0000, DATA - CODE, "/opt/made/sampled", false),
 ];
 
-/// The file in front of its traces, with a program and a kernel.
+/// Writes the start of the file in front of its traces, with a program and a kernel.
 pub(crate) fn begin<W: Write + Seek>(out: W, clock: Option<&TimeConversion>) -> Result<Writer<W>> {
     begin_with(out, clock, &MAPS)
 }
@@ -201,7 +201,7 @@ pub(crate) fn begin_old<W: Write + Seek>(out: W) -> Result<Writer<W>> {
     begin_described(out, Some(&CLOCK), &MAPS, &[PMU.into(), 1])
 }
 
-/// The file in front of its traces.
+/// Writes the start of the file in front of its traces.
 pub(crate) fn begin_with<W: Write + Seek>(
     out: W,
     clock: Option<&TimeConversion>,
@@ -279,7 +279,8 @@ pub(crate) fn without_threads<W: Write + Seek>(
     Ok(())
 }
 
-/// The traces of all CPUs, each in parts that `size` says, with what the kernel says when it wrote them.
+/// Writes the traces of all CPUs, in parts of the sizes that `size` returns, with the kernel's records about
+/// them.
 pub(crate) fn traces<W: Write + Seek>(
     writer: &mut Writer<W>,
     operations: &[Vec<Sampled>],
@@ -304,7 +305,7 @@ pub(crate) fn traces<W: Write + Seek>(
     writer.finish_round()
 }
 
-/// The end of the file.
+/// Writes the end of the file: the descriptions of the machine and of its memory.
 pub(crate) fn end<W: Write + Seek>(writer: Writer<W>) -> Result<W> {
     let count = MODELS.len() as u32;
     // one block of memory, which physical addresses are in

@@ -108,7 +108,8 @@ fn map(path: &[u8], pid: i32) -> Mmap<'_> {
     }
 }
 
-/// A recording in which most code is there early, some late, and a program and a missing file only later.
+/// Returns a recording in which most code is there early, some late, and a program and a missing file only
+/// later.
 fn recorded(compiled: &Compiled) -> Vec<u8> {
     let attr = Attr {
         kind: 1,
@@ -159,7 +160,7 @@ fn recorded(compiled: &Compiled) -> Vec<u8> {
     writer.finish(&recorder::describe(&[]), &[]).expect("memory").into_inner()
 }
 
-/// Each group of samples with what it accesses, in words.
+/// Returns each group of samples with what it accesses, in words.
 fn told(profile: &Profile) -> Vec<String> {
     let told = |group: &crate::samples::SampleGroup| {
         let outcome = match profile.outcome(group) {

@@ -4,7 +4,7 @@ fn member(number: u32, name: &str, offset: u64, size: u64, children: Vec<Member>
     Member { number, ty: "int".into(), name: name.into(), offset, size, children, truncated: false }
 }
 
-/// struct { union { int a; struct { int b, c; } s; } u; int d; }, with an empty base
+/// Returns accesses to a struct of a union of an int and a struct of two ints, an int, and an empty base.
 fn of_type(offsets: &[(u64, u64)]) -> TypeUse {
     let inner = vec![member(0, "b", 0, 4, Vec::new()), member(1, "c", 4, 4, Vec::new())];
     let union = vec![member(0, "a", 0, 4, Vec::new()), member(1, "s", 0, 8, inner)];

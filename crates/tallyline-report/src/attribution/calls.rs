@@ -43,7 +43,7 @@ struct Site {
     address: u64,
 }
 
-/// The calls of the samples that have a return address.
+/// The call instructions of samples that have a recorded return address.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     // by group: where its samples return to, and how many do

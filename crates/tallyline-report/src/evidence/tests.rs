@@ -152,7 +152,7 @@ impl Made {
         address - segment.address() + segment.offset()
     }
 
-    /// A sample of the first load of a function.
+    /// Adds a sample of the first load of a function.
     fn sample(&mut self, function: &str, address: Option<u64>, registers: &[(u8, u64)]) {
         let ip = self.functions.iter().find(|(name, _)| name == function).expect("it is there").1;
         let (dso, kind) = (DsoId::from_position(0), PlaceKind::Instruction);

@@ -53,7 +53,7 @@ fn one(_: &Profile, value: u64, _: &Counts) -> String {
     value.to_string()
 }
 
-/// All samples of a row have the same cost: it is what they are told apart by.
+/// Returns all samples of a row have the same cost: it is what they are told apart by.
 fn all(_: &Profile, value: u64, counts: &Counts) -> String {
     value.saturating_mul(counts.samples).to_string()
 }

@@ -31,7 +31,7 @@ pub struct Key {
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
 
-/// The information that a key needs beyond that in the recording.
+/// The information that a sort key needs beyond that in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Symbols of code.
@@ -40,16 +40,16 @@ pub struct Needs {
     pub data_symbols: bool,
     /// Source lines.
     pub lines: bool,
-    /// Types.
+    /// Types of operands.
     pub types: bool,
-    /// Functions that called, also where only copies of the stack say them.
+    /// Calling functions, also where only copies of the stack tell them.
     pub callers: bool,
     /// The granularity at which equal samples may be counted together.
     pub apart: MergeGranularity,
 }
 
 impl Needs {
-    /// Nothing.
+    /// No further information.
     pub const NONE: Needs = Needs {
         symbols: false,
         data_symbols: false,
@@ -64,13 +64,13 @@ impl Needs {
     pub const DATA: Needs = Needs { data_symbols: true, ..Needs::NONE };
     /// Source lines, and symbols for code that has none.
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
-    /// Functions that called.
+    /// Calling functions.
     pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
-    /// Types.
+    /// Types of operands.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
-    /// On which CPU.
+    /// CPUs of samples.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
-    /// Each sample for itself.
+    /// Samples that are not merged.
     pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };
 
     /// Returns the union of two needs.
@@ -136,7 +136,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// The head of the column.
+    /// Returns the column's heading.
     pub fn title(&self) -> &'static str {
         match self {
             Column::Key(key) => key.title,
@@ -145,7 +145,7 @@ impl Column {
         }
     }
 
-    /// The key, if it is one.
+    /// Returns the column's sort key, if it has one.
     pub fn key(&self) -> Option<&'static Key> {
         match self {
             Column::Key(key) => Some(key),
@@ -160,7 +160,7 @@ impl fmt::Debug for Column {
     }
 }
 
-/// The columns that a list of names with commas between asks for.
+/// Parses a comma-separated list of column names.
 ///
 /// # Errors
 /// A name that is none, with those that are.
@@ -197,7 +197,7 @@ fn find(name: &str) -> Result<&'static Key, String> {
     })
 }
 
-/// The letter that perf puts before a symbol: in whose code it is.
+/// Returns the letter that perf puts before a symbol: in whose code it is.
 pub(super) fn level(mode: tallyline_perf_data::sample::CpuMode) -> char {
     use tallyline_perf_data::sample::CpuMode;
     match mode {
@@ -210,7 +210,7 @@ pub(super) fn level(mode: tallyline_perf_data::sample::CpuMode) -> char {
     }
 }
 
-/// perf's text for the size of a page.
+/// Formats the size of a page as perf does.
 fn page_size(bytes: u64) -> String {
     match bytes {
         0 => "N/A".to_owned(),

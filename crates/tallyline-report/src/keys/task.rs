@@ -56,7 +56,7 @@ pub(super) const SOCKET: Key = Key {
     text: number,
 };
 
-/// Three digits, as perf writes them; −01 where it is not known.
+/// Returns three digits, as perf writes them; −01 where it is not known.
 fn number(_: &super::Profile, value: u64, _: &super::Counts) -> String {
     if value == ABSENT { "-01".to_owned() } else { format!("{value:03}") }
 }

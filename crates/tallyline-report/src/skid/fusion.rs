@@ -22,7 +22,7 @@ const ENOUGH_BETWEEN: u64 = 8;
 /// in pairs that retire one after the other this is 1 in 40 or more.
 const BEHIND_PER_BETWEEN: u64 = 150;
 
-/// Samples around pairs of each kind.
+/// Numbers of samples around pairs of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct PairCounts {
     // between the halves, behind the jump
@@ -30,17 +30,17 @@ pub(crate) struct PairCounts {
 }
 
 impl PairCounts {
-    /// Adds samples between the halves of a pair.
+    /// Counts samples between the halves of a pair.
     pub(crate) fn between(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().0 += samples;
     }
 
-    /// Adds samples behind a pair.
+    /// Counts samples behind a pair.
     pub(crate) fn behind(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().1 += samples;
     }
 
-    /// Adds all of another.
+    /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &PairCounts) {
         for (pair, (between, behind)) in &other.counts {
             let own = self.counts.entry(*pair).or_default();
@@ -50,7 +50,7 @@ impl PairCounts {
     }
 }
 
-/// The reason for which pairs of a kind are taken for fused or not.
+/// The evidence by which pairs of a kind are taken for fused or not: the samples, or the vendor's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSource {
     /// The recording's own samples.
@@ -73,7 +73,7 @@ pub struct PairRule {
     pub source: RuleSource,
 }
 
-/// The pairs of a recording, and which of them its CPU retires as one instruction.
+/// The kinds of pairs in a recording, and which of them its CPU macro-fuses.
 #[derive(Clone, Debug, Default)]
 pub struct FusionRules {
     rules: BTreeMap<FusiblePair, PairRule>,
@@ -82,7 +82,8 @@ pub struct FusionRules {
 }
 
 impl FusionRules {
-    /// Decides for each kind of pair. `cpu_id` is perf's: vendor, family, model, stepping.
+    /// Decides for each kind of pair whether it is fused. `cpu_id` is perf's: vendor, family, model,
+    /// stepping.
     pub(crate) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
         let generation = cpu_id.and_then(Generation::of);
         let assumed = |pair: &FusiblePair| generation.is_some_and(|rules| rules.is_fused(pair));

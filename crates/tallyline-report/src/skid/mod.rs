@@ -9,7 +9,7 @@ pub use shift::EventShift;
 
 use std::fmt;
 
-/// The instruction that samples of imprecise events are charged to.
+/// The correction of skid: the instruction that samples of imprecise events are charged to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Skid {
     /// The one that they were taken at.
@@ -98,7 +98,7 @@ impl Rule {
     }
 }
 
-/// Samples at functions' first instructions, by what is known of the call.
+/// Numbers of samples at functions' first instructions, by what is known of the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Charged to the call or jump that the return address on the stack leads to.

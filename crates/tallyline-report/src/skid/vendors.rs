@@ -17,7 +17,7 @@ struct Pairs {
     conditions: &'static [JumpCondition],
 }
 
-/// CPUs with the same rules.
+/// A generation of CPUs with the same rules of macro-fusion.
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// The name that reports say.

@@ -7,7 +7,8 @@ const BASE: &str = include_str!("base.css");
 
 const HEAD: &str = include_str!("head.html");
 
-/// The head of a page up to its body. The title is markup; the style follows that of all pages.
+/// Returns the start of an HTML page up to its body. The title is markup; the style follows that of all
+/// pages.
 pub fn head(title: &str, style: &str) -> Result<String> {
     let fields = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
@@ -17,7 +18,7 @@ pub fn head(title: &str, style: &str) -> Result<String> {
     fill(HEAD, &fields)
 }
 
-/// Puts the fields into the frame, in one pass: what is in a field is not looked at.
+/// Fills the fields of a template in one pass: their contents are not searched for fields.
 pub fn fill(frame: &str, fields: &[(&str, String)]) -> Result<String> {
     let mut page = String::with_capacity(frame.len() * 8);
     let mut rest = frame;

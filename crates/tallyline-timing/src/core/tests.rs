@@ -55,7 +55,7 @@ fn run(operations: &[Operation], rounds: u64, mut address: impl FnMut(u64, usize
     cores.finish()
 }
 
-/// A line that was never touched, in a page that often is.
+/// Returns a line that was never touched, in a page that often is.
 fn far(round: u64) -> u64 {
     0x100_0000 + round * 64
 }

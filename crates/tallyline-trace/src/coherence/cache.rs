@@ -16,7 +16,7 @@ pub(crate) enum State {
     Modified,
 }
 
-/// A place for a line.
+/// A way of a set: the place of one line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
     /// The line's number.
@@ -35,14 +35,14 @@ pub(crate) struct Way {
     pub(crate) state: State,
 }
 
-/// The cache of a core. It has no memory of its own before the core's first access.
+/// The cache of a core. Allocates nothing before the core's first access.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     ways: Vec<Way>,
     clock: u64,
 }
 
-/// The places of a set.
+/// Returns the places of a set.
 fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
     let ways = geometry.ways() as usize;
     let start = (line % u64::from(geometry.sets())) as usize * ways;
@@ -50,7 +50,7 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 }
 
 impl Cache {
-    /// The line, if it is there; it is then the most recently used one.
+    /// Returns the line, if it is there, and makes it the most recently used one.
     #[inline]
     pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
@@ -60,14 +60,14 @@ impl Cache {
         Some(way)
     }
 
-    /// The line, if it is there.
+    /// Returns the line, if it is there.
     #[inline]
     pub(crate) fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
-    /// Puts a line in; the one that had to go for it, if any.
+    /// Inserts a line; returns the line that was evicted for it, if any.
     pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
@@ -92,13 +92,13 @@ impl Cache {
         self.peek(geometry, line).is_some()
     }
 
-    /// Puts a line in, in the place of the least recently used one of its set.
+    /// Inserts a line in the place of the least recently used one of its set.
     #[inline]
     pub fn fill(&mut self, geometry: Geometry, line: u64) {
         self.insert(geometry, line, 0, State::Exclusive);
     }
 
-    /// Takes a line out, if it is there.
+    /// Removes a line, if it is there.
     #[inline]
     pub fn invalidate(&mut self, geometry: Geometry, line: u64) {
         if let Some(way) = self.peek(geometry, line) {
@@ -106,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// All lines that are there.
+    /// Returns all lines that are there.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Way> {
         self.ways.iter().filter(|way| way.state != State::Invalid)
     }

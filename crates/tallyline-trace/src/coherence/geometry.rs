@@ -3,7 +3,7 @@
 /// The most cache lines that all caches together may hold; 48 bytes of memory each.
 const ENTRIES_LIMIT: u64 = 1 << 24;
 
-/// Cores, and what each one's cache is.
+/// The number of cores and the geometry of each one's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     cores: u16,
@@ -13,7 +13,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// So many cores, with a cache of `size` bytes each, in lines of `line` bytes, `ways` in a set.
+    /// Creates the geometry of `cores` cores, each with a cache of `size` bytes in lines of `line` bytes,
+    /// `ways` in a set.
     ///
     /// # Errors
     /// In words, if there is no such cache.
@@ -60,12 +61,12 @@ impl Geometry {
         self.cores
     }
 
-    /// Bytes of a line.
+    /// Returns bytes of a line.
     pub fn line(self) -> u32 {
         1 << self.line_bits
     }
 
-    /// Bytes of a cache.
+    /// Returns bytes of a cache.
     pub fn size(self) -> u64 {
         (u64::from(self.sets) * u64::from(self.ways)) << self.line_bits
     }
@@ -80,14 +81,14 @@ impl Geometry {
         self.sets
     }
 
-    /// The line of an address.
+    /// Returns the line of an address.
     #[inline]
     pub(super) fn line_of(self, address: u64) -> u64 {
         address >> self.line_bits
     }
 
-    /// The bytes of a line that an access touches, one bit each; a bit is more than a byte where a line
-    /// has more than 64.
+    /// Returns the bytes of a line that an access touches, one bit each; a bit is more than a byte where a
+    /// line has more than 64.
     #[inline]
     pub(super) fn byte_mask(self, offset: u64, size: u64) -> u64 {
         let granule = self.line_bits.saturating_sub(6);

@@ -160,7 +160,7 @@ impl Line {
         }
     }
 
-    /// The cores that have it.
+    /// Returns the cores that have it.
     pub(super) fn holders(&self) -> impl Iterator<Item = u16> {
         self.parts.iter().filter(|part| matches!(part.status, CopyStatus::Held)).map(|part| part.core)
     }
@@ -183,7 +183,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The index of a line.
+    /// Returns the index of a line.
     pub(super) fn index(&mut self, number: u64) -> Result<u32> {
         let next = self.lines.len() as u32;
         let index = *self.by_number.entry(number).or_insert(next);

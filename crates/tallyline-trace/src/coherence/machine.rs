@@ -38,7 +38,7 @@ impl AccessCounts {
         self.hits
     }
 
-    /// Returns the counts of those that did not, by reason, and of what writes took away.
+    /// Returns the counts of misses, by reason, and of invalidations.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines
@@ -62,7 +62,7 @@ impl AccessCounts {
     }
 }
 
-/// An instruction, and where in a line it accesses.
+/// An instruction with the offset in the line that it accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccessSite {
     /// The line's number: its address by its size.
@@ -224,7 +224,7 @@ impl CoherenceSummary {
     }
 }
 
-/// A machine that runs.
+/// A machine of cores with coherent caches that accesses are replayed on.
 #[derive(Clone, Debug)]
 pub struct Machine {
     geometry: Geometry,
@@ -254,7 +254,7 @@ impl LineAccess {
 }
 
 impl Machine {
-    /// A machine with empty caches.
+    /// Creates a machine with empty caches.
     pub fn new(geometry: Geometry) -> Self {
         Self {
             geometry,
@@ -272,8 +272,8 @@ impl Machine {
         self.geometry
     }
 
-    /// An access of a core (modulo how many there are) to `size` bytes by an instruction, of which
-    /// `instruction` is the index. Bytes beyond the end of the address space are left out.
+    /// Replays an access of a core (modulo the number of cores) to `size` bytes by the instruction of this
+    /// index. Bytes beyond the end of the address space are left out.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with too many different lines.
@@ -389,7 +389,8 @@ impl Machine {
         }
     }
 
-    /// If a core has the line modified, says to those that lost it what it wrote.
+    /// Publishes the writes of the core that has the line modified to the cores that lost it, if there is
+    /// one.
     fn publish_of_owner(&mut self, index: u32) -> bool {
         let line = self.directory.line(index);
         // who has it modified has it alone
@@ -433,7 +434,7 @@ impl Machine {
         any
     }
 
-    /// A line that had to go for another.
+    /// Counts the eviction of a line.
     fn replace(&mut self, core: u16, evicted: &Way) {
         let line = self.directory.line(evicted.index);
         line.publish(evicted.written);
@@ -442,7 +443,7 @@ impl Machine {
         self.total.writebacks += u64::from(evicted.state == State::Modified);
     }
 
-    /// The counts. Conflicts and lines are in no order.
+    /// Ends the replay and returns the counts. Conflicts and lines are in no order.
     pub fn finish(mut self) -> CoherenceSummary {
         for cache in &self.caches {
             for way in cache.lines() {
@@ -470,7 +471,7 @@ fn count_use(way: &mut Way, store: bool) {
     way.reads += u64::from(!store);
 }
 
-/// A line leaves a cache: its accesses go to the line's counts.
+/// Adds the accesses of a line that leaves a cache to the line's counts.
 fn leave(counts: &mut LineCounts, way: &Way) {
     counts.reads += way.reads;
     counts.writes += way.writes;

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// The most points of synchronisation whose order is held; 8 bytes of memory each.
 const POINTS_LIMIT: u64 = 1 << 25;
 
-/// The order of atomic instructions.
+/// The order in which atomic instructions are replayed: as recorded, or as the quanta have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOrder {
     /// As the quantum has it.
@@ -32,13 +32,13 @@ pub enum AtomicOrder {
 pub struct ReplayOptions {
     /// Instructions that a thread runs before the next thread's turn.
     pub quantum: u64,
-    /// The order of atomic instructions.
+    /// The order in which atomic instructions are replayed: as recorded, or as the quanta have it.
     pub atomics: AtomicOrder,
     /// The process whose threads run: processes do not share addresses.
     pub process: u32,
 }
 
-/// Threads and the cores that they ran on, and how often their order was held.
+/// Statistics of a replay: threads and their cores, and how often the recorded order was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
@@ -77,7 +77,7 @@ impl ReplayStats {
     }
 }
 
-/// Cores that accesses are replayed on.
+/// A model of cores that accesses are replayed on.
 pub trait CoreModel {
     /// Returns how many cores there are.
     fn cores(&self) -> u16;
@@ -161,7 +161,7 @@ pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
     Ok(course)
 }
 
-/// Nobody did anything: the next ones to do something do it in the next round. Whether there are any.
+/// Advances all streams to the earliest next event after a round without one; returns false if there is none.
 fn skip_to_next_event<S: ReadAt + ?Sized>(streams: &mut [EventStream<'_, S>], quantum: u64) -> bool {
     let idle = |stream: &EventStream<'_, S>| match stream.next {
         Some(Event::Access(access)) => Some(access.now.saturating_sub(stream.position) / quantum),
@@ -272,7 +272,7 @@ impl SyncOrder {
         first.is_none_or(|(first, _)| *first >= number) || std::mem::take(&mut self.forced)
     }
 
-    /// A thread passes its point of a class; this is the one after it.
+    /// Lets a thread pass its point of a class; `after` is the one that follows it.
     fn pass(&mut self, class: SyncClass, place: usize, point: Option<u64>, after: Option<u64>) {
         let next = &mut self.next[class as usize];
         if let Some(point) = point {

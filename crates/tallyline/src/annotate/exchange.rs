@@ -190,7 +190,7 @@ impl Member {
         }
     }
 
-    /// The parser bounds how deep a document nests.
+    /// Returns the parser bounds how deep a document nests.
     fn into_member(self, number: u32) -> members::Member {
         let place = (self.offset, self.size);
         members::Member::new(number, self.ty, self.name, place, self.truncated, members_of(self.children))

@@ -14,7 +14,7 @@ pub(super) struct Row {
 
 const BAR: Style = Style::new().invert();
 
-/// The style of a share, as perf chooses colours.
+/// Returns the style of a share, as perf chooses colours.
 fn of_share(percent: Option<f64>) -> Style {
     match percent {
         Some(percent) if percent >= 5.0 => AnsiColor::Red.on_default(),
@@ -71,7 +71,7 @@ pub(super) fn frame(browser: &mut Browser<'_>, width: usize, height: usize) -> V
 /// The blanks in front of a line without branches.
 const FOLD: &str = "  ";
 
-/// A text without so many columns of its start.
+/// Returns a text without so many columns of its start.
 fn moved(text: &str, columns: usize) -> &str {
     &text[columns::prefix(text, columns).len()..]
 }
@@ -97,7 +97,7 @@ fn printed(text: &str) -> String {
     printable(text.replace('\t', " ").as_bytes()).into_owned()
 }
 
-/// Exactly so many columns.
+/// Cuts or pads a text to exactly `width` columns.
 fn fitted(text: &str, width: usize) -> String {
     columns::padded(columns::prefix(&printed(text), width), width, true)
 }

@@ -49,7 +49,7 @@ const SEQUENCES: [(&[u8], Key); 19] = [
     (b"\x1b[11~", Key::Char('h')),
 ];
 
-/// The keys that some bytes stand for. What is not known is left out: a sequence to its last byte.
+/// Returns the keys that some bytes stand for. What is not known is left out: a sequence to its last byte.
 pub(super) fn decode(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;

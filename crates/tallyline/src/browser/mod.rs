@@ -17,11 +17,11 @@ use keys::Key;
 pub(crate) trait Source {
     /// Returns the number of root pages: one for each event.
     fn roots(&self) -> usize;
-    /// One of them.
+    /// Returns one of the root pages.
     fn root(&self, index: usize) -> Page;
     /// Opens a line's page: types and their fields, or the code with `code`.
     fn open(&self, target: Target, code: bool) -> Option<Page>;
-    /// The sort keys of the first pages; none where they have none.
+    /// Returns the sort keys of the first pages; `None` where they have none.
     fn sort_keys(&self) -> Option<String>;
     /// Makes the first pages anew by other sort keys.
     fn sort(&self, keys: &str) -> Result<(), String>;

@@ -24,7 +24,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Its text without a limit; cells side by side.
+    /// Returns its text without a limit; cells side by side.
     fn whole(&self) -> Cow<'_, str> {
         if self.cells.is_empty() { self.text.as_str().into() } else { self.cells.join("  ").into() }
     }
@@ -55,7 +55,7 @@ impl Page {
         page
     }
 
-    /// A page of lines with cells.
+    /// Returns a page of lines with cells.
     pub(crate) fn of_columns(title: String, columns: Vec<Column>, lines: Vec<Line>) -> Page {
         let mut page = Page::new(title, Vec::new(), lines);
         page.columns = columns;
@@ -67,8 +67,7 @@ impl Page {
         !self.columns.is_empty()
     }
 
-    /// The head of the columns, and what lays out lines of them: widths are those of the lines that are looked at
-    /// now or were before.
+    /// Returns the heading of the columns and their layout: widths are those of the lines seen now or before.
     pub(super) fn layout(&mut self, rows: usize, fit: &Fit) -> Option<ColumnWidths> {
         if self.columns.is_empty() {
             return None;
@@ -92,7 +91,7 @@ impl Page {
         self.selected = largest.map_or(0, |(position, _)| position);
     }
 
-    /// The lines to draw in so many rows, and whether each is the selected one.
+    /// Returns the lines to draw in so many rows, each with a flag for the selected one.
     pub(super) fn window(&mut self, rows: usize) -> impl Iterator<Item = (&Line, bool, bool)> {
         let rows = rows.max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
@@ -147,7 +146,7 @@ impl Page {
         self.step(0);
     }
 
-    /// The line above in the tree.
+    /// Selects the parent line in the tree.
     pub(super) fn select_parent(&mut self) -> bool {
         let Some(depth) = self.current().map(|line| line.depth) else { return false };
         let above = self.visible[..self.selected].iter().rposition(|index| self.lines[*index].depth < depth);
@@ -191,7 +190,7 @@ impl Page {
         self.selected = self.selected.min(self.visible.len().saturating_sub(1));
     }
 
-    /// The page as text: what `P` writes, with names whole.
+    /// Returns the page as text: what `P` writes, with names whole.
     pub(super) fn text(&self) -> String {
         let fit = Fit::default();
         let lines = || self.visible.iter().map(|index| &self.lines[*index]);
@@ -220,7 +219,7 @@ impl ColumnWidths {
         columns::line(&self.columns, &self.widths, titles, &self.fit)
     }
 
-    /// A line of cells.
+    /// Returns a line of cells.
     pub(super) fn line(&self, cells: &[String]) -> String {
         columns::line(&self.columns, &self.widths, cells.iter().map(String::as_str), &self.fit)
     }

@@ -17,12 +17,12 @@ pub(super) fn write(shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The text of a command: a line break would end it, and names come from a file.
+/// Returns the text of a command: a line break would end it, and names come from a file.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a command.
+/// Returns a property of a command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -185,7 +185,7 @@ fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {
 }
 
 impl Shown<'_> {
-    /// The type, and the member or group if it is about one.
+    /// Returns the type, and the member or group if it is about one.
     fn subject(&self) -> String {
         match self.finding.member() {
             Some(member) => format!("{}.{member}", self.finding.ty()),

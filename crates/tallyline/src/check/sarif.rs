@@ -93,7 +93,7 @@ fn location(path: &str, has_root: bool) -> Value {
     }
 }
 
-/// A path as a reference: relative ones stay so, others become `file:`.
+/// Returns a path as a reference: relative ones stay so, others become `file:`.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.trim_start_matches("./").bytes() {

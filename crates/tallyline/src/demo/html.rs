@@ -44,7 +44,7 @@ impl Page {
     }
 }
 
-/// The page.
+/// Returns the page.
 fn render(results: &Results) -> Result<String> {
     let machine = &results.machine;
     let kind = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };
@@ -81,7 +81,7 @@ fn render(results: &Results) -> Result<String> {
     fill(FRAME, &fields)
 }
 
-/// Day and time of day, in UTC.
+/// Formats the date and the time of day in UTC.
 fn date(unix_time: u64) -> String {
     let (days, seconds) = (unix_time / 86_400, unix_time % 86_400);
     // Howard Hinnant's `civil_from_days`: years that begin in March end with the leap day
@@ -104,7 +104,7 @@ fn class(family: Family) -> &'static str {
     }
 }
 
-/// Shared atomics at their best and ours, with all threads.
+/// Returns the best shared atomics and our counters, with all threads.
 fn rivals(results: &Results) -> Option<(&Case, &Case)> {
     let threads = results.most_threads();
     Some((results.best_atomics(threads)?, results.case(&LABELS[ONE_COMMIT], threads)?))
@@ -129,7 +129,7 @@ fn title(results: &Results) -> String {
     }
 }
 
-/// The rest of the sentence on top.
+/// Returns the rest of the sentence on top.
 fn lede(results: &Results) -> String {
     let costs = results.comparison().unwrap_or_else(|| "Nothing could be measured".into());
     escape(&format!("That is {costs}, on this machine; {}.", results.verdict()))
@@ -229,7 +229,7 @@ fn ratio_words(results: &Results) -> String {
     )
 }
 
-/// A section of its own, where there is more than one number of threads.
+/// Returns a section of its own, where there is more than one number of threads.
 fn more_threads(results: &Results) -> String {
     if results.threads.len() < 2 {
         return String::new();

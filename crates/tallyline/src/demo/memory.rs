@@ -61,8 +61,8 @@ pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     })
 }
 
-/// Makes `counters` counters on a made-up machine, and lets threads on up to two real CPUs count
-/// with each of them.
+/// Creates `counters` counters on a synthetic machine, counts with each of them on up to two real CPUs, and
+/// measures their memory.
 pub(crate) fn of_many(counters: usize, cpus: &[usize]) -> Result<Footprint> {
     // the numbers of the real CPUs are among the possible ones: their threads count there
     let real = Topology::current()?.possible().last().map_or(0, CpuId::get);

@@ -55,7 +55,7 @@ impl Svg {
     }
 }
 
-/// A bar with what is written beside it.
+/// A bar with its label.
 pub(crate) struct Bar {
     /// Its name, to the left.
     pub(crate) name: String,
@@ -77,7 +77,7 @@ pub(crate) struct Panel {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Panels of bars on one scale.
+/// Draws panels of bars on one scale.
 pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Panel]) -> String {
     const LEFT: f64 = 176.0;
     const RIGHT: f64 = 560.0;
@@ -173,7 +173,7 @@ pub(crate) struct Axes<'a> {
     pub(crate) landmarks: &'a [(f64, &'a str)],
 }
 
-/// Lines over a logarithmic x.
+/// Draws lines over a logarithmic x axis.
 pub(crate) fn lines(words: &Words<'_>, axes: &Axes<'_>, series: &[Series]) -> String {
     const LEFT: f64 = 58.0;
     const RIGHT: f64 = 530.0;
@@ -295,7 +295,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// From 0 to something round above `most`.
+    /// Returns a linear scale from 0 to a round number above `most`.
     fn linear(most: f64, from: f64, to: f64) -> Scale {
         let most = if most > 0.0 { most } else { 1.0 };
         let rough = most / 5.0;
@@ -313,7 +313,7 @@ impl Scale {
         Scale { log: true, start: low, end: high, from, to, ticks: Vec::new() }
     }
 
-    /// Logarithmic between whole decades.
+    /// Returns a logarithmic scale between whole decades.
     fn log_decades(low: f64, high: f64, from: f64, to: f64) -> Scale {
         let low = positive(low);
         let (first, last) = (low.log10().floor() as i32, high.max(low).log10().ceil() as i32);
@@ -336,7 +336,7 @@ fn positive(low: f64) -> f64 {
     if low.is_finite() && low > 0.0 { low } else { 1.0 }
 }
 
-/// A tick's number, without digits that say nothing.
+/// Returns a tick's number, without digits that say nothing.
 fn tick_label(value: f64) -> String {
     if value >= 1000.0 {
         return super::figures::count(value.round() as u64);

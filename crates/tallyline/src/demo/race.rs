@@ -80,7 +80,7 @@ pub(crate) fn run(
     })
 }
 
-/// The order of the ways in a round: everyone is first once in a while, and everyone's neighbours
+/// Returns the order of the ways in a round: everyone is first once in a while, and everyone's neighbours
 /// change sides.
 fn order(round: usize, ways: usize) -> impl Iterator<Item = usize> {
     let backwards = round % 2 == 1;

@@ -19,7 +19,7 @@ pub(crate) const POSSIBLE: u32 = 192;
 /// CPUs that are plugged into it.
 pub(crate) const PRESENT: u32 = 32;
 
-/// The object of one read.
+/// The object of one read: a counter, a group, or all counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
@@ -34,7 +34,7 @@ pub(crate) enum What {
 impl What {
     pub(crate) const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
-    /// For people.
+    /// Returns the name that people read.
     pub(crate) fn name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
@@ -196,7 +196,7 @@ fn read_shared(store: &Store, what: What, times: u64) {
     }
 }
 
-/// The library counts on behalf of CPUs only that this kernel cannot have.
+/// Returns the library counts on behalf of CPUs only that this kernel cannot have.
 fn first_unreal_cpu() -> Result<u32> {
     let last = Topology::current()?.possible().last().map_or(0, CpuId::get);
     let first = (last + 1).next_multiple_of(64);
@@ -285,7 +285,7 @@ impl<'r> Read<'r> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Costs as another machine could have them.
+    /// Returns costs as another machine could have them.
     pub(crate) fn sample() -> Vec<Cost> {
         let cost = |case, what: What, made_up, cpus: usize| {
             let (first, each) = [(5.0, 0.6), (25.0, 1.4), (80.0, 8.6)][what as usize];

@@ -10,7 +10,7 @@ use serde::Serialize;
 use statctr::{FallbackReason, Mode};
 use tallyline_support::{Machine, Summary};
 
-/// Everything. The fields are what `--json` prints, under `schema` 1.
+/// All results of the demo. The fields are what `--json` prints, under `schema` 1.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     /// Version of this structure.
@@ -61,7 +61,7 @@ pub(crate) struct Results {
     pub(crate) page: Option<String>,
 }
 
-/// One way to count at one number of threads.
+/// The result of one counting method at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     pub(crate) case: &'static str,
@@ -93,7 +93,7 @@ pub(crate) struct Ratio {
     pub(crate) max: f64,
 }
 
-/// The cases that a race came to; one for each of [`LABELS`].
+/// Returns the cases that a race came to; one for each of [`LABELS`].
 pub(crate) fn cases(threads: usize, outcomes: &[Outcome]) -> Vec<Case> {
     let case = |(label, outcome): (&'static Label, &Outcome)| {
         let all = Summary::of(&outcome.nanoseconds)?;
@@ -130,29 +130,29 @@ pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
 }
 
 impl Results {
-    /// The case of a way at a number of threads.
+    /// Returns the case of a way at a number of threads.
     pub(crate) fn case(&self, label: &Label, threads: usize) -> Option<&Case> {
         self.cases.iter().find(|case| case.threads == threads && case.label == label)
     }
 
-    /// The ratio of a way over one commit.
+    /// Returns the ratio of a way over one commit.
     pub(crate) fn ratio(&self, label: &Label, threads: usize) -> Option<&Ratio> {
         self.ratios.iter().find(|ratio| ratio.threads == threads && ratio.over == label.key)
     }
 
-    /// The most threads that were measured.
+    /// Returns the largest number of threads that was measured.
     pub(crate) fn most_threads(&self) -> usize {
         self.threads.last().copied().unwrap_or(1)
     }
 
-    /// The shared atomics that did best at a number of threads: what ours are held against.
+    /// Returns the shared atomics that did best at a number of threads: what ours are held against.
     pub(crate) fn best_atomics(&self, threads: usize) -> Option<&Case> {
         let atomics =
             self.cases.iter().filter(|case| case.threads == threads && case.label.family == Family::Atomics);
         atomics.min_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    /// The costs of reading something, on this machine or on the made-up one.
+    /// Returns the costs of reading something, on this machine or on the made-up one.
     pub(crate) fn reads_of(
         &self,
         what: What,
@@ -164,13 +164,13 @@ impl Results {
             .filter(move |cost| cost.what == what && cost.case == case && cost.made_up == made_up)
     }
 
-    /// Packets that were counted with our counters, in all.
+    /// Returns the number of packets that our counters counted, in all.
     pub(crate) fn packets(&self) -> u64 {
         let ours = self.exactness.iter().filter(|check| check.case.starts_with("statctr"));
         ours.map(|check| check.packets).sum()
     }
 
-    /// All of it in a sentence: what it costs, and whether anything was lost.
+    /// Returns all of it in a sentence: what it costs, and whether anything was lost.
     pub(crate) fn sentence(&self) -> String {
         let threads = self.most_threads();
         let costs = match (self.best_atomics(threads), self.case(&LABELS[ONE_COMMIT], threads), self.factor())
@@ -209,7 +209,7 @@ impl Results {
     }
 }
 
-/// A factor in words.
+/// Returns a factor in words.
 fn compare(factor: f64) -> String {
     if factor >= 1.05 {
         format!("{} times less", ratio(factor))

@@ -14,7 +14,7 @@ const DIM: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Blue and yellow, which nearly all people tell apart.
+/// Returns the colour of a family: blue or yellow, which nearly everybody tells apart.
 fn style(family: Family) -> Style {
     match family {
         Family::Nobody => DIM,
@@ -23,7 +23,7 @@ fn style(family: Family) -> Style {
     }
 }
 
-/// Writes JSON.
+/// Writes all results as JSON.
 pub(crate) fn write_json(out: &mut dyn Write, results: &Results) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, results)?;
     Ok(writeln!(out)?)
@@ -47,7 +47,7 @@ fn width() -> usize {
     terminal.map_or(80, |(width, _)| usize::from(width.0)).clamp(60, 120)
 }
 
-/// Writes everything for people.
+/// Writes all results as text.
 pub(crate) fn write(out: &mut dyn Write, results: &Results) -> Result<()> {
     let mut text = Vec::new();
     Table { out: &mut text, width: width(), unicode: unicode() }.all(results)?;
@@ -57,7 +57,7 @@ pub(crate) fn write(out: &mut dyn Write, results: &Results) -> Result<()> {
     Ok(out.write_all(&text)?)
 }
 
-/// The few characters of the table that not all terminals have, in others.
+/// Returns the few characters of the table that not all terminals have, in others.
 fn ascii(text: &str) -> String {
     text.replace('…', "-").replace("µs", "us")
 }
@@ -100,7 +100,7 @@ impl Table<'_> {
         Ok(writeln!(self.out, "\n{BOLD}{title}{BOLD:#}  {rest}")?)
     }
 
-    /// A name in its family's colour.
+    /// Returns a name in its family's colour.
     fn name(&self, label: &Label) -> String {
         let style = style(label.family);
         format!("{style}{:NAME$}{style:#}", label.name)
@@ -159,7 +159,7 @@ impl Table<'_> {
         bar
     }
 
-    /// A line for each number of threads, where they are more than two.
+    /// Writes a line for each number of threads, where there are more than two.
     fn by_threads(&mut self, results: &Results) -> Result<()> {
         let names = ["atomics", "padded", "four updates", "one commit"];
         let heads: String = names.iter().map(|name| format!("{name:>14}")).collect();
@@ -292,7 +292,7 @@ impl Table<'_> {
         self.paragraph(&results.headline, if results.exact { BOLD } else { BAD })
     }
 
-    /// Broken between words where a terminal would break it anywhere; in a file it stays a line.
+    /// Writes a paragraph: on a terminal broken between words, in a file as one line.
     fn paragraph(&mut self, text: &str, style: Style) -> Result<()> {
         if !std::io::stdout().is_terminal() {
             return Ok(writeln!(self.out, "{style}{text}{style:#}")?);

@@ -48,14 +48,14 @@ struct Packet {
     length: u32,
 }
 
-/// One packet of each interface: what a thread carries again and again.
+/// One packet of each interface, which a thread counts over and over.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Ring([Packet; INTERFACES]);
 
 impl Ring {
-    /// A ring that starts at another interface for each of several threads, so that they do not
-    /// run after one another all the time.
+    /// Creates a ring that starts at another interface for each of several threads, so that they do not run
+    /// after one another all the time.
     pub(crate) fn new(thread: usize, threads: usize) -> Ring {
         let first = thread * INTERFACES / threads.max(1);
         Ring(std::array::from_fn(|place| {
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// One way to count packets.
+/// A method of counting packets.
 pub(crate) trait Way: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);
@@ -166,7 +166,7 @@ impl Count for &Padded {
 /// The groups of all interfaces.
 pub(crate) type Groups = [Traffic; INTERFACES];
 
-/// Groups in `pool`, all zero.
+/// Creates groups in `pool`, all zero.
 pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
     let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
     Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
@@ -204,7 +204,7 @@ impl Count for OneCommit<'_> {
     }
 }
 
-/// Whose counters a way uses.
+/// The kind of counters that a method uses: none, atomics, or ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Nobody's: it does not count.
@@ -230,7 +230,7 @@ const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
     Label { key, name, family }
 }
 
-/// The ways, as they are shown.
+/// The methods, with their names as shown.
 pub(crate) const LABELS: [Label; 5] = [
     label("shared-atomic/packed", "shared atomics", Family::Atomics),
     label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
@@ -239,10 +239,10 @@ pub(crate) const LABELS: [Label; 5] = [
     label("loop", "the loop alone", Family::Nobody),
 ];
 
-/// The place of the way that we recommend in [`LABELS`].
+/// The index of the recommended method in [`LABELS`].
 pub(crate) const ONE_COMMIT: usize = 3;
 
-/// The counters that the ways count with.
+/// The counters of all methods.
 pub(crate) struct Store {
     packed: Packed,
     padded: Padded,
@@ -251,7 +251,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Makes them, ours in `pool`.
+    /// Creates the counters, ours in `pool`.
     pub(crate) fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
         Ok(Box::new(Store {
             packed: Packed::default(),
@@ -261,7 +261,7 @@ impl Store {
         }))
     }
 
-    /// The ways, in the order of [`LABELS`].
+    /// Returns the ways, in the order of [`LABELS`].
     pub(crate) fn ways(&self) -> [Box<dyn Way + '_>; 5] {
         [
             Box::new(&self.packed),
@@ -272,12 +272,12 @@ impl Store {
         ]
     }
 
-    /// The groups of the way that we recommend.
+    /// Returns the groups of the recommended method.
     pub(crate) fn groups(&self) -> &Groups {
         &self.together
     }
 
-    /// One of the shared atomics.
+    /// Returns one of the shared atomics.
     pub(crate) fn shared_word(&self, interface: usize, item: usize) -> &AtomicU64 {
         &self.packed.0[interface][item]
     }

@@ -36,7 +36,8 @@ pub(super) fn root_causes(changes: &[TypeChange]) -> Vec<RootCause> {
     roots
 }
 
-/// The bytes by which a type changed, without the sign; for an added or removed type those that it has.
+/// Returns the bytes by which a type changed, without the sign; for an added or removed type those that it
+/// has.
 fn impact(change: &TypeChange) -> u128 {
     change.growth().unsigned_abs()
 }

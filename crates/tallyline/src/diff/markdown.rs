@@ -93,7 +93,7 @@ fn members(change: &TypeChange) -> String {
     parts.join(", ")
 }
 
-/// A name as code. A cell ends at a bar and a row at a line break, and names come from a file.
+/// Returns a name as code. A cell ends at a bar and a row at a line break, and names come from a file.
 fn code(name: &str) -> String {
     let clean: String = name
         .chars()

@@ -31,7 +31,7 @@ trait Report {
     fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()>;
 }
 
-/// Does what the command line says; whether anything differs.
+/// Runs `tallyline diff`; returns whether anything differs.
 pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     let names = |lists: &[String]| -> Vec<String> {
         lists.iter().flat_map(|list| split(list)).map(String::from).collect()

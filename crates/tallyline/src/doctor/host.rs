@@ -46,7 +46,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The machine that the program runs on.
+    /// Returns the machine that the program runs on.
     pub(super) fn here() -> Host {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Host {
@@ -107,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Hardware events by the kernel's list of PMUs: `cpu`, `cpu_core` and `cpu_atom`, or Arm's.
+    /// Checks for hardware events by the kernel's list of PMUs: `cpu`, `cpu_core` and `cpu_atom`, or Arm's.
     fn hardware_events(&self) -> Finding {
         let name = "hardware events";
         let devices = std::fs::read_dir(self.root.join("sys/bus/event_source/devices"));
@@ -148,7 +148,7 @@ impl Host {
         }
     }
 
-    /// The right to record, by the effective capabilities and the kernel's setting.
+    /// Returns the right to record, by the effective capabilities and the kernel's setting.
     fn permission(&self) -> Finding {
         const PERFMON: u32 = 38;
         const SYS_ADMIN: u32 = 21;
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A machine of files in a new folder.
+    /// Returns a machine of files in a new folder.
     fn host(name: &str, files: &[(&str, &str)]) -> Host {
         let root = std::env::temp_dir().join(format!("tallyline-doctor-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);

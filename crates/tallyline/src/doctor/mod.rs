@@ -64,8 +64,8 @@ fn text(found: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// `{"schema":1,"checks":[{"name","status","found","advice"}]}`: `status` is `works`, `limited` or `missing`, `advice`
-/// null where there is nothing to do.
+/// Writes `{"schema":1,"checks":[{"name","status","found","advice"}]}`: `status` is `works`, `limited` or
+/// `missing`, `advice` is null where there is nothing to do.
 fn json(found: &[Finding], out: &mut dyn Write) -> Result<()> {
     let check = |one: &Finding| {
         let advice = Some(&one.advice).filter(|advice| !advice.is_empty());

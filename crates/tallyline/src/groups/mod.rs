@@ -27,7 +27,7 @@ struct Grouped<'t> {
     found: Found,
 }
 
-/// Does what the command line says.
+/// Runs `tallyline groups`.
 pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();

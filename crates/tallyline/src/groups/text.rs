@@ -99,7 +99,7 @@ fn detail(line: u64, of: &Grouped<'_>, group: &Group, out: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Names, those of another group by the name of that.
+/// Lists names with commas between; members of another group are listed by that group's name.
 fn list(of: &Grouped<'_>, group: &Group, foreign: &[&Foreign]) -> String {
     let mut names: Vec<String> = Vec::new();
     for one in foreign {

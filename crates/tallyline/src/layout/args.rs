@@ -204,7 +204,7 @@ impl LayoutArgs {
         })
     }
 
-    /// The file, and the types that are asked for.
+    /// Returns the file, and the types that are asked for.
     fn file_and_names(&self) -> Result<(PathBuf, Names)> {
         let (file, operands) = operands::split(&self.operands, self.file.as_deref());
         let mut names = Names::default();

@@ -12,7 +12,7 @@ use tallyline_layout::query::Filter;
 /// The kernel's own description of its types.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
-/// The query.
+/// The query of a layout command.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// The types of these names, or all.
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
     Enumerator(String),
 }
 
-/// The output for a type.
+/// The output for each type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Its definition.
@@ -53,7 +53,7 @@ pub(crate) enum Show {
     Unit,
 }
 
-/// All of it.
+/// A layout command: the files to read, the query and the output.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) files: Vec<PathBuf>,
@@ -111,8 +111,8 @@ impl Default for Job {
 }
 
 impl Job {
-    /// Reads the types that it takes; where they are too if a name has several, which are told apart
-    /// by that.
+    /// Reads the types of the job; with their source positions if a name has several types, which are told
+    /// apart by these.
     pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
         let types = self.read()?;
         match &self.ask {
@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// Reads the types that it takes.
+    /// Reads the types of the job.
     pub(crate) fn read(&self) -> Result<Types> {
         let parts = self.files.iter().map(|file| {
             let types = source::read_first(file, &self.formats, &self.request(), self.btf_base.as_deref())?;
@@ -149,7 +149,7 @@ impl Job {
         of_types && matches!(self.show, Show::Definition | Show::Compilable)
     }
 
-    /// The file whose types can be shown part by part; none if they are needed together.
+    /// Returns the file whose types can be shown part by part; `None` if they are needed together.
     pub(crate) fn in_parts(&self) -> Option<&Path> {
         let all = matches!(&self.ask, Ask::Types(names) if names.is_empty());
         let together = self.sort

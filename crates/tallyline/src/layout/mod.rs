@@ -27,7 +27,7 @@ use job::{Ask, Job, Show};
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_support::output::{Color, Output};
 
-/// Does what the command line says.
+/// Runs `tallyline layout`.
 pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
     let mut job = args.job()?;
     let colored = match &args.output {
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
     Ok(())
 }
 
-/// The types that are asked for, and the names that there is no type of.
+/// Returns the types that are asked for, and the names that there is no type of.
 fn chosen<'j>(job: &'j Job, types: &Types) -> (Vec<TypeId>, Vec<&'j str>) {
     match &job.ask {
         Ask::Types(names) if !names.is_empty() => names.resolve(types),

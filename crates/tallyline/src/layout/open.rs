@@ -67,7 +67,7 @@ fn cannot(path: &Path) -> String {
     format!("cannot read {}", path.display())
 }
 
-/// A pipe's bytes as a file.
+/// Returns a pipe's bytes as a file.
 fn copied(path: &Path) -> Result<File> {
     // nobody panics while holding it
     let mut copied = COPIED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -93,7 +93,7 @@ fn copied(path: &Path) -> Result<File> {
     Ok(again)
 }
 
-/// A file that goes when it is closed.
+/// Returns a file that goes when it is closed.
 fn unnamed() -> io::Result<File> {
     let folder = std::env::temp_dir();
     let mut number = 0;

@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::is_readable;
 
-/// The file, and the types that are asked for. The last operand is the file if it is named like one,
-/// opens as ELF or BTF, or is a regular file behind types; without one it is the running kernel.
-/// `file` forces it.
+/// Returns the file, and the types that are asked for. The last operand is the file if it is named like one,
+/// opens as ELF or BTF, or is a regular file behind types; without one it is the running kernel. `file`
+/// forces it.
 pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<String>) {
     if let Some(file) = file {
         return (file.to_path_buf(), operands.to_vec());

@@ -12,7 +12,7 @@ pub(crate) struct Names {
     names: Vec<Name>,
 }
 
-/// One of them.
+/// A type's name or pattern on the command line.
 #[derive(Debug)]
 pub(crate) struct Name {
     text: String,
@@ -27,7 +27,7 @@ impl Name {
         &self.text
     }
 
-    /// The types of this name, or all that fit the pattern.
+    /// Returns the types of this name, or all that fit the pattern.
     pub(crate) fn find(&self, types: &Types, definitions: &mut Definitions<'_>) -> Vec<TypeId> {
         if self.first {
             return lookup::find(types, self.text.as_bytes()).into_iter().collect();
@@ -51,7 +51,7 @@ impl Names {
         self.names.is_empty()
     }
 
-    /// The names.
+    /// Returns the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter()
     }
@@ -109,7 +109,7 @@ impl Names {
         self.names.iter().any(|name| !name.is_pattern && name.find(types, &mut definitions).len() > 1)
     }
 
-    /// The types of the names, and the names that there is no type of.
+    /// Returns the types of the names, and the names that there is no type of.
     pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         let mut definitions = Definitions::new(types);

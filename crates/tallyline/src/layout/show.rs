@@ -25,7 +25,7 @@ const PIECE: usize = 64;
 /// The maximum depth of the tree of containing types; nothing in practice nests deeper.
 const DEPTH_LIMIT: usize = 64;
 
-/// Shows what is asked; the names that there is no type of.
+/// Shows the requested types; returns the names that match none.
 pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Result<Vec<&'j str>> {
     let mut missing = Vec::new();
     if matches!(&job.ask, Ask::Types(names) if names.is_empty()) {
@@ -71,7 +71,7 @@ pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Resu
     Ok(missing)
 }
 
-/// The types of a name, or one that others only refer to; for pahole the first.
+/// Returns the types of a name, or one that others only refer to; for pahole the first.
 fn mentioned(job: &Job, definitions: &mut Definitions<'_>, types: &Types, name: &str) -> Vec<TypeId> {
     let found = if job.stop_at_missing { Vec::new() } else { definitions.called(name.as_bytes()) };
     match found.is_empty() {
@@ -80,7 +80,7 @@ fn mentioned(job: &Job, definitions: &mut Definitions<'_>, types: &Types, name: 
     }
 }
 
-/// Every type; in parallel where that shows the same.
+/// Shows every type; in parallel where the output is the same.
 fn all(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
     let order = match job.show {
         Show::Compilable => None,
@@ -202,7 +202,7 @@ fn pieces(
     })
 }
 
-/// The records that pass the filter, in the order that they are shown in.
+/// Returns the records that pass the filter, in the order that they are shown in.
 pub(crate) fn filtered(job: &Job, types: &Types) -> Vec<TypeId> {
     let mut packed = Packed::new(types);
     let records = Records::new(job, types);
@@ -285,7 +285,7 @@ impl<'j, 't> Shower<'j, 't> {
         Done::Text(self.printer.take())
     }
 
-    /// Of definitions of one name those that one program can hold: the first, where it is to compile.
+    /// Keeps those definitions of one name that one program can hold: the first, if the output is to compile.
     fn that_compile(&self, mut found: Vec<TypeId>, name: &str, definitions: &Definitions<'_>) -> Vec<TypeId> {
         if self.job.show == Show::Compilable && found.len() > 1 && !is_pattern(name) {
             let places: Vec<String> = found.iter().filter_map(|id| definitions.place(*id)).collect();
@@ -299,8 +299,8 @@ impl<'j, 't> Shower<'j, 't> {
         found
     }
 
-    /// One of several that were asked for: an empty line behind it. What tells it from others of its
-    /// name is before it, or in its line.
+    /// Shows one of several requested types, followed by an empty line. The place that tells it from others
+    /// of its name goes before it, or into its line.
     fn one_of_some(
         &mut self,
         id: TypeId,
@@ -361,7 +361,7 @@ impl<'j, 't> Shower<'j, 't> {
         self.printer.append(&line);
     }
 
-    /// The columns behind a name, by what they are called in JSON.
+    /// Returns the columns behind a name, by what they are called in JSON.
     fn numbers(&self, id: TypeId) -> Vec<(&'static str, u64)> {
         let types = self.types;
         let record = types.as_record(id).map(|(_, record)| record);
@@ -379,7 +379,7 @@ impl<'j, 't> Shower<'j, 't> {
         }
     }
 
-    /// The unit that a type was found in; BTF's only one is the file.
+    /// Returns the unit that a type was found in; BTF's only one is the file.
     fn unit(&self, id: TypeId) -> &[u8] {
         use std::os::unix::ffi::OsStrExt;
         match self.sources.get(&id) {

@@ -81,14 +81,14 @@ pub(crate) fn read_first(
     others.iter().find_map(|format| read(*format).ok()).map_or_else(|| read(*last), Ok)
 }
 
-/// Says what the reader skipped.
+/// Prints the reader's warnings to standard error.
 pub(crate) fn warn(file: &Path, types: &Types) {
     for warning in types.warnings() {
         eprintln!("tallyline: {}: {warning}", file.display());
     }
 }
 
-/// The BTF of a module of the running kernel goes on from the kernel's.
+/// Returns the BTF of a module of the running kernel goes on from the kernel's.
 fn base_of_module(file: &Path) -> Option<PathBuf> {
     let folder = Path::new("/sys/kernel/btf");
     let is_module = file.parent() == Some(folder) && file.file_name() != Some("vmlinux".as_ref());

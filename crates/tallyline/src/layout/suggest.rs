@@ -11,8 +11,8 @@ use tallyline_debuginfo::Request;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 
-/// One line about the names that there is no type of. The file is read again, for all of its names:
-/// only now are they needed.
+/// Returns one line about the names without a type. Reads the file again, now for all of its names: only this
+/// message needs them.
 pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
     let file = job.files.first().map_or_else(String::new, |file| file.display().to_string());
     let what = match job.ask {

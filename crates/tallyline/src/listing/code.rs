@@ -46,8 +46,8 @@ pub(crate) fn write(
 /// Samples by address, each with its place.
 type Samples = BTreeMap<u64, (u64, PlaceId)>;
 
-/// The functions that some samples are in, those with the most first. Source files are looked for under the
-/// root, too.
+/// Returns the functions that some samples are in, those with the most first. Source files are looked for
+/// under the root, too.
 pub(crate) fn functions(
     profile: &Profile,
     root: Option<&Path>,
@@ -149,7 +149,7 @@ fn target(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// The names of those instructions that others of the function jump to, in the order of addresses.
+/// Returns the names of those instructions that others of the function jump to, in the order of addresses.
 fn labels(instructions: &[Instruction]) -> HashMap<u64, String> {
     let there: BTreeSet<u64> = instructions.iter().map(|instruction| instruction.address()).collect();
     let targets: BTreeSet<u64> =

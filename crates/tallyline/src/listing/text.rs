@@ -11,7 +11,7 @@ use tallyline_report::annotate::{TypeUse, Use};
 use tallyline_report::members::Member;
 use tallyline_support::output::printable;
 
-/// A line of a type.
+/// A line of a type's listing: a member with its share of samples.
 pub(crate) struct Line {
     pub(crate) text: String,
     /// The share in percent, of a line that is a member or the whole type.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The text, with the middle of names left out if it is too long for the line.
+    /// Returns the text, with the middle of names left out if it is too long for the line.
     pub(crate) fn fitted(&self, fit: &Fit) -> Cow<'_, str> {
         if fit.line.is_none() {
             return self.text.as_str().into();
@@ -46,7 +46,7 @@ pub(crate) fn write(plain: bool, types: &[TypeUse], line: u64, fit: &Fit, out: &
     Ok(())
 }
 
-/// A type, line by line: first what it is and the heads of the columns, which have no share.
+/// Returns a type, line by line: first what it is and the heads of the columns, which have no share.
 pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
     let whole = of_type.whole();
     let mut page = Page { plain, line, on_line: None, whole: &whole, of_type, lines: Vec::new() };
@@ -170,7 +170,7 @@ impl Page<'_> {
         }
     }
 
-    /// Samples where no member is: padding, or behind the end.
+    /// Writes a line for samples at no member: in padding, or behind the end.
     fn elsewhere(&mut self, of_type: &TypeUse) {
         let mut rest = Use::default();
         let is_rest = |members: &[Vec<u32>]| members.iter().all(Vec::is_empty);
@@ -180,7 +180,8 @@ impl Page<'_> {
         }
     }
 
-    /// Samples at one of two places of which it is not known which it was: no member's share has them.
+    /// Writes a line for samples at one of two places of which it is not known which it was: no member's
+    /// share has them.
     fn either(&mut self, of_type: &TypeUse) {
         for ([one, other], used) in of_type.either() {
             let name =
@@ -237,7 +238,7 @@ fn named(members: &[Member], path: &[u32]) -> Option<String> {
     })
 }
 
-/// The path of the member that has a byte.
+/// Returns the path of the member that has a byte.
 fn member_at(members: &[Member], offset: u64) -> Option<String> {
     let inside = |member: &&Member| member.offset() <= offset && offset - member.offset() < member.size();
     let member = members.iter().find(inside)?;

@@ -38,7 +38,7 @@ enum OperationArg {
     Store,
 }
 
-/// Does what the command line says.
+/// Runs `tallyline mem`.
 pub(crate) fn run(args: &mut MemArgs, color: Color) -> Result<()> {
     let operation = args.op.map(|op| match op {
         OperationArg::Load => Operation::Load,

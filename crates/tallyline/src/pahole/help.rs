@@ -26,7 +26,7 @@ Exit status: 0 for success, also where a type is not there; 1 for an error; 64 f
 cannot be understood.
 ";
 
-/// The list of options.
+/// Returns the list of options.
 pub(super) fn help() -> String {
     let mut text =
         "Usage: pahole [OPTION...] FILE\nStructs as the cache sees them (tallyline).\n\n".to_string();
@@ -47,7 +47,7 @@ pub(super) fn help() -> String {
     text + EXAMPLES
 }
 
-/// The names of the options alone.
+/// Returns the names of the options alone.
 pub(super) fn usage() -> String {
     let flags: String =
         OPTIONS.iter().filter(|option| option.argument == Argument::None).filter_map(|o| o.short).collect();

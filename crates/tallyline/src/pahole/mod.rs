@@ -54,7 +54,7 @@ pub(crate) fn is_called(program: &OsString) -> bool {
     Path::new(program).file_name() == Some("pahole".as_ref())
 }
 
-/// Does what pahole's command line says.
+/// Runs the tool as `pahole`, with pahole's command line.
 pub(crate) fn run(words: &[OsString]) -> ExitCode {
     match try_run(words) {
         Ok(()) => ExitCode::SUCCESS,
@@ -146,7 +146,7 @@ fn show_all(line: &Line) -> Result<(), Failure> {
     }
 }
 
-/// Files of which nothing can be read: no failure in pahole's eyes where the types are in another file.
+/// Reports a file that cannot be read. To pahole it is no failure if the types are in another file.
 fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
     use tallyline_debuginfo::Error::Companion;
     if !matches!(error.downcast_ref(), Some(Companion(_))) {
@@ -158,7 +158,7 @@ fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why files cannot be read; in pahole's words where there is nothing in them to be read.
+/// Returns the message for files that cannot be read, in pahole's words if they have no types.
 fn cannot_read(job: &Job, error: &anyhow::Error) -> String {
     use tallyline_debuginfo::Error::{NoDebugFile, NoSuchFormat, NoTypes, UnknownFormat};
     match (error.downcast_ref(), job.files.as_slice()) {
@@ -327,7 +327,7 @@ impl Building {
         }
     }
 
-    /// The files; the only operand may be the name of a type instead. An operand that is such a name
+    /// Returns the files; the only operand may be the name of a type instead. An operand that is such a name
     /// and also that of a file without types is returned.
     fn operands(&mut self, mut operands: Vec<String>) -> Result<Option<String>, Failure> {
         let asks = self.class.is_some() || self.enumerator.is_some();
@@ -352,7 +352,7 @@ impl Building {
         Ok(None)
     }
 
-    /// Of -R only what -C names is reorganised.
+    /// Returns the settings of `-R`, which reorganises only the types that `-C` names.
     fn smaller(&self) -> Option<Smaller> {
         let is_class = self.class.is_some() && self.relation.is_none();
         match (self.class.is_some(), self.packable) {
@@ -402,7 +402,7 @@ fn is_file(operand: &str) -> bool {
     operand.contains('/') && PathBuf::from(operand).exists() || opens_as_types(operand)
 }
 
-/// A number as C's `atoi` reads it.
+/// Returns a number as C's `atoi` reads it.
 fn number(text: &str) -> u64 {
     let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(0)

@@ -20,7 +20,7 @@ pub(super) fn pass_on(option: &str, does: &str, words: &[OsString]) -> Result<In
     Err(format!("--{option} {does}, which tallyline does not, and {} cannot be run: {error}", next.display()))
 }
 
-/// The first `pahole` on the PATH that is not this program.
+/// Returns the first `pahole` on the PATH that is not this program.
 fn next() -> Option<PathBuf> {
     if env::var_os(PASSED_ON).is_some() {
         return None;

@@ -10,7 +10,7 @@ const NOTES: &str = "/sys/kernel/notes";
 /// The type of a note with a build id, of the owner `GNU`.
 const BUILD_ID: u32 = 3;
 
-/// The first file of the running kernel's build, in pahole's order.
+/// Returns the first file of the running kernel's build, in pahole's order.
 pub(super) fn running() -> Option<PathBuf> {
     let build_id = build_id(&std::fs::read(NOTES).ok()?)?.to_vec();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
@@ -43,7 +43,7 @@ fn is_of(path: &Path, build_id: &[u8]) -> bool {
             .is_ok_and(|file| elsewhere(&file).is_ok_and(|said| said.build_id.as_deref() == Some(build_id)))
 }
 
-/// The build id in a sequence of ELF notes of this machine.
+/// Returns the build id in a sequence of ELF notes of this machine.
 fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     fn take<'n>(notes: &mut &'n [u8], length: usize) -> Option<&'n [u8]> {
         let (taken, rest) = notes.split_at_checked(length)?;

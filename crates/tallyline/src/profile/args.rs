@@ -84,7 +84,7 @@ impl InputArgs {
         self.skid == SkidArg::Auto
     }
 
-    /// Selects samples of some recordings: names that are typed stand for those of their samples.
+    /// Builds the filter of samples: names that are typed stand for those of their samples.
     ///
     /// # Errors
     /// A name, a number, or all filters together that no sample has.

@@ -17,7 +17,7 @@ const LIMIT: u64 = 512 << 20;
 /// The extension of the files' names.
 const EXTENSION: &str = "types";
 
-/// The folder with the files.
+/// The folder of cached type tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// The user's own; none where it is switched off, or there is no place for it.
+    /// Returns the user's own; `None` where it is switched off, or there is no place for it.
     pub(crate) fn of_user(is_off: bool) -> Option<Cache> {
         let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         if is_off || named.as_deref().is_some_and(|value| value == "off") {
@@ -59,7 +59,7 @@ fn maker() -> Option<String> {
     Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), own.len(), time.as_nanos()))
 }
 
-/// The file of one build.
+/// The cached type tables of one build.
 #[derive(Debug)]
 pub(crate) struct Kept {
     folder: PathBuf,

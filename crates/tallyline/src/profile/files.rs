@@ -27,7 +27,7 @@ pub(super) struct Files {
     vdso: OnceLock<Option<File>>,
 }
 
-/// perf's folder of builds: the user's own.
+/// Returns the user's own build-id cache, as perf finds it.
 pub(crate) fn builds_folder() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".debug"))
 }
@@ -112,7 +112,7 @@ impl Files {
         Some(folder.join(".build-id").join(first).join(rest).join(name))
     }
 
-    /// This machine's vdso, where the recording's may be the same: a file without a name.
+    /// Returns this machine's vdso as a file without a name, where the recording's may be the same.
     fn own_vdso(&self, dso: &Dso) -> Option<PathBuf> {
         // without a build-id only the kernel tells
         if dso.build_id().is_none() && !self.is_this_kernel || dso.path() != "[vdso]" {
@@ -144,7 +144,7 @@ impl Files {
         program.with_store(kept.map(|kept| Box::new(kept) as _))
     }
 
-    /// The file of a build from a server.
+    /// Returns the file of a build from a server.
     fn fetched(&self, dso: &Dso) -> Option<PathBuf> {
         let artifact = match dso.kind() {
             // servers have it as debug information
@@ -192,7 +192,7 @@ impl Programs for Files {
     }
 }
 
-/// Opens a program, if it is of the build recorded; its debug file may be under another root.
+/// Opens a program, if it is the recorded build; its debug file may be under another root.
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let mut image = Image::read(&file).map_err(|error| error.to_string())?;

@@ -31,7 +31,7 @@ pub(super) fn no_samples(info: &RecordingInfo) -> String {
     )
 }
 
-/// Says for the files with most samples that lack debug information how to get it, a line each.
+/// Returns hints how to get debug information for the files with the most samples that lack it, a line each.
 pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<String> {
     let (mut lacking, mut all) = (HashMap::new(), 0);
     for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
@@ -74,7 +74,7 @@ pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<Strin
     files.iter().map(hint).collect()
 }
 
-/// The build-id that a file has, or had when it was recorded, in hexadecimal digits.
+/// Returns the build-id that a file has, or had when it was recorded, in hexadecimal digits.
 fn build_id(profile: &Profile, dso: &Dso) -> Option<String> {
     let recorded = dso.build_id().map(|id| id.to_string());
     recorded.or_else(|| {
@@ -99,7 +99,7 @@ fn advice(package: Option<&str>, build_id: Option<String>) -> String {
     }
 }
 
-/// The packages with the debug information of some files, as far as the package manager knows those.
+/// Returns the packages with the debug information of some files, as far as the package manager knows those.
 fn packages(paths: &[&str]) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let real: Vec<&str> = paths
@@ -141,7 +141,7 @@ fn packages(paths: &[&str]) -> HashMap<String, String> {
     found
 }
 
-/// Debian's package with the debug information of another.
+/// Returns the Debian package with the debug information of another package.
 fn debug_package(package: &str) -> String {
     match package {
         // older than the packages that are made by themselves

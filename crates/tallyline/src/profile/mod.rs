@@ -23,12 +23,12 @@ use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
 
-/// Reads the recording that the command line names, and looks up what is needed.
+/// Reads the recording that the command line names, and looks up the needed functions, lines and types.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }
 
-/// Leaves a profile to the end of the process, which gives back its memory at once.
+/// Leaks a profile: the end of the process returns its memory at once.
 pub(crate) fn keep_to_the_end(profile: Profile) {
     std::mem::forget(profile);
 }
@@ -108,7 +108,7 @@ fn read(records: &dyn RecordSource, path: &Path, args: &InputArgs, needs: Needs)
 /// Set once a recording is read of which parts are damaged or missing.
 static IS_DAMAGED: AtomicBool = AtomicBool::new(false);
 
-/// Remembers that a recording is damaged: its readable part is shown, and the exit status says the rest.
+/// Records that a recording is damaged: its readable part is shown, and the exit status tells of the damage.
 pub(crate) fn note_damage() {
     IS_DAMAGED.store(true, Ordering::Relaxed);
 }

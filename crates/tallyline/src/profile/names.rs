@@ -12,7 +12,7 @@ const LISTED: usize = 5;
 /// The most characters of a name that a message shows.
 const NAME_WIDTH: usize = 60;
 
-/// One or more patterns, with commas between.
+/// A comma-separated list of name patterns.
 #[derive(Clone, Debug)]
 pub(crate) struct Patterns(Vec<NamePattern>);
 
@@ -28,7 +28,7 @@ impl Patterns {
         Ok(Patterns(patterns))
     }
 
-    /// Finds those of some names that these stand for.
+    /// Returns those of some names that the patterns match.
     ///
     /// # Errors
     /// A pattern that stands for none of the names, or for a part of several.
@@ -41,7 +41,7 @@ impl Patterns {
     }
 }
 
-/// Finds the names that patterns stand for in any of some recordings; none without patterns.
+/// Returns the names that patterns match in any of some recordings; `None` without patterns.
 ///
 /// # Errors
 /// A pattern that stands for none of the names, or for a part of several.
@@ -62,7 +62,7 @@ pub(crate) fn resolve<'p>(
     Ok(Some(all))
 }
 
-/// Finds the names that one pattern stands for, and says what was taken for it if that is not plain.
+/// Returns the names that one pattern matches, and prints how it was understood if that is not plain.
 pub(crate) fn select<'n>(
     kind: NameKind,
     pattern: &NamePattern,
@@ -122,7 +122,7 @@ fn advice(kind: NameKind, names: &BTreeSet<&str>) -> String {
     format!("{few}: tallyline report -s {key}")
 }
 
-/// Names with commas between, the first few of them.
+/// Lists the first few names with commas between.
 fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let rest = names.len().saturating_sub(LISTED);
     let clean = |name: &str| {

@@ -113,7 +113,7 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The file to write.
+    /// Returns the file to write.
     pub(super) fn output(&self) -> &Path {
         let default = if self.trace.is_whole() { "perf.trace" } else { "perf.data" };
         self.output.as_deref().unwrap_or(Path::new(default))

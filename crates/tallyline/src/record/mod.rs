@@ -17,7 +17,7 @@ use tallyline_perf_data::recorder::{
     self, CallChains, Pmus, RecordOptions, RecordSummary, SamplingRate, Scope, Target,
 };
 
-/// Records; the exit status is the command's.
+/// Runs `tallyline record` and returns the recorded command's exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if args.trace.trace {
         return trace::run(args);

@@ -33,7 +33,7 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     traced
 }
 
-/// A file of our own beside the output: it may be as large.
+/// Returns a file of our own beside the output: it may be as large.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_os_string();
     name.push(format!(".{}.trace", std::process::id()));
@@ -90,7 +90,7 @@ fn run_emulator(emulation: &EmulatorCommand) -> std::io::Result<ExitStatus> {
 /// The interval between checks whether the emulator has ended.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A file without a trace in it means that the emulator did not come as far as the plugin.
+/// Returns a file without a trace in it means that the emulator did not come as far as the plugin.
 fn not_traced(
     error: tallyline_trace::Error,
     emulation: &EmulatorCommand,

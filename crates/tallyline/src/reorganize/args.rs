@@ -106,7 +106,7 @@ enum FormatArg {
 }
 
 impl ReorganizeArgs {
-    /// The format to read, if one is wanted.
+    /// Returns the format to read, if one is wanted.
     pub(super) fn format_path(&self) -> Option<Format> {
         self.format_path.map(|format| match format {
             FormatArg::Dwarf => Format::Dwarf,

@@ -39,7 +39,7 @@ struct Found {
 }
 
 impl Found {
-    /// The proposal, unless a compiler lays it out otherwise.
+    /// Returns the proposal, unless a compiler lays it out otherwise.
     fn proposal(&self) -> Option<&Proposal> {
         match (&self.outcome, &self.verdict) {
             (Outcome::Smaller(_), Verdict::Wrong(_)) => None,
@@ -48,14 +48,14 @@ impl Found {
         }
     }
 
-    /// The bytes that all of its instances save.
+    /// Returns the bytes that all of its instances save.
     fn total(&self) -> u64 {
         self.proposal().map_or(0, |proposal| proposal.saved().saturating_mul(self.instances))
     }
 }
 
 impl Found {
-    /// Its name, and where it is defined if there are others of its name.
+    /// Returns its name, and where it is defined if there are others of its name.
     fn label(&self) -> String {
         match &self.place {
             Some(place) => format!("{} at {}", self.name, printable(place.as_bytes())),
@@ -64,7 +64,7 @@ impl Found {
     }
 }
 
-/// Does what the command line says.
+/// Runs `tallyline reorganize`.
 pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     Ok(())
 }
 
-/// The types that are asked for, and the names that there is no type of.
+/// Returns the types that are asked for, and the names that there is no type of.
 fn chosen<'n>(names: &'n Names, types: &Types) -> (Vec<TypeId>, Vec<&'n str>) {
     if !names.is_empty() {
         return names.resolve(types);

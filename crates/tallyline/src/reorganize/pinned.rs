@@ -52,7 +52,7 @@ pub(super) fn hint(found: &Found) -> Option<String> {
     Some(format!("--unpin {word} would save {saved} bytes"))
 }
 
-/// The bytes that all types would save with each end freed, times their instances.
+/// Returns the bytes that all types would save with each end freed, times their instances.
 pub(super) fn sums(found: &[Found]) -> Option<Saved> {
     let mut sums: Option<Saved> = None;
     for found in found {

@@ -39,7 +39,8 @@ pub(super) fn one(
     Ok(())
 }
 
-/// `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc 12.2.0`
+/// Formats a proposal in one line: `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc
+/// 12.2.0`.
 fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
     let moves = proposal.move_count();
     let mut parts = vec![format!(

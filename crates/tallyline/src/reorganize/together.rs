@@ -57,7 +57,7 @@ impl Applied {
     }
 }
 
-/// One verdict for all: the first that is not the compiler's consent.
+/// Combines the records' verdicts into one: the first that is not the compiler's consent.
 fn worst(by: &Reorganizer<'_>, records: &[RecordId], verdicts: Vec<Verdict>) -> Verdict {
     let mut all = Verdict::NotAsked;
     for (id, verdict) in records.iter().zip(verdicts) {

@@ -81,7 +81,7 @@ pub(crate) struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// The trace.
+    /// Returns the trace.
     pub(super) fn trace(&self) -> &Path {
         self.input.as_deref().unwrap_or(&self.trace)
     }

@@ -48,7 +48,7 @@ impl Turns {
         Turns { quantum, accesses: total.accesses(), sharing: total.lines().sharing_misses() }
     }
 
-    /// The share of the accesses that missed because of others' writes, in percent.
+    /// Returns the share of the accesses that missed because of others' writes, in percent.
     pub(super) fn percent(&self) -> f64 {
         100.0 * self.sharing as f64 / self.accesses.max(1) as f64
     }
@@ -132,8 +132,8 @@ impl Findings {
     }
 }
 
-/// The instructions whose places are looked up: all that missed or took lines away, who is named, and who
-/// did more than one access of [`RARE`].
+/// Returns the instructions whose places are looked up: all that missed or took lines away, who is named, and
+/// who did more than one access of [`RARE`].
 fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     let conflicts = summary.conflicts().iter().map(|(conflict, _)| conflict);
     let of_lines =
@@ -152,8 +152,8 @@ fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<
     all
 }
 
-/// The addresses of data whose variables are looked up: the ends of what each instruction accessed, and where
-/// lines were lost and taken.
+/// Returns the addresses of data whose variables are looked up: the ends of what each instruction accessed,
+/// and where lines were lost and taken.
 fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) -> Vec<u64> {
     let counts = instructions.iter().filter_map(|index| summary.instructions().get(*index as usize));
     let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest(), counts.highest()]).collect();
@@ -168,7 +168,7 @@ fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) ->
     all
 }
 
-/// The lines that code of the program itself contends for, as loser or as taker.
+/// Returns the lines that code of the program itself contends for, as loser or as taker.
 fn own_lines(summary: &CoherenceSummary, known: &Places) -> HashSet<u64> {
     let is_own = |index: u32| known.get(index, 0, 0).is_none_or(|place| !place.is_runtime);
     let of_program = summary

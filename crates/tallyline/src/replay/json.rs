@@ -72,7 +72,7 @@ fn document(findings: &Findings) -> Value {
     })
 }
 
-/// An object with the counts added to it.
+/// Returns an object with the counts added to it.
 fn with_counts(counts: &LineCounts, object: Value) -> Value {
     let mut members = match object {
         Value::Object(members) => members,

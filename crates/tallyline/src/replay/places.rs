@@ -59,7 +59,7 @@ impl Places {
         Some(Place { variable: self.variable(first, last), ..place.clone() })
     }
 
-    /// The variable that two addresses of data are in; empty if there is none, or they are in two.
+    /// Returns the variable that two addresses of data are in; empty if there is none, or they are in two.
     fn variable(&self, first: u64, last: u64) -> String {
         let find = |address: u64| self.objects.iter().find_map(|object| object.variable(address));
         match (find(first), find(last)) {
@@ -91,7 +91,8 @@ pub(super) struct Programs<'p> {
     pub(super) cache: Option<Cache>,
 }
 
-/// The places of some instructions, and the variables at some addresses; warnings about files go to `warnings`.
+/// Returns the places of some instructions, and the variables at some addresses; warnings about files go to
+/// `warnings`.
 pub(super) fn places<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
@@ -133,7 +134,7 @@ pub(super) fn places<S: ReadAt + ?Sized>(
     Places { by_instruction: places, objects }
 }
 
-/// A program's path under another root, with its folders or, in an archive, without.
+/// Returns a program's path under another root, with its folders or, in an archive, without.
 pub(super) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     let path = Path::new(path);
     let Some(root) = symfs else { return path.to_path_buf() };
@@ -193,7 +194,8 @@ impl Object {
         Some(Place { code, ty, field, is_runtime, ..Place::default() })
     }
 
-    /// The variable that has an address in memory: its name, and that with the element or field there.
+    /// Returns the variable that has an address in memory: its name, and that with the element or field
+    /// there.
     fn variable(&self, address: u64) -> Option<(&str, String)> {
         let address = address.wrapping_sub(self.bias);
         let symbol = self.program.symbols().data_at(address)?;

@@ -153,7 +153,7 @@ fn fields(findings: &Findings, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     more(findings.fields.len(), ROWS, "types and fields", out)
 }
 
-/// A variable with its type, or the type alone.
+/// Returns a variable with its type, or the type alone.
 pub(super) fn what(variable: &str, ty: &str, field: &str) -> String {
     match (variable, field) {
         ("", _) => format!("{ty} {field}").trim_end().to_owned(),

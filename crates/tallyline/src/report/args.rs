@@ -147,7 +147,7 @@ const KEYS_WIDTH: usize = 98;
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// The columns that a list names.
+    /// Returns the columns that a list names.
     pub(crate) fn parse(list: &str) -> Result<Columns, String> {
         parse(list).map(Columns)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Pages<'p> {
     subjects: RefCell<Vec<Subject>>,
 }
 
-/// The first pages.
+/// The page that the browser starts with: tables of a report, or types.
 pub(crate) enum Start<'p> {
     /// The tables of a report, as trees or not.
     Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },
@@ -143,7 +143,7 @@ impl<'p> Pages<'p> {
         self.state.borrow().zooms.iter().map(|zoomed| format!(", {}", zoomed.text())).collect()
     }
 
-    /// The samples of a scope that are let through.
+    /// Returns the samples of a scope that are let through.
     fn points(&self, scope: &Scope) -> impl Iterator<Item = &'p SampleGroup> {
         let (profile, filter) = (self.profile, Rc::clone(&self.state.borrow().filter));
         let is_in =
@@ -151,7 +151,7 @@ impl<'p> Pages<'p> {
         profile.groups().iter().filter(is_in)
     }
 
-    /// A table, or a tree, as `--stdio` has it.
+    /// Returns a table, or a tree, as `--stdio` has it.
     fn table(&self, views: &Views<'_>, index: usize, is_tree: bool) -> Page {
         let Some(view) = views.views.get(index) else { return Page::default() };
         let Grid { columns, rows } = stdio::grid(views, view, is_tree);
@@ -251,7 +251,7 @@ impl<'p> Pages<'p> {
         }
     }
 
-    /// A type, field by field and cache line by cache line.
+    /// Returns a type, field by field and cache line by cache line.
     fn fields(&self, name: &str, scope: &Rc<Scope>) -> Option<Page> {
         let found = self.annotated(scope);
         let of_type = found.iter().find(|of_type| of_type.name() == name)?;
@@ -269,7 +269,7 @@ impl<'p> Pages<'p> {
         Some(Page::new(title, head.collect(), rest.into_iter().map(line).collect()))
     }
 
-    /// The instructions that some samples are charged to.
+    /// Returns the instructions that some samples are charged to.
     fn places(
         &self,
         title: String,
@@ -372,7 +372,7 @@ impl<'p> Pages<'p> {
         }
     }
 
-    /// The function with most of a line's samples.
+    /// Returns the function with most of a line's samples.
     fn function(&self, subject: &Subject) -> Option<Option<SymbolId>> {
         if let Subject::Function { symbol, .. } = subject {
             return Some(*symbol);

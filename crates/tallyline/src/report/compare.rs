@@ -110,13 +110,13 @@ fn changes(old: &Views<'_>, new: &Views<'_>, old_whole: &Counts, new_whole: &Cou
     changes
 }
 
-/// The texts of keys alone: what adds up is no part of what a row is.
+/// Returns the texts of keys alone: what adds up is no part of what a row is.
 fn keys_of(views: &Views<'_>, texts: Vec<String>) -> Vec<String> {
     let both = views.columns.iter().zip(texts);
     both.filter(|(column, _)| column.key().is_some()).map(|(_, text)| text.trim().to_owned()).collect()
 }
 
-/// The standard error of a share of samples.
+/// Returns the standard error of a share of samples.
 fn error(counts: &Counts, whole: &Counts) -> f64 {
     if whole.samples() == 0 {
         return 0.0;

@@ -25,7 +25,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// `#12` is a sample, hexadecimal digits are an address, and anything else is the name of a function.
+    /// Parses the argument of `--explain`: `#12` is a sample, hexadecimal digits are an address, and anything
+    /// else is the name of a function.
     pub(crate) fn parse(text: &str) -> Result<Subject, String> {
         let wrong = || "expected an address such as 0x401136, a sample such as #12, or a function".to_owned();
         if let Some(number) = text.strip_prefix('#') {
@@ -117,7 +118,7 @@ fn find(profile: &Profile, subject: &Subject) -> Result<(usize, SampleGroup)> {
     Ok(found)
 }
 
-/// The first sample at the place with most samples in some functions.
+/// Returns the first sample at the place with most samples in some functions.
 fn most_sampled(profile: &Profile, names: &BTreeSet<&str>) -> Option<(usize, SampleGroup)> {
     let mut samples: HashMap<PlaceId, u64> = HashMap::new();
     for point in profile.groups() {
@@ -160,7 +161,7 @@ fn uncorrected(profile: &Profile, place: PlaceId) -> String {
     }
 }
 
-/// A place with its instruction.
+/// Writes a place with its instruction.
 fn place(profile: &Profile, what: &str, id: PlaceId, out: &mut dyn Write) -> Result<()> {
     let (dso, at) = (profile.place(id).dso, profile.at(id));
     let symbol = profile.function(id);
@@ -185,7 +186,7 @@ fn place(profile: &Profile, what: &str, id: PlaceId, out: &mut dyn Write) -> Res
     Ok(writeln!(out)?)
 }
 
-/// The scopes, the variables, and what is known along the way.
+/// Writes the scopes, the variables, and what is known of registers before each instruction.
 fn analysis(profile: &Profile, id: PlaceId, out: &mut dyn Write) -> Result<()> {
     let Some(dso) = profile.place(id).dso else { return Ok(()) };
     let Some(program) = profile.binaries().get(dso) else {

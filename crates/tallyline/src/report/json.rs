@@ -78,7 +78,8 @@ fn shift(profile: &Profile, shift: &EventShift) -> Value {
     about
 }
 
-/// A kind of a compare and a jump: whether the CPU retires both as one, and the samples by which that is known.
+/// Returns a kind of a compare and a jump: whether the CPU retires both as one, and the samples by which that
+/// is known.
 fn fused_pair((pair, rule): (&FusiblePair, &PairRule)) -> Value {
     let mut about = json!({"pair": pair.to_string(), "fused": rule.is_fused});
     if let RuleSource::Learnt { between, behind } = rule.source {
@@ -87,7 +88,7 @@ fn fused_pair((pair, rule): (&FusiblePair, &PairRule)) -> Value {
     about
 }
 
-/// Records of traces by what became of them, and how often the kernel says that some are missing.
+/// Returns the number of trace records by their fate, and how often the kernel reported missing ones.
 fn traces(tally: &AuxtraceStats) -> Value {
     json!({
         "accesses": tally.accesses(),

@@ -40,7 +40,7 @@ const BROWSED: Needs = Needs {
 
 const DEFAULT_KEYS: &str = "type,typeoff";
 
-/// Does what the command line says.
+/// Runs `tallyline report`.
 pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
     show(args, None, color)
 }
@@ -109,7 +109,7 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     written
 }
 
-/// All tables of a recording.
+/// Returns all tables of a recording.
 fn all<'p>(
     args: &ReportArgs,
     columns: &[Column],
@@ -134,7 +134,7 @@ fn weighing(args: &ReportArgs) -> Weighing {
     if args.mem_mode { Weighing::Weight } else { Weighing::Period }
 }
 
-/// The events of each table: one table for each event that has samples, or one for all.
+/// Returns the events of each table: one table for each event that has samples, or one for all.
 fn groups(args: &ReportArgs, profile: &Profile) -> Result<Vec<Vec<usize>>> {
     let mut has_samples = vec![false; profile.info().events.len()];
     profile.groups().iter().for_each(|point| has_samples[point.event as usize] = true);

@@ -25,13 +25,13 @@ impl Scope {
         self.keys.iter().any(|(key, _)| key.needs.types)
     }
 
-    /// The samples that only the other keys select: all fields of a line's type.
+    /// Returns the samples that only the other keys select: all fields of a line's type.
     pub(super) fn without_types(&self) -> Scope {
         let keys = self.keys.iter().filter(|(key, _)| !key.needs.types).copied().collect();
         Scope { keys, ..self.clone() }
     }
 
-    /// The values as reports show them; empty without keys.
+    /// Returns the values as reports show them; empty without keys.
     pub(super) fn text(&self, profile: &Profile) -> String {
         let texts = self.keys.iter().map(|(key, value)| (key.text)(profile, *value, &Counts::default()));
         texts.map(|text| text.trim().to_owned()).collect::<Vec<_>>().join(", ")

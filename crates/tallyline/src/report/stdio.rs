@@ -52,7 +52,7 @@ pub(super) fn title(views: &Views<'_>, view: &View) -> String {
     title + &format!(", percent weighs {}", views.weighs())
 }
 
-/// The columns and rows of a table, or of a tree.
+/// Returns the columns and rows of a table, or of a tree.
 pub(super) fn grid(views: &Views<'_>, view: &View, is_tree: bool) -> Grid {
     let columns = count_columns(views, view);
     if is_tree { tree(views, view, columns) } else { rows(views, view, columns) }
@@ -96,7 +96,7 @@ fn tree(views: &Views<'_>, view: &View, mut columns: Vec<columns::Column>) -> Gr
     Grid { columns, rows }
 }
 
-/// The columns in the order of perf: shares, samples, and what was asked for.
+/// Returns the columns in the order of perf: shares, samples, and what was asked for.
 fn count_columns(views: &Views<'_>, view: &View) -> Vec<columns::Column> {
     let column = |title: &str, is_text, least| columns::Column { title: title.to_owned(), is_text, least };
     let mut columns = vec![column("Overhead", false, 8)];
@@ -111,7 +111,7 @@ fn count_columns(views: &Views<'_>, view: &View) -> Vec<columns::Column> {
     columns
 }
 
-/// The cells of shares and samples.
+/// Returns the cells of shares and samples.
 fn counts_of(views: &Views<'_>, view: &View, counts: Counts, events: &[Counts], depth: usize) -> Vec<String> {
     let share = |(counts, whole): (&Counts, &Counts)| {
         format!("{:depth$}{:>7.2}%", "", counts.percent(whole), depth = 3 * depth)
@@ -121,7 +121,7 @@ fn counts_of(views: &Views<'_>, view: &View, counts: Counts, events: &[Counts], 
     cells
 }
 
-/// The heads of columns.
+/// Returns the heads of columns.
 fn titles(columns: &[columns::Column], widths: &[usize], fit: &Fit) -> [String; 3] {
     let dots: Vec<String> = widths.iter().map(|width| ".".repeat(*width)).collect();
     // what is in front of the first column takes the place of its two blanks
@@ -184,7 +184,7 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out, "#")?)
 }
 
-/// The samples that have no type, by kind and by reason.
+/// Writes the samples that have no type, by kind and by reason.
 fn foot(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
     if !views.has_types() || view.account.untyped.is_empty() {
         return Ok(());

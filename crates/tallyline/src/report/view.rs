@@ -27,7 +27,7 @@ pub(crate) struct View {
     pub(crate) account: Account,
 }
 
-/// The account of the samples.
+/// The numbers of samples with a type, in memory without one, and untyped by reason.
 #[derive(Default)]
 pub(crate) struct Account {
     /// In code with debug information, accessing memory that can have a type.
@@ -41,7 +41,7 @@ pub(crate) struct Account {
 }
 
 impl View {
-    /// Counts some events.
+    /// Builds the table of some events.
     pub(crate) fn new(
         profile: &Profile,
         columns: &[Column],
@@ -63,14 +63,14 @@ impl View {
         View { events, table, whole, whole_events, account }
     }
 
-    /// The rows with at least this share.
+    /// Returns the rows with at least this share.
     pub(crate) fn rows(&self, limit: f64) -> impl Iterator<Item = &Row> {
         self.table.rows.iter().filter(move |row| row.counts().percent(&self.whole) >= limit)
     }
 }
 
 impl Views<'_> {
-    /// The texts of a row, one for each column.
+    /// Returns the texts of a row, one for each column.
     pub(crate) fn texts(&self, row: &Row) -> Vec<String> {
         let mut values = row.values().iter();
         let text = |column: &Column| match column {
@@ -83,7 +83,7 @@ impl Views<'_> {
         self.columns.iter().map(text).collect()
     }
 
-    /// Names the weight behind percentages.
+    /// Returns the name of the weight behind percentages.
     pub(crate) fn weighs(&self) -> &'static str {
         match self.weighing {
             Weighing::Period => "period",

@@ -162,12 +162,12 @@ fn parts(
     Ok(writeln!(out)?)
 }
 
-/// The nodes of a line, `-` where the recording does not say them.
+/// Returns the nodes of a line, `-` where the recording does not say them.
 fn nodes(nodes: &BTreeSet<u32>) -> String {
     if nodes.is_empty() { "-".to_owned() } else { list(&nodes.iter().map(|node| i64::from(*node)).collect()) }
 }
 
-/// Numbers with ranges, such as `0-3,8`.
+/// Formats numbers as ranges, such as `0-3,8`.
 fn list(numbers: &BTreeSet<i64>) -> String {
     let mut parts: Vec<(i64, i64)> = Vec::new();
     for number in numbers {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The program, ready to be given arguments.
+/// Returns the program, ready to be given arguments.
 pub(crate) fn tallyline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tallyline"));
     command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
@@ -34,14 +34,14 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-/// A new folder for one test.
+/// Returns a new folder for one test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
 }
 
-/// A file of the layout crate's tests, made by a real compiler, or what pahole prints of it.
+/// Returns a file of the layout crate's tests, made by a real compiler, or what pahole prints of it.
 pub(crate) fn data(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout").join(name);
     path.to_str().expect("a plain path").to_string()

@@ -48,7 +48,7 @@ pub(crate) struct Access {
     pub(crate) weight: u64,
 }
 
-/// An access of no particular CPU, address or cost.
+/// Returns an access of no particular CPU, address or cost.
 pub(crate) fn access(function: &'static str) -> Access {
     Access { function, address: 0x7000_0000, cpu: 0, source: LOAD_L3, weight: 10 }
 }
@@ -60,7 +60,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// The recording's path.
+    /// Returns the recording's path.
     pub(crate) fn path(&self) -> &str {
         self.data.to_str().expect("a plain path")
     }

@@ -1,4 +1,4 @@
-//! Cells of one size, zero when they are taken: caches by CPU in front of regions by node.
+//! Allocator of cells of one size, zero when they are taken: caches by CPU in front of regions by node.
 //!
 //! A cache and a region are each held by a [`SignalSafeLock`]. In the slow path of an update nobody waits for
 //! one: what is not there at once is not there. Making and dropping objects waits.
@@ -37,7 +37,7 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// Map from CPUs to the regions that they take cells from.
+/// Map from CPUs to the regions of memory (one per node) that their cells come from.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// By CPU number: the index of its node in `nodes`.
@@ -122,7 +122,7 @@ pub(super) enum Shortage {
 /// Value of [`Cells::live`] before the cells are closed: more than there can be.
 const OPEN: usize = usize::MAX / 2;
 
-/// Cells of one size.
+/// Allocator of cells of one size.
 pub(crate) struct Cells {
     kind: CellKind,
     /// The last one serves CPUs that nobody expected.

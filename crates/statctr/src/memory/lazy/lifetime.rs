@@ -10,7 +10,8 @@ use super::pool::LazyMemory;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// The right to make objects in a pool's memory. The last one to go is the pool's end.
+/// Shared ownership of a lazy pool's memory, needed to create objects in it; dropping the last one ends the
+/// pool.
 pub(crate) struct LazyOwner(NonNull<LazyMemory>);
 
 // SAFETY: what it leads to is `Sync`, and is dropped by any thread.

@@ -11,7 +11,7 @@ use crate::rseq::{self, ITEMS, is_refused};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// An object. Zero when it is made; its memory goes back when it is dropped.
+/// A lazy object, owned. Zero when created; its memory is freed when it is dropped.
 pub(crate) struct Object {
     cell: NonNull<Cell>,
     memory: NonNull<LazyMemory>,
@@ -23,7 +23,7 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// Creates an object. Waits, and now and then maps memory.
+    /// Creates an object. May wait for a lock and map memory.
     pub(crate) fn new(owner: &LazyOwner) -> Result<Object> {
         let memory: &LazyMemory = owner;
         let nodes = &memory.settings.nodes;
@@ -41,13 +41,13 @@ impl Object {
         Ok(object)
     }
 
-    /// Gives the ownership away: the cell, and its memory.
+    /// Gives up ownership and returns the cell and its memory.
     pub(crate) fn into_parts(self) -> (NonNull<u8>, *const LazyMemory) {
         let object = std::mem::ManuallyDrop::new(self);
         (object.cell.cast(), object.memory.as_ptr())
     }
 
-    /// Takes the ownership back.
+    /// Reassembles an object from [`into_parts`](Self::into_parts).
     ///
     /// # Safety
     /// The parts came from [`Object::into_parts`] and were not taken back yet.
@@ -282,7 +282,7 @@ impl Object {
         }
     }
 
-    /// Returns the values: the instances that exist, joined.
+    /// Returns the values, joined over all existing instances.
     #[inline]
     pub(crate) fn read(&self) -> [u64; ITEMS] {
         let cell = self.cell();

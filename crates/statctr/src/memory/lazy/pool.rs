@@ -10,7 +10,7 @@ use crate::sys::cpu_bound;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Kind of index by which instances are told apart.
+/// Kind of index that tells the instances of an object apart: CPU, node or concurrency id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
     /// The CPU: its threads exclude each other in sections.
@@ -35,7 +35,7 @@ pub(crate) struct LazySettings {
     pub(crate) items: [Combine; ITEMS],
 }
 
-/// The memory of a pool. Where it begins and what comes first is part of the C ABI.
+/// The memory of a pool of lazy objects. Its address and first fields are part of the C ABI.
 #[repr(C)]
 pub(crate) struct LazyMemory {
     pub(super) join: JoinSettings,
@@ -137,7 +137,7 @@ impl LazyMemory {
         }
     }
 
-    /// Returns the number of objects, roughly.
+    /// Returns the approximate number of objects.
     pub(crate) fn objects(&self) -> usize {
         self.objects.out()
     }
@@ -153,7 +153,7 @@ impl LazyMemory {
         self.objects.close()
     }
 
-    /// Maps memory for what updates of all objects may ask for: an instance each, and some tables.
+    /// Maps memory ahead of need: one more instance for each object, and some tables.
     pub(crate) fn keep_ready(&self) -> Result<()> {
         let made = self.objects.made();
         for place in 0..self.settings.nodes.len() {

@@ -56,7 +56,7 @@ const LOOKS: u64 = 200_000;
 /// Between two changes of the word.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Outcome of one section.
+/// Result of the test of whether the kernel aborts critical sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // machines without sections see one of these
 enum WatchOutcome {
@@ -88,7 +88,7 @@ static REQUESTED: AtomicU8 = AtomicU8::new(0);
 const ARMED: u8 = 1;
 const UNARMED: u8 = 2;
 
-/// Returns the verdict, where the kernel was tested.
+/// Returns the verdict, if the kernel was tested.
 pub(crate) fn verdict() -> Option<Verdict> {
     match VERDICT.load(Ordering::Acquire) {
         1 => Some(Verdict::Aborts),
@@ -98,13 +98,13 @@ pub(crate) fn verdict() -> Option<Verdict> {
     }
 }
 
-/// Returns `true` if sections may be used, as far as is known now.
+/// Returns `true` if critical sections may be used, as far as is known now.
 pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
 
-/// Tests the kernel where that is necessary and was not done. Threads that come at the same time
-/// test it each, and the first verdict holds.
+/// Tests the kernel if that is necessary and was not done. Threads that come at the same time each run the
+/// test, and the first verdict holds.
 pub(crate) fn test_once(offset: isize) {
     let requested = REQUESTED.load(Ordering::Relaxed);
     if verdict().is_none() && (cfg!(target_arch = "aarch64") || requested != 0) {

@@ -111,7 +111,7 @@ fn pick<T: Node>() -> &'static mut T {
     unsafe { &mut *(*T::first()).add(index()) }
 }
 
-/// A random node whose values are those of the turn: branches on them go a way that is predicted.
+/// Returns a random node whose values are those of the turn: branches on them go a way that is predicted.
 #[inline(always)]
 fn pick_for<T: Node>(turn: c_long) -> &'static mut T {
     // SAFETY: as in `pick`.
@@ -122,7 +122,7 @@ fn barrier() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// The place that a compare jumps to is also reached by falling through.
+/// Returns the place that a compare jumps to is also reached by falling through.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn shape_expires(n: c_long) -> u64 {
@@ -289,7 +289,7 @@ fn panic(_: &PanicInfo) -> ! {
     unsafe { abort() }
 }
 
-/// The unwinder asks for it in code that was compiled to unwind; nothing does here.
+/// Does nothing; the unwinder asks for this symbol in code that was compiled to unwind.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
@@ -300,7 +300,7 @@ fn seconds_on_cpu() -> f64 {
     now.seconds as f64 + now.nanoseconds as f64 / 1e9
 }
 
-/// As `run_shapes` in `shapes.h`.
+/// Runs the shapes as `run_shapes` in `shapes.h` does.
 #[unsafe(no_mangle)]
 extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
     let size = 64 * NODES as usize;

@@ -107,7 +107,7 @@ impl<'a> Loader<'_, 'a> {
         Ok((!entries.is_empty() && entries.read(&mut entry)?).then_some(entry))
     }
 
-    /// The name of the type that an entry refers to.
+    /// Returns the name of the type that an entry refers to.
     fn name_of_target(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
         let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
             return Ok(NameId::NONE);

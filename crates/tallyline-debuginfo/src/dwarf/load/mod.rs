@@ -115,7 +115,7 @@ pub(in crate::dwarf) struct Cursor<'c, 'u, 'a> {
 }
 
 impl<'u, 'a> Loader<'u, 'a> {
-    /// A worker without types.
+    /// Creates a worker without types.
     pub(in crate::dwarf) fn new(units: &'u Units<'a>, request: &Request) -> Loader<'u, 'a> {
         Loader {
             units,
@@ -182,7 +182,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         self.finished_members = self.types.members.len();
     }
 
-    /// The id of the type at a place, which is read later; void without a place.
+    /// Returns the id of the type at an offset, which is read later; void if there is no offset.
     pub(in crate::dwarf) fn refer(&mut self, place: Option<GlobalDieOffset>, need: Need) -> Result<TypeId> {
         let Some(place) = place else { return Ok(TypeId::VOID) };
         if let Some(known) = self.known.get_mut(&place) {
@@ -321,13 +321,13 @@ impl<'u, 'a> Loader<'u, 'a> {
         })
     }
 
-    /// The name of the entry; none for the anonymous.
+    /// Returns the name of the entry; none for the anonymous.
     pub(in crate::dwarf) fn name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
         let name = cursor.entry.string(self.units, cursor.unit, cursor.context, constants::DW_AT_name);
         name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))
     }
 
-    /// The name of the entry, if more than its size is needed.
+    /// Returns the name of the entry, if more than its size is needed.
     fn name_for(&mut self, cursor: &Cursor<'_, '_, 'a>, need: Need) -> Result<NameId> {
         if need == Need::Size { Ok(NameId::NONE) } else { self.name(cursor) }
     }
@@ -344,7 +344,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         if self.is_shallow(cursor) { Need::Size } else { Need::Layout }
     }
 
-    /// The type that an attribute of the entry refers to.
+    /// Returns the type that an attribute of the entry refers to.
     pub(in crate::dwarf) fn refer_by(
         &mut self,
         cursor: &Cursor<'_, '_, 'a>,
@@ -481,7 +481,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(self.underlying(cursor)?.is_some_and(|under| under.signed))
     }
 
-    /// The number that a type is based on; none if it is not based on any.
+    /// Returns the number that a type is based on; `None` if it is not based on any.
     pub(in crate::dwarf) fn underlying(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<Option<Underlying>> {
         let Some(place) = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type) else {
             return Ok(None);
@@ -574,7 +574,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(Type::Record(known))
     }
 
-    /// The name of a record, which may stand where it is declared.
+    /// Returns the name of a record, which may stand where it is declared.
     fn record_name(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<NameId> {
         let name = self.name(cursor)?;
         if name.is_some() {

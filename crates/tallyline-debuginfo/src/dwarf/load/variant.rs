@@ -57,7 +57,7 @@ impl<'a> Loader<'_, 'a> {
     }
 }
 
-/// A value of up to 16 bytes.
+/// Returns a value of up to 16 bytes.
 fn wide(bytes: &[u8], little_endian: bool) -> Option<i128> {
     let mut all = [0; 16];
     if little_endian {

@@ -106,8 +106,8 @@ impl WindowCutter<'_> {
         }
     }
 
-    /// The next window: what was left of the one before, and what follows. What is damaged at its
-    /// end is found by who reads the units.
+    /// Reads the next window: the rest of the one before and the bytes that follow. Damage at its end is
+    /// found by the reader of its units.
     fn next(&mut self, rest: &mut Vec<u8>, size: usize) -> io::Result<Vec<u8>> {
         let mut bytes = self.again.try_recv().unwrap_or_default();
         bytes.clear();

@@ -155,7 +155,7 @@ struct Inputs<'r> {
 }
 
 impl<'r> Inputs<'r> {
-    /// The units of a window that starts at an offset of the section.
+    /// Returns the units of a window that starts at an offset of the section.
     fn units<'w>(&self, bytes: &'w [u8], start: usize) -> Result<Units<'w>>
     where
         'r: 'w,
@@ -248,7 +248,8 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// The types of a window, as far as they are complete; none if it cannot be read by itself.
+    /// Reads the types of a window, as far as they are complete; `None` if the window cannot be read by
+    /// itself.
     fn types(&mut self, window: &mut Window) -> Result<Option<Vec<Types>>> {
         let units = self.inputs.units(&window.bytes, window.start)?;
         // what is packed is inferred from the other types of the unit, if more than sizes is shown

@@ -23,7 +23,7 @@ fn lines(parts: &[Types]) -> Vec<String> {
     lines
 }
 
-/// This test's own program, as it has many units.
+/// Returns this test's own program, as it has many units.
 fn program() -> Option<Vec<u8>> {
     let bytes = std::fs::read(std::env::current_exe().expect("known")).expect("readable");
     let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
@@ -67,7 +67,7 @@ enum Strings {
     Repeated,
 }
 
-/// A program of two units, of which the first only declares what it holds and extends.
+/// Returns a program of two units, of which the first only declares what it holds and extends.
 fn two_units(strings: Strings) -> Option<Vec<u8>> {
     const CLASSES: &str = "struct Key { virtual void key(); long a; char tail; };
         struct Empty { virtual void v(); };

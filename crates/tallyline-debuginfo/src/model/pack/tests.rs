@@ -7,7 +7,7 @@ fn packed(types: &Types) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Types of this test's own program: of every kind that Rust has.
+/// Returns the types of this test's own program: every kind that Rust has.
 fn own() -> Option<Types> {
     let bytes = std::fs::read(std::env::current_exe().expect("known")).expect("readable");
     let wanted = Wanted::named(["Types", "Variant", "Option<core::num::nonzero::NonZero<u32>>"]);
@@ -18,7 +18,7 @@ fn own() -> Option<Types> {
     types
 }
 
-/// A few of each kind, also of those that Rust does not have.
+/// Returns a few of each kind, also of those that Rust does not have.
 fn some() -> Types {
     let mut types = Types::new(Origin::Dwarf, 8);
     let name = |types: &mut Types, name: &str| types.intern(name.as_bytes()).expect("room");

@@ -65,7 +65,7 @@ impl Cell {
     }
 }
 
-/// The cells of a record from its first byte to its last, none over another.
+/// Returns the cells of a record from its first byte to its last, none over another.
 pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cell> {
     let mut walk = Walk { types, budget: INNER_LIMIT, found: Vec::new() };
     walk.collect(record, 0, 0);
@@ -82,7 +82,7 @@ pub(super) struct Alternative {
     pub(super) cells: Vec<Cell>,
 }
 
-/// The members of a union, or the variants of an enum of Rust, up to a number.
+/// Returns the members of a union, or the variants of an enum of Rust, up to a number.
 pub(super) fn alternatives(types: &Types, record: &Record, limit: usize) -> Vec<Alternative> {
     let mut walk = Walk { types, budget: INNER_LIMIT, found: Vec::new() };
     let name = |name| String::from_utf8_lossy(types.name(name)).into_owned();
@@ -206,7 +206,7 @@ impl Walk<'_> {
         in_a_row(std::mem::take(&mut self.found), 0, &[])
     }
 
-    /// A union without a name: its members by name.
+    /// Returns a union without a name: its members by name.
     fn overlaid(&mut self, record: &Record, member: &Member, base: u64) -> Option<Cell> {
         let start = base.saturating_add(member.offset);
         let end = start.saturating_add(record.size);
@@ -230,13 +230,13 @@ impl Walk<'_> {
     }
 }
 
-/// The record that a member without a name, or a base, is.
+/// Returns the record that a member without a name, or a base, is.
 fn anonymous<'t>(types: &'t Types, member: &Member) -> Option<&'t Record> {
     let unnamed = !member.name.is_some() || member.is_base();
     types.as_record(types.strip(member.ty)).map(|(_, record)| record).filter(|_| unnamed)
 }
 
-/// The struct that a member is whose type has no name.
+/// Returns the struct that a member is whose type has no name.
 fn unnamed_struct<'t>(types: &'t Types, member: &Member) -> Option<&'t Record> {
     let record = types.as_record(types.strip(member.ty)).map(|(_, record)| record);
     record.filter(|record| record.is_struct() && !record.name.is_some())

@@ -18,8 +18,8 @@ use std::fmt::Write;
 use tallyline_debuginfo::keyword;
 use tallyline_debuginfo::model::{Origin, Record, TypeId, Types};
 
-/// The style of what is here, for the head of a page. It uses the colours `--paper`, `--card`,
-/// `--ink`, `--muted` and `--line` of the page.
+/// The style sheet of layouts, for the head of a page. It uses the colours `--paper`, `--card`, `--ink`,
+/// `--muted` and `--line` of the page.
 pub const STYLE: &str = include_str!("style.css");
 
 /// Lines longer than this are shown in pieces, as bytes would be too narrow.
@@ -28,7 +28,7 @@ const WIDEST: u64 = 128;
 /// The limit on members of a union, or variants, that are laid out individually.
 const ALTERNATIVES: usize = 64;
 
-/// Makes the parts of a page.
+/// Printer of the parts of an HTML page.
 pub struct Sections<'t> {
     types: &'t Types,
     alignments: Effective,
@@ -36,12 +36,12 @@ pub struct Sections<'t> {
 }
 
 impl<'t> Sections<'t> {
-    /// For these types and lines of so many bytes.
+    /// Creates the printer of sections for these types and lines of `line` bytes.
     pub fn new(types: &'t Types, line: u64) -> Sections<'t> {
         Sections { types, alignments: Effective::new(types), line: line.max(1) }
     }
 
-    /// A row of a list of types that leads to the section of one.
+    /// Returns a row of the page's index, which links to the section of a type.
     pub fn index_row(&self, id: TypeId) -> String {
         let Some((_, record)) = self.types.as_record(id) else { return String::new() };
         let found = holes(self.types, record);
@@ -58,7 +58,7 @@ impl<'t> Sections<'t> {
         )
     }
 
-    /// The section of a type; nothing for what is no record.
+    /// Returns the section of a type; empty for a type that is not a record.
     pub fn section(&mut self, id: TypeId) -> String {
         let types = self.types;
         let Some((_, record)) = types.as_record(id) else { return String::new() };
@@ -84,7 +84,7 @@ impl<'t> Sections<'t> {
         html
     }
 
-    /// The word that declares it, in its language.
+    /// Returns the word that declares it, in its language.
     fn keyword(&self, record: &Record) -> &'static str {
         if self.types.variants(record).is_empty() { keyword(record) } else { "enum" }
     }
@@ -233,7 +233,7 @@ fn part_cell(part: &Part<'_>, width: u64, groups: &[Group], html: &mut String) {
     );
 }
 
-/// The letter of a group: A to Z, then AA.
+/// Returns the letter of a group: A to Z, then AA.
 fn letter(index: usize) -> String {
     let last = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
     match index / 26 {
@@ -263,7 +263,7 @@ fn legend(cells: &[Cell], groups: &[Group]) -> String {
     format!("<ul class=\"legend\" aria-label=\"Legend\">{}</ul>\n", items.join(""))
 }
 
-/// `1 byte`, `2 bytes`.
+/// Formats a number with its noun: `1 byte`, `2 bytes`.
 fn count(number: u64, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

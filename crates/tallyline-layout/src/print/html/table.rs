@@ -11,7 +11,7 @@ use tallyline_debuginfo::type_text;
 /// The maximum number of rows.
 const ROW_LIMIT: usize = 1 << 14;
 
-/// The table; nothing for a record without members.
+/// Returns the table; nothing for a record without members.
 pub(super) fn members(types: &Types, record: &Record, groups: &[Group], line: u64) -> String {
     let mut rows = String::new();
     bases(types, record, &mut rows);

@@ -258,7 +258,8 @@ impl<'t> Views<'t> {
         }
     }
 
-    /// The members of an anonymous type stand where it is used; an array's element is looked at too.
+    /// Returns the members of an anonymous type, which are shown where it is used, also for the element of an
+    /// array.
     fn inner(&mut self, member: &Member, depth: usize) -> Option<Option<Box<InnerView<'t>>>> {
         let types = self.types;
         let mut ty = member.ty;

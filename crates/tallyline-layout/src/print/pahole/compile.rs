@@ -47,8 +47,8 @@ impl<'t> Printer<'t> {
         self.emitted.is_header
     }
 
-    /// Prints a type with what it needs and was not printed before, for a header that compiles.
-    /// A record without a name goes by `name`, that of its typedef.
+    /// Prints a type after the declarations that it needs and that were not printed before, for a header that
+    /// compiles. A record without a name goes by `name`, that of its typedef.
     pub fn print_compilable(&mut self, id: TypeId, name: NameId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -60,7 +60,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints what a record needs to compile, and not the record.
+    /// Prints the declarations that a record needs to compile, without the record.
     pub(crate) fn print_needs(&mut self, id: TypeId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -70,7 +70,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// From here on everything has to compile to what it is.
+    /// Makes everything from here on compile to the layout that it describes.
     fn start_header(&mut self) {
         self.emitted.depth = 0;
         self.emitted.is_header = true;
@@ -103,7 +103,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// The name of a record or an enumeration. In a header a tag can name one thing: a struct and a
+    /// Returns the name of a record or an enumeration. In a header a tag can name one thing: a struct and a
     /// union of one name get two.
     pub(super) fn tag_text(&self, keyword: &str, name: NameId) -> Cow<'t, [u8]> {
         let text = self.types.name(name);
@@ -201,7 +201,7 @@ impl<'t> Printer<'t> {
         false
     }
 
-    /// A declaration of a record that is only pointed to.
+    /// Prints a declaration of a record that is only pointed to.
     fn declare_tag(&mut self, id: TypeId, name: NameId) -> bool {
         if !self.emitted.declared.insert(name) {
             return false;
@@ -275,7 +275,7 @@ impl<'t> Printer<'t> {
         })
     }
 
-    /// The record that a member of this type holds.
+    /// Returns the record that a member of this type holds.
     fn held(&self, mut id: TypeId) -> Option<RecordId> {
         for _ in 0..DEPTH_LIMIT {
             id = match self.types.get(self.types.strip(id)) {

@@ -186,7 +186,7 @@ impl Printer<'_> {
         (parts, id)
     }
 
-    /// A type and its declarator in one text.
+    /// Returns a type and its declarator in one text.
     fn declared(&mut self, id: TypeId, inner: Vec<u8>) -> Vec<u8> {
         if self.left() == 0 || !self.enter() {
             return Vec::new();

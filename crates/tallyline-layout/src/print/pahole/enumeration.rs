@@ -4,7 +4,7 @@ use super::{Printer, frame::Frame};
 use tallyline_debuginfo::model::{EnumId, Language};
 
 impl Printer<'_> {
-    /// The definition of an enumeration.
+    /// Prints the definition of an enumeration.
     pub(super) fn enumeration(&mut self, id: EnumId, frame: &Frame<'_>) {
         let item = self.types.enumeration(id);
         self.put(b"enum");

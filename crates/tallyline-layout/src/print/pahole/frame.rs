@@ -33,7 +33,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The outermost level.
+    /// Returns the outermost level.
     pub(super) fn top(style: &Style, types: &Types, id: TypeId) -> Frame<'a> {
         let is_union = types.as_record(id).is_some_and(|(_, record)| record.is_union());
         Frame {
@@ -62,7 +62,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The level of a type that is printed inline, with the name that goes behind it.
+    /// Returns the level of a type that is printed inline, with the name that goes behind it.
     pub(super) fn inline<'b>(&self, suffix: Option<&'b [u8]>) -> Frame<'b>
     where
         'a: 'b,

@@ -6,14 +6,14 @@ use tallyline_debuginfo::model::{
 };
 
 impl Printer<'_> {
-    /// `returns (*name)(parameters)`, with the column of types as wide as `width`. What points to the
-    /// function stands before the name.
+    /// Prints `returns (*name)(parameters)`, with the column of types as wide as `width`. `points` stands
+    /// before the name.
     pub(super) fn prototype(&mut self, id: FunctionId, name: Option<&[u8]>, points: &[u8], width: i64) {
         let function = self.types.function(id);
         self.prototype_of(function, self.types.parameters(function), name, points, width);
     }
 
-    /// `returns (Class::*name)(parameters)`: the object that the member is called for is no parameter
+    /// Prints `returns (Class::*name)(parameters)`: the object that the member is called for is no parameter
     /// in C++.
     pub(super) fn member_prototype(&mut self, id: FunctionId, class: TypeId, name: &[u8], width: i64) {
         let function = self.types.function(id);
@@ -77,7 +77,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A typedef's definition.
+    /// Prints the definition of a typedef.
     pub(super) fn typedef(&mut self, name: NameId, of: TypeId, frame: &Frame<'_>) {
         let name = self.types.name(name);
         self.put(b"typedef ");

@@ -79,7 +79,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The attributes of a member whose declaration is known.
+    /// Prints the attributes of a member whose declaration is known.
     fn attributes(&mut self, packed: bool, align: u64) {
         match (packed, align) {
             (false, 0) => {}
@@ -91,14 +91,14 @@ impl Printer<'_> {
         }
     }
 
-    /// The attribute that asks for an alignment.
+    /// Prints the attribute that asks for an alignment.
     pub(super) fn aligned(&mut self, align: u64) {
         self.put(b" __attribute__((__aligned__(");
         self.number(align, 0);
         self.put(b")))");
     }
 
-    /// The type and the name; whether the type is an anonymous one, printed inline.
+    /// Prints the type and the name; returns whether the type is an anonymous one, printed inline.
     fn member_declaration(&mut self, member: &Member, name: Option<&[u8]>, frame: &Frame<'_>) -> bool {
         let type_name = match self.types.get(member.ty) {
             Type::Record(record) => self.types.record(record).name,
@@ -142,7 +142,7 @@ impl Printer<'_> {
         name + aligned + packed
     }
 
-    /// The comment with offset and size.
+    /// Prints the comment with offset and size.
     fn place(&mut self, member: &Member, offset: u64, width: i64) {
         self.spaces(usize::try_from(width - 1).unwrap_or(0) + 1);
         let mut size_width = 5;
@@ -173,7 +173,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A note when a member is the first in its cache line.
+    /// Prints a note if a member is the first in its cache line.
     fn line_boundary(&mut self, offset: u64, frame: &Frame<'_>) {
         let line = offset / self.style.cacheline.max(1);
         if line <= self.line {

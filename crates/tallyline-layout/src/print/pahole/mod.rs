@@ -36,7 +36,7 @@ use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Source, Typ
 /// The nesting depth at which printing is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// Prints types.
+/// Printer of types in pahole's format.
 pub struct Printer<'t> {
     types: &'t Types,
     style: Style,
@@ -61,7 +61,7 @@ pub struct Printer<'t> {
 }
 
 impl<'t> Printer<'t> {
-    /// A printer for these types. What it prints may depend on what it printed before: whether a
+    /// Creates a printer for these types. What it prints may depend on what it printed before: whether a
     /// struct is packed can show in another that holds it.
     pub fn new(types: &'t Types, style: Style) -> Printer<'t> {
         Printer {
@@ -83,7 +83,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints these records under these attributes, and what is printed as C has it and not as pahole.
+    /// Prints these records with these attributes, and everything as C has it instead of as pahole does.
     pub(crate) fn declare_as(&mut self, declared: FxHashMap<RecordId, Declaration>) {
         self.is_declared = true;
         self.declared = declared.into_iter().map(|(id, one)| (id, Some(Rc::new(one)))).collect();
@@ -105,7 +105,7 @@ impl<'t> Printer<'t> {
         declared
     }
 
-    /// Goes on as if everything had been printed that comes before a start.
+    /// Sets the state as if everything before a start had been printed.
     pub fn start_from(&mut self, start: &Start) {
         self.packed.go_on_from(start.decided());
     }
@@ -115,12 +115,12 @@ impl<'t> Printer<'t> {
         &self.out
     }
 
-    /// The text, which is then forgotten, but not what is known of the types.
+    /// Takes the text, and keeps the knowledge about types.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Forgets the text, but not what is known of the types.
+    /// Clears the text, but not the knowledge about types.
     pub fn clear(&mut self) {
         self.out.clear();
     }
@@ -201,7 +201,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints where a type was found: its unit, its entry, and the file and line.
+    /// Prints the origin of a type: its unit, its DIE, and the file and line.
     pub fn print_source(&mut self, unit: &[u8], source: &Source) {
         let Position { file, line } = source.declared_at;
         self.put(b"/* Used at: ");
@@ -282,7 +282,7 @@ impl<'t> Printer<'t> {
         self.spaces(width.saturating_sub(written));
     }
 
-    /// The holes of a record in numbers, each record's computed once.
+    /// Returns the holes of a record in numbers, each record's computed once.
     fn summary(&mut self, id: RecordId) -> Summary {
         *self.summaries[id.index()].get_or_insert_with(|| summary(self.types, self.types.record(id)))
     }

@@ -69,7 +69,7 @@ impl Printer<'_> {
         record.language.is_go() && self.types.name(record.name).starts_with(b"struct {")
     }
 
-    /// The word that declares a record.
+    /// Returns the word that declares a record.
     pub(super) fn keyword(&self, kind: RecordKind) -> &'static str {
         match kind {
             RecordKind::Union => "union",
@@ -99,7 +99,8 @@ impl Printer<'_> {
         });
     }
 
-    /// A qualifier stands before its type, with a blank behind; only `restrict` stands after it.
+    /// Prints a qualified type: the qualifier before its type, with a blank behind; only `restrict` stands
+    /// after it.
     fn qualified_name(&mut self, qualifier: Qualifier, of: TypeId) {
         self.put(match qualifier {
             Qualifier::Const => b"const ",
@@ -115,7 +116,7 @@ impl Printer<'_> {
     }
 }
 
-/// The type behind annotations.
+/// Returns the type behind annotations.
 pub(super) fn skip_annotations(types: &Types, mut id: TypeId) -> TypeId {
     for _ in 0..DEPTH_LIMIT {
         match types.get(id) {

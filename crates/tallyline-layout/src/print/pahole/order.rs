@@ -12,7 +12,7 @@ use tallyline_debuginfo::model::{Member, Pointer, Qualifier, RecordId, Type, Typ
 /// they unfold without end.
 const MEMBER_LIMIT: usize = 1 << 20;
 
-/// Goes over types in the order that they are printed in.
+/// Walk over types in the order of printing, which decides what depends on that order.
 pub struct Order<'t> {
     types: &'t Types,
     packed: Packed,
@@ -20,7 +20,7 @@ pub struct Order<'t> {
     left: usize,
 }
 
-/// The state at one position in the order.
+/// The state of the printer at one position in the order.
 #[derive(Clone, Debug)]
 pub struct Start(Decided);
 
@@ -31,8 +31,8 @@ impl Start {
 }
 
 impl<'t> Order<'t> {
-    /// The start of the order; none for a style in which types unfold, as what is decided about them
-    /// takes as long as to print them.
+    /// Returns the start of the order; `None` for a style in which types unfold, as what is decided about
+    /// them takes as long as to print them.
     pub fn new(types: &'t Types, style: &Style) -> Option<Order<'t>> {
         let order = Order { types, packed: Packed::new(types), comments: style.comments, left: 0 };
         (!style.expand_types && !style.expand_pointers).then_some(order)
@@ -48,7 +48,7 @@ impl<'t> Order<'t> {
         Start(self.packed.decided())
     }
 
-    /// Goes past a type, deciding what printing it decides.
+    /// Visits a type without printing it, and decides what printing it would decide.
     pub fn pass(&mut self, id: TypeId) {
         self.left = MEMBER_LIMIT;
         if let Type::Record(record) = self.types.get(id) {
@@ -84,7 +84,7 @@ impl<'t> Order<'t> {
         }
     }
 
-    /// A type without a name is printed where it is used, also behind pointers and in arrays.
+    /// Visits a type without a name, which is printed where it is used, also behind pointers and in arrays.
     fn inline(&mut self, mut id: TypeId, depth: usize) {
         for _ in 0..DEPTH_LIMIT {
             id = match self.types.get(id) {

@@ -18,7 +18,7 @@ struct Last<'t> {
 }
 
 impl Printer<'_> {
-    /// The definition of a struct, or an inline one with its name behind.
+    /// Prints the definition of a struct, or an inline one with its name behind.
     pub(super) fn record_body(&mut self, id: RecordId, frame: &Frame<'_>) {
         if !self.enter() {
             return;
@@ -74,7 +74,7 @@ impl Printer<'_> {
             || record.align > self.packed.alignments().of_record(self.types, id)
     }
 
-    /// The bases that a class names, in that order.
+    /// Prints the bases that a class names, in that order.
     fn bases(&mut self, record: &Record) {
         let members = self.types.members(record).iter();
         let mut bases: Vec<&Member> = members.filter(|base| base.is_base() && !base.artificial).collect();
@@ -93,7 +93,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The alignment of a record whose declaration is known.
+    /// Prints the alignment of a record whose declaration is known.
     pub(super) fn declared_alignment(&mut self, declared: Option<&Declaration>) {
         if let Some(declared) = declared.filter(|declared| declared.align != 0 && self.style.aligned) {
             self.aligned(declared.align);
@@ -238,7 +238,7 @@ impl Printer<'_> {
         true
     }
 
-    /// An unnamed bitfield that makes the hole between two bitfields explicit.
+    /// Prints an unnamed bitfield that makes the hole between two bitfields explicit.
     fn explicit_bits(&mut self, last: &Last<'_>, member: &Member, frame: &Frame<'_>) {
         let mut size = last.gap.bits;
         if last.member.offset != member.offset {
@@ -250,7 +250,7 @@ impl Printer<'_> {
         self.unnamed(member, size.into(), frame);
     }
 
-    /// Unnamed bitfields of the type of one beside them.
+    /// Prints unnamed bitfields of the type of one beside them.
     fn unnamed_bits(&mut self, member: &Member, widths: &[u64], frame: &Frame<'_>) {
         widths.iter().for_each(|width| self.unnamed(member, *width, frame));
     }
@@ -324,8 +324,8 @@ impl Printer<'_> {
         true
     }
 
-    /// Padding that no alignment explains was made by unnamed bitfields at the end. Only DWARF can
-    /// tell: BTF has no alignment.
+    /// Prints unnamed bitfields at the end for padding that no alignment explains. Only DWARF can tell: BTF
+    /// has no alignment.
     fn force_padding(&mut self, id: RecordId, summary: Summary, last: &Member, frame: &Frame<'_>) {
         let record = self.types.record(id);
         let is_c = !record.language.has_scopes() && !record.language.is_go();
@@ -367,7 +367,7 @@ fn access_word(access: Access) -> &'static [u8] {
     }
 }
 
-/// The size that the next member is compared with: bitfields at one place share a unit.
+/// Returns the size that the next member is compared with: bitfields at one place share a unit.
 fn unit_size(last: Option<&Last<'_>>, member: &Member, size: u64) -> u64 {
     match last {
         Some(last)

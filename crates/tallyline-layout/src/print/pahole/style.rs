@@ -65,7 +65,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Nothing but the declarations.
+    /// Returns the style without comments: nothing but the declarations.
     pub fn quiet(self) -> Style {
         Style { stats: false, comments: false, offsets: false, ..self }
     }

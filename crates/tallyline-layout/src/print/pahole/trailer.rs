@@ -68,7 +68,7 @@ impl Sums {
         self.hole_bytes = coverage.gaps().fold(0, |sum: u64, gap| sum.saturating_add(gap.1));
     }
 
-    /// A member with an alignment of its own, and the hole before it.
+    /// Counts a member with an alignment of its own, and the hole before it.
     pub(super) fn count_alignment(&mut self, before: Gap) {
         self.forced_alignments += 1;
         self.forced_holes.add(u64::try_from(before.bytes).unwrap_or(0));
@@ -85,7 +85,7 @@ impl Sums {
 }
 
 impl Printer<'_> {
-    /// The comments at the end, one line each.
+    /// Prints the comments at the end, one line each.
     pub(super) fn trailer(&mut self, id: RecordId, summary: &Summary, sums: &Sums, frame: &Frame<'_>) {
         self.put(b"\n");
         self.trailer_lines(id, summary, sums, frame);
@@ -142,7 +142,7 @@ impl Printer<'_> {
         self.number(number, 0);
     }
 
-    /// Numbers with their labels, commas between; those that are 0 are left out.
+    /// Prints numbers with their labels, commas between; zeros are left out.
     fn list(&mut self, numbers: &[(&[u8], u64)]) {
         let there = numbers.iter().filter(|(_, number)| *number != 0);
         for (index, (label, number)) in there.enumerate() {
@@ -197,7 +197,8 @@ impl Printer<'_> {
         if record.size == 1 && empty { 0 } else { record.size }
     }
 
-    /// A struct whose parts do not add up to its size: members overlap, or the file is damaged.
+    /// Prints a note if the parts of a struct do not add up to its size: members overlap, or the file is
+    /// damaged.
     fn check_sums(&mut self, id: RecordId, summary: &Summary, sums: &Sums, frame: &Frame<'_>) {
         let record = self.types.record(id);
         let members = self.types.members(record);
@@ -226,7 +227,7 @@ impl Printer<'_> {
              + {hole_bytes} (byte holes) + {hole_bits} (bit holes), diff = {rest} bits */\n"
         ));
     }
-    /// The sums of members against holes, where there are holes.
+    /// Prints the sums of members against holes, where there are holes.
     fn sums_of_members(&mut self, sums: &Sums, summary: &Summary, frame: &Frame<'_>) {
         if sums.hole_bytes == 0 && sums.hole_bits == 0 {
             return;

@@ -136,7 +136,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A word padded to a column, a blank, and the name.
+    /// Prints a word padded to a column, a blank, and the name.
     fn column(&mut self, word: &[u8], width: i64, name: Option<&[u8]>) {
         let start = self.out.len();
         self.put(word);
@@ -191,7 +191,7 @@ impl Printer<'_> {
         None
     }
 
-    /// A declaration whose name stands inside: `int (*name)[5]`.
+    /// Prints a declaration whose name stands inside: `int (*name)[5]`.
     pub(super) fn around(&mut self, inner: &Inner, name: &[u8], width: i64) {
         match self.types.get(inner.target) {
             Type::Function(function) => self.prototype(function, Some(name), &inner.points, width),
@@ -210,7 +210,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A pointer: to a function or to an anonymous type it has a form of its own.
+    /// Prints a pointer, which to a function or to an anonymous type has a form of its own.
     fn pointer(&mut self, id: TypeId, to: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
         let anonymous = match self.types.get(to) {
             Type::Function(function) => return self.prototype(function, name, b"*", frame.type_width),
@@ -240,7 +240,7 @@ impl Printer<'_> {
         }
     }
 
-    /// With expanded types a typedef shows what it went through: `/* typedef u32 -> __u32 */`.
+    /// Prints the typedefs that an expanded type went through: `/* typedef u32 -> __u32 */`.
     fn unfold_typedefs(&mut self, mut id: TypeId) -> TypeId {
         let mut unfolded = 0;
         while let Type::Typedef { name, of } = self.types.get(id) {
@@ -258,7 +258,7 @@ impl Printer<'_> {
         id
     }
 
-    /// An array: its element, the name, and the dimensions.
+    /// Prints an array: its element, the name, and the dimensions.
     pub(super) fn array(&mut self, id: ArrayId, name: &[u8], frame: &Frame<'_>) {
         if !self.enter() {
             return;
@@ -295,7 +295,7 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// The element and all dimensions: BTF has an array of arrays where C has several dimensions.
+    /// Returns the element and all dimensions: BTF has an array of arrays where C has several dimensions.
     fn dimensions(&self, id: ArrayId) -> (TypeId, Vec<u64>) {
         let outer = self.types.array(id);
         let mut element = outer.of;
@@ -312,7 +312,7 @@ impl Printer<'_> {
         (element, dimensions)
     }
 
-    /// One dimension; an unknown one of a last member is a flexible array's.
+    /// Prints one dimension; an unknown one of a last member is a flexible array's.
     fn dimension(&mut self, count: u64, open: bool) {
         match (count, open) {
             (0, true) => self.put(b"[]"),

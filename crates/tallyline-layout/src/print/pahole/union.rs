@@ -4,7 +4,7 @@ use super::{Printer, frame::Frame};
 use tallyline_debuginfo::model::{Language, NameId, Record, RecordId};
 
 impl Printer<'_> {
-    /// The definition of a union, or an inline one with its name behind.
+    /// Prints the definition of a union, or an inline one with its name behind.
     pub(super) fn union_body(&mut self, id: RecordId, frame: &Frame<'_>) {
         if !self.enter() {
             return;
@@ -41,7 +41,7 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// The scopes that a type is declared in, and what stands between them and its name.
+    /// Prints the scopes that a type is declared in, each followed by the separator.
     pub(super) fn scopes(&mut self, path: NameId, language: Language) {
         if path.is_some() {
             self.put(self.types.name(path));

@@ -7,7 +7,7 @@ use crate::query::{Coverage, Gap, tag_word};
 use tallyline_debuginfo::model::{Record, Variant};
 
 impl Printer<'_> {
-    /// The tag and the variants of a record, if it has any.
+    /// Prints the tag and the variants of a record, if it has any.
     pub(super) fn variants(&mut self, record: &Record, frame: &Frame<'_>, sums: &mut Sums) {
         let types = self.types;
         let variants = types.variants(record);

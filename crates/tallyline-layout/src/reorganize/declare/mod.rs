@@ -23,7 +23,7 @@ use std::fmt::Write;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 
-/// The source for some proposals.
+/// C source by which a compiler verifies some proposals.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub(crate) text: String,
@@ -116,7 +116,7 @@ enum Owner {
 }
 
 impl Source {
-    /// The checks that a line of the source (counted from 1) is a part of, by index.
+    /// Returns the indices of the checks that a line of the source (counted from 1) belongs to.
     pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
         match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
             Some(Owner::Check(check)) => vec![*check],
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// Writes the source for some records as they are with all proposals applied.
+/// Writes C source by which a compiler verifies some records with all proposals applied.
 pub fn source_together(
     reorganizer: &Reorganizer<'_>,
     together: &CombinedProposal,
@@ -167,7 +167,8 @@ pub fn source_together(
     writer.source
 }
 
-/// Writes the source for some proposals.
+/// Writes C source by which a compiler verifies some proposals: each struct as it is and as proposed, with
+/// assertions.
 pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> Source {
     let mut writer = Writer::new(reorganizer, None);
     for (index, proposal) in proposals.iter().enumerate() {
@@ -228,7 +229,7 @@ impl<'r, 't> Writer<'r, 't> {
         writer
     }
 
-    /// The size of a type as it is declared here.
+    /// Returns the size of a type as it is declared here.
     fn size_of(&self, id: TypeId) -> u64 {
         match self.together {
             Some(together) => together.size_of(self.reorganizer, id),

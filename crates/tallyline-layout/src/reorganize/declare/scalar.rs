@@ -1,7 +1,7 @@
 //! C spellings of scalars.
 
-/// C's name for a base type: the program's own words where they are C's, else a type as wide. None
-/// where C has nothing as wide.
+/// Returns C's name for a base type: the program's own words if they are C's, else a type of the same width;
+/// `None` if C has none that wide.
 pub(super) fn base(name: &[u8], bits: u32) -> Option<&'static str> {
     let name = String::from_utf8_lossy(name);
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -56,7 +56,7 @@ fn by_width(bits: u32) -> Option<&'static str> {
     })
 }
 
-/// An integer as wide as an enumeration.
+/// Returns an integer as wide as an enumeration.
 pub(super) fn enumeration(size: u64) -> Option<&'static str> {
     Some(match size {
         1 => "unsigned char",

@@ -34,7 +34,7 @@ pub(super) struct Speller<'w, 'r, 't, 'u> {
 }
 
 impl Speller<'_, '_, '_, '_> {
-    /// The declaration of a member that takes whole bytes.
+    /// Returns the declaration of a member that takes whole bytes.
     pub(super) fn member(
         &mut self,
         index: usize,
@@ -64,12 +64,12 @@ impl Speller<'_, '_, '_, '_> {
         format!("{} m{index}{}{attribute};", spelled.front, spelled.behind)
     }
 
-    /// The type of a bitfield.
+    /// Returns the type of a bitfield.
     pub(super) fn scalar(&mut self, ty: TypeId) -> String {
         self.spell(ty).map_or_else(|| "int".to_string(), |spelled| spelled.front)
     }
 
-    /// None for what C has no form for.
+    /// Spells a type in C; `None` if C has no form for it.
     fn spell(&mut self, id: TypeId) -> Option<Spelled> {
         let types = self.writer.reorganizer.types();
         if let Some(align) = types.declared_alignment(id).filter(|align| align.is_power_of_two()) {
@@ -143,7 +143,7 @@ impl Speller<'_, '_, '_, '_> {
         Some(element)
     }
 
-    /// A type that was declared with an alignment of its own: a typedef carries it.
+    /// Returns a type that was declared with an alignment of its own: a typedef carries it.
     fn aligned(&mut self, id: TypeId, align: u64) -> Option<Spelled> {
         if self.depth >= DEPTH_LIMIT {
             return None;

@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 
 const LINE: u64 = 64;
 
-/// Cores with caches of 64 lines in 4 ways.
+/// Returns a machine whose cores have caches of 64 lines in 4 ways.
 fn machine(cores: u16) -> Machine {
     Machine::new(Geometry::new(cores, LINE as u32, 64 * LINE, 4).expect("a machine"))
 }

@@ -69,7 +69,7 @@ fn threads_beyond_the_cores_take_turns_on_them() {
     assert!(summary.total.lines.false_sharing > 0);
 }
 
-/// One thread writes a line, then wakes the other, which waited and then reads it.
+/// Returns a trace in which one thread writes a line, then wakes the other, which waited and then reads it.
 fn hand_over() -> Vec<u8> {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 2);
@@ -101,8 +101,8 @@ fn who_waited_goes_on_when_he_was_woken() {
     assert_eq!(stats.ordered, 4);
 }
 
-/// Two threads that the first one makes, as a machine with one CPU records them: the one ended before the
-/// other was made.
+/// Returns two threads that the first one makes, as a machine with one CPU records them: the one ended before
+/// the other was made.
 fn one_after_the_other() -> Vec<u8> {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 3);
@@ -133,7 +133,7 @@ fn threads_run_together_though_one_ended_before_the_other_was_made() {
     assert_eq!(stats.ordered, 8);
 }
 
-/// Two threads add to a word with atomic instructions, recorded one after the other.
+/// Returns two threads add to a word with atomic instructions, recorded one after the other.
 fn adders() -> Vec<u8> {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 2);

@@ -17,8 +17,8 @@ pub(super) struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// One verdict for each of what `write` makes a source of. What the compiler complains about is
-    /// taken out, and the rest is compiled again.
+    /// Returns one verdict for each layout that `write` makes a source of. Layouts that the compiler
+    /// complains about are taken out, and the rest is compiled again.
     pub(super) fn verify<L: Copy>(
         &self,
         layouts: &[L],
@@ -82,7 +82,7 @@ impl Batch<'_> {
     }
 }
 
-/// The first bitfield that lies elsewhere.
+/// Returns the first bitfield that lies elsewhere.
 fn difference(types: &Types, check: &Check) -> Option<String> {
     let side = |name: &str, said: fn(&BitCheck) -> u64| {
         check.bits().iter().find_map(|bit| {
@@ -103,7 +103,7 @@ fn place_of(types: &Types, record: &str, member: &str) -> Option<(u64, u32)> {
     member.bitfield.map(|field| (member.bit_offset, field.size))
 }
 
-/// Whose lines the compiler's errors name; of an error without a line of ours everyone's.
+/// Assigns the compiler's errors to layouts by their lines; an error without a line of ours is everyone's.
 fn complaints(path: &Path, source: &Source, said: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let path = path.to_string_lossy();

@@ -35,7 +35,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// The one that was named, or `$CC`, or `cc`; why not, if it cannot be used for these types.
+    /// Returns the one that was named, or `$CC`, or `cc`; why not, if it cannot be used for these types.
     pub(super) fn find(named: Option<&str>, types: &Types) -> Result<Compiler, String> {
         let from_environment = std::env::var("CC").ok().filter(|cc| !cc.trim().is_empty());
         let text = named.map(str::to_string).or(from_environment).unwrap_or_else(|| "cc".into());
@@ -59,7 +59,7 @@ impl Compiler {
         })
     }
 
-    /// The compiler with what every call of it needs.
+    /// Returns the compiler with what every call of it needs.
     pub(super) fn command(&self) -> Command {
         let (program, words) = self.words.split_first().map_or(("cc", &[][..]), |(p, w)| (p.as_str(), w));
         let mut command = Command::new(program);
@@ -67,7 +67,7 @@ impl Compiler {
         command
     }
 
-    /// The arguments for sources of ours.
+    /// Returns the arguments for sources of ours.
     pub(super) fn arguments(&self) -> Vec<&'static str> {
         let mut arguments = vec!["-std=gnu11", "-w", "-O0", "-fdiagnostics-color=never"];
         arguments.extend(if self.is_clang {

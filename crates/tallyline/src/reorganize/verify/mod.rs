@@ -42,12 +42,12 @@ impl Verifier {
         Verifier { compiler: Compiler::find(named, types) }
     }
 
-    /// One verdict for each proposal, in order.
+    /// Returns one verdict for each proposal, in order.
     pub(super) fn verify(&self, by: &Reorganizer<'_>, proposals: &[&Proposal]) -> Result<Vec<Verdict>> {
         self.verify_all(proposals, |some| declare::source(by, some))
     }
 
-    /// One verdict for each record as it is with all proposals applied, in order.
+    /// Returns one verdict for each record as it is with all proposals applied, in order.
     pub(super) fn verify_together(
         &self,
         by: &Reorganizer<'_>,
@@ -115,7 +115,7 @@ impl Verifier {
     }
 }
 
-/// The next of some things, unless Ctrl-C was pressed.
+/// Returns the next of some things, unless Ctrl-C was pressed.
 fn take<'b, T>(next: &AtomicUsize, of: &'b [T]) -> Option<(usize, &'b T)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     if crate::interrupt::asked() { None } else { of.get(index).map(|batch| (index, batch)) }

@@ -62,7 +62,7 @@ fn places(members: &[Member]) -> Vec<(&Member, Place)> {
         .collect()
 }
 
-/// The first difference between what was promised and what the compiler made of the text.
+/// Returns the first difference between what was promised and what the compiler made of the text.
 fn difference(types: &Types, proposal: &Proposal, compiled: &Types, name: &str) -> Option<String> {
     let found = lookup::find(compiled, name.as_bytes());
     let found = found.and_then(|id| compiled.as_record(compiled.strip(id)));
