@@ -2,9 +2,11 @@
 //! of rounds.
 
 pub mod cpus;
+pub mod hyperlink;
 pub mod machine;
 pub mod output;
 pub mod page;
+mod pager;
 pub mod replacement;
 mod size;
 mod summary;

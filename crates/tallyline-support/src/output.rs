@@ -1,12 +1,15 @@
 //! The destination of results: standard output or a file, with colours where they are wanted.
 
+use crate::hyperlink::{LinkWriter, Links};
+use crate::pager::{self, PagerWriter};
 use crate::replacement::Replacement;
 use anstream::{AutoStream, ColorChoice, StripStream};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use std::borrow::Cow;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The use of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -17,6 +20,38 @@ pub enum Color {
     Always,
     /// Never.
     Never,
+}
+
+/// The treatment of results that go to standard output.
+#[derive(Default)]
+pub struct Presentation {
+    pager: Option<String>,
+    links: Option<Links>,
+}
+
+static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
+
+impl Presentation {
+    /// Shows results on a terminal by this command; without one, and where it is empty or `cat`, directly.
+    pub fn with_pager(self, command: &str) -> Presentation {
+        let is_wanted = pager::is_pager(command) && io::stdout().is_terminal();
+        Presentation { pager: is_wanted.then(|| command.to_owned()), ..self }
+    }
+
+    /// Makes links of places in sources.
+    pub fn with_links(self, links: Links) -> Presentation {
+        Presentation { links: Some(links), ..self }
+    }
+
+    /// Returns whether links get through to the terminal that standard output is.
+    pub fn hands_on_links(&self) -> bool {
+        io::stdout().is_terminal() && self.pager.as_deref().is_none_or(pager::is_less)
+    }
+
+    /// Treats all results so from now on; the first call holds.
+    pub fn set(self) {
+        let _ = PRESENTATION.set(self);
+    }
 }
 
 impl Color {
@@ -68,7 +103,7 @@ impl Output {
         let Output { place, name } = self;
         let written = || -> Result<()> {
             match place {
-                Place::Stdout(choice) => buffered(&mut AutoStream::new(io::stdout(), choice), write),
+                Place::Stdout(choice) => shown(choice, write),
                 Place::File { path, open, colors } => {
                     let mut file = open.map_or_else(|| Replacement::create(&path), Ok)?;
                     match colors {
@@ -85,6 +120,35 @@ impl Output {
             false => error,
         })
     }
+}
+
+/// Writes to standard output, with links and by the pager where they are wanted.
+fn shown(choice: ColorChoice, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let Presentation { pager, links } = PRESENTATION.get_or_init(Presentation::default);
+    let Some(command) = pager else { return linked(io::stdout(), links.as_ref(), choice, write).1 };
+    let (pager, written) = linked(PagerWriter::new(command), links.as_ref(), choice, write);
+    pager.finish()?;
+    match written {
+        // who leaves the pager has seen enough: the exit status is that of the whole
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        written => written,
+    }
+}
+
+fn linked<W: Write + 'static>(
+    mut out: W,
+    links: Option<&'static Links>,
+    choice: ColorChoice,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> (W, Result<()>) {
+    let Some(links) = links else {
+        let written = buffered(&mut AutoStream::new(&mut out as &mut dyn Write, choice), write);
+        return (out, written);
+    };
+    let mut linker = LinkWriter::new(links, out);
+    let written = buffered(&mut AutoStream::new(&mut linker as &mut dyn Write, choice), write);
+    let (out, ended) = linker.into_inner();
+    (out, written.and(ended.map_err(Into::into)))
 }
 
 fn buffered(stream: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {

@@ -3,6 +3,8 @@
 use crate::annotate;
 use crate::beside;
 use crate::check;
+use crate::completion;
+use crate::config;
 use crate::demo;
 use crate::diff;
 use crate::doctor;
@@ -12,16 +14,23 @@ use crate::layout;
 use crate::manual;
 use crate::mem;
 use crate::pahole;
+use crate::path_map::{Paths, PrefixMap};
+use crate::profile;
 use crate::record;
 use crate::reorganize;
 use crate::replay;
 use crate::report;
+use crate::settings::{
+    CACHE, DEBUG_FOLDERS, HYPERLINK_FORMAT, HYPERLINKS, PAGER, PATH_PREFIX_MAP, Settings, paths,
+};
 use crate::sharing;
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::process::ExitCode;
-use tallyline_support::output::{Color, Output};
+use tallyline_support::hyperlink::{Links, terminal_has_links};
+use tallyline_support::output::{Color, Output, Presentation};
 
 /// Makes statistics and hot data structures scale on machines with many CPUs.
 #[derive(Debug, Parser)]
@@ -31,6 +40,15 @@ pub(crate) struct Cli {
     /// Use of colours
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     color: Color,
+
+    /// Show long output on a terminal directly, without a pager
+    #[arg(long, global = true)]
+    no_pager: bool,
+
+    /// Links from FILE:LINE to the file
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, hide_possible_values = true)]
+    #[arg(global = true)]
+    hyperlinks: Color,
 
     #[command(subcommand)]
     command: Command,
@@ -47,10 +65,13 @@ Examples:
   tallyline check ./server --policy layout.toml
   tallyline diff ./server.old ./server   what grew, shrank or moved to another line
   tallyline doctor                       what works on this machine, and what to do for the rest
+  tallyline config                       the settings, and what each comes from
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man layout                   the manual page of a sub-command
 
-Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. With DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
+Settings: ~/.config/tallyline/config.toml, below $XDG_CONFIG_HOME or named by $TALLYLINE_CONFIG (off for none), sets defaults of options; tallyline config --example prints one. Options beat variables (TALLYLINE_…), and these the file.
+
+Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. TALLYLINE_PAGER, the setting pager, or PAGER shows long output on a terminal. With DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
 
 Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
 
@@ -114,18 +135,100 @@ enum Command {
     /// Show what works on this machine, what does not, and what to do
     Doctor(doctor::DoctorArgs),
 
+    /// Show the settings, their values, and what each comes from
+    Config(config::ConfigArgs),
+
     /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: Shell,
     },
 
+    #[command(hide = true)]
+    Complete(completion::CompleteArgs),
+
     /// Show a manual page
     Man(manual::ManArgs),
 }
 
+/// The command line and the settings that hold for it.
+pub(crate) struct Invocation {
+    cli: Cli,
+    settings: Settings,
+}
+
+/// Parses the command line, with the settings as defaults of its options; ends the program where it cannot be
+/// understood.
+///
+/// # Errors
+/// A configuration file or a variable with a mistake, unless the sub-command does not depend on them.
+pub(crate) fn parse() -> Result<Invocation> {
+    let loaded = Settings::load();
+    let (settings, mistake) = match loaded {
+        Ok(settings) => (settings, None),
+        Err(error) => (Settings::defaults(), Some(error)),
+    };
+    let matches = settings.apply(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match (mistake, &cli.command) {
+        // what somebody with a wrong file needs most
+        (
+            Some(_),
+            Command::Man(_) | Command::Completions { .. } | Command::Complete(_) | Command::Bench { .. },
+        )
+        | (None, _) => {}
+        (Some(error), _) => return Err(error),
+    }
+    Ok(Invocation { settings: with_options(settings, &cli, &matches), cli })
+}
+
+/// Takes over the options of all sub-commands, for a sub-command that shows the settings.
+fn with_options(mut settings: Settings, cli: &Cli, matches: &ArgMatches) -> Settings {
+    let is_given = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let word = |color| match color {
+        Color::Auto => "auto",
+        Color::Always => "always",
+        Color::Never => "never",
+    };
+    if is_given("color") {
+        settings.set_by_option("color", word(cli.color));
+    }
+    if is_given("hyperlinks") {
+        settings.set_by_option(HYPERLINKS, word(cli.hyperlinks));
+    }
+    if cli.no_pager {
+        settings.set_by_option(PAGER, "");
+    }
+    settings
+}
+
+/// Hands settings that are no options to the parts that they are for.
+fn configure(settings: &Settings) {
+    if settings.is_set(DEBUG_FOLDERS) {
+        tallyline_debuginfo::locate::set_debug_folders(paths(settings.list(DEBUG_FOLDERS)));
+    }
+    if settings.is_set(CACHE) && !settings.text(CACHE).is_empty() {
+        profile::set_cache_folder(settings.text(CACHE));
+    }
+    let mut presentation = Presentation::default().with_pager(settings.text(PAGER));
+    let has_links = match settings.text(HYPERLINKS) {
+        "always" => true,
+        "never" => false,
+        _ => presentation.hands_on_links() && terminal_has_links(|name| std::env::var(name).ok()),
+    };
+    if has_links {
+        let maps: Vec<PrefixMap> =
+            settings.list(PATH_PREFIX_MAP).iter().filter_map(|map| map.parse().ok()).collect();
+        let resolve = move |path: &str| Paths::new(&maps).shown(path).into();
+        presentation = presentation.with_links(Links::new(settings.text(HYPERLINK_FORMAT), resolve));
+    }
+    presentation.set();
+}
+
 /// Does what the command line says; the exit status of what looks for something says if it found it.
-pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
+pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
+    let Invocation { mut cli, settings } = invocation;
+    configure(&settings);
     match &mut cli.command {
         Command::Bench { words } => beside::run_bench(words),
         Command::Demo(args) => demo::run(args, cli.color),
@@ -143,10 +246,15 @@ pub(crate) fn run(mut cli: Cli) -> Result<ExitCode> {
         Command::Mem(args) => mem::run(args, cli.color),
         Command::Sharing(args) => sharing::run(args, cli.color),
         Command::Doctor(args) => return doctor::run(args, cli.color),
+        Command::Config(args) => config::run(args, &settings, cli.color),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "tallyline", &mut script);
-            Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(&script)?))
+            let script = completion::script(*shell, &mut Cli::command());
+            Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(script.as_bytes())?))
+        }
+        Command::Complete(args) => {
+            let mut program = Cli::command();
+            program.build();
+            return completion::run(args, &program);
         }
         Command::Man(args) => manual::run(args, Cli::command()),
     }?;

@@ -10,26 +10,30 @@ mod browser;
 mod check;
 mod cli;
 mod columns;
+mod completion;
+mod config;
 mod demo;
 mod diff;
 mod doctor;
 mod evlist;
 mod groups;
+mod instances;
 mod interrupt;
 mod layout;
 mod listing;
 mod manual;
 mod mem;
 mod pahole;
+mod path_map;
 mod position;
 mod profile;
 mod record;
 mod reorganize;
 mod replay;
 mod report;
+mod settings;
 mod sharing;
 
-use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -48,8 +52,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     // a command line that cannot be understood ends here, with status 2
-    let cli = cli::Cli::parse();
-    match cli::run(cli) {
+    match cli::parse().and_then(cli::run) {
         // what could be read of a recording was shown
         Ok(_) if profile::is_damaged() => ExitCode::from(ERROR),
         Ok(status) => status,

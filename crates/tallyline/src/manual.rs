@@ -112,6 +112,10 @@ fn page(command: &Command, mut out: &mut dyn Write) -> std::io::Result<()> {
     if let Some(examples) = command.get_after_help() {
         write_epilogue(&examples.to_string(), out)?;
     }
+    // reports of findings point at this page
+    if name == "tallyline-check" {
+        write_reference(&tallyline_layout::check::reference(), out)?;
+    }
     if let Some((above, _)) = name.rsplit_once('-') {
         writeln!(out, ".SH SEE ALSO\n\\fB{}\\fR(1)", escaped(above))?;
     }
@@ -139,8 +143,35 @@ fn write_epilogue(text: &str, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns a line without meaning to man: a backslash starts an escape there, and a dash may be made another
-/// sign.
+/// Writes a reference in Markdown, which has headings, tables and paragraphs: a key or rule a paragraph of its own.
+fn write_reference(markdown: &str, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut is_in_table = false;
+    for line in markdown.lines() {
+        let text = line.replace('`', "").replace("**", "");
+        let cells: Vec<&str> = text.trim_matches('|').split('|').map(str::trim).collect();
+        match line.split(' ').next() {
+            Some("#") => writeln!(out, ".SH {}", escaped(&text[2..].to_uppercase()))?,
+            Some("##") => writeln!(out, ".SS \"{}\"", escaped(&text[3..]))?,
+            Some("|") if is_in_table => {
+                writeln!(out, ".TP\n\\fB{}\\fR", escaped(cells[0])).and_then(|()| {
+                    let about = cells[1..].join(". ");
+                    writeln!(out, "\\&{}", escaped(about.trim_end_matches(". ")))
+                })?
+            }
+            // the titles of the columns, and the line below them
+            Some("|") => {}
+            _ if line.starts_with("|--") => is_in_table = true,
+            _ if line.is_empty() => {
+                is_in_table = false;
+                writeln!(out, ".PP")?;
+            }
+            _ => writeln!(out, "\\&{}", escaped(&text))?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns a line without meaning to man: a backslash starts an escape there, and a dash may be made another sign.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }

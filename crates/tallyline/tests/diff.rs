@@ -1,8 +1,10 @@
 //! `tallyline diff`: two versions of a program, made by the machine's compiler.
 
 mod common;
+mod recorded;
 
 use common::{data, folder, object, run, run_in, stdout};
+use recorded::{GET_A, GET_Y, PROGRAM, SET_B, access};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -219,4 +221,77 @@ fn more_differences_than_a_screen_are_folded_and_counted() {
         text.contains(&format!("\n{} more types that differ; --all shows them\n", 200 - shown)),
         "{text}"
     );
+}
+
+#[test]
+fn impact_is_ranked_by_broken_rules_samples_and_instances() {
+    let more = "struct cold { long x; }; struct cold cold; struct many { int x; }; struct many many;\n";
+    let old = PROGRAM.to_owned() + more;
+    let samples: Vec<_> = [(GET_A, 60), (SET_B, 20), (GET_Y, 20)]
+        .iter()
+        .flat_map(|(name, count)| vec![access(name); *count])
+        .collect();
+    let Some(recorded) = recorded::record_program("diff-impact", &old, &["-g"], true, &samples) else {
+        return;
+    };
+    let folder = &recorded.folder;
+    let new = old
+        .replace("long a; long b;", "long c; long a; long b;")
+        .replace("struct cold { long x; }", "struct cold { long x[90]; }")
+        .replace("struct many { int x; }", "struct many { int x, y; }");
+    let Some(made) = object(folder, "new", &new) else { return };
+    std::fs::write(
+        folder.join("layout.toml"),
+        "[[type]]\nname = \"many\"\nmax-size = 4\n\n[[type]]\nname = \"pair\"\n        max-size = 400\n",
+    )
+    .expect("written");
+    std::fs::write(folder.join("instances"), "many 1000\n").expect("written");
+    let run = |more: &[&str]| {
+        let output = run_in(folder, &[&["diff", "pair", &made], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        stdout(&output)
+    };
+    let order = |text: &str| {
+        let mut names: Vec<_> = ["struct pair:", "struct cold:", "struct many:"]
+            .iter()
+            .map(|name| (text.find(name).unwrap_or_else(|| panic!("{name}: {text}")), name[7..11].to_owned()))
+            .collect();
+        names.sort();
+        names.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+    };
+    // bytes alone
+    assert_eq!(order(&run(&[])), ["cold", "pair", "many"]);
+    let hot = run(&["--profile", "perf.data"]);
+    assert_eq!(order(&hot), ["pair", "cold", "many"]);
+    assert!(hot.contains("\n    100.0 % of the samples: a 60.0 %, b 20.0 %, in 20.0 %\n"), "{hot}");
+    let many = run(&["--instances", "instances"]);
+    assert_eq!(order(&many), ["many", "cold", "pair"]);
+    assert!(many.contains("\n    1000 instances: +4000 bytes\n"), "{many}");
+    let held = run(&["--policy", "layout.toml", "--profile", "perf.data"]);
+    assert_eq!(order(&held), ["many", "pair", "cold"]);
+    assert!(held.contains("\n    breaks max-size of layout.toml:1 ([[type]])\n"), "{held}");
+    assert!(held.contains("\n    held by layout.toml:5 ([[type]])\n"), "{held}");
+    let table = run(&["--policy", "layout.toml", "--profile", "perf.data", "--format", "markdown"]);
+    assert!(table.contains("; breaks max-size of layout.toml:1"), "{table}");
+    let json = run(&[
+        "--policy",
+        "layout.toml",
+        "--profile",
+        "perf.data",
+        "--instances",
+        "instances",
+        "--format",
+        "json",
+    ]);
+    let value: Value = serde_json::from_str(&json).expect("JSON");
+    let of = |name: &str| {
+        value["types"].as_array().expect("types").iter().find(|ty| ty["name"] == name).expect("there").clone()
+    };
+    assert_eq!(of("pair")["samples"]["share"], 1.0);
+    assert_eq!(of("pair")["samples"]["fields"][0], serde_json::json!({"name": "a", "share": 0.6}));
+    assert_eq!(
+        of("many")["rules"],
+        serde_json::json!({"about": [{"line": 1, "kind": "type"}], "broken": ["max-size"]})
+    );
+    assert_eq!((&of("many")["instances"], &of("many")["samples"]), (&1000.into(), &Value::Null));
 }

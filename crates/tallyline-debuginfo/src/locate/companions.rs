@@ -67,7 +67,11 @@ impl CompanionFinder {
     fn alternate(&self, name: &Path, build_id: &[u8]) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = self.folders().iter().map(|folder| folder.join(name)).collect();
         paths.extend(folders::by_build_id(build_id));
-        paths.extend(name.file_name().map(|name| folders::folder().join(".dwz").join(name)));
+        let shared = name.file_name().into_iter();
+        paths
+            .extend(shared.flat_map(|name| {
+                folders::folders().iter().map(move |folder| folder.join(".dwz").join(name))
+            }));
         paths
     }
 }

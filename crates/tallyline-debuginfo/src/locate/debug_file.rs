@@ -2,7 +2,7 @@
 
 use super::companions::CompanionFinder;
 use super::debuginfod::{self, Artifact};
-use super::folders::{folder, path_of, within};
+use super::folders::{folders, path_of, within};
 use crate::{Companions, DebugFileRef, Error, Result, elsewhere};
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -58,7 +58,7 @@ pub fn find(
 fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let within = said.build_id.as_deref().and_then(within);
-    paths.extend(within.as_ref().map(|within| folder().join(within)));
+    paths.extend(within.iter().flat_map(|within| folders().iter().map(move |folder| folder.join(within))));
     if let (Some(root), Some(within)) = (root, &within) {
         paths.push(root.join("usr/lib/debug").join(within));
         // as perf's archives have it
@@ -70,7 +70,7 @@ fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<P
             paths.push(beside.join(name));
             paths.push(beside.join(".debug").join(name));
             if let Ok(inside) = beside.strip_prefix("/") {
-                paths.push(folder().join(inside).join(name));
+                paths.extend(folders().iter().map(|folder| folder.join(inside).join(name)));
             }
             if let Some(root) = root
                 && let Ok(inside) = beside.strip_prefix(root.canonicalize().unwrap_or_else(|_| root.into()))

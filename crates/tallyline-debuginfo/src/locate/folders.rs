@@ -3,13 +3,26 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// The folder of distributions' debug files.
 const DEBUG: &str = "/usr/lib/debug";
 
-/// Returns the folder that debug files are in: the system's, or the one that the environment names.
-pub(super) fn folder() -> PathBuf {
-    std::env::var_os("TALLYLINE_DEBUG_FOLDER").map_or_else(|| DEBUG.into(), PathBuf::from)
+/// The folders that were set for the whole program.
+static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Sets the folders that debug files are in, in the order of the search; the first call holds.
+pub fn set_debug_folders(folders: Vec<PathBuf>) {
+    let _ = FOLDERS.set(folders);
+}
+
+/// Returns the folders that debug files are in: those that were set, those that the environment names with colons between, or
+/// the system's.
+pub(super) fn folders() -> &'static [PathBuf] {
+    FOLDERS.get_or_init(|| {
+        let named = std::env::var_os("TALLYLINE_DEBUG_FOLDER").filter(|value| !value.is_empty());
+        named.map_or_else(|| vec![DEBUG.into()], |named| std::env::split_paths(&named).collect())
+    })
 }
 
 /// Returns a path as a file has it.
@@ -17,9 +30,9 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
 
-/// Returns the path of the debug file of a build.
-pub(super) fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
-    Some(folder().join(within(build_id)?))
+/// Returns the candidate paths of the debug file of a build.
+pub(super) fn by_build_id(build_id: &[u8]) -> impl Iterator<Item = PathBuf> {
+    within(build_id).into_iter().flat_map(|within| folders().iter().map(move |folder| folder.join(&within)))
 }
 
 /// Returns the name of a build's debug file in a folder of them.

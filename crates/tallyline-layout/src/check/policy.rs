@@ -39,6 +39,18 @@ impl Policy {
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
+
+    /// Returns the rules about a type: the line of each, and the table that it is written as.
+    pub fn rules_about(&self, name: &str) -> Vec<(u32, &'static str)> {
+        let about = self.rules.iter().filter(|rule| fits(rule.pattern.as_bytes(), name.as_bytes()));
+        let table = |kind: &RuleKind| match kind {
+            RuleKind::Type(_) => "type",
+            RuleKind::Group(_) => "group",
+            RuleKind::Apart(_) => "apart",
+            RuleKind::Together(_) => "together",
+        };
+        about.map(|rule| (rule.line, table(&rule.kind))).collect()
+    }
 }
 
 impl Default for Policy {

@@ -1,6 +1,6 @@
 //! The command line of `tallyline check`.
 
-use super::paths::PrefixMap;
+use crate::path_map::PrefixMap;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

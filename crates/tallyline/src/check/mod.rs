@@ -5,7 +5,6 @@ mod baseline;
 mod github;
 mod gitlab;
 mod json;
-mod paths;
 mod sarif;
 mod text;
 
@@ -13,10 +12,10 @@ pub(crate) use args::CheckArgs;
 
 use crate::layout::job::Job;
 use crate::layout::{nearest_in, operands, source};
+use crate::path_map::Paths;
 use anyhow::{Context, Result, bail};
 use args::Format;
 use baseline::Baseline;
-use paths::Paths;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tallyline_debuginfo::lookup;

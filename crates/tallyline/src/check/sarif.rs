@@ -1,7 +1,7 @@
 //! Findings as SARIF 2.1.0, the OASIS format that code scanning reads.
 
 use super::Shown;
-use super::paths::Paths;
+use crate::path_map::Paths;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

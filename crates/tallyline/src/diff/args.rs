@@ -41,6 +41,18 @@ pub(crate) struct DiffArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
+    /// Rank types by what this recording has of their fields, and say so
+    #[arg(long, value_name = "FILE", help_heading = "Impact")]
+    pub(super) profile: Option<PathBuf>,
+
+    /// Number of instances of each type, to rank by: lines `TYPE COUNT`, or /proc/slabinfo
+    #[arg(long, value_name = "FILE", help_heading = "Impact")]
+    pub(super) instances: Option<PathBuf>,
+
+    /// Put types first that break a rule of this policy now, and name the rules about each
+    #[arg(short, long, value_name = "FILE", help_heading = "Impact")]
+    pub(super) policy: Option<PathBuf>,
+
     /// Output format of the differences
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
@@ -56,7 +68,10 @@ Examples:
   tallyline diff --all ./server.old ./server
   tallyline diff -C 'tcp_*,sock' vmlinux-6.12 vmlinux-6.18
   tallyline diff --format markdown base/server head/server > comment.md
+  tallyline diff --profile perf.data --policy layout.toml ./server.old ./server
   tallyline diff --format codiff old.o new.o >> commit-message
+
+The root causes are ranked: rules newly broken (--policy), then types that changed their size or a member's cache line, then samples (--profile), then bytes times instances (--instances).
 
 Exit status: 0 if nothing differs, 1 with differences, 2 for an error.";
 

@@ -1,5 +1,7 @@
 //! Root causes of differences, by their impact.
 
+use super::evidence::Evidence;
+use std::cmp::Reverse;
 use tallyline_layout::diff::{MemberChange, TypeChange};
 
 /// A type that changed by itself, with the types that follow it.
@@ -8,38 +10,59 @@ pub(super) struct RootCause {
     pub(super) change: usize,
     /// The indices of the types that changed only because they contain it, directly or not.
     pub(super) followers: Vec<usize>,
-    /// The bytes by which it and its followers changed, without their signs.
+    /// The bytes by which all instances of it and its followers changed, without their signs.
     impact: u128,
+    /// The samples at it and its followers, in ten thousandths.
+    heat: u64,
+    /// `true` if it or one of its followers breaks a rule that it kept before.
+    breaks: bool,
 }
 
-/// Returns the root causes of changes: first types that changed their size or a member's line, then other changed types,
-/// then added and removed ones; each with the largest impact first. A type with several is counted with that of its
+/// Returns the root causes of changes: first those that break rules, then types that changed their size or a member's
+/// line, then other changed types, then added and removed ones; each with the most samples, then the largest impact
+/// first. A type with several is counted with that of its
 /// largest member.
-pub(super) fn root_causes(changes: &[TypeChange]) -> Vec<RootCause> {
+pub(super) fn root_causes(changes: &[TypeChange], evidence: &Evidence) -> Vec<RootCause> {
     let root_of = roots_of(&tallyline_layout::diff::causes(changes));
     let mut places = vec![None; changes.len()];
     let mut roots: Vec<RootCause> = Vec::new();
     for (index, _) in root_of.iter().enumerate().filter(|(index, root)| index == *root) {
         places[index] = Some(roots.len());
-        roots.push(RootCause { change: index, followers: Vec::new(), impact: impact(&changes[index]) });
+        let change = &changes[index];
+        roots.push(RootCause {
+            change: index,
+            followers: Vec::new(),
+            impact: impact(change, evidence),
+            heat: heat(change, evidence),
+            breaks: !evidence.broken(change).is_empty(),
+        });
     }
     for (index, root) in root_of.iter().enumerate().filter(|(index, root)| index != *root) {
         let Some(root) = places[*root].and_then(|place: usize| roots.get_mut(place)) else { continue };
         root.followers.push(index);
-        root.impact = root.impact.saturating_add(impact(&changes[index]));
+        root.impact = root.impact.saturating_add(impact(&changes[index], evidence));
+        root.heat = root.heat.saturating_add(heat(&changes[index], evidence));
+        root.breaks |= !evidence.broken(&changes[index]).is_empty();
     }
     for root in &mut roots {
-        root.followers.sort_by_key(|index| std::cmp::Reverse(impact(&changes[*index])));
+        let weight = |index: &usize| (heat(&changes[*index], evidence), impact(&changes[*index], evidence));
+        root.followers.sort_by_key(|index| Reverse(weight(index)));
     }
     // stable: equal ones stay in the order of the files
-    roots.sort_by_key(|root| (rank(&changes[root.change]), std::cmp::Reverse(root.impact)));
+    roots.sort_by_key(|root| {
+        (Reverse(root.breaks), rank(&changes[root.change]), Reverse(root.heat), Reverse(root.impact))
+    });
     roots
 }
 
-/// Returns the bytes by which a type changed, without the sign; for an added or removed type those that it
-/// has.
-fn impact(change: &TypeChange) -> u128 {
-    change.growth().unsigned_abs()
+/// Returns the bytes by which the instances of a type changed, without the sign; for an added or removed type those that they
+/// have.
+fn impact(change: &TypeChange, evidence: &Evidence) -> u128 {
+    change.growth().unsigned_abs().saturating_mul(u128::from(evidence.instances(change)))
+}
+
+fn heat(change: &TypeChange, evidence: &Evidence) -> u64 {
+    evidence.heat(change).map_or(0, |heat| heat.share)
 }
 
 fn rank(change: &TypeChange) -> u8 {

@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::causes::{RootCause, root_causes};
+use super::evidence::Evidence;
 use super::markdown::Markdown;
 use super::text::Text;
 use anstyle::Style;
@@ -22,9 +23,14 @@ const NAMED: usize = 6;
 const ROWS: usize = 40;
 
 /// Writes for people.
-pub(super) fn text(changes: &[TypeChange], counts: &Counts, out: &mut dyn Write) -> Result<()> {
-    let roots = root_causes(changes);
-    let mut report = Text { verbose: false, members: NAMED };
+pub(super) fn text(
+    changes: &[TypeChange],
+    evidence: &Evidence,
+    counts: &Counts,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let roots = root_causes(changes, evidence);
+    let mut report = Text { verbose: false, members: NAMED, evidence };
     let mut left = LINES;
     let mut shown = 0;
     for root in &roots {
@@ -50,16 +56,21 @@ pub(super) fn text(changes: &[TypeChange], counts: &Counts, out: &mut dyn Write)
 }
 
 /// Writes for a pull request.
-pub(super) fn markdown(changes: &[TypeChange], counts: &Counts, out: &mut dyn Write) -> Result<()> {
-    let roots = root_causes(changes);
-    let mut table = Markdown::default();
+pub(super) fn markdown(
+    changes: &[TypeChange],
+    evidence: &Evidence,
+    counts: &Counts,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let roots = root_causes(changes, evidence);
+    let mut table = Markdown::new(evidence);
     for root in roots.iter().take(ROWS) {
         table.change(&changes[root.change], out)?;
     }
     let rest = roots.iter().skip(ROWS).map(|root| root.change);
     let followers = roots.iter().flat_map(|root| root.followers.iter().copied());
-    fold("that contain them", followers, changes, out)?;
-    fold("more", rest, changes, out)?;
+    fold("that contain them", followers, changes, evidence, out)?;
+    fold("more", rest, changes, evidence, out)?;
     table.end(counts, out)
 }
 
@@ -67,6 +78,7 @@ fn fold(
     what: &str,
     types: impl Iterator<Item = usize> + Clone,
     changes: &[TypeChange],
+    evidence: &Evidence,
     out: &mut dyn Write,
 ) -> Result<()> {
     let count = types.clone().count();
@@ -75,7 +87,7 @@ fn fold(
     }
     let word = if count == 1 { "type" } else { "types" };
     writeln!(out, "\n<details><summary>{count} {word} {what}</summary>\n")?;
-    let mut table = Markdown::default();
+    let mut table = Markdown::new(evidence);
     for index in types.take(ROWS) {
         table.change(&changes[index], out)?;
     }

@@ -5,9 +5,11 @@
 //! `shrunk`, `rearranged`), `old` and `new` (null, or `size`, `lines`, `holes`, `hole_bytes`, `padding`,
 //! `members`, `declared_at`) and `members`: `name`, `old` and `new` (null, or `bit_offset`, `bits`,
 //! `bitfield`, `type`, `line`), and `causes`: the names of the changed types that it contains, if those explain all of
-//! its change.
+//! its change. The evidence: `instances` (null without a list of them), `samples` (null, or `share` and `fields` with `name`
+//! and `share`, of all samples), and `rules` of the policy: `about` (`line`, `kind`) and `broken` (newly).
 
 use super::Report;
+use super::evidence::{Evidence, Heat};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -18,13 +20,18 @@ pub(super) struct Json<'c> {
     changes: &'c [TypeChange],
     /// For each change the changes that explain it.
     causes: Vec<Vec<usize>>,
+    evidence: &'c Evidence,
     /// The number of types that were written.
     written: usize,
 }
 
 impl<'c> Json<'c> {
-    pub(super) fn new(changes: &'c [TypeChange], causes: Vec<Vec<usize>>) -> Json<'c> {
-        Json { changes, causes, written: 0 }
+    pub(super) fn new(
+        changes: &'c [TypeChange],
+        causes: Vec<Vec<usize>>,
+        evidence: &'c Evidence,
+    ) -> Json<'c> {
+        Json { changes, causes, evidence, written: 0 }
     }
 
     fn start(&mut self, out: &mut dyn Write) -> Result<()> {
@@ -53,6 +60,9 @@ impl Report for Json<'_> {
             "new": shape(change.after()),
             "members": members,
             "causes": causes,
+            "instances": self.evidence.known_instances(change),
+            "samples": self.evidence.heat(change).map(heat),
+            "rules": rules(self.evidence, change),
         });
         Ok(serde_json::to_writer(out, &value)?)
     }
@@ -72,6 +82,20 @@ impl Report for Json<'_> {
         });
         Ok(writeln!(out, "\n],\"counts\":{counts}}}")?)
     }
+}
+
+/// Shares of all samples, from 0 to 1.
+fn heat(heat: &Heat) -> Value {
+    let share = |part: u64| part as f64 / 10_000.0;
+    let fields: Vec<Value> =
+        heat.fields.iter().map(|(name, part)| json!({"name": name, "share": share(*part)})).collect();
+    json!({"share": share(heat.share), "fields": fields})
+}
+
+fn rules(evidence: &Evidence, change: &TypeChange) -> Value {
+    let rules: Vec<Value> =
+        evidence.rules(change).iter().map(|(line, kind)| json!({"line": line, "kind": kind})).collect();
+    json!({"about": rules, "broken": evidence.broken(change)})
 }
 
 fn word(change: &TypeChange) -> &'static str {

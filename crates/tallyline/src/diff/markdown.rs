@@ -1,6 +1,7 @@
 //! Differences as a table for a pull request.
 
 use super::Report;
+use super::evidence::Evidence;
 use anyhow::Result;
 use std::io::Write;
 use tallyline_layout::diff::{Counts, Shape, TypeChange};
@@ -9,12 +10,18 @@ use tallyline_layout::diff::{Counts, Shape, TypeChange};
 const NAMED: usize = 6;
 
 /// A table with a row for each type.
-#[derive(Default)]
-pub(super) struct Markdown {
+pub(super) struct Markdown<'e> {
     any: bool,
+    evidence: &'e Evidence,
 }
 
-impl Report for Markdown {
+impl<'e> Markdown<'e> {
+    pub(super) fn new(evidence: &'e Evidence) -> Markdown<'e> {
+        Markdown { any: false, evidence }
+    }
+}
+
+impl Report for Markdown<'_> {
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
         if !self.any {
             writeln!(out, "| type | bytes | lines | holes | padding | members |")?;
@@ -41,7 +48,7 @@ impl Report for Markdown {
             column(|shape| shape.lines()),
             column(|shape| shape.holes()),
             column(|shape| shape.padding()),
-            members(change),
+            self.cell(change),
         )?;
         Ok(())
     }
@@ -57,6 +64,14 @@ impl Report for Markdown {
              {across_lines} with members on other cache lines; {same} the same."
         )?;
         Ok(())
+    }
+}
+
+impl Markdown<'_> {
+    /// Returns the members of a type, and the evidence that it matters.
+    fn cell(&self, change: &TypeChange) -> String {
+        let notes = self.evidence.notes(change).into_iter().map(|note| format!("; {}", plain(&note)));
+        members(change) + &notes.collect::<String>()
     }
 }
 
@@ -93,6 +108,18 @@ fn members(change: &TypeChange) -> String {
     parts.join(", ")
 }
 
+/// Returns a text with names of a file in it, none of which means anything to a reader of Markdown.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for letter in text.chars() {
+        if "\\`*_{}[]<>|#!~&".contains(letter) {
+            plain.push('\\');
+        }
+        plain.push(if letter.is_control() { '\u{fffd}' } else { letter });
+    }
+    plain
+}
+
 /// Returns a name as code. A cell ends at a bar and a row at a line break, and names come from a file.
 fn code(name: &str) -> String {
     let clean: String = name
@@ -114,5 +141,6 @@ mod tests {
     fn names_cannot_leave_their_cell() {
         assert_eq!(code("a|b`\n| x"), "`a\\|b'\u{fffd}\\| x`");
         assert_eq!(code("v<int, 3>"), "`v<int, 3>`");
+        assert_eq!(plain("a|b *c*\n"), "a\\|b \\*c\\*\u{fffd}");
     }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod causes;
 mod codiff;
+mod evidence;
 mod folded;
 mod json;
 mod markdown;
@@ -14,6 +15,7 @@ use crate::layout::select::split;
 use crate::layout::source;
 use anyhow::Result;
 use args::Format;
+use evidence::Evidence;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,15 +53,18 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
         Ok::<(), std::convert::Infallible>(())
     });
     let Ok(counts) = counts;
+    let evidence = Evidence::gather(args, &old, &new)?;
     drop((old, new));
     let is_folded = !args.all && !args.verbose && args.classes.is_empty();
     output.write(|out| {
-        let mut report: Box<dyn Report> = match args.format {
-            Format::Text if is_folded => return folded::text(&changes, &counts, out),
-            Format::Markdown if is_folded => return folded::markdown(&changes, &counts, out),
-            Format::Text => Box::new(text::Text { verbose: args.verbose, members: usize::MAX }),
-            Format::Json => Box::new(json::Json::new(&changes, causes(&changes))),
-            Format::Markdown => Box::new(markdown::Markdown::default()),
+        let mut report: Box<dyn Report + '_> = match args.format {
+            Format::Text if is_folded => return folded::text(&changes, &evidence, &counts, out),
+            Format::Markdown if is_folded => return folded::markdown(&changes, &evidence, &counts, out),
+            Format::Text => {
+                Box::new(text::Text { verbose: args.verbose, members: usize::MAX, evidence: &evidence })
+            }
+            Format::Json => Box::new(json::Json::new(&changes, causes(&changes), &evidence)),
+            Format::Markdown => Box::new(markdown::Markdown::new(&evidence)),
             Format::Codiff => Box::new(codiff::Codiff::new(args.verbose)),
         };
         changes.iter().try_for_each(|change| report.change(change, out))?;

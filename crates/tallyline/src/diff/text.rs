@@ -1,6 +1,7 @@
 //! Differences for people.
 
 use super::Report;
+use super::evidence::Evidence;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use std::io::Write;
@@ -12,16 +13,42 @@ const DIM: Style = Style::new().dimmed();
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const MOVED: Style = AnsiColor::Yellow.on_default();
+const NOTE: Style = AnsiColor::Cyan.on_default();
 
 /// A headline for each type, and a line for each member.
-pub(super) struct Text {
+pub(super) struct Text<'e> {
     pub(super) verbose: bool,
     /// The most members shown of a type.
     pub(super) members: usize,
+    pub(super) evidence: &'e Evidence,
 }
 
-impl Report for Text {
+impl Report for Text<'_> {
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
+        self.differences(change, out)?;
+        for note in self.evidence.notes(change) {
+            writeln!(out, "    {NOTE}{}{NOTE:#}", printable(note.as_bytes()))?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()> {
+        if !counts.differ() {
+            return Ok(writeln!(out, "no differences in {} types", counts.same)?);
+        }
+        let Counts { added, removed, grown, shrunk, rearranged, across_lines, same } = counts;
+        writeln!(
+            out,
+            "{added} added, {removed} removed, {grown} grown, {shrunk} shrunk, {rearranged} of the same size with \
+             other members or places; {across_lines} with members on other cache lines; {same} the same"
+        )?;
+        Ok(())
+    }
+}
+
+impl Text<'_> {
+    /// Shows a type without evidence.
+    fn differences(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()> {
         let name = format!("{} {BOLD}{}{BOLD:#}", change.keyword(), printable(change.name().as_bytes()));
         let (old, new) = match (change.before(), change.after()) {
             (Some(old), Some(new)) => (old, new),
@@ -65,19 +92,6 @@ impl Report for Text {
             let word = if quiet == 1 { "member" } else { "members" };
             writeln!(out, "    {DIM}{quiet} {word} moved on the same cache line{DIM:#}")?;
         }
-        Ok(())
-    }
-
-    fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()> {
-        if !counts.differ() {
-            return Ok(writeln!(out, "no differences in {} types", counts.same)?);
-        }
-        let Counts { added, removed, grown, shrunk, rearranged, across_lines, same } = counts;
-        writeln!(
-            out,
-            "{added} added, {removed} removed, {grown} grown, {shrunk} shrunk, {rearranged} of the same size with \
-             other members or places; {across_lines} with members on other cache lines; {same} the same"
-        )?;
         Ok(())
     }
 }

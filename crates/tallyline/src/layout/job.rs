@@ -167,7 +167,7 @@ impl Job {
     }
 
     /// Returns the parts of the files to read.
-    pub(super) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => names.wanted(),
             Ask::Containers { .. } | Ask::PointersTo(_) => Wanted::Records,

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tallyline_report::SampleGroup;
 use tallyline_report::filter::Operation;
 use tallyline_report::keys::Needs;
@@ -79,6 +79,25 @@ enum SkidArg {
 }
 
 impl InputArgs {
+    /// Returns the arguments of a recording with every sample in it.
+    pub(crate) fn of(input: &Path) -> InputArgs {
+        InputArgs {
+            input: input.to_path_buf(),
+            symfs: None,
+            vmlinux: None,
+            kallsyms: None,
+            no_cache: false,
+            skid: SkidArg::Auto,
+            comm: Vec::new(),
+            dso: Vec::new(),
+            symbol: Vec::new(),
+            pid: Vec::new(),
+            tid: Vec::new(),
+            cpu: None,
+            types: Vec::new(),
+        }
+    }
+
     /// Returns whether samples are charged to the preceding instruction.
     pub(crate) fn corrects_skid(&self) -> bool {
         self.skid == SkidArg::Auto

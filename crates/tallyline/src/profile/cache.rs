@@ -1,9 +1,11 @@
 //! Tables of types that reports keep between runs, a file for each build of a program.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 use tallyline_inference::cache::Store;
@@ -17,6 +19,14 @@ const LIMIT: u64 = 512 << 20;
 /// The extension of the files' names.
 const EXTENSION: &str = "types";
 
+/// The folder that was set, or `off`.
+static FOLDER: OnceLock<OsString> = OnceLock::new();
+
+/// Sets the folder of kept types, or `off`; the first call holds.
+pub(crate) fn set_cache_folder(folder: &str) {
+    let _ = FOLDER.set(folder.into());
+}
+
 /// The folder of cached type tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
@@ -28,7 +38,8 @@ pub(crate) struct Cache {
 impl Cache {
     /// Returns the user's own; `None` where it is switched off, or there is no place for it.
     pub(crate) fn of_user(is_off: bool) -> Option<Cache> {
-        let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let variable = || std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let named = FOLDER.get().cloned().or_else(variable);
         if is_off || named.as_deref().is_some_and(|value| value == "off") {
             return None;
         }

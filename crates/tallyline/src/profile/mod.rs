@@ -7,7 +7,7 @@ mod hints;
 pub(crate) mod names;
 
 pub(crate) use args::InputArgs;
-pub(crate) use cache::Cache;
+pub(crate) use cache::{Cache, set_cache_folder};
 pub(crate) use files::{builds_folder, open};
 pub(crate) use hints::debug_information;
 pub(crate) use names::Patterns;

@@ -1,7 +1,6 @@
 //! `tallyline reorganize`: smaller structs, checked by compiling them.
 
 mod args;
-mod instances;
 mod json;
 mod pinned;
 mod text;
@@ -10,10 +9,10 @@ mod verify;
 
 pub(crate) use args::ReorganizeArgs;
 
+use crate::instances::Instances;
 use crate::interrupt;
 use crate::layout::{operands, select::Names, source, suggest::files_among};
 use anyhow::{Result, bail};
-use instances::Instances;
 use std::collections::HashMap;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};

@@ -1,8 +1,8 @@
 //! The savings of all proposals applied together: structs that hold others shrink with them.
 
 use super::Verdict;
-use super::instances::Instances;
 use super::verify::Verifier;
+use crate::instances::Instances;
 use anyhow::Result;
 use tallyline_debuginfo::model::{RecordId, TypeId};
 use tallyline_layout::reorganize::{Outcome, Reorganizer};

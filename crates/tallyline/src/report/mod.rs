@@ -38,7 +38,8 @@ const BROWSED: Needs = Needs {
     apart: tallyline_report::MergeGranularity::Samples,
 };
 
-const DEFAULT_KEYS: &str = "type,typeoff";
+/// The sort keys without an option.
+pub(crate) const DEFAULT_KEYS: &str = "type,typeoff";
 
 /// Runs `tallyline report`.
 pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {

@@ -11,6 +11,8 @@ pub(crate) fn tallyline() -> Command {
     command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     // what one test kept is no other's
     command.env("TALLYLINE_CACHE", "off");
+    // nor is what the machine's user has set, and nobody presses a key
+    command.env("TALLYLINE_CONFIG", "off").env("TALLYLINE_PAGER", "cat").env("TALLYLINE_HYPERLINKS", "never");
     command
 }
 

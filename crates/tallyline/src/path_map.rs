@@ -1,11 +1,11 @@
-//! Paths of findings: as a repository knows them, wherever the program was built.
+//! Paths of sources as a repository knows them, wherever the program was built.
 
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 /// A prefix of paths and its replacement, as compilers take it by `-ffile-prefix-map`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PrefixMap {
+pub(crate) struct PrefixMap {
     old: String,
     new: String,
 }
@@ -22,27 +22,27 @@ impl FromStr for PrefixMap {
     }
 }
 
-/// Makes paths of debug information relative to the folder where the check runs.
+/// Makes paths of debug information relative to the folder where the program runs.
 #[derive(Debug, Default)]
-pub(super) struct Paths<'m> {
+pub(crate) struct Paths<'m> {
     maps: &'m [PrefixMap],
     root: Option<PathBuf>,
 }
 
 impl<'m> Paths<'m> {
     /// Applies these maps, then takes the working directory away.
-    pub(super) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
+    pub(crate) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
         Paths { maps, root: std::env::current_dir().ok() }
     }
 
     /// Returns the folder that relative paths start from, if it is known.
-    pub(super) fn root(&self) -> Option<&Path> {
+    pub(crate) fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
     /// Returns the path to be shown: without `.` and `..`, with the last map that fits applied, and
     /// relative where it leads into the working directory.
-    pub(super) fn shown(&self, path: &str) -> String {
+    pub(crate) fn shown(&self, path: &str) -> String {
         let clean = without_dots(path);
         // compilers let the last option win, too
         let map = self.maps.iter().rev().find_map(|map| {

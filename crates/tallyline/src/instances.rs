@@ -6,11 +6,11 @@ use std::path::Path;
 
 /// Counts by the names of types; what is not named counts once.
 #[derive(Debug, Default)]
-pub(super) struct Instances(HashMap<String, u64>);
+pub(crate) struct Instances(HashMap<String, u64>);
 
 impl Instances {
     /// Reads lines `TYPE COUNT`, or what the kernel has in /proc/slabinfo.
-    pub(super) fn read(path: Option<&Path>) -> Result<Instances> {
+    pub(crate) fn read(path: Option<&Path>) -> Result<Instances> {
         let Some(path) = path else { return Ok(Instances::default()) };
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -18,7 +18,7 @@ impl Instances {
     }
 
     /// Returns the number of instances of a type.
-    pub(super) fn of(&self, name: &str) -> u64 {
+    pub(crate) fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(1)
     }
 }

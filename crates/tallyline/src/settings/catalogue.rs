@@ -1,0 +1,168 @@
+//! The settings: their names, values, variables and options. The parser of the configuration file, the variables, the
+//! defaults of options, `tallyline config` and its example are made from this table.
+
+use super::value::Kind;
+
+/// A setting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// Its name in the file; what is before a dot is the name of a table.
+    pub(crate) name: &'static str,
+    /// The kind of its value.
+    pub(super) kind: Kind,
+    /// Its value where nothing sets it.
+    pub(crate) default: &'static str,
+    /// The variable of this program that sets it.
+    pub(crate) variable: &'static str,
+    /// The variable of many programs that sets it, if there is one: weaker than the file.
+    pub(crate) common_variable: Option<&'static str>,
+    /// The option that sets it, without dashes, if there is one.
+    pub(crate) option: Option<&'static str>,
+    /// The sub-commands that have the option; empty for an option of all.
+    pub(crate) commands: &'static [&'static str],
+    /// A description in one line.
+    pub(crate) about: &'static str,
+    /// A value for the example.
+    pub(crate) example: &'static str,
+}
+
+impl Setting {
+    /// Returns whether its value is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.kind.is_list()
+    }
+}
+
+const WHEN: Kind = Kind::Choice(&["auto", "always", "never"]);
+
+/// All of them, in the order in which they are shown.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "color",
+        kind: WHEN,
+        default: "auto",
+        variable: "TALLYLINE_COLOR",
+        common_variable: Some("NO_COLOR"),
+        option: Some("color"),
+        commands: &[],
+        about: "Use of colours: auto for a terminal, always, never",
+        example: "\"auto\"",
+    },
+    Setting {
+        name: PAGER,
+        kind: Kind::Text,
+        default: "less -FRX",
+        variable: "TALLYLINE_PAGER",
+        common_variable: Some("PAGER"),
+        option: Some("no-pager"),
+        commands: &[],
+        about: "The program that shows long output on a terminal; \"\" or \"cat\" for none",
+        example: "\"less -FRX\"",
+    },
+    Setting {
+        name: HYPERLINKS,
+        kind: WHEN,
+        default: "auto",
+        variable: "TALLYLINE_HYPERLINKS",
+        common_variable: None,
+        option: Some("hyperlinks"),
+        commands: &[],
+        about: "Links from FILE:LINE to files: auto (terminals that know them), always, never",
+        example: "\"auto\"",
+    },
+    Setting {
+        name: HYPERLINK_FORMAT,
+        kind: Kind::LinkFormat,
+        default: "file://{host}{path}",
+        variable: "TALLYLINE_HYPERLINK_FORMAT",
+        common_variable: None,
+        option: None,
+        commands: &[],
+        about: "The address of a link, with {host}, {path} and {line}",
+        example: "\"vscode://file{path}:{line}\"",
+    },
+    Setting {
+        name: "cacheline-size",
+        kind: Kind::Bytes { least: 1, most: 1 << 16 },
+        default: "64",
+        variable: "TALLYLINE_CACHELINE_SIZE",
+        common_variable: None,
+        option: Some("cacheline-size"),
+        commands: &["layout", "groups", "check", "diff", "reorganize"],
+        about: "The size of a cache line in bytes; policies and recordings say their own",
+        example: "128",
+    },
+    Setting {
+        name: "report.sort",
+        kind: Kind::SortKeys,
+        default: crate::report::DEFAULT_KEYS,
+        variable: "TALLYLINE_REPORT_SORT",
+        common_variable: None,
+        option: Some("sort"),
+        commands: &["report"],
+        about: "The sort keys of tallyline report, with commas between",
+        example: "\"type,typeoff,sym\"",
+    },
+    Setting {
+        name: "mem.sort",
+        kind: Kind::SortKeys,
+        default: crate::report::MEMORY_KEYS,
+        variable: "TALLYLINE_MEM_SORT",
+        common_variable: None,
+        option: Some("sort"),
+        commands: &["mem"],
+        about: "The sort keys of tallyline mem",
+        example: "\"mem,type,typeoff\"",
+    },
+    Setting {
+        name: DEBUG_FOLDERS,
+        kind: Kind::Paths,
+        default: "/usr/lib/debug",
+        variable: "TALLYLINE_DEBUG_FOLDER",
+        common_variable: None,
+        option: None,
+        commands: &[],
+        about: "The folders with debug files of stripped programs, in the order of the search",
+        example: "[\"/usr/lib/debug\", \"~/symbols\"]",
+    },
+    Setting {
+        name: "vmlinux",
+        kind: Kind::Path,
+        default: "",
+        variable: "TALLYLINE_VMLINUX",
+        common_variable: None,
+        option: Some("vmlinux"),
+        commands: &["report", "annotate", "mem", "sharing", "replay"],
+        about: "The kernel's file with debug information; \"\" for distributions' places",
+        example: "\"~/linux/vmlinux\"",
+    },
+    Setting {
+        name: PATH_PREFIX_MAP,
+        kind: Kind::PrefixMaps,
+        default: "",
+        variable: "TALLYLINE_PATH_PREFIX_MAP",
+        common_variable: None,
+        option: Some("path-prefix-map"),
+        commands: &["check"],
+        about: "OLD=NEW: source paths that begin with OLD are shown as if they began with NEW",
+        example: "[\"/build/server=.\"]",
+    },
+    Setting {
+        name: CACHE,
+        kind: Kind::CacheFolder,
+        default: "",
+        variable: "TALLYLINE_CACHE",
+        common_variable: None,
+        option: Some("no-cache"),
+        commands: &["report", "annotate", "mem", "sharing"],
+        about: "The folder of kept types; \"off\" for none, \"\" for ~/.cache/tallyline",
+        example: "\"off\"",
+    },
+];
+
+pub(crate) const PAGER: &str = "pager";
+pub(crate) const HYPERLINKS: &str = "hyperlinks";
+pub(crate) const HYPERLINK_FORMAT: &str = "hyperlink-format";
+pub(crate) const DEBUG_FOLDERS: &str = "debug-folders";
+pub(crate) const PATH_PREFIX_MAP: &str = "path-prefix-map";
+pub(crate) const CACHE: &str = "cache";

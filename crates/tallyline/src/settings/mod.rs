@@ -1,0 +1,182 @@
+//! Settings, and what each comes from: options beat the program's own variables, these the configuration file, that
+//! the variables of many programs (`PAGER`, `NO_COLOR`), and those the defaults.
+//!
+//! Most settings are the default of an option: [`Settings::apply`] makes them that before the command line is parsed,
+//! so a sub-command reads its options and knows of no file.
+
+mod catalogue;
+mod file;
+mod value;
+
+pub(crate) use catalogue::{
+    CACHE, DEBUG_FOLDERS, HYPERLINK_FORMAT, HYPERLINKS, PAGER, PATH_PREFIX_MAP, SETTINGS, Setting,
+};
+pub(crate) use file::unknown;
+
+use anyhow::{Result, anyhow};
+use clap::Command;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+
+/// The origin of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nothing sets it.
+    Default,
+    /// A line of the configuration file.
+    File { path: PathBuf, line: usize },
+    /// A variable.
+    Variable(&'static str),
+    /// An option, with its dashes.
+    Option(String),
+}
+
+impl Display for Origin {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => write!(out, "default"),
+            Origin::File { path, line } => write!(out, "{}:{line}", path.display()),
+            Origin::Variable(name) => write!(out, "environment: {name}"),
+            Origin::Option(name) => write!(out, "option: {name}"),
+        }
+    }
+}
+
+/// A setting's value.
+#[derive(Debug, Clone)]
+pub(crate) struct Current {
+    pub(crate) setting: &'static Setting,
+    /// The value; of a list any number, else one.
+    pub(crate) values: Vec<String>,
+    pub(crate) origin: Origin,
+}
+
+/// The values of all settings.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    all: Vec<Current>,
+    /// The configuration file, whether it is there or not.
+    pub(crate) path: Option<PathBuf>,
+    /// `true` if the configuration file is there.
+    pub(crate) has_file: bool,
+}
+
+impl Settings {
+    /// Reads the file and the variables.
+    pub(crate) fn load() -> Result<Settings> {
+        let file = file::File::of_user()?;
+        let all = SETTINGS.iter().map(|setting| current(setting, &file)).collect::<Result<_>>()?;
+        Ok(Settings { all, path: file.path, has_file: file.exists })
+    }
+
+    /// Returns the settings without a file and variables.
+    pub(crate) fn defaults() -> Settings {
+        let all = SETTINGS.iter().map(default).collect();
+        Settings { all, path: None, has_file: false }
+    }
+
+    /// Returns all settings in the order of their table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Current> {
+        self.all.iter()
+    }
+
+    /// Returns the values of a setting.
+    pub(crate) fn list(&self, name: &str) -> &[String] {
+        self.all.iter().find(|current| current.setting.name == name).map_or(&[], |current| &current.values)
+    }
+
+    /// Returns the value of a setting.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.list(name).first().map_or("", String::as_str)
+    }
+
+    /// Returns whether something sets it.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.all.iter().any(|current| current.setting.name == name && current.origin != Origin::Default)
+    }
+
+    /// Takes the value of an option of the command line.
+    pub(crate) fn set_by_option(&mut self, name: &str, value: &str) {
+        for current in self.all.iter_mut().filter(|current| current.setting.name == name) {
+            let option = current.setting.option.unwrap_or_default();
+            current.values = vec![value.to_owned()];
+            current.origin = Origin::Option(format!("--{option}"));
+        }
+    }
+
+    /// Makes what is set the default of the options.
+    pub(crate) fn apply(&self, mut program: Command) -> Command {
+        for current in &self.all {
+            let Some(option) = current.setting.option else { continue };
+            if current.origin == Origin::Default || current.values.iter().any(String::is_empty) {
+                continue;
+            }
+            if current.setting.commands.is_empty() {
+                program = with_default(program, option, &current.values);
+            }
+            for name in current.setting.commands {
+                program = program.mut_subcommand(name, |sub| with_default(sub, option, &current.values));
+            }
+        }
+        program
+    }
+}
+
+/// Gives an option that takes values a default.
+fn with_default(command: Command, option: &str, values: &[String]) -> Command {
+    let found = command.get_arguments().find(|arg| arg.get_long() == Some(option));
+    let Some(id) = found.filter(|arg| arg.get_action().takes_values()).map(|arg| arg.get_id().clone()) else {
+        return command;
+    };
+    // clap keeps defaults for as long as the program runs
+    let values: Vec<&'static str> = values.iter().map(|value| &*value.clone().leak()).collect();
+    command.mut_arg(id, |arg| arg.default_values(values))
+}
+
+fn default(setting: &'static Setting) -> Current {
+    let values = match setting.kind.is_list() && setting.default.is_empty() {
+        true => Vec::new(),
+        false => vec![setting.default.to_owned()],
+    };
+    Current { setting, values, origin: Origin::Default }
+}
+
+fn current(setting: &'static Setting, file: &file::File) -> Result<Current> {
+    if let Some(values) = from_variable(setting)? {
+        return Ok(Current { setting, values, origin: Origin::Variable(setting.variable) });
+    }
+    if let (Some((values, line)), Some(path)) = (file.get(setting.name), &file.path) {
+        let origin = Origin::File { path: path.clone(), line };
+        return Ok(Current { setting, values: values.to_vec(), origin });
+    }
+    let common = setting.common_variable.and_then(|name| Some((name, std::env::var(name).ok()?)));
+    match common.filter(|(_, value)| !value.is_empty()) {
+        Some((name, value)) => {
+            let value = if name == "NO_COLOR" { "never".into() } else { value };
+            Ok(Current { setting, values: vec![value], origin: Origin::Variable(name) })
+        }
+        None => Ok(default(setting)),
+    }
+}
+
+/// Returns the values that the program's own variable has. An empty one sets a text, as git's pager, and no other.
+fn from_variable(setting: &Setting) -> Result<Option<Vec<String>>> {
+    let Some(value) = std::env::var_os(setting.variable) else { return Ok(None) };
+    if value.is_empty() && !matches!(setting.kind, value::Kind::Text) {
+        return Ok(None);
+    }
+    let wrong = |message: String| anyhow!("{}: {message}", setting.variable);
+    let Some(text) = value.to_str() else { return Err(wrong("the value is not UTF-8".into())) };
+    let parts: Vec<&str> = match setting.kind {
+        // as PATH has it
+        kind if kind.is_list() => text.split(':').filter(|part| !part.is_empty()).collect(),
+        _ => vec![text],
+    };
+    let checked = parts.into_iter().map(|part| setting.kind.check(part, None).map_err(wrong));
+    Ok(Some(checked.collect::<Result<_>>()?))
+}
+
+/// Returns the folders of a list.
+pub(crate) fn paths(values: &[String]) -> Vec<PathBuf> {
+    values.iter().map(|value| Path::new(value).to_path_buf()).collect()
+}
