@@ -57,7 +57,7 @@ fn lines(command: &mut Command) -> Vec<String> {
 fn bash_completes_types_and_members() {
     let Some(folder) = prepared("completion-bash", "bash") else { return };
     let complete = |line: &str, point: usize| {
-        let Some(mut bash) = shell("bash", &folder) else { return None };
+        let mut bash = shell("bash", &folder)?;
         // as readline calls it: bash has no command for that
         let program = format!(
             "source ./script.bash; COMP_LINE='{line}'; COMP_POINT={point}; COMP_WORDS=(${{COMP_LINE:0:{point}}}); \

@@ -76,12 +76,12 @@ impl Terminal {
         }
     }
 
-    /// Everything up to the end.
+    /// Returns everything up to the end.
     pub(crate) fn finish(self) -> String {
         self.finish_with_status().0
     }
 
-    /// Everything up to the end, and the exit status.
+    /// Returns everything up to the end, and the exit status.
     pub(crate) fn finish_with_status(mut self) -> (String, ExitStatus) {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -104,7 +104,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Text without what moves the cursor or sets colours, a line for each row.
+/// Returns text without what moves the cursor or sets colours, a line for each row.
 pub(crate) fn plain(frame: &str) -> String {
     let mut parts = frame.split("\x1b[");
     let mut text = parts.next().unwrap_or_default().to_owned();
