@@ -5,6 +5,7 @@
 
 mod allocator;
 mod annotate;
+mod apply;
 mod beside;
 mod browser;
 mod check;

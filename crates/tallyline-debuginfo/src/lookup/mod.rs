@@ -14,6 +14,6 @@ pub use nearest::{did_you_mean, distance, nearest};
 pub use pattern::{fits, is_pattern};
 pub use select::{
     RecordDeduplicator, aliases, distinct_records, find, find_mentioned, is_same_record,
-    records_and_anonymous,
+    records_and_anonymous, typedefs,
 };
 pub use sort::sort_by_name;

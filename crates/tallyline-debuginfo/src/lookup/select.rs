@@ -48,6 +48,20 @@ pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     aliases
 }
 
+/// Returns the names of the typedefs of a record itself, each once.
+pub fn typedefs(types: &Types, record: RecordId) -> Vec<NameId> {
+    let mut names: Vec<NameId> = Vec::new();
+    for id in (1..types.len() as u32).map(TypeId) {
+        if let Type::Typedef { name, of } = types.get(id)
+            && types.as_record(of).is_some_and(|(known, _)| known == record)
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
 fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     // the hash is keyed: a file cannot be made so that all of its types collide
     let state = RandomState::default();

@@ -6,6 +6,7 @@ mod function;
 mod lines;
 mod location;
 mod ranges;
+mod sources;
 mod unit;
 mod unit_cache;
 
@@ -14,6 +15,7 @@ pub use function::{Function, Location, Scope, Variable};
 pub use lines::source_lines;
 pub use location::{Holder, Piece};
 pub use ranges::Ranges;
+pub use sources::unit_sources;
 pub use unit::{Enclosing, Fixed, GO, Global, GoTypes, PartOf, RUST, Subprogram, Unit, is_room_name};
 pub use unit_cache::{Templates, UnitCache};
 

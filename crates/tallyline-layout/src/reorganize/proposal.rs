@@ -109,6 +109,11 @@ impl Proposal {
         &self.members
     }
 
+    /// Returns the members' indices in the current layout, in the new order.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
     /// Returns the extent of the current layout.
     pub fn current(&self) -> Extent {
         self.old

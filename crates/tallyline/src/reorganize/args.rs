@@ -1,5 +1,6 @@
 //! The command line of `tallyline reorganize`.
 
+use crate::apply::ApplyArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tallyline_debuginfo::Format;
@@ -74,6 +75,9 @@ pub(crate) struct ReorganizeArgs {
     /// The C compiler to verify with; else $CC, or cc
     #[arg(long, value_name = "COMMAND", requires = "verify")]
     pub(super) cc: Option<String>,
+
+    #[command(flatten)]
+    pub(super) apply: ApplyArgs,
 
     /// For programs: one document of JSON
     #[arg(long)]

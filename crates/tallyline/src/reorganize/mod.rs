@@ -2,6 +2,7 @@
 
 mod args;
 mod json;
+mod patch;
 mod pinned;
 mod text;
 mod together;
@@ -14,6 +15,7 @@ use crate::interrupt;
 use crate::layout::{operands, select::Names, source, suggest::files_among};
 use anyhow::{Result, bail};
 use std::collections::HashMap;
+use std::path::Path;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted};
@@ -93,14 +95,24 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     if ranks {
         found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.label().cmp(&b.label())));
     }
+    if args.apply.patch {
+        complain(&found, together.as_ref(), ranks)?;
+        patch::run(args, &file, &types, &found, ranks, output)?;
+        return missing_types(&file, &missing);
+    }
     output.write(|out| match (args.json, ranks) {
         (true, _) => json::write(&file, &types, &found, together.as_ref(), out),
         (false, true) => text::rank(&found, together.as_ref(), out),
         (false, false) => found.iter().try_for_each(|found| text::one(args, &mut types, found, out)),
     })?;
     complain(&found, together.as_ref(), ranks)?;
+    missing_types(&file, &missing)
+}
+
+/// Fails if there are names that there is no type of.
+fn missing_types(file: &Path, missing: &[&str]) -> Result<()> {
     if !missing.is_empty() {
-        let files = files_among(&missing);
+        let files = files_among(missing);
         bail!("{}: no type named {}{files}", file.display(), missing.join(", "));
     }
     Ok(())

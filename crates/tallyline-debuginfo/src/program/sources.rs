@@ -1,0 +1,28 @@
+//! The source files that units were compiled from.
+
+use crate::companion::Companions;
+use crate::dwarf::DebugInfo;
+use crate::with_debug_info;
+use std::fs::File;
+
+/// Returns the folder that each unit of a file was compiled in, and its source as the compiler was given it, each
+/// pair once. Units that say neither are left out; a damaged file has none.
+pub fn unit_sources(file: &File, companions: &dyn Companions) -> Vec<(String, String)> {
+    let found = with_debug_info(file, companions, |info| {
+        let mut all: Vec<(String, String)> =
+            info.units().iter().filter_map(|unit| of_unit(info, *unit).ok().flatten()).collect();
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    });
+    found.map_or_else(|_| Vec::new(), |(all, _)| all)
+}
+
+fn of_unit(info: &DebugInfo<'_, '_>, index: usize) -> gimli::Result<Option<(String, String)>> {
+    let (header, dwarf) = info.head(info.skeleton(index).unwrap_or(index));
+    let unit = dwarf.unit(*header)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let folder = unit.comp_dir.as_ref().map(|folder| text(folder.slice()));
+    let name = unit.name.as_ref().map(|name| text(name.slice()));
+    Ok(folder.or(name.as_ref().map(|_| String::new())).zip(name))
+}

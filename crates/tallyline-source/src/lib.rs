@@ -1,0 +1,51 @@
+//! Edits of struct declarations in C, C++ and Rust.
+//!
+//! ```
+//! use tallyline_source::{Change, Language, edit};
+//!
+//! let text = b"struct point {\n\tchar tag;\t/* kind */\n\tlong at;\n\tshort flags;\n};\n";
+//! let change = Change::new(Language::C, 1, "point").with_order([("tag", 2), ("at", 3), ("flags", 4)], [1, 2, 0]);
+//! let edited = edit(text, &change)?.applied_to(text);
+//! assert_eq!(edited, b"struct point {\n\tlong at;\n\tshort flags;\n\tchar tag;\t/* kind */\n};\n");
+//! # Ok::<(), tallyline_source::Refusal>(())
+//! ```
+//!
+//! # Guarantees
+//! - The edit is lossless: each byte of the body is in the result, but for blank lines that would double, and a
+//!   declaration of several names that are torn apart is repeated with its specifiers.
+//! - The members in the text are those that the caller names, in their order, or nothing is edited.
+//! - A member moves with the comments above and behind it, its attributes, its initialiser, its `#if`s and
+//!   the `#define`s below it. As few members move as the order permits.
+//! - No panic on any text; time and memory in proportion to it.
+//!
+//! # Limits
+//! No preprocessor and no compiler: a name that means something else through a macro is found by compiling
+//! the result, which is the caller's. Conditionals with alternatives move whole or not at all.
+
+mod body;
+mod change;
+mod declarator;
+mod diff;
+mod edit;
+mod extent;
+mod find;
+mod items;
+mod lexer;
+mod scan;
+mod write;
+
+pub use change::{Change, Edit, Refusal};
+pub use diff::unified_diff;
+pub use edit::edit;
+pub use scan::{Use, UseKind, typedefs, uses};
+
+/// The languages of declarations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C
+    C,
+    /// C++
+    Cpp,
+    /// Rust
+    Rust,
+}

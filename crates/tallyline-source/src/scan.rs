@@ -1,0 +1,338 @@
+//! Uses of a type that rely on the order of its members, as far as the text shows them.
+
+use crate::Language;
+use crate::declarator::skip_group;
+use crate::find::bytes;
+use crate::lexer::{Kind, Token, tokens};
+
+/// The kinds of uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum UseKind {
+    /// The offset of a member is taken.
+    Offset,
+    /// An assertion at compile time names the type.
+    Assertion,
+    /// The bytes of an object are written to a file or a socket, or read from there.
+    Transfer,
+    /// The bytes from one member to another are set, copied or compared.
+    Range,
+    /// An object is initialised by position.
+    Positional,
+}
+
+/// A use of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    kind: UseKind,
+    line: u32,
+}
+
+impl Use {
+    /// Returns the kind.
+    pub fn kind(&self) -> UseKind {
+        self.kind
+    }
+
+    /// Returns the line, counted from 1.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+}
+
+/// Finds the uses of each of some types in one text. A type is given by its names: the tag and its typedefs. Uses
+/// that only a compiler sees, through macros and casts, are not found.
+pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<Use>> {
+    let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
+    let mut lines = Lines { text, at: 0, line: 1 };
+    let mut found: Vec<Vec<Use>> = Vec::with_capacity(types.len());
+    for names in types {
+        lines.rewind();
+        let scan = Scan { text, tokens: &all, names, variables: Vec::new() };
+        found.push(scan.with_variables().uses(&mut lines));
+    }
+    found
+}
+
+/// Finds the typedefs of structs by their tags: the index of the tag, and the name, for each.
+pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
+    let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
+    let scan = Scan { text, tokens: &all, names: &[], variables: Vec::new() };
+    let mut found = Vec::new();
+    for at in (0..all.len()).filter(|at| scan.word(*at) == b"typedef" && scan.word(at + 1) == b"struct") {
+        let tag = scan.word(at + 2);
+        let Some(index) = tags.iter().position(|known| known == tag && !tag.is_empty()) else { continue };
+        let mut next = at + 3;
+        if scan.punct(next, b'{') {
+            next = skip_group(&all, next);
+        }
+        // a pointer's typedef is another type
+        while scan.word(next) == b"__attribute__" {
+            next = skip_group(&all, next + 1);
+        }
+        let name = scan.word(next);
+        if !name.is_empty() && (scan.punct(next + 1, b';') || scan.punct(next + 1, b',')) {
+            found.push((index, name.to_vec()));
+        }
+    }
+    found
+}
+
+struct Lines<'t> {
+    text: &'t [u8],
+    at: usize,
+    line: u32,
+}
+
+impl Lines<'_> {
+    fn rewind(&mut self) {
+        (self.at, self.line) = (0, 1);
+    }
+
+    fn of(&mut self, at: usize) -> u32 {
+        if at < self.at {
+            self.rewind();
+        }
+        let passed = self.text.get(self.at..at).unwrap_or_default();
+        let lines = passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+        self.at = at;
+        self.line
+    }
+}
+
+struct Scan<'t> {
+    text: &'t [u8],
+    tokens: &'t [Token],
+    names: &'t [Vec<u8>],
+    // the variables, parameters and members declared with the type anywhere in the text
+    variables: Vec<&'t [u8]>,
+}
+
+impl<'t> Scan<'t> {
+    fn word(&self, at: usize) -> &'t [u8] {
+        self.tokens
+            .get(at)
+            .filter(|token| token.kind == Kind::Word)
+            .map_or(b"", |token| bytes(self.text, token))
+    }
+
+    fn is_type(&self, at: usize) -> bool {
+        let word = self.word(at);
+        !word.is_empty() && self.names.iter().any(|name| name == word)
+    }
+
+    fn is_variable(&self, at: usize) -> bool {
+        let word = self.word(at);
+        !word.is_empty() && self.variables.contains(&word)
+    }
+
+    fn punct(&self, at: usize, byte: u8) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is(byte))
+    }
+
+    fn with_variables(mut self) -> Scan<'t> {
+        let mut variables = Vec::new();
+        for at in (0..self.tokens.len()).filter(|at| self.is_type(*at)) {
+            let mut next = at + 1;
+            while self.punct(next, b'*')
+                || self.punct(next, b'&')
+                || matches!(self.word(next), b"const" | b"restrict")
+            {
+                next += 1;
+            }
+            let name = self.word(next);
+            if !name.is_empty() && !variables.contains(&name) {
+                variables.push(name);
+            }
+        }
+        self.variables = variables;
+        self
+    }
+
+    fn uses(&self, lines: &mut Lines<'_>) -> Vec<Use> {
+        let mut uses: Vec<Use> = Vec::new();
+        if !(0..self.tokens.len()).any(|at| self.is_type(at)) {
+            return uses;
+        }
+        for at in 0..self.tokens.len() {
+            if let Some(kind) = self.call(at).or_else(|| self.initialiser(at)) {
+                let line = lines.of(self.tokens[at].span.start);
+                if !uses.iter().any(|known| known.kind == kind && known.line == line) {
+                    uses.push(Use { kind, line });
+                }
+            }
+        }
+        uses
+    }
+
+    /// The use that a call is.
+    fn call(&self, at: usize) -> Option<UseKind> {
+        let name = self.word(at);
+        let open = at + 1 + usize::from(self.punct(at + 1, b'!'));
+        if name.is_empty() || !self.punct(open, b'(') {
+            return None;
+        }
+        let end = skip_group(self.tokens, open);
+        let mut inside = open + 1..end.saturating_sub(1);
+        let names_type = || inside.clone().any(|at| self.is_type(at));
+        match name {
+            b"offsetof" | b"__builtin_offsetof" | b"offset_of" | b"memset_after" | b"memset_startat" => {
+                let first = inside.clone().take_while(|at| !self.punct(*at, b','));
+                let mut first = first.skip_while(|_| false);
+                first.any(|at| self.is_type(at) || self.is_variable(at)).then_some(UseKind::Offset)
+            }
+            b"static_assert" | b"_Static_assert" | b"BUILD_BUG_ON" | b"G_STATIC_ASSERT"
+            | b"STATIC_ASSERT" | b"StaticAssertStmt" | b"const_assert" | b"assert_eq_size" => {
+                names_type().then_some(UseKind::Assertion)
+            }
+            b"memset" | b"memcpy" | b"memmove" | b"memcmp" | b"bzero" => {
+                self.is_range(inside).then_some(UseKind::Range)
+            }
+            _ if transfers(name) => {
+                let sized = inside.any(|at| self.word(at) == b"sizeof" && self.size_of_type(at));
+                sized.then_some(UseKind::Transfer)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether `sizeof` at an index is of the type or of an object of it.
+    fn size_of_type(&self, at: usize) -> bool {
+        if !self.punct(at + 1, b'(') {
+            return self.is_variable(at + 1) || self.punct(at + 1, b'*') && self.is_variable(at + 2);
+        }
+        let end = skip_group(self.tokens, at + 1);
+        let inside: Vec<usize> = (at + 2..end.saturating_sub(1)).collect();
+        match inside.as_slice() {
+            [one] => self.is_type(*one) || self.is_variable(*one),
+            [first, second] => {
+                self.word(*first) == b"struct" && self.is_type(*second)
+                    || self.punct(*first, b'*') && self.is_variable(*second)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether arguments are the address of a member, and a difference as the size.
+    fn is_range(&self, inside: std::ops::Range<usize>) -> bool {
+        let member = inside.clone().any(|at| {
+            self.punct(at, b'&')
+                && self.is_variable(at + 1)
+                && (self.punct(at + 2, b'.') || self.punct(at + 2, b'-') && self.punct(at + 3, b'>'))
+        });
+        let difference = inside.clone().any(|at| self.punct(at, b'-') && !self.punct(at + 1, b'>'));
+        member && difference
+    }
+
+    /// The use that an initialiser behind a declaration or a cast is.
+    fn initialiser(&self, at: usize) -> Option<UseKind> {
+        if !self.is_type(at) {
+            return None;
+        }
+        let mut next = at + 1;
+        let is_literal = self.punct(next, b')');
+        if is_literal {
+            next += 1;
+        } else {
+            if self.word(next).is_empty() {
+                return None;
+            }
+            next += 1;
+            while self.punct(next, b'[') {
+                next = skip_group(self.tokens, next);
+            }
+            if !self.punct(next, b'=') {
+                return None;
+            }
+            next += 1;
+        }
+        if !self.punct(next, b'{') {
+            return None;
+        }
+        // elements of an array
+        while self.punct(next, b'{') {
+            next += 1;
+        }
+        let first = self.tokens.get(next)?;
+        let is_zero = self.word(next) == b"0"
+            && (self.punct(next + 1, b'}') || self.punct(next + 1, b',') && self.punct(next + 2, b'}'));
+        let is_named = first.is(b'.') || first.is(b'[') || self.punct(next + 1, b':');
+        (!first.is(b'}') && !is_zero && !is_named).then_some(UseKind::Positional)
+    }
+}
+
+/// Returns whether a function passes bytes to a file or a socket, by its name.
+fn transfers(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let ends = [
+        b"write".as_slice(),
+        b"read",
+        b"send",
+        b"recv",
+        b"sendto",
+        b"recvfrom",
+        b"write_all",
+        b"read_all",
+        b"writen",
+        b"readn",
+        b"msgsnd",
+        b"msgrcv",
+    ];
+    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with(b"thread")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(UseKind, u32)> {
+        let names = vec![vec![b"rec".to_vec(), b"rec_t".to_vec()]];
+        let found = uses(text.as_bytes(), Language::C, &names);
+        found[0].iter().map(|one| (one.kind, one.line)).collect()
+    }
+
+    #[test]
+    fn offsets_assertions_and_transfers_are_found() {
+        assert_eq!(kinds("int x = offsetof(struct rec, a);"), [(UseKind::Offset, 1)]);
+        assert_eq!(kinds("rec_t *p;\n_Static_assert(sizeof(rec_t) == 8, \"\");"), [(UseKind::Assertion, 2)]);
+        assert_eq!(
+            kinds("void f(struct rec *r)\n{ fwrite(r, sizeof(*r), 1, out); }"),
+            [(UseKind::Transfer, 2)]
+        );
+        assert_eq!(kinds("void f(rec_t r)\n{ safe_read(fd, &r, sizeof r); }"), [(UseKind::Transfer, 2)]);
+        assert_eq!(
+            kinds("void f(rec_t *r) { memset(&r->a, 0, (char *)&r->b - (char *)&r->a); }"),
+            [(UseKind::Range, 1)]
+        );
+    }
+
+    #[test]
+    fn typedefs_are_found_by_their_tags() {
+        let text = "typedef struct rec rec_t, *rec_p; typedef struct rec *p; typedef struct other { int a; } other_t;";
+        let found = typedefs(text.as_bytes(), Language::C, &[b"rec".to_vec(), b"other".to_vec()]);
+        assert_eq!(found, [(0, b"rec_t".to_vec()), (1, b"other_t".to_vec())]);
+    }
+
+    #[test]
+    fn what_relies_on_no_order_is_not_found() {
+        assert_eq!(
+            kinds("void f(rec_t *r) { memset(r, 0, sizeof(*r)); memcpy(&r->a, b, sizeof r->a); }"),
+            []
+        );
+        assert_eq!(kinds("write(fd, r, sizeof(struct other)); struct rec r;"), []);
+    }
+
+    #[test]
+    fn initialisers_by_position_are_told_from_those_by_name() {
+        assert_eq!(kinds("struct rec a = { 1, 2 };"), [(UseKind::Positional, 1)]);
+        assert_eq!(kinds("static const rec_t all[] = {\n { 1, 2 } };"), [(UseKind::Positional, 1)]);
+        assert_eq!(kinds("f((struct rec){ x });"), [(UseKind::Positional, 1)]);
+        assert_eq!(
+            kinds(
+                "rec_t a = { .x = 1 }, b; struct rec c = {0}; struct rec d = {}; struct rec e[] = {[1] = {.x = 2}};"
+            ),
+            []
+        );
+    }
+}

@@ -1,0 +1,402 @@
+//! Edits of declarations: what moves with a member, what stays, and what is refused.
+
+use tallyline_source::{Change, Language, Refusal, edit};
+
+/// Edits the struct `s` on the first line that defines it. Members are given in today's order.
+fn reorder(language: Language, text: &str, members: &[&str], order: &[&str]) -> Result<String, Refusal> {
+    change(language, text, members, order, |change| change)
+}
+
+fn change(
+    language: Language,
+    text: &str,
+    members: &[&str],
+    order: &[&str],
+    more: impl Fn(Change) -> Change,
+) -> Result<String, Refusal> {
+    let line = text.lines().position(|line| line.contains("struct s")).expect("struct s") + 1;
+    let line_of = |name: &str| {
+        let is_word = |line: &&str| {
+            let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            words.any(|word| word == name)
+        };
+        let at = text.lines().skip(line - 1).position(|line| is_word(&line));
+        at.map_or(0, |at| u32::try_from(at + line).expect("small"))
+    };
+    let new: Vec<usize> =
+        order.iter().map(|name| members.iter().position(|m| m == name).expect("a member")).collect();
+    let members: Vec<(&str, u32)> =
+        members.iter().map(|name| (*name, if name.is_empty() { 0 } else { line_of(name) })).collect();
+    let change = Change::new(language, u32::try_from(line).expect("small"), "s").with_order(members, new);
+    let edited = edit(text.as_bytes(), &more(change))?.applied_to(text.as_bytes());
+    Ok(String::from_utf8(edited).expect("UTF-8"))
+}
+
+fn c(text: &str, members: &[&str], order: &[&str]) -> String {
+    reorder(Language::C, text, members, order).expect("edited")
+}
+
+#[test]
+fn a_member_moves_with_its_comments_and_attributes() {
+    let text = "\
+struct s {
+	char a;		/* the first */
+	/* above b,
+	 * in two lines */
+	long b __attribute__((aligned(8)));	// behind b
+	                                	// goes on
+	short c; /**< documents c */
+
+	/* detached */
+
+	int d;
+};
+";
+    let expected = "\
+struct s {
+	/* above b,
+	 * in two lines */
+	long b __attribute__((aligned(8)));	// behind b
+	                                	// goes on
+	char a;		/* the first */
+
+	/* detached */
+
+	int d;
+	short c; /**< documents c */
+};
+";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["b", "a", "d", "c"]), expected);
+}
+
+#[test]
+fn the_same_order_changes_nothing() {
+    let text = "struct s { int a, b; /* x */\n#ifdef A\n int c;\n#endif\n\n};";
+    assert_eq!(c(text, &["a", "b", "c"], &["a", "b", "c"]), text);
+    assert_eq!(c(text, &["a", "b"], &["a", "b"]), text);
+}
+
+#[test]
+fn a_conditional_moves_with_its_member() {
+    let text = "\
+struct s {
+	char a;
+#ifdef LONG
+	long b; /* b */
+#endif
+	char c;
+	int d;
+};
+";
+    let expected = "\
+struct s {
+	char a;
+	char c;
+#ifdef LONG
+	long b; /* b */
+#endif
+	int d;
+};
+";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["a", "c", "b", "d"]), expected);
+    // in the configuration without it
+    let moved = c(text, &["a", "c", "d"], &["c", "a", "d"]);
+    assert_eq!(moved, text.replace("\tchar c;\n", "").replace("\tchar a;\n", "\tchar c;\n\tchar a;\n"));
+}
+
+#[test]
+fn members_of_one_conditional_can_part() {
+    let text = "\
+struct s {
+	char a;
+#ifdef X
+	long b;
+	char c;
+#endif
+	int d;
+};
+";
+    let expected = "\
+struct s {
+	char a;
+#ifdef X
+	char c;
+#endif
+	int d;
+#ifdef X
+	long b;
+#endif
+};
+";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["a", "c", "d", "b"]), expected);
+}
+
+#[test]
+fn a_member_that_is_put_between_two_of_a_conditional_is_outside_of_it() {
+    let text = "\
+struct s {
+	char a;
+#ifdef X
+	char b;
+	long c;
+#endif
+	char d;
+	int e;
+};
+";
+    let edited = c(text, &["a", "b", "c", "d", "e"], &["a", "b", "d", "c", "e"]);
+    let expected = "\
+struct s {
+	char a;
+#ifdef X
+	char b;
+#endif
+	char d;
+#ifdef X
+	long c;
+#endif
+	int e;
+};
+";
+    // either of the two may move; the conditional has to be around both and not around d
+    let alternative = "\
+struct s {
+	char a;
+#ifdef X
+	char b;
+#endif
+	char d;
+#ifdef X
+#endif
+#ifdef X
+	long c;
+#endif
+	int e;
+};
+";
+    assert!(edited == expected || edited == alternative, "{edited}");
+}
+
+#[test]
+fn alternatives_move_whole_or_not_at_all() {
+    let text = "\
+struct s {
+	char a;
+#ifdef WIDE
+	long b;
+#else
+	short b;
+#endif
+	char c;
+};
+";
+    let expected = "\
+struct s {
+	char a;
+	char c;
+#ifdef WIDE
+	long b;
+#else
+	short b;
+#endif
+};
+";
+    assert_eq!(c(text, &["a", "b", "c"], &["a", "c", "b"]), expected);
+    let text = text.replace("\tlong b;\n", "\tlong b; int x;\n");
+    let refused = reorder(Language::C, &text, &["a", "b", "x", "c"], &["a", "b", "c", "x"]);
+    assert_eq!(refused, Err(Refusal::Conditional("b".into())));
+}
+
+#[test]
+fn names_of_one_declaration_part_with_their_comments() {
+    let text = "\
+struct s {
+	unsigned int	a,	/* first */
+			*b[3],	/* second */
+			c;	/* third */
+	char d;
+};
+";
+    let expected = "\
+struct s {
+	unsigned int	a; /* first */
+	unsigned int	c;	/* third */
+	unsigned int	*b[3]; /* second */
+	char d;
+};
+";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["a", "c", "b", "d"]), expected);
+    let text = "struct s {\n\tstruct { int q; } a, b;\n\tint c;\n};\n";
+    let refused = reorder(Language::C, text, &["a", "b", "c"], &["a", "c", "b"]);
+    assert_eq!(refused, Err(Refusal::Inseparable("a".into())));
+}
+
+#[test]
+fn a_struct_on_one_line_stays_on_it() {
+    assert_eq!(
+        c("struct s { char a; long b; short c; } x;", &["a", "b", "c"], &["a", "c", "b"]),
+        "struct s { char a; short c; long b; } x;"
+    );
+    assert_eq!(
+        c("struct s { char a; // why\n long b; short c; };\n", &["a", "b", "c"], &["b", "c", "a"]),
+        "struct s { long b; short c; char a; // why\n};\n"
+    );
+}
+
+#[test]
+fn declarators_of_every_form_are_read() {
+    let text = "\
+struct s {
+	int (*call)(int a, void *b);
+	void *(*table[4])(void);
+	struct inner { int x, y; } inner;
+	union { int i; float f; };
+	unsigned bits : 3, : 5, more : 2;
+	TAILQ_HEAD(, other) head;
+	const char *const name;
+	enum { A, B = 2 } kind;
+	DECLARE_BITMAP(map, 64);
+	char buffer[sizeof(struct other) * 2] __aligned(8);
+	typeof(int) last;
+};
+";
+    let names =
+        ["call", "table", "inner", "", "bits", "more", "head", "name", "kind", "map", "buffer", "last"];
+    let mut order = names.to_vec();
+    let last = order.remove(0);
+    order.insert(10, last);
+    let edited = c(text, &names, &order);
+    let line = "\tint (*call)(int a, void *b);\n";
+    let expected =
+        text.replace(line, "").replace("\ttypeof(int) last;\n", &format!("{line}\ttypeof(int) last;\n"));
+    assert_eq!(edited, expected);
+}
+
+#[test]
+fn what_the_debug_information_does_not_know_is_refused() {
+    let text = "struct s {\n\tint a;\n\tint x;\n\tint b;\n};\n";
+    let refused = reorder(Language::C, text, &["a", "b"], &["b", "a"]);
+    assert_eq!(refused, Err(Refusal::Members("b".into(), "x".into())));
+    let refused = reorder(Language::C, text, &["a", "x", "b", "q"], &["b", "a", "x", "q"]);
+    assert!(matches!(refused, Err(Refusal::Members(..))), "{refused:?}");
+    let change = Change::new(Language::C, 1, "t").with_order([("a", 2)], [0]);
+    assert_eq!(edit(text.as_bytes(), &change), Err(Refusal::NotFound));
+    let change = Change::new(Language::C, 1, "s").with_order([("a", 2), ("x", 3), ("b", 4)], [0, 0, 1]);
+    assert_eq!(edit(text.as_bytes(), &change), Err(Refusal::Order));
+}
+
+#[test]
+fn members_of_a_macro_stay_together() {
+    let text = "struct s {\n\tchar a;\n\tHEADER_FIELDS\n\tchar b;\n};\n";
+    let change = |order: [usize; 4]| {
+        let members = [("a", 2), ("next", 3), ("flags", 3), ("b", 4)];
+        edit(text.as_bytes(), &Change::new(Language::C, 1, "s").with_order(members, order))
+    };
+    let edited = change([0, 3, 1, 2]).expect("edited").applied_to(text.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&edited), "struct s {\n\tchar a;\n\tchar b;\n\tHEADER_FIELDS\n};\n");
+    assert!(matches!(change([0, 1, 3, 2]), Err(Refusal::Macro(_))));
+}
+
+#[test]
+fn values_defined_below_a_member_go_with_it() {
+    let text = "struct s {\n\tchar a;\n#define A_ON 1\n#define A_OFF 0\n\tlong b;\n\tchar c;\n};\n";
+    let expected = "struct s {\n\tlong b;\n\tchar c;\n\tchar a;\n#define A_ON 1\n#define A_OFF 0\n};\n";
+    assert_eq!(c(text, &["a", "b", "c"], &["b", "c", "a"]), expected);
+}
+
+#[test]
+fn a_blank_line_is_not_doubled() {
+    let text = "struct s {\n\tint a;\n\n\tchar b;\n\n\tint c;\n\tchar d;\n};\n";
+    let expected = "struct s {\n\tint a;\n\n\tint c;\n\tchar d;\n\tchar b;\n};\n";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["a", "c", "d", "b"]), expected);
+}
+
+#[test]
+fn line_ends_of_windows_are_kept() {
+    let text = "struct s {\r\n\tint a, b;\r\n\tchar c; // c\r\n};\r\n";
+    let edited = c(text, &["a", "b", "c"], &["a", "c", "b"]);
+    assert_eq!(edited, "struct s {\r\n\tint a;\r\n\tchar c; // c\r\n\tint b;\r\n};\r\n");
+}
+
+#[test]
+fn alignment_and_padding_are_added_where_they_are_wanted() {
+    let text = "struct s {\n\tint a;\n\tlong b[2], c;\t/* b, c */\n};\n";
+    let edited = change(Language::C, text, &["a", "b", "c"], &["a", "b", "c"], |change| {
+        change.with_aligned_member(1, 64).with_pad_after(0, "char pad[60];").with_alignment(64)
+    });
+    let expected = "struct s {\n\tint a;\n\tchar pad[60];\n\tlong b[2] __attribute__((aligned(64))), c;\t/* b, c */\n} __attribute__((aligned(64)));\n";
+    assert_eq!(edited.as_deref(), Ok(expected));
+    let edited = change(
+        Language::Cpp,
+        "struct s {\n  int a = 3;\n  long b{4};\n};\n",
+        &["a", "b"],
+        &["b", "a"],
+        |change| change.with_aligned_member(0, 64),
+    );
+    assert_eq!(edited.as_deref(), Ok("struct s {\n  long b{4};\n  int a alignas(64) = 3;\n};\n"));
+}
+
+#[test]
+fn functions_and_labels_of_a_class_stay() {
+    let text = "\
+class struct_user;
+struct s : public base<int> {
+ public:
+  s() : a(1), b(2) {}
+  static int count;
+  std::map<int, long> a;  // map
+  void f() const { if (a.empty()) return; }
+  bool operator<(const s& other) const;
+
+ private:
+  enum Kind { X, Y };
+  class inner { int q; };
+  std::function<void(int, long)> b = nullptr;
+  char c{'x'};
+  friend class other;
+  using base::base;
+  int d : 3;
+};
+";
+    let expected = text
+        .replace("  std::map<int, long> a;  // map\n", "")
+        .replace("  char c{'x'};\n", "  char c{'x'};\n  std::map<int, long> a;  // map\n");
+    let edited = reorder(Language::Cpp, text, &["a", "b", "c", "d"], &["b", "c", "a", "d"]);
+    assert_eq!(edited.as_deref(), Ok(expected.as_str()));
+}
+
+#[test]
+fn fields_of_rust_move_with_their_attributes_and_commas() {
+    let text = "\
+#[repr(C)]
+pub struct s<'a, T: Fn(u8) -> u8> {
+    /// documents a
+    #[allow(dead_code)]
+    pub(crate) a: u8,
+    #[cfg(unix)]
+    b: Option<Box<dyn Fn(&'a str, u32) -> T>>, // b
+    c: [u16; 3]
+}
+";
+    let expected = "\
+#[repr(C)]
+pub struct s<'a, T: Fn(u8) -> u8> {
+    #[cfg(unix)]
+    b: Option<Box<dyn Fn(&'a str, u32) -> T>>, // b
+    c: [u16; 3],
+    /// documents a
+    #[allow(dead_code)]
+    pub(crate) a: u8,
+}
+";
+    let edited = reorder(Language::Rust, text, &["a", "b", "c"], &["b", "c", "a"]);
+    assert_eq!(edited.as_deref(), Ok(expected));
+}
+
+#[test]
+fn braces_that_do_not_close_are_refused() {
+    for text in ["struct s { int a;", "struct s {\n#if X\n int a;\n};", "struct s {\n#endif\n int a; };"] {
+        let refused = reorder(Language::C, text, &["a"], &["a"]);
+        assert_eq!(refused, Err(Refusal::Unbalanced), "{text}");
+    }
+}

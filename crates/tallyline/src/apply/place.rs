@@ -1,0 +1,109 @@
+//! The source files of declarations, from the paths in debug information.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The rules by which paths of debug information become files of this machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// Prefixes as the compiler wrote them, and the folders that they stand for.
+    pub(crate) maps: Vec<(String, String)>,
+    /// Folders that units were compiled in.
+    pub(crate) folders: Vec<String>,
+}
+
+impl Places {
+    /// Returns the files that a path may be, those that exist, without links.
+    pub(crate) fn files(&self, declared: &str) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        let relative = !declared.starts_with('/');
+        let folders = self.folders.iter().map(String::as_str).filter(|_| relative);
+        let joined = folders.map(|folder| Path::new(folder).join(declared).to_string_lossy().into_owned());
+        for path in joined.chain([declared.to_string()]) {
+            for path in self.mapped(&path) {
+                // without the file system: a folder on the way may be gone
+                for path in [path.clone(), normal(&path)] {
+                    if let Ok(path) = path.canonicalize()
+                        && path.is_file()
+                        && !files.contains(&path)
+                    {
+                        files.push(path);
+                    }
+                }
+            }
+        }
+        files
+    }
+
+    fn mapped(&self, path: &str) -> Vec<PathBuf> {
+        let mapped = self.maps.iter().find_map(|(old, new)| {
+            let rest = path.strip_prefix(old.as_str())?;
+            Some(PathBuf::from(format!("{new}{rest}")))
+        });
+        mapped.into_iter().chain([PathBuf::from(path)]).collect()
+    }
+}
+
+/// Parses `OLD=NEW`.
+pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((old, new)) if !old.is_empty() => Ok((old.to_string(), new.to_string())),
+        _ => Err("expected OLD=NEW, a prefix in debug information and the folder that it stands for".into()),
+    }
+}
+
+/// Returns a path without `.` and `..`.
+pub(crate) fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Returns the root of the project that a file belongs to: the folder with `.git`, or the outermost folder with a
+/// build file of its own.
+pub(crate) fn root_of(file: &Path) -> Option<PathBuf> {
+    const BUILD_FILES: [&str; 8] = [
+        "compile_commands.json",
+        "Cargo.lock",
+        "configure",
+        "configure.ac",
+        "CMakeLists.txt",
+        "Makefile",
+        "meson.build",
+        "Cargo.toml",
+    ];
+    let folders = || file.ancestors().skip(1);
+    let repository = folders().find(|folder| folder.join(".git").exists());
+    let with_build_file =
+        || folders().filter(|folder| BUILD_FILES.iter().any(|name| folder.join(name).is_file())).last();
+    repository.map(Path::to_path_buf).or_else(|| with_build_file().map(Path::to_path_buf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_a_unit_and_mapped() {
+        let folder = std::env::temp_dir().join(format!("tallyline-place-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("src")).expect("a folder");
+        std::fs::write(folder.join("src/a.h"), "").expect("a file");
+        let folder = folder.canonicalize().expect("it is there");
+        let places = Places {
+            maps: vec![("/build/x".into(), folder.to_string_lossy().into_owned())],
+            folders: vec!["/build/x/lib".into()],
+        };
+        let expected = [folder.join("src/a.h")];
+        assert_eq!(places.files("../src/a.h"), expected);
+        assert_eq!(places.files("/build/x/src/a.h"), expected);
+        assert_eq!(places.files("b.h"), [] as [PathBuf; 0]);
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}

@@ -1,0 +1,174 @@
+//! The files of a project: their texts, and the edits of them.
+
+use super::refused::Refused;
+use super::target::Target;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tallyline_source::{Language, edit, typedefs, unified_diff, uses};
+
+/// The most bytes of a file that is read as source.
+const FILE_LIMIT: u64 = 32 << 20;
+
+/// The most files of a project that are searched.
+const FILES: usize = 200_000;
+
+/// Texts of source files, each read once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    known: BTreeMap<PathBuf, Rc<[u8]>>,
+}
+
+impl Texts {
+    /// Returns the bytes of a file.
+    pub(crate) fn read(&mut self, path: &Path) -> Result<Rc<[u8]>> {
+        if let Some(text) = self.known.get(path) {
+            return Ok(text.clone());
+        }
+        let about = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        anyhow::ensure!(about.len() <= FILE_LIMIT, "{}: larger than {FILE_LIMIT} bytes", path.display());
+        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text: Rc<[u8]> = text.into();
+        self.known.insert(path.to_path_buf(), text.clone());
+        Ok(text)
+    }
+}
+
+/// A file with its new text.
+#[derive(Clone, Debug)]
+pub(crate) struct FileEdit {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Its text before.
+    pub(crate) old: Rc<[u8]>,
+    /// Its text with the edits.
+    pub(crate) new: Vec<u8>,
+}
+
+/// Edits the declarations of targets: the new texts, and a reason for each target that is not in them.
+pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>, Vec<Option<Refused>>) {
+    let mut refused: Vec<Option<Refused>> = vec![None; targets.len()];
+    let mut by_file: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
+    for (at, target) in targets.iter().enumerate() {
+        by_file.entry(&target.path).or_default().push(at);
+    }
+    let mut edits = Vec::new();
+    for (path, mut inside) in by_file {
+        let Ok(old) = texts.read(path) else { continue };
+        let mut new = old.to_vec();
+        // from the last line on: what is above stays where the debug information says
+        inside.sort_by_key(|at| std::cmp::Reverse(targets[*at].line));
+        for at in inside {
+            match edit(&new, &targets[at].change()) {
+                Ok(edit) => new = edit.applied_to(&new),
+                Err(refusal) => {
+                    let place = format!("{}:{}", path.display(), targets[at].line);
+                    refused[at] = Some(Refused::of_text(&refusal, &place));
+                }
+            }
+        }
+        if new != *old {
+            edits.push(FileEdit { path: path.to_path_buf(), old, new });
+        }
+    }
+    (edits, refused)
+}
+
+/// Returns one patch of all edits, with paths relative to a folder.
+pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
+    let mut patch = Vec::new();
+    for edit in edits {
+        let path = edit.path.strip_prefix(root).unwrap_or(&edit.path).to_string_lossy();
+        patch.extend(unified_diff(path.trim_start_matches('/'), &edit.old, &edit.new));
+    }
+    patch
+}
+
+/// Returns the language of a source file by its name; none for other files.
+pub(crate) fn language_of(path: &Path) -> Option<Language> {
+    Some(match path.extension()?.to_str()? {
+        "c" | "h" | "inc" | "def" | "y" | "l" => Language::C,
+        "cc" | "cpp" | "cxx" | "c++" | "C" | "hh" | "hpp" | "hxx" | "h++" | "H" | "ipp" | "tcc" | "inl" => {
+            Language::Cpp
+        }
+        "rs" => Language::Rust,
+        _ => return None,
+    })
+}
+
+/// Returns the source files below a folder, sorted, without those of version control and of build folders of cargo.
+pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                let is_cargo_target = entry.file_name() == "target" && path.join("CACHEDIR.TAG").exists();
+                if entry.file_name() != ".git" && !is_cargo_target {
+                    folders.push(path);
+                }
+            } else if kind.is_file() && language_of(&path).is_some() && files.len() < FILES {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Looks for uses of targets that rely on the order of their members: of each target the first of the kinds.
+pub(crate) fn search(targets: &[&Target], root: &Path, texts: &mut Texts) -> Vec<Option<Refused>> {
+    let mut names: Vec<Vec<Vec<u8>>> = targets.iter().map(|target| target.names()).collect();
+    let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
+    let paths = sources(root);
+    for path in &paths {
+        let Ok(text) = texts.read(path) else { continue };
+        if !contains(&text, b"typedef") {
+            continue;
+        }
+        for (at, name) in typedefs(&text, language_of(path).unwrap_or(Language::C), &tags) {
+            if !names[at].contains(&name) {
+                names[at].push(name);
+            }
+        }
+    }
+    let mut found: Vec<Option<(tallyline_source::UseKind, String)>> = vec![None; targets.len()];
+    for path in paths {
+        let Ok(text) = texts.read(&path) else { continue };
+        let inside: Vec<usize> =
+            (0..targets.len()).filter(|at| names[*at].iter().any(|name| contains(&text, name))).collect();
+        if inside.is_empty() {
+            continue;
+        }
+        let of_path = language_of(&path).unwrap_or(Language::C);
+        let wanted: Vec<Vec<Vec<u8>>> = inside.iter().map(|at| names[*at].clone()).collect();
+        for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
+            let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
+            for one in uses.iter().filter(|_| is_same) {
+                let known = &mut found[*at];
+                if known.as_ref().is_none_or(|(kind, _)| one.kind() < *kind) {
+                    let shown = path.strip_prefix(root).unwrap_or(&path);
+                    *known = Some((one.kind(), format!("{}:{}", shown.display(), one.line())));
+                }
+            }
+        }
+    }
+    found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place))).collect()
+}
+
+fn contains(text: &[u8], name: &[u8]) -> bool {
+    let Some(first) = name.first() else { return false };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(name) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}

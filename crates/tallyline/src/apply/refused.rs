@@ -1,0 +1,98 @@
+//! The reasons why a declaration is not edited.
+
+use std::fmt;
+use tallyline_source::{Refusal, UseKind};
+
+/// A kind of reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The source is not on this machine, or not known.
+    NoSource,
+    /// The text is not what the debug information describes.
+    Changed,
+    /// A macro declares members.
+    Macro,
+    /// Members in a conditional with alternatives.
+    Conditional,
+    /// Members declared together with the body of their type.
+    Inseparable,
+    /// The declaration is no part of the project.
+    Foreign,
+    /// The declaration is in an installed header.
+    Abi,
+    /// The offset of a member is used.
+    Offset,
+    /// Objects are written or read as bytes.
+    Transfer,
+    /// A range of members is set or copied as bytes.
+    Range,
+    /// Objects are initialised by position.
+    Positional,
+    /// An assertion at compile time is about the type.
+    Assertion,
+}
+
+impl Kind {
+    /// Returns the name that documents of JSON have.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::NoSource => "no-source",
+            Kind::Changed => "changed",
+            Kind::Macro => "macro",
+            Kind::Conditional => "conditional",
+            Kind::Inseparable => "inseparable",
+            Kind::Foreign => "foreign",
+            Kind::Abi => "abi",
+            Kind::Offset => "offset",
+            Kind::Transfer => "transfer",
+            Kind::Range => "range",
+            Kind::Positional => "positional",
+            Kind::Assertion => "assertion",
+        }
+    }
+}
+
+/// A reason with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The kind.
+    pub(crate) kind: Kind,
+    /// The evidence: a place, a compiler's words.
+    pub(crate) evidence: String,
+}
+
+impl Refused {
+    /// Makes a reason.
+    pub(crate) fn new(kind: Kind, evidence: impl Into<String>) -> Refused {
+        Refused { kind, evidence: evidence.into() }
+    }
+
+    /// The reason that a use of the type is.
+    pub(crate) fn of_use(kind: UseKind, place: &str) -> Refused {
+        let (kind, what) = match kind {
+            UseKind::Offset => (Kind::Offset, "takes the offset of a member"),
+            UseKind::Transfer => (Kind::Transfer, "reads or writes objects as bytes"),
+            UseKind::Range => (Kind::Range, "treats a range of members as bytes"),
+            UseKind::Positional => (Kind::Positional, "initialises an object by position"),
+            _ => (Kind::Assertion, "asserts about the type at compile time"),
+        };
+        Refused::new(kind, format!("{place} {what}"))
+    }
+
+    /// The reason that the text of a declaration is.
+    pub(crate) fn of_text(refusal: &Refusal, place: &str) -> Refused {
+        let kind = match refusal {
+            Refusal::NotFound | Refusal::Unbalanced | Refusal::Members(..) => Kind::Changed,
+            Refusal::Macro(_) => Kind::Macro,
+            Refusal::Conditional(_) => Kind::Conditional,
+            _ => Kind::Inseparable,
+        };
+        Refused::new(kind, format!("{place}: {refusal}"))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.name(), self.evidence)
+    }
+}

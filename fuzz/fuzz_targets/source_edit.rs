@@ -1,0 +1,38 @@
+//! The reader of declarations: any text, any order; the same order changes nothing.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tallyline_source::{Change, Language, Refusal, edit, typedefs, unified_diff, uses};
+
+fuzz_target!(|data: &[u8]| {
+    let [language, line, text @ ..] = data else { return };
+    let language = match language % 3 {
+        0 => Language::C,
+        1 => Language::Cpp,
+        _ => Language::Rust,
+    };
+    let change = |members: &[String], order: Vec<usize>| {
+        let members = members.iter().map(|name| (if name == "an unnamed member" { "" } else { name }, 0));
+        Change::new(language, u32::from(*line), "s").with_order(members, order)
+    };
+    // the text itself says which members it has
+    let mut members: Vec<String> = Vec::new();
+    for _ in 0..24 {
+        let count = members.len();
+        match edit(text, &change(&members, (0..count).collect())) {
+            Err(Refusal::Members(_, found)) => members.push(found),
+            Err(_) => break,
+            Ok(same) => {
+                assert_eq!(same.applied_to(text), text);
+                if let Ok(turned) = edit(text, &change(&members, (0..count).rev().collect())) {
+                    let turned = turned.applied_to(text);
+                    unified_diff("a", text, &turned);
+                }
+                break;
+            }
+        }
+    }
+    let names = vec![vec![b"s".to_vec()]];
+    uses(text, language, &names);
+    typedefs(text, language, &names[0]);
+});
