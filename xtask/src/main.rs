@@ -1,5 +1,6 @@
 //! The project's own checks, run as `cargo xtask …`.
 //!
+//! - `book` runs the commands of the book and compares what they print with what it shows.
 //! - `check` holds properties of the sources as ratchets: numbers in `xtask/ratchets.toml` that may only
 //!   go down.
 //! - `baseline` compares the outputs of an old binary with a new one's, byte for byte, and their speed.
@@ -9,6 +10,7 @@
 //! - `plan` lists the edges of the module graph that a plan of crates would turn upwards.
 
 mod baseline;
+mod book;
 mod check;
 mod config;
 mod dependencies;
@@ -44,6 +46,8 @@ enum Command {
     /// Compare the outputs and the speed of an old binary with a new one's
     #[command(subcommand)]
     Baseline(baseline::Baseline),
+    /// Run the commands of the book and compare what they print with what it shows
+    Book(book::Book),
     /// Fail if tests skipped themselves, by the output of `cargo test … -- --show-output`
     Skips {
         /// The output
@@ -96,6 +100,7 @@ fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Check { record, list } => check::run(root, record, list.as_deref()),
         Command::Baseline(command) => baseline::run(root, &command),
+        Command::Book(args) => book::run(root, &args),
         Command::Skips { log, list } => skips::run(root, &log, list),
         Command::Dependencies => dependencies::run(root),
         Command::PeerReport { perf, tallyline, folder, recorded } => {
