@@ -7,13 +7,29 @@ mod common;
 use common::{run, stdout};
 use std::path::Path;
 
+/// The commands; the book's reference includes their files.
+const COMMANDS: [&str; 14] = [
+    "annotate",
+    "check",
+    "demo",
+    "diff",
+    "doctor",
+    "evlist",
+    "groups",
+    "layout",
+    "mem",
+    "record",
+    "reorganize",
+    "replay",
+    "report",
+    "sharing",
+];
+
 #[test]
 fn help_is_as_it_was_read_and_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let update = std::env::var_os("TALLYLINE_UPDATE_HELP").is_some();
-    for command in
-        ["annotate", "check", "diff", "evlist", "groups", "mem", "record", "reorganize", "report", "sharing"]
-    {
+    for command in COMMANDS {
         let help = stdout(&run(&[command, "--help"]));
         assert!(help.contains("Examples:"), "{command}");
         let path = folder.join(format!("{command}.txt"));
