@@ -4,13 +4,14 @@
 
 mod common;
 
-use common::{run, stdout};
+use common::{stdout, tallyline};
 use std::path::Path;
 
 /// The commands; the book's reference includes their files.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "annotate",
     "check",
+    "config",
     "demo",
     "diff",
     "doctor",
@@ -30,7 +31,10 @@ fn help_is_as_it_was_read_and_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let update = std::env::var_os("TALLYLINE_UPDATE_HELP").is_some();
     for command in COMMANDS {
-        let help = stdout(&run(&[command, "--help"]));
+        // with the defaults of a user who has set nothing
+        let mut program = tallyline();
+        program.env_remove("TALLYLINE_HYPERLINKS");
+        let help = stdout(&program.args([command, "--help"]).output().expect("the program runs"));
         assert!(help.contains("Examples:"), "{command}");
         let path = folder.join(format!("{command}.txt"));
         if update {
